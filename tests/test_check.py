@@ -1,4 +1,4 @@
-"""`rootsd check` and `pending --count` without the command line: answers by exit status."""
+"""`rootsd check` and `pending --count` without the command line: the exit status is the answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_relative_path_is_made_absolute_and_left_to_the_daemon(
     assert daemon.asked("check") == [{"path": f"{tmp_path}/link/../x"}]
 
 
-def test_a_uri_is_left_as_it_is_and_a_folder_that_is_named_like_one_is_none(
+def test_a_uri_stays_unchanged_and_a_similar_folder_name_does_not(
     daemon: FakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["check"] = checked()
@@ -87,7 +87,7 @@ def test_a_path_that_is_not_utf8_reaches_the_daemon_byte_for_byte(daemon: FakeDa
     assert asked["path"].encode("utf-8", "surrogateescape") == b"/src/\xff"
 
 
-def test_a_working_directory_that_is_gone_is_an_error(
+def test_a_deleted_working_directory_is_an_error(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -98,7 +98,7 @@ def test_a_working_directory_that_is_gone_is_an_error(
     assert "working directory" in capsys.readouterr().err
 
 
-def test_an_objection_of_the_daemon_keeps_its_status(
+def test_an_error_of_the_daemon_keeps_its_exit_status(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers["check"] = Objection(ErrorCode.BUSY, "too much to do")
@@ -109,7 +109,7 @@ def test_an_objection_of_the_daemon_keeps_its_status(
 @pytest.mark.parametrize(
     ("waiting", "exit_code", "status"), [(0, True, 0), (3, True, 3), (3, False, 0)]
 )
-def test_the_count_is_what_waits(
+def test_the_count_is_the_number_of_pending_projects(
     daemon: FakeDaemon,
     capsys: pytest.CaptureFixture[str],
     waiting: int,

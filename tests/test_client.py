@@ -36,7 +36,7 @@ HANG_GUARD_S = 30
 SITE = root("https://example.org/v1", name="site", kind=ProjectKind.URI)
 
 
-def test_roots_are_listed_with_what_they_are() -> None:
+def test_list_roots_returns_all_fields() -> None:
     odd = root("/src/a b%é", tags=("work",))
     with published(FakeSource(odd, replace(root("/src/docs"), access=Access.READ), SITE)):
         first, second = list_roots()
@@ -47,13 +47,13 @@ def test_roots_are_listed_with_what_they_are() -> None:
     assert (second.access, second.name) == ("read", "docs")
 
 
-def test_roots_are_narrowed_as_asked_for() -> None:
+def test_list_roots_narrows_by_only() -> None:
     with published(FakeSource(root("/src/api"), root("/src/web", tags=("work",)), root("/src/x"))):
         listed = list_roots(only=["api", "tag:work"], client="an editor")
     assert {each.name for each in listed} == {"api", "web"}
 
 
-def test_a_daemon_that_does_not_narrow_is_not_asked() -> None:
+def test_a_daemon_that_cannot_narrow_gets_no_request() -> None:
     def refuse(daemon: Daemon) -> None:
         daemon.say(fault(daemon.hear()["id"], -32601, "what?"))
         assert daemon.rest() == b""
@@ -62,7 +62,7 @@ def test_a_daemon_that_does_not_narrow_is_not_asked() -> None:
         list_roots(only=["api"])
 
 
-def test_a_daemon_that_knows_no_hello_is_asked_where_nothing_was_to_be_narrowed() -> None:
+def test_a_daemon_without_hello_is_used_if_nothing_narrows() -> None:
     def answer(daemon: Daemon) -> None:
         daemon.say(fault(daemon.hear()["id"], -32601, "what?"))
         daemon.say(b'{"jsonrpc":"2.0","method":"notifications/other"}\n')
@@ -74,14 +74,14 @@ def test_a_daemon_that_knows_no_hello_is_asked_where_nothing_was_to_be_narrowed(
         )
 
 
-def test_without_a_daemon_the_error_names_the_command_to_type() -> None:
+def test_without_a_daemon_the_error_names_a_command() -> None:
     for ask in (list_roots, lambda: is_path_allowed("/")):
         with pytest.raises(DaemonUnreachable) as caught:
             ask()
         assert caught.value.remedy == "rootsd up"
 
 
-def test_what_the_daemon_objects_to_keeps_its_code_and_its_remedy() -> None:
+def test_an_error_of_the_daemon_keeps_its_code_and_remedy() -> None:
     source = FakeSource(root("/src/api"))
     source.error = Busy("the disk hangs", "rootsd status")
     with published(source), pytest.raises(RootsdError, match="the disk hangs") as caught:
@@ -90,7 +90,7 @@ def test_what_the_daemon_objects_to_keeps_its_code_and_its_remedy() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"\xff\n", b'{"jsonrpc":"2.0","id":1,"result":[]}\n'])
-def test_an_answer_of_no_use_is_an_error(answer: bytes) -> None:
+def test_an_invalid_answer_is_an_error(answer: bytes) -> None:
     def converse(daemon: Daemon) -> None:
         daemon.hear()
         daemon.say(answer)
@@ -109,7 +109,7 @@ def test_a_daemon_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         list_roots()
 
 
-def test_a_path_is_allowed_in_a_root_and_changes_only_where_the_user_allows_them(
+def test_is_path_allowed_respects_roots_and_access(
     tmp_path: Path,
 ) -> None:
     free, kept = tmp_path / "free", tmp_path / "kept"
@@ -123,7 +123,7 @@ def test_a_path_is_allowed_in_a_root_and_changes_only_where_the_user_allows_them
     assert [*allowed.values()] == [True, True, True, False, False, False, False, False]
 
 
-def test_a_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
+def test_a_link_is_resolved_first(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "out").symlink_to("/etc")
     (tmp_path / "in").symlink_to("root")
@@ -133,7 +133,7 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
         assert is_path_allowed(tmp_path / "in" / "x")
 
 
-def test_a_relative_path_is_meant_from_the_working_directory(
+def test_a_relative_path_starts_at_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -158,7 +158,7 @@ async def show(found: Annotated[ListRootsResult, Resolve(ask_for_roots)]) -> str
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-async def test_the_callback_answers_servers_of_both_eras(mode: str) -> None:
+async def test_the_callback_answers_servers_of_both_protocol_versions(mode: str) -> None:
     server = MCPServer("curious")
     server.add_tool(show)
     with published(FakeSource(root("/src/api"), root("/src/web"))):
@@ -167,7 +167,7 @@ async def test_the_callback_answers_servers_of_both_eras(mode: str) -> None:
     assert "api,web" in str(answer.content)
 
 
-async def test_the_callback_answers_with_an_error_where_no_daemon_does() -> None:
+async def test_the_callback_returns_an_error_without_a_daemon() -> None:
     answer = await list_roots_callback(None)
     assert isinstance(answer, ErrorData)
     assert answer.code == -32603
@@ -179,7 +179,7 @@ async def names(watched: AsyncIterator[tuple[Root, ...]]) -> list[str]:
         return [each.name for each in await anext(watched)]
 
 
-async def test_watching_tells_the_roots_now_and_after_each_change() -> None:
+async def test_watch_roots_yields_now_and_after_each_change() -> None:
     with published(FakeSource(root("/src/api"))) as daemon:
         async with aclosing(watch_roots()) as watched:
             assert await names(watched) == ["api"]
@@ -189,7 +189,7 @@ async def test_watching_tells_the_roots_now_and_after_each_change() -> None:
             assert await names(watched) == []
 
 
-async def test_watching_is_narrowed_and_ends_with_a_daemon_that_does_not_narrow() -> None:
+async def test_watch_roots_narrows_and_fails_if_the_daemon_cannot() -> None:
     def refuse(daemon: Daemon) -> None:
         daemon.say(fault(daemon.hear()["id"], -32601, "what?"))
 
@@ -200,7 +200,7 @@ async def test_watching_is_narrowed_and_ends_with_a_daemon_that_does_not_narrow(
             await names(watched)
 
 
-async def test_watching_goes_on_with_the_next_daemon_and_tells_only_what_is_new() -> None:
+async def test_watch_roots_goes_on_with_the_next_daemon_and_yields_only_changes() -> None:
     async with aclosing(watch_roots(client="x")) as watched:
         with published(FakeSource(root("/src/api"))):
             assert await names(watched) == ["api"]
@@ -211,7 +211,7 @@ async def test_watching_goes_on_with_the_next_daemon_and_tells_only_what_is_new(
             assert await waiting == ["web"]
 
 
-async def test_when_no_daemon_comes_back_nothing_is_known_to_be_approved(
+async def test_watch_roots_yields_nothing_if_no_daemon_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(client, "_GRACE_S", 0.05)
@@ -223,7 +223,7 @@ async def test_when_no_daemon_comes_back_nothing_is_known_to_be_approved(
             assert await names(watched) == ["api"]
 
 
-async def test_what_a_daemon_cannot_tell_is_not_known_to_be_approved() -> None:
+async def test_watch_roots_yields_nothing_after_an_error() -> None:
     source = FakeSource(root("/src/api"))
     with published(source) as daemon:
         async with aclosing(watch_roots()) as watched:
@@ -233,12 +233,12 @@ async def test_what_a_daemon_cannot_tell_is_not_known_to_be_approved() -> None:
             assert await names(watched) == []
 
 
-async def test_watching_without_a_daemon_is_an_error_at_the_start() -> None:
+async def test_watch_roots_raises_without_a_daemon_at_the_start() -> None:
     with pytest.raises(DaemonUnreachable):
         await anext(watch_roots())
 
 
-def test_it_takes_nothing_along_that_its_user_has_not() -> None:
+def test_it_imports_only_the_standard_library() -> None:
     program = "import sys, rootsd.client; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""The console entry point: quick commands stay quick, all others reach the command line."""
+"""The console entry point: fast commands stay fast, all others reach the command line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_command_line_does_not_load_the_sdk_nor_what_it_does_not_use(
         ("-v", "daemon"),
     ],
 )
-def test_words_that_need_more_go_to_the_command_line_whole(
+def test_other_arguments_go_to_the_command_line_unchanged(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     seen: list[list[str]] = []
@@ -109,7 +109,7 @@ def test_words_that_need_more_go_to_the_command_line_whole(
     assert seen == [list(words)]
 
 
-def test_the_bridge_gets_its_words_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bridge_gets_its_arguments_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["rootsd", "-q", "bridge", "--client", "-v"])
     monkeypatch.setattr("rootsd.proxy.bridge.main.main", seen.append)
@@ -120,7 +120,7 @@ def test_the_bridge_gets_its_words_untouched(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "words", [("--", "server", "--help"), ("server", "--help"), ("-q", "--", "-v", "--json")]
 )
-def test_the_words_of_a_server_are_its_own(
+def test_the_servers_arguments_are_not_parsed(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     seen: list[list[str]] = []

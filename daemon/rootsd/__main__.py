@@ -31,9 +31,9 @@ def _dispatch(words: list[str]) -> int:
 
             return bridge.main(rest)
         case ["run", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
-            from rootsd.proxy.run import main as relay
+            from rootsd.proxy.run import main as run
 
-            return relay.main(rest)
+            return run.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
             from rootsd import check
 

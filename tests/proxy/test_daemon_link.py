@@ -1,4 +1,4 @@
-"""Getting to a daemon: the socket that answers, or a process that starts one."""
+"""Connecting to a daemon, or starting one in a separate process."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def outcome() -> RootsdError | None:
 
 
 def said(monkeypatch: pytest.MonkeyPatch, program: str) -> RootsdError | None:
-    """What comes of it if the starter is this program."""
+    """Return the outcome of a start with `program` as the starter."""
     monkeypatch.setattr(daemon_link, "_STARTER", ("-c", program))
     return outcome()
 
 
-def test_it_connects_to_who_listens_and_says_so_where_nobody_does() -> None:
+def test_it_connects_to_a_listening_daemon_and_raises_without_one() -> None:
     with pytest.raises(NotRunning):
         connect_to_daemon()
     with listen(find_runtime_dir().mcp_socket):
         connect_to_daemon().close()
 
 
-def test_the_starter_of_this_installation_is_run_and_its_objection_is_handed_on() -> None:
+def test_it_runs_the_starter_of_this_installation_and_returns_its_error() -> None:
     error = outcome()
     assert error
     assert (error.message, error.remedy) == ("the daemon is not running", "rootsd up")
@@ -67,7 +67,7 @@ def test_an_error_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
         "print(b'\\xff')",
     ],
 )
-def test_a_starter_that_says_nothing_of_use_names_the_command_to_type(
+def test_useless_output_of_the_starter_becomes_an_error_with_a_command(
     monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     error = said(monkeypatch, program)
@@ -75,7 +75,7 @@ def test_a_starter_that_says_nothing_of_use_names_the_command_to_type(
     assert error.code is ErrorCode.UNREACHABLE
 
 
-def test_an_installation_that_is_gone_is_an_error_and_no_traceback(
+def test_a_removed_installation_is_an_error_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
@@ -84,7 +84,7 @@ def test_an_installation_that_is_gone_is_an_error_and_no_traceback(
     assert error.remedy == "rootsd up"
 
 
-def test_the_starter_is_apart_from_the_client_and_its_pipes(
+def test_the_starter_does_not_share_the_clients_group_or_pipes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"

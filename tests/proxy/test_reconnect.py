@@ -1,4 +1,4 @@
-"""When the bridge looks, starts a daemon, and gives up, on a clock of the test's own."""
+"""When a proxy retries, starts a daemon, and gives up. The test sets the clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def after_a_loss(*, useful: bool = True) -> ReconnectPolicy:
     return absence
 
 
-def test_whoever_never_had_a_daemon_is_told_at_once_and_does_not_look_on() -> None:
+def test_without_a_first_daemon_it_gives_up_at_once_and_does_not_retry() -> None:
     absence = ReconnectPolicy()
     absence.asked(0.0)
     assert absence.retry_at == 0.0
@@ -25,7 +25,7 @@ def test_whoever_never_had_a_daemon_is_told_at_once_and_does_not_look_on() -> No
     assert absence.retry_at == math.inf
 
 
-def test_after_a_loss_it_looks_at_once_and_waits_for_a_while() -> None:
+def test_after_a_loss_it_retries_at_once_and_waits_for_a_while() -> None:
     absence = after_a_loss()
     assert absence.retry_at == 100.0
     assert absence.start(100.0)
@@ -33,7 +33,7 @@ def test_after_a_loss_it_looks_at_once_and_waits_for_a_while() -> None:
     assert absence.is_hopeless(100.0 + GRACE_S)
 
 
-def test_looks_become_rarer_but_stay_frequent_while_somebody_waits() -> None:
+def test_retries_become_rarer_but_stay_frequent_while_requests_wait() -> None:
     absence = after_a_loss()
     now, looks = 100.0, []
     while not absence.is_hopeless(now):
@@ -48,9 +48,7 @@ def test_looks_become_rarer_but_stay_frequent_while_somebody_waits() -> None:
     assert absence.retry_at - now == 2.0
 
 
-def test_what_could_not_be_started_is_tried_again_when_the_client_asks_but_not_all_the_time() -> (
-    None
-):
+def test_a_failed_start_is_repeated_on_a_request_but_at_a_limited_rate() -> None:
     absence = after_a_loss()
     assert absence.start(100.0)
     absence.not_started()
@@ -64,7 +62,7 @@ def test_what_could_not_be_started_is_tried_again_when_the_client_asks_but_not_a
     assert not absence.start(200.5)
 
 
-def test_daemons_that_end_without_an_answer_are_left_alone_longer_and_longer() -> None:
+def test_retries_slow_down_if_daemons_end_without_an_answer() -> None:
     absence = ReconnectPolicy()
     absence.connected()
     waits = []

@@ -1,4 +1,4 @@
-"""The bridge's own pipes, where they are full, closed, broken, sockets, or shared with others."""
+"""Standard input and output that are full, closed, broken, sockets, or shared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MUCH = b"x" * 1_000_000
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """A pipe in the place of standard input and output."""
+    """Replace standard input and output by a pipe."""
     read, write = os.pipe()
     monkeypatch.setattr(stdio, "STDIN", read)
     monkeypatch.setattr(stdio, "STDOUT", write)
@@ -31,14 +31,14 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
 
 
 def drained(end: int) -> int:
-    """How many bytes wait in a pipe."""
+    """Return how many bytes were in a pipe."""
     taken = 0
     while select.select([end], [], [], 0)[0]:
         taken += len(os.read(end, 1 << 20))
     return taken
 
 
-def test_what_is_there_is_read_and_the_end_is_nothing(pipe: tuple[int, int]) -> None:
+def test_read_returns_available_bytes_and_nothing_at_the_end(pipe: tuple[int, int]) -> None:
     os.write(pipe[1], b"hello")
     os.close(pipe[1])
     assert stdio.read_stdin() == b"hello"
@@ -47,7 +47,7 @@ def test_what_is_there_is_read_and_the_end_is_nothing(pipe: tuple[int, int]) -> 
     assert stdio.read_stdin() == b""
 
 
-def test_a_pipe_takes_what_it_has_room_for_and_the_rest_later(pipe: tuple[int, int]) -> None:
+def test_a_full_pipe_takes_the_rest_later(pipe: tuple[int, int]) -> None:
     write = stdio.make_stdout_writer()
     taken = write(MUCH)
     assert 0 < taken < len(MUCH)
@@ -57,7 +57,7 @@ def test_a_pipe_takes_what_it_has_room_for_and_the_rest_later(pipe: tuple[int, i
     assert write(b"more") == 4
 
 
-def test_a_pipe_that_nobody_reads_is_broken(pipe: tuple[int, int]) -> None:
+def test_a_pipe_without_a_reader_is_broken(pipe: tuple[int, int]) -> None:
     write = stdio.make_stdout_writer()
     os.close(pipe[0])
     with pytest.raises(BrokenPipeError):
@@ -65,7 +65,7 @@ def test_a_pipe_that_nobody_reads_is_broken(pipe: tuple[int, int]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_socket_takes_what_it_has_room_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_socket_takes_the_rest_later(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         monkeypatch.setattr(stdio, "STDOUT", ours.fileno())
@@ -83,7 +83,7 @@ def test_a_socket_takes_what_it_has_room_for_too(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_what_cannot_be_opened_anew_gets_little_and_only_when_there_is_room(
+def test_an_output_that_cannot_be_reopened_gets_small_writes_when_there_is_room(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, *, blocking: bool
 ) -> None:
     def no_proc(*_: object) -> int:
@@ -100,7 +100,7 @@ def test_what_cannot_be_opened_anew_gets_little_and_only_when_there_is_room(
     assert drained(pipe[0]) == taken
 
 
-def test_a_file_is_appended_to_where_it_stands(
+def test_a_file_is_written_at_its_current_position(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with (tmp_path / "out").open("wb") as file:
@@ -111,7 +111,7 @@ def test_a_file_is_appended_to_where_it_stands(
     assert (tmp_path / "out").read_bytes() == b"before after"
 
 
-def test_without_a_standard_output_there_is_nobody_to_write_to(
+def test_without_a_standard_output_a_write_fails(
     pipe: tuple[int, int],
 ) -> None:
     os.close(pipe[1])

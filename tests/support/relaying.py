@@ -1,4 +1,4 @@
-"""A session of `rootsd run` without pipes: a test says what each side says, and when."""
+"""A session of `rootsd run` without pipes: the test plays both sides and sets the clock."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ API, WEB, DOCS = (
 
 
 class FakeDisk:
-    """A disk where all folders exist but those called `gone`. `links` lead elsewhere; `replaced`
-    counts how often another folder came to lie at a path."""
+    """A disk where all folders exist except those with `gone` in their path.
+
+    `links` lead elsewhere. `replaced` counts how often a path got another folder.
+    """
 
     def __init__(self) -> None:
         self.links: dict[bytes, bytes] = {}
@@ -45,7 +47,7 @@ class FakeDisk:
         return None if b"gone" in path or path in self.links else (path, self.replaced[path])
 
 
-class Desk:
+class SessionHarness:
     """Both sides of a session, the daemon, and the clock. The server has been started."""
 
     def __init__(
@@ -76,29 +78,29 @@ class Desk:
         self.session.started(self.now, lambda: self.is_busy)
 
     def client(self, *lines: bytes) -> None:
-        """The client says these lines."""
+        """Send lines of the client."""
         for line in lines:
             self.session.from_client(line.removesuffix(b"\n"), self.now)
         self._ask_daemon()
 
     def server(self, *lines: bytes) -> None:
-        """The server says these lines."""
+        """Send lines of the server."""
         for line in lines:
             self.session.from_server(line.removesuffix(b"\n"), self.now)
         self._ask_daemon()
 
     def approve(self, *approved: RootFolder) -> None:
-        """The daemon tells that these are the roots now."""
+        """Send an update of the approved roots."""
         self.approved = approved
         self.session.roots_updated(RootsUpdate(approved, 0), self.now)
         self._ask_daemon()
 
     def announce(self) -> None:
-        """The daemon tells that the roots are others, and not yet which."""
+        """Announce a change of the roots, without the new ones."""
         self.session.roots_outdated()
 
     def wait(self, seconds: float) -> None:
-        """So much time passes, and what is due in it is done."""
+        """Let time pass, and do what is due."""
         until = self.now + seconds
         while (due := max(self.session.deadline, self.now)) <= until:
             before = self.session.deadline
@@ -109,7 +111,7 @@ class Desk:
         self.now = until
 
     def another(self) -> LaunchSpec:
-        """End the server and start the one that the session wants."""
+        """End the server, and start the one that the session wants."""
         assert self.out.restart_requested, "it wants no other server"
         self.out.restart_requested = False
         self.launch = self.session.start()
@@ -127,16 +129,15 @@ class Desk:
         return data
 
     def to_client(self) -> list[Message]:
-        """The messages that the client gets, since the last time it was asked."""
+        """Return the messages to the client since the last call."""
         return messages(self.raw_to_client())
 
     def to_server(self) -> list[Message]:
-        """The same of the server."""
+        """Return the messages to the server since the last call."""
         return messages(self.raw_to_server())
 
     def shake_hands(self, capabilities: Mapping[str, Any] | None = None) -> None:
-        """Up to `initialized`, in the handshake era. Both sides have read all, but for what a
-        client that has roots is asked."""
+        """Complete the handshake, and discard what both sides got."""
         info = {"name": "a test", "version": "1"}
         params = {
             "protocolVersion": "2025-11-25",

@@ -1,4 +1,4 @@
-"""Bytes through a bridge process: whole, in order, bounded, and across daemons that are lost."""
+"""A bridge process: bytes stay whole, in order, and bounded, even if daemons are lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.bridges import (
 PONG = reply(1, {})
 
 
-def test_lines_pass_unchanged_both_ways_and_the_end_is_drained() -> None:
+def test_lines_pass_unchanged_both_ways_to_the_end() -> None:
     lines = [os.urandom(30_000).replace(b"\n", b"\r") for _ in range(100)]
     data = b"\n".join(lines) + b"\n"
     with daemons(echo):
@@ -47,7 +47,7 @@ def test_a_last_line_without_a_newline_arrives() -> None:
     assert done.stdout == b"one\ntwo\n"
 
 
-def test_a_client_that_leaves_without_a_word_meets_no_error() -> None:
+def test_a_client_that_leaves_without_a_request_is_no_error() -> None:
     done = run(b"")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -62,7 +62,7 @@ def test_an_answer_after_the_half_close_still_arrives() -> None:
     assert (done.stdout, done.returncode) == (PONG, 0)
 
 
-def test_a_client_that_does_not_read_neither_loses_nor_stops_what_it_sends() -> None:
+def test_a_client_that_does_not_read_can_still_send_and_loses_nothing() -> None:
     taken = threading.Event()
     many = [b"y" * 9_999 + b"\n"] * 200
 
@@ -85,7 +85,7 @@ def test_a_client_that_does_not_read_neither_loses_nor_stops_what_it_sends() -> 
         assert client.leave() == 0
 
 
-def test_a_line_without_end_is_refused_and_the_session_goes_on() -> None:
+def test_an_endless_line_is_refused_and_the_session_goes_on() -> None:
     with daemons(answer_pings), bridge() as client:
         assert client.ask(1, "ping")["result"] == {}
         client.say(b"x" * 1_200_000)
@@ -126,7 +126,7 @@ def test_it_is_small_and_loads_nothing_but_the_standard_library() -> None:
     assert "_asyncio" not in mapped
 
 
-def test_without_a_daemon_every_request_is_answered_with_the_command_to_type() -> None:
+def test_without_a_daemon_every_request_gets_an_error_with_a_command() -> None:
     lines = [
         request(0, "initialize"),
         notice("notifications/initialized"),
@@ -152,7 +152,7 @@ def test_without_a_daemon_an_answer_comes_before_the_client_ends() -> None:
         assert client.leave() == 69
 
 
-def test_a_client_that_was_refused_is_served_once_there_is_a_daemon() -> None:
+def test_a_client_that_got_errors_is_served_once_a_daemon_runs() -> None:
     with bridge() as client:
         assert client.ask(1, "ping")["error"]["code"] == -32603
         with daemons(answer_pings):
@@ -160,28 +160,28 @@ def test_a_client_that_was_refused_is_served_once_there_is_a_daemon() -> None:
             assert client.leave() == 0
 
 
-def test_a_bad_environment_is_an_answer_too() -> None:
+def test_a_bad_environment_is_reported_as_an_answer() -> None:
     done = run(PING, ROOTSD_DIR="relative")
     assert done.returncode == 78
     assert "ROOTSD_DIR" in json.loads(done.stdout)["error"]["message"]
 
 
 def recorded(tmp_path: Path, program: str) -> None:
-    """Have bridges start `program` in the place of a daemon."""
+    """Make bridges start `program` instead of a daemon."""
     command = (shutil.which("sh") or "sh", "-c", program, "sh")
     start_record.save_start_record(
         StartRecord(command, {"PATH": os.environ["PATH"]}, str(tmp_path / "log" / "log"))
     )
 
 
-def test_a_daemon_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+def test_the_reason_of_a_failed_start_is_reported(tmp_path: Path) -> None:
     recorded(tmp_path, "echo the disk is full >&2; exit 1")
     done = run(PING)
     assert done.returncode == 69
     assert "the disk is full" in json.loads(done.stdout)["error"]["message"]
 
 
-def test_after_a_down_none_is_started(tmp_path: Path) -> None:
+def test_after_down_no_daemon_is_started(tmp_path: Path) -> None:
     recorded(tmp_path, f"touch {tmp_path}/started")
     start_record.mark_stopped()
     done = run(PING)

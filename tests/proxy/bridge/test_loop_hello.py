@@ -1,4 +1,4 @@
-"""The hello of a bridge to daemons that know it, that do not, and that refuse it."""
+"""The hello of a bridge to daemons that support it, do not know it, or refuse it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.bridges import PING, Daemon, bridge, daemons, fault, reply, run
 PONG = reply(1, {})
 
 
-def test_the_name_of_the_client_is_told_and_the_reply_is_kept_from_it() -> None:
+def test_the_hello_names_the_client_and_its_answer_is_hidden() -> None:
     def greet(daemon: Daemon) -> None:
         heard = daemon.hear()
         assert heard["method"] == "rootsd/hello"
@@ -26,7 +26,7 @@ def test_the_name_of_the_client_is_told_and_the_reply_is_kept_from_it() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--client=x", "--any-uri"])
-def test_a_daemon_that_knows_no_hello_is_spoken_to_where_no_scope_was_asked_for(
+def test_a_daemon_without_hello_is_used_if_no_scope_was_requested(
     flag: str,
 ) -> None:
     def refuse(daemon: Daemon) -> None:
@@ -46,7 +46,7 @@ def test_a_daemon_that_knows_no_hello_is_spoken_to_where_no_scope_was_asked_for(
         (lambda id_: fault(id_, -32602, "no", {"reason": "unknown: colour"}), "unknown: colour"),
     ],
 )
-def test_a_scope_that_a_daemon_does_not_heed_ends_the_session_before_anything_is_asked(
+def test_a_daemon_that_ignores_the_scope_ends_the_session_before_any_request(
     answer: Callable[[object], bytes], reason: str
 ) -> None:
     def refuse(daemon: Daemon) -> None:
@@ -62,7 +62,7 @@ def test_a_scope_that_a_daemon_does_not_heed_ends_the_session_before_anything_is
         assert client.leave() == 7
 
 
-def test_a_scope_is_told_to_every_daemon_before_anything_is_asked() -> None:
+def test_every_daemon_gets_the_scope_before_any_request() -> None:
     def narrow(daemon: Daemon) -> None:
         hello = daemon.hear()
         assert hello["params"] == {"version": 1, "only": ["api"], "tags": ["work"], "cwd": "/"}

@@ -1,4 +1,4 @@
-"""Daemons that are lost under a bridge: what the next one is asked, and what the client sees."""
+"""The loss of a daemon: what the next daemon is asked, and what the client sees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ URI = "roots://approved"
 
 
 def vanish_with(*answers: bytes, after: int) -> Callable[[Daemon], None]:
-    """Hear so many lines, answer some, and be gone."""
+    """Return a conversation: read `after` lines, send `answers`, and hang up."""
 
     def converse(daemon: Daemon) -> None:
         for _ in range(after):
@@ -39,7 +39,7 @@ def vanish_with(*answers: bytes, after: int) -> Callable[[Daemon], None]:
     return converse
 
 
-def test_what_may_be_asked_again_is_and_the_rest_is_answered_with_an_error() -> None:
+def test_safe_requests_are_replayed_and_the_others_fail() -> None:
     asked = [
         request(0, "ping"),
         request(1, "tools/list"),
@@ -64,14 +64,14 @@ def test_what_may_be_asked_again_is_and_the_rest_is_answered_with_an_error() -> 
     assert failed["message"] == "rootsd was restarted before it answered; try: ask again"
 
 
-def test_half_an_answer_of_a_lost_daemon_is_never_seen() -> None:
+def test_a_partial_answer_of_a_lost_daemon_is_dropped() -> None:
     half = reply(1, {"of": "the first"})[:-5]
     with daemons(vanish_with(half, after=1), answer_pings), bridge() as client:
         assert client.ask(1, "ping") == {"jsonrpc": "2.0", "id": 1, "result": {}}
         assert client.leave() == 0
 
 
-def test_a_request_that_every_daemon_dies_of_is_not_asked_for_ever() -> None:
+def test_a_request_that_crashes_every_daemon_is_given_up() -> None:
     dying = vanish_with(after=1)
     with daemons(dying, dying, dying, answer_pings), bridge() as client:
         assert client.ask(1, "ping")["error"]["code"] == -32603
@@ -79,7 +79,7 @@ def test_a_request_that_every_daemon_dies_of_is_not_asked_for_ever() -> None:
         assert client.leave() == 0
 
 
-def test_the_handshake_and_the_subscriptions_are_made_again_and_news_is_told() -> None:
+def test_handshake_and_subscriptions_are_replayed_and_changes_are_announced() -> None:
     def first(daemon: Daemon) -> None:
         shake_hands(daemon)
         daemon.say(reply(daemon.hear()["id"], {}))
@@ -113,7 +113,7 @@ def test_the_handshake_and_the_subscriptions_are_made_again_and_news_is_told() -
         assert client.complaints() == b""
 
 
-def test_a_stream_is_opened_again_under_its_id_and_the_client_hears_of_it_once() -> None:
+def test_a_stream_is_reopened_under_its_id_and_acknowledged_once() -> None:
     honoured = {"resourcesListChanged": True, "resourceSubscriptions": [URI]}
     meta = {"io.modelcontextprotocol/subscriptionId": "s"}
     opened = notice(
@@ -143,7 +143,7 @@ def test_a_stream_is_opened_again_under_its_id_and_the_client_hears_of_it_once()
         assert client.leave() == 0
 
 
-def test_a_daemon_that_speaks_the_agreed_revision_no_more_ends_the_session() -> None:
+def test_a_daemon_without_the_agreed_protocol_version_ends_the_session() -> None:
     def older(daemon: Daemon) -> None:
         daemon.say(reply(daemon.hear()["id"], {"protocolVersion": "2024-11-05"}))
         assert daemon.rest() == b""
@@ -152,7 +152,7 @@ def test_a_daemon_that_speaks_the_agreed_revision_no_more_ends_the_session() -> 
         client.ask(0, "initialize", INITIALIZE)
         client.say(notice("notifications/initialized"))
         answer = client.ask(1, "ping")
-        assert "agreed revision" in answer["error"]["message"]
+        assert "does not speak the MCP version" in answer["error"]["message"]
         assert client.leave() == 69
 
 
@@ -202,7 +202,7 @@ def test_a_client_that_leaves_does_not_wait_for_a_daemon_that_never_answers(
         assert client.leave() == 0
 
 
-def test_a_client_that_is_gone_altogether_is_owed_nothing() -> None:
+def test_a_client_that_closed_both_pipes_gets_nothing() -> None:
     asked = threading.Event()
 
     def hang(daemon: Daemon) -> None:

@@ -1,4 +1,4 @@
-"""The words after `rootsd bridge`, and SDK clients at its pipes."""
+"""The arguments of `rootsd bridge`, and SDK clients that use a bridge."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ APPROVED = "roots://approved"
         ("--only --client", Hello(scope=RequestedScope(names=("--client",)))),
     ],
 )
-def test_words_become_a_greeting(words: str, greeting: Hello | None) -> None:
+def test_arguments_become_a_hello(words: str, greeting: Hello | None) -> None:
     assert parse_arguments(words.split()) == greeting
 
 
-def test_the_working_directory_is_told_as_it_is(
+def test_the_working_directory_is_sent_unchanged(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert parse_arguments(["--only", "cwd"]) == Hello(scope=RequestedScope(cwd=os.getcwd()))
 
 
-def test_a_working_directory_that_is_gone_narrows_to_nothing_by_an_error(
+def test_a_deleted_working_directory_is_a_usage_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = tmp_path / "gone"
@@ -67,7 +67,7 @@ def test_a_working_directory_that_is_gone_narrows_to_nothing_by_an_error(
     [["--nonsense"], ["--client"], ["--client="], ["word"], ["--only"], ["--only", "tag:"],
      ["--any-uri=no"]],
 )  # fmt: skip
-def test_words_it_does_not_have_are_refused(flags: list[str]) -> None:
+def test_unknown_arguments_are_refused(flags: list[str]) -> None:
     done = run(PING, *flags)
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"usage: rootsd bridge" in done.stderr
@@ -117,9 +117,7 @@ async def text_of(client: Client, uri: str) -> Any:  # noqa: ANN401
     ("mode", "version"),
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
 )
-async def test_an_sdk_client_uses_all_that_is_offered_in_every_mode(
-    mode: str, version: str
-) -> None:
+async def test_an_sdk_client_can_use_everything_in_every_mode(mode: str, version: str) -> None:
     notices = Notices()
     source = FakeSource(root("/src/api"))
     parameters = bridged("--client", "a test")
@@ -149,7 +147,7 @@ async def test_an_sdk_client_uses_all_that_is_offered_in_every_mode(
     assert [client for _, client, _ in source.requests] == ["a test"]
 
 
-def test_a_client_that_probes_and_then_shakes_hands_is_served_in_both_eras() -> None:
+def test_a_client_may_probe_first_and_then_initialize() -> None:
     listing = {"name": "list_roots", "arguments": {}}
     with published(FakeSource(root("/src/api"))), bridge() as client:
         probed = client.ask("probe", "server/discover", {"_meta": META_2026})
@@ -165,7 +163,7 @@ def test_a_client_that_probes_and_then_shakes_hands_is_served_in_both_eras() -> 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_an_sdk_client_sees_only_what_its_bridge_was_narrowed_to(
+async def test_an_sdk_client_sees_only_the_scope_of_its_bridge(
     mode: str,
 ) -> None:
     source = FakeSource(root("/src/api"), root("/src/web", tags=("work",)), root("/src/docs"))

@@ -1,4 +1,4 @@
-"""Requests that lack an answer: bounded, in order, each answered once."""
+"""Requests without an answer: bounded, in order, and answered once each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ids(lines: bytes) -> list[Any]:
     return [json.loads(line)["id"] for line in lines.splitlines()]
 
 
-def test_requests_keep_their_order_and_the_spelling_of_their_ids() -> None:
+def test_requests_keep_their_order_and_id_types() -> None:
     owed = PendingRequests()
     for id_ in (1, "1", 0, ""):
         note(owed, Request(id_, "ping"))
@@ -29,14 +29,14 @@ def test_requests_keep_their_order_and_the_spelling_of_their_ids() -> None:
     assert ids(owed.replay()[1]) == [1, 0, ""]
 
 
-def test_an_id_that_is_in_use_stands_for_the_first_request() -> None:
+def test_a_duplicate_id_belongs_to_the_first_request() -> None:
     owed = PendingRequests()
     note(owed, Request(1, "ping"))
     note(owed, Request(1, "unheard/of"))
     assert owed.connection_lost() == b""
 
 
-def test_a_request_is_brought_to_three_daemons() -> None:
+def test_a_request_is_sent_to_at_most_three_daemons() -> None:
     owed = PendingRequests()
     note(owed, Request(1, "ping"))
     for _ in range(2):
@@ -46,7 +46,7 @@ def test_a_request_is_brought_to_three_daemons() -> None:
     assert not owed
 
 
-def test_what_no_daemon_has_got_may_be_asked_whatever_it_is() -> None:
+def test_a_request_that_no_daemon_got_is_always_sent() -> None:
     owed = PendingRequests()
     note(owed, Request(1, "unheard/of"), forwarded=False)
     assert owed.connection_lost() == b""
@@ -54,7 +54,7 @@ def test_what_no_daemon_has_got_may_be_asked_whatever_it_is() -> None:
     assert ids(owed.connection_lost()) == [1]
 
 
-def test_failing_leaves_streams_open_and_nothing_else() -> None:
+def test_fail_all_leaves_only_streams_open() -> None:
     owed = PendingRequests()
     note(owed, Request(1, "subscriptions/listen"))
     note(owed, Request(2, "ping"))
@@ -66,7 +66,7 @@ def test_failing_leaves_streams_open_and_nothing_else() -> None:
     assert ids(owed.replay()[1]) == [1]
 
 
-def test_it_is_full_by_number_and_by_size_and_empties_again() -> None:
+def test_it_is_full_by_count_or_size_until_requests_are_removed() -> None:
     owed = PendingRequests()
     for id_ in range(256):
         assert not owed.is_full

@@ -1,4 +1,4 @@
-"""What may be asked twice: the list here against what the server says of itself."""
+"""The table of repeatable requests, compared with the server's own tool definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rootsd.wire.jsonrpc import Request
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_may_be_called_again_if_it_says_so_itself(tool: Tool) -> None:
+def test_a_tool_is_repeatable_if_its_definition_says_so(tool: Tool) -> None:
     role = replay_role_of(Request(1, "tools/call", {"name": tool.name}))
     assert tool.annotations
     assert (role is ReplayRole.REPEAT) == tool.annotations.idempotent_hint
@@ -26,5 +26,5 @@ def test_a_tool_may_be_called_again_if_it_says_so_itself(tool: Tool) -> None:
         Request(1, "unheard/of"),
     ],
 )
-def test_what_is_not_known_may_not_be_asked_again(request_: Request) -> None:
+def test_unknown_requests_are_not_repeated(request_: Request) -> None:
     assert replay_role_of(request_) is ReplayRole.ONCE

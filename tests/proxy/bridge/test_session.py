@@ -1,4 +1,4 @@
-"""What another daemon is told of a session, line by line; and that every id is answered once."""
+"""Restoring a session at another daemon, line by line. Every id is answered once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def messages(lines: bytes) -> list[Message]:
 
 
 def in_one_line(lines: bytes) -> list[Message]:
-    """The messages of a line that answers a whole batch."""
+    """Return the messages of a line that answers a whole batch."""
     answers: list[Message] = json.loads(lines)
     return answers
 
@@ -39,13 +39,13 @@ def say(session: BridgeSession, *lines: bytes, forwarded: bool = True) -> None:
 
 
 def hear(session: BridgeSession, *lines: bytes) -> tuple[bytes, bytes]:
-    """What goes to the client, and to the daemon, when the daemon says `lines`."""
+    """Return what goes to the client and to the daemon after `lines` of the daemon."""
     steps = [session.from_daemon(line.rstrip(b"\n")) for line in lines]
     return b"".join(step.to_client for step in steps), b"".join(step.to_daemon for step in steps)
 
 
 def answer_all(session: BridgeSession, asked: bytes, **results: object) -> tuple[bytes, bytes]:
-    """Answer the requests among the lines `asked`, by method where `results` has one for it."""
+    """Answer all requests in the lines `asked`, with the result for their method, if any."""
     return hear(
         session,
         *(
@@ -65,7 +65,7 @@ def initialized() -> BridgeSession:
 
 
 def moved(session: BridgeSession) -> bytes:
-    """Lose the daemon and shake hands with the next; returns what it is told then."""
+    """Lose the daemon, initialize the next one, and return what it gets after that."""
     session.connection_lost()
     asked = messages(session.connected().to_daemon)
     assert [message["method"] for message in asked] == ["initialize"]
@@ -73,19 +73,19 @@ def moved(session: BridgeSession) -> bytes:
     return hear(session, reply(asked[0]["id"], {"protocolVersion": "2025-11-25"}))[1]
 
 
-def test_a_first_daemon_without_a_hello_is_told_nothing() -> None:
+def test_the_first_daemon_gets_nothing_without_a_hello() -> None:
     session = BridgeSession()
     assert session.forwards
     assert session.connected() == (b"", b"")
 
 
-def test_requests_that_came_while_there_was_no_daemon_go_to_the_first_one() -> None:
+def test_queued_requests_go_to_the_first_daemon() -> None:
     session = BridgeSession()
     say(session, request(1, "ping"), request(2, "unheard/of"), forwarded=False)
     assert session.connected().to_daemon == request(1, "ping") + request(2, "unheard/of")
 
 
-def test_a_handshake_that_was_not_finished_is_not_finished_for_the_client() -> None:
+def test_an_unfinished_handshake_stays_unfinished() -> None:
     session = BridgeSession()
     say(session, request(0, "initialize", INITIALIZE))
     hear(session, reply(0, {"protocolVersion": "2025-11-25"}))
@@ -93,7 +93,7 @@ def test_a_handshake_that_was_not_finished_is_not_finished_for_the_client() -> N
     assert session.forwards
 
 
-def test_a_handshake_without_an_answer_is_asked_again_as_it_was() -> None:
+def test_an_unanswered_handshake_is_replayed_unchanged() -> None:
     session = BridgeSession()
     say(session, request(0, "initialize", INITIALIZE))
     session.connection_lost()
@@ -109,7 +109,7 @@ def test_a_refused_handshake_is_not_replayed() -> None:
     assert session.connected().to_daemon == b""
 
 
-def test_only_subscriptions_that_stand_are_made_again() -> None:
+def test_only_active_subscriptions_are_replayed() -> None:
     session = initialized()
     for id_, uri in ((1, "a"), (2, "b"), (3, "c")):
         say(session, request(id_, "resources/subscribe", {"uri": uri}))
@@ -120,7 +120,7 @@ def test_only_subscriptions_that_stand_are_made_again() -> None:
     assert [message.get("params", {}).get("uri") for message in told] == [None, "a"]
 
 
-def test_news_is_told_when_nothing_can_be_missed_any_more_and_once() -> None:
+def test_changes_are_announced_once_after_all_subscriptions_are_back() -> None:
     session = initialized()
     say(session, request(1, "resources/subscribe", {"uri": API}), request(2, "roots/list"))
     hear(session, reply(1, {}), reply(2, {"roots": []}))
@@ -134,7 +134,7 @@ def test_news_is_told_when_nothing_can_be_missed_any_more_and_once() -> None:
     assert hear(session, reply(7, {}))[0] == reply(7, {})
 
 
-def test_a_subscription_to_a_root_that_is_gone_stands_again_when_the_root_is_back() -> None:
+def test_a_failed_subscription_is_retried_when_resources_change() -> None:
     session = initialized()
     say(session, request(1, "resources/subscribe", {"uri": API}))
     hear(session, reply(1, {}))
@@ -152,7 +152,7 @@ def test_a_subscription_to_a_root_that_is_gone_stands_again_when_the_root_is_bac
     assert hear(session, changed) == (changed, b"")
 
 
-def test_what_the_client_cancelled_is_not_asked_again() -> None:
+def test_cancelled_requests_are_not_replayed() -> None:
     session = BridgeSession()
     say(session, request(1, "ping"), request("1", "ping"), request(2, "ping"))
     say(session, notice("notifications/cancelled", {"requestId": 1}))
@@ -161,7 +161,7 @@ def test_what_the_client_cancelled_is_not_asked_again() -> None:
     assert session.connected().to_daemon == request("1", "ping") + request(2, "ping")
 
 
-def test_members_of_a_batch_are_asked_again_one_by_one() -> None:
+def test_members_of_a_batch_are_replayed_one_by_one() -> None:
     session = BridgeSession()
     members = [request(1, "ping"), request(2, "tools/list"), b"7", notice("n"), request(3, "x/y")]
     say(session, b"[" + b",".join(member.strip() for member in members) + b"]")
@@ -178,7 +178,7 @@ def batch(*members: bytes) -> bytes:
     return b"[" + b",".join(member.strip() for member in members) + b"]\n"
 
 
-def test_the_answers_to_a_batch_pass_as_they_are_and_settle_its_requests() -> None:
+def test_the_answer_to_a_batch_passes_unchanged_and_completes_its_requests() -> None:
     session = BridgeSession()
     say(session, batch(request(1, "ping"), request(2, "ping"), notice("n")))
     answers = batch(reply(2, {}), reply(1, {}))
@@ -187,7 +187,7 @@ def test_the_answers_to_a_batch_pass_as_they_are_and_settle_its_requests() -> No
 
 
 @pytest.mark.parametrize("forwarded", [True, False])
-def test_answers_of_another_daemon_to_a_batch_reach_the_client_as_one(*, forwarded: bool) -> None:
+def test_answers_to_a_replayed_batch_reach_the_client_in_one_line(*, forwarded: bool) -> None:
     session = BridgeSession()
     asked = batch(request(1, "ping"), b"7", request(2, "ping"), request(3, "ping"))
     say(session, asked, forwarded=forwarded)
@@ -204,7 +204,7 @@ def test_answers_of_another_daemon_to_a_batch_reach_the_client_as_one(*, forward
     assert not session.awaits_answers
 
 
-def test_errors_of_our_own_are_answers_of_their_batch() -> None:
+def test_the_bridges_own_errors_join_the_answers_of_a_batch() -> None:
     session = BridgeSession()
     say(session, batch(request(1, "ping"), request(2, "x/y")))
     assert (
@@ -215,14 +215,14 @@ def test_errors_of_our_own_are_answers_of_their_batch() -> None:
 
 
 @pytest.mark.parametrize("members", [(b"7",), (b"7", notice("n"))])
-def test_a_batch_without_requests_is_answered_though_no_daemon_is_there(
+def test_a_batch_without_requests_is_answered_without_a_daemon(
     members: tuple[bytes, ...],
 ) -> None:
     answers = in_one_line(BridgeSession().from_client(batch(*members).strip(), forwarded=False))
     assert [each["error"]["code"] for each in answers] == [-32600]
 
 
-def test_what_is_too_long_to_be_kept_is_not_asked_again() -> None:
+def test_a_request_that_is_too_long_to_keep_is_not_replayed() -> None:
     session = BridgeSession()
     long = request(1, "resources/read", {"uri": "x" * 70_000})
     say(session, long)
@@ -233,7 +233,7 @@ def test_what_is_too_long_to_be_kept_is_not_asked_again() -> None:
     assert step.to_daemon == b""
 
 
-def test_a_name_alone_is_told_and_nothing_waits_for_it() -> None:
+def test_a_hello_without_a_scope_delays_nothing() -> None:
     session = BridgeSession(Hello(client="x"))
     say(session, request(1, "ping"), forwarded=False)
     step = session.connected()
@@ -243,7 +243,7 @@ def test_a_name_alone_is_told_and_nothing_waits_for_it() -> None:
     assert hear(session, reply(1, {}), fault(hello["id"], -32601)) == (reply(1, {}), b"")
 
 
-def test_a_scope_is_certain_before_anything_is_asked_and_again_with_the_next_daemon() -> None:
+def test_requests_wait_until_each_daemon_confirms_the_scope() -> None:
     session = BridgeSession(Hello(scope=RequestedScope(names=("api",))))
     say(session, request(0, "initialize", INITIALIZE), forwarded=False)
     for _ in range(2):
@@ -257,7 +257,7 @@ def test_a_scope_is_certain_before_anything_is_asked_and_again_with_the_next_dae
         session.connection_lost()
 
 
-def test_a_scope_that_the_next_daemon_refuses_is_not_given_up() -> None:
+def test_a_scope_is_kept_even_if_the_next_daemon_refuses_it() -> None:
     session = BridgeSession(Hello(scope=RequestedScope(tags=("work",))))
     answer_all(session, session.connected().to_daemon)
     session.connection_lost()
@@ -267,7 +267,7 @@ def test_a_scope_that_the_next_daemon_refuses_is_not_given_up() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"protocolVersion": "2024-11-05"}, {}])
-def test_another_revision_is_not_passed_off_as_the_agreed_one(answer: Message) -> None:
+def test_a_different_protocol_version_is_an_error(answer: Message) -> None:
     session = initialized()
     session.connection_lost()
     asked = messages(session.connected().to_daemon)[0]
@@ -275,7 +275,7 @@ def test_another_revision_is_not_passed_off_as_the_agreed_one(answer: Message) -
         hear(session, reply(asked["id"], answer))
 
 
-def test_an_open_stream_does_not_wait_for_an_answer_but_a_new_one_does() -> None:
+def test_a_stream_awaits_an_answer_only_until_it_is_open() -> None:
     session = BridgeSession()
     say(session, request(5, "subscriptions/listen", {"notifications": {}}))
     assert session.awaits_answers
@@ -286,7 +286,7 @@ def test_an_open_stream_does_not_wait_for_an_answer_but_a_new_one_does() -> None
     assert reply(5, {}) == hear(session, reply(5, {}))[0]
 
 
-def test_a_line_that_cannot_be_read_is_answered_without_an_id() -> None:
+def test_an_oversized_line_is_answered_without_an_id() -> None:
     answer = messages(BridgeSession().refuse_oversized_line(1000))[0]
     assert answer["id"] is None
     assert answer["error"]["code"] == -32600
@@ -302,7 +302,7 @@ EVENTS = st.one_of(
 
 
 class _World:
-    """A client that asks, and daemons that answer what they were asked and then are lost."""
+    """A client that sends requests, and daemons that answer and are lost."""
 
     def __init__(self) -> None:
         self.session = initialized()
@@ -351,7 +351,7 @@ class _World:
 
 
 @given(st.lists(EVENTS, max_size=40))
-def test_every_id_is_answered_once_whatever_is_lost_and_when(
+def test_every_id_is_answered_once_across_any_losses(
     events: list[tuple[str, Any, Any]],
 ) -> None:
     world = _World()

@@ -1,4 +1,4 @@
-"""What goes on of a batch."""
+"""Forwarding batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE = ' [ {"jsonrpc":"2.0","method":"a"} ,3,{"jsonrpc":"2.0","method":"é"}\t] 
         ({b"3": None}, b'[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"\xc3\xa9"}]'),
     ],
 )
-def test_what_is_not_changed_stays_and_what_is_between_too(
+def test_unchanged_members_and_the_bytes_between_them_stay(
     changes: dict[bytes, bytes | None], expected: bytes
 ) -> None:
     batch = parse(LINE)
@@ -33,7 +33,7 @@ def test_what_is_not_changed_stays_and_what_is_between_too(
     assert seen == [7.0] * 3
 
 
-def test_a_batch_of_which_nothing_goes_on_does_not_go_on() -> None:
+def test_a_batch_without_remaining_members_is_dropped() -> None:
     batch = parse(LINE)
     assert isinstance(batch, Batch)
     assert forward_batch(LINE, batch, 0.0, lambda *_: None) is None

@@ -1,4 +1,4 @@
-"""Roots in commands and variables."""
+"""Placeholders for roots in commands and environment variables."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def words(text: str, *folders: RootFolder) -> list[str]:
         ("s {} {rootes} {root:} {{root}}", ["s", "{}", "{rootes}", "{root:}", "{/src/api}"]),
     ],
 )
-def test_roots_take_the_place_of_their_marks(typed: str, expected: list[str]) -> None:
+def test_placeholders_are_replaced_by_roots(typed: str, expected: list[str]) -> None:
     assert words(typed, API, WEB) == expected
 
 
 @pytest.mark.parametrize("mark", ["{roots}", "{root}", "{root:api}"])
-def test_where_there_is_no_root_an_empty_folder_stands_for_it(mark: str) -> None:
+def test_a_missing_root_becomes_the_empty_folder(mark: str) -> None:
     assert words(f"s {mark}") == ["s", "/none"]
 
 
@@ -61,7 +61,7 @@ def test_a_command_knows_whether_it_names_roots(typed: str, variable: str, names
     assert ServerCommand(typed.split(), [("V", variable)], "/none").names_roots is names
 
 
-def test_a_name_cannot_be_a_mark_itself() -> None:
+def test_a_root_name_is_not_expanded_again() -> None:
     sly = RootFolder(b"/src/{root:api}", "sly")
     assert words("s {roots}", sly, API) == ["s", "/src/{root:api}", "/src/api"]
 
@@ -115,11 +115,11 @@ def test_a_root_that_is_not_joined_is_not_left_out() -> None:
 @pytest.mark.parametrize(
     "typed", ["{roots:abc}", "{roots:}", "{roots:/}", "x{roots:--a}", "{roots:-}"]
 )
-def test_a_place_that_makes_no_sense_is_refused(typed: str) -> None:
+def test_an_invalid_placeholder_is_refused(typed: str) -> None:
     with pytest.raises(PlaceholderError):
         ServerCommand(["s", typed], (), "/none")
 
 
-def test_a_flag_makes_no_sense_in_a_variable() -> None:
+def test_a_flag_placeholder_is_refused_in_a_variable() -> None:
     with pytest.raises(PlaceholderError):
         ServerCommand(["s"], [("X", "{roots:--allow}")], "/none")

@@ -21,7 +21,7 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.router import MessageRouter
 from rootsd.wire.jsonrpc import Malformed, parse, parse_strict
 from support.bridges import request
-from support.relaying import API, Desk, call, call_2026
+from support.relaying import API, SessionHarness, call, call_2026
 from support.sizes import Sizes
 
 PRIVATE = "/home/her/private"
@@ -192,33 +192,33 @@ class Trial:
     """One relay between such a server and such a client; `leaks` is what the server learnt."""
 
     def __init__(self, era: str) -> None:
-        self.desk = Desk(API, profile=ServerProfile.SILENT)
+        self.harness = SessionHarness(API, profile=ServerProfile.SILENT)
         if era == "handshake":
-            self.desk.shake_hands({"sampling": {}})
-        self.desk.list_roots() if era == "handshake" else None
+            self.harness.shake_hands({"sampling": {}})
+        self.harness.list_roots() if era == "handshake" else None
         self.era = era
         self.client = Careless()
         self.heard = bytearray()
         self.leaks: list[bytes] = []
-        self.down = ClientOutput(self.desk.session, self.desk.out, self._hear)
+        self.down = ClientOutput(self.harness.session, self.harness.out, self._hear)
 
     def say(self, line: bytes, chance: random.Random) -> None:
         """The client has a call open, and answers what else the server asked; now the server says
         this, in parts."""
         made = call("c") if self.era == "handshake" else call_2026("c", roots=True)
-        self.desk.client(made)
-        self.desk.server(request(chance.randrange(9), "sampling/createMessage", {}))
+        self.harness.client(made)
+        self.harness.server(request(chance.randrange(9), "sampling/createMessage", {}))
         at = chance.randrange(len(line) + 1)
         for part in (line[:at], line[at:] + b"\n"):
             self.down.take(part)
             self.down.flush()
         for _ in range(3):  # what it answers may lead to more
-            self.desk.client()
+            self.harness.client()
             self.down.flush()
             heard, self.heard = bytes(self.heard), bytearray()
             for answer in self.client.read(heard):
-                self.desk.client(answer)
-            told = self.desk.raw_to_server()
+                self.harness.client(answer)
+            told = self.harness.raw_to_server()
             if PRIVATE.encode() in told.replace(b"\\/", b"/"):
                 self.leaks.append(line)
 
@@ -241,12 +241,12 @@ def leaks(sizes: Sizes, era: str) -> int:
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
-def test_no_wording_of_a_question_brings_a_folder_to_the_server(era: str, sizes: Sizes) -> None:
+def test_no_encoding_of_a_question_leaks_a_folder(era: str, sizes: Sizes) -> None:
     assert leaks(sizes, era) == 0
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
-def test_the_clients_lines_alone_are_enough_to_stop_them(
+def test_checking_the_clients_lines_is_enough(
     era: str, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a line of the server that passes unread cannot bring a folder to it."""
@@ -255,7 +255,7 @@ def test_the_clients_lines_alone_are_enough_to_stop_them(
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
-def test_a_relay_that_trusts_its_client_would_be_found(
+def test_this_test_detects_a_proxy_that_trusts_its_client(
     era: str, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pass_on_all_of_the_server(monkeypatch)

@@ -1,4 +1,4 @@
-"""From the server to the client: whole lines, and long ones as they come."""
+"""Output to the client: whole lines, and long lines while they arrive."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import pytest
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.loop import ClientOutput
 from support.bridges import notice, reply, request
-from support.relaying import API, Desk, call, call_2026
+from support.relaying import API, SessionHarness, call, call_2026
 
 LONG = b"x" * 200_000
 
 
 class Way:
-    """A downstream answered_by client takes so many bytes at a time."""
+    """An output whose client reads a limited number of bytes at a time."""
 
     def __init__(self) -> None:
-        self.desk = Desk(API)
-        self.desk.shake_hands()
-        self.desk.list_roots()
+        self.harness = SessionHarness(API)
+        self.harness.shake_hands()
+        self.harness.list_roots()
         self.heard = bytearray()
         self.room = 1 << 30
-        self.down = ClientOutput(self.desk.session, self.desk.out, self._write)
+        self.down = ClientOutput(self.harness.session, self.harness.out, self._write)
 
     def _write(self, data: bytes | bytearray) -> int:
         if self.room < 0:
@@ -54,23 +54,23 @@ def way() -> Way:
         (b'{"result":"', b'","jsonrpc":"2.0","id":7}'),
     ],
 )
-def test_a_long_answer_goes_on_before_its_end_is_there(way: Way, head: bytes, tail: bytes) -> None:
-    way.desk.client(call(7))
+def test_a_long_response_is_streamed(way: Way, head: bytes, tail: bytes) -> None:
+    way.harness.client(call(7))
     begun = way.server(head + LONG)
     assert begun == head + LONG
     assert way.down.is_mid_line
     assert way.server(LONG) == LONG
-    assert way.desk.session.pending_responses
+    assert way.harness.session.pending_responses
     after = notice("notifications/x")
     assert way.server(tail + b"\n" + after) == tail + b"\n" + after
     assert not way.down.is_mid_line
-    assert not way.desk.session.pending_responses
+    assert not way.harness.session.pending_responses
 
 
-def test_what_the_relay_says_meanwhile_waits_for_the_end_of_the_line(way: Way) -> None:
-    way.desk.client(call(7))
+def test_the_proxys_messages_wait_for_the_end_of_a_streamed_line(way: Way) -> None:
+    way.harness.client(call(7))
     way.server(b'{"jsonrpc":"2.0","id":7,"result":"' + LONG)
-    way.desk.session.refuse_oversized_line()
+    way.harness.session.refuse_oversized_line()
     assert way.server(LONG) == LONG
     end, _, said = way.server(b'"}\n').partition(b"\n")
     assert end == b'"}'
@@ -88,41 +88,41 @@ def test_what_the_relay_says_meanwhile_waits_for_the_end_of_the_line(way: Way) -
     ],
     ids=["notice", "unknown", "ours", "spaced", "garbage"],
 )
-def test_what_may_have_to_be_read_waits_for_its_end(way: Way, line: bytes) -> None:
-    way.desk.client(call(7))
+def test_lines_that_must_be_parsed_are_not_streamed(way: Way, line: bytes) -> None:
+    way.harness.client(call(7))
     assert way.server(line) == b""
 
 
-def test_an_answer_that_may_ask_for_more_waits_for_its_end(way: Way) -> None:
-    way.desk.client(call_2026(7))
+def test_results_that_may_require_input_are_not_streamed(way: Way) -> None:
+    way.harness.client(call_2026(7))
     asks = b'{"jsonrpc":"2.0","id":7,"result":{"x":"' + LONG
     assert way.server(asks) == b""
     rest = b'","resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}}\n'
     assert way.server(rest) == b"", "it is the relay's to answer"
-    way.desk.client(call_2026(8))
+    way.harness.client(call_2026(8))
     complete = b'{"jsonrpc":"2.0","id":8,"result":{"resultType":"complete","x":"' + LONG
     assert way.server(complete) == complete, "it says that it asks for nothing"
 
 
-def test_an_answer_that_has_to_be_learnt_from_waits_for_its_end(way: Way) -> None:
-    way.desk.client(request(7, "logging/setLevel", {"level": "debug"}))
+def test_observed_responses_are_not_streamed(way: Way) -> None:
+    way.harness.client(request(7, "logging/setLevel", {"level": "debug"}))
     assert way.server(b'{"jsonrpc":"2.0","id":7,"result":"' + LONG) == b""
     assert way.server(b'"}\n' + b'{"result":"' + LONG).endswith(b'"}\n' + b'{"result":"' + LONG)
 
 
-def test_a_line_that_is_cut_ends_and_the_client_gets_its_error(way: Way) -> None:
-    way.desk.client(call(7))
+def test_a_cut_line_is_ended_and_its_request_fails(way: Way) -> None:
+    way.harness.client(call(7))
     begun = b'{"jsonrpc":"2.0","id":7,"result":"' + LONG
     way.server(begun)
     way.down.server_gone()
-    way.desk.session.fail_all(RootsdError("the server has ended"))
+    way.harness.session.fail_all(RootsdError("the server has ended"))
     end, _, error = way.server().partition(b"\n")
     assert end == b""
     assert b'"id":7,"error"' in error
     assert not way.down.is_mid_line
 
 
-def test_what_lacks_its_newline_is_dropped_at_an_exchange(way: Way) -> None:
+def test_a_partial_line_is_dropped_at_a_restart(way: Way) -> None:
     assert way.server(notice("notifications/x").strip()) == b""
     way.down.server_gone()
     line = notice("notifications/y")
@@ -134,7 +134,7 @@ def test_the_last_line_may_lack_its_newline(way: Way) -> None:
     assert way.server(line, b"") == line + b"\n"
 
 
-def test_what_the_client_does_not_take_stays_and_a_client_that_is_gone_takes_nothing(
+def test_unread_output_stays_until_the_client_is_gone(
     way: Way,
 ) -> None:
     way.room = 10

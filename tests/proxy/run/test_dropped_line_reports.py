@@ -1,11 +1,11 @@
-"""What is said about dropped lines, and how often."""
+"""The rate limit for reports about dropped lines."""
 
 from __future__ import annotations
 
 from rootsd.proxy.run.outbox import DroppedLineReports
 
 
-def test_the_first_few_are_passed_on_and_the_rest_is_counted() -> None:
+def test_the_first_reports_are_printed_and_the_others_counted() -> None:
     complaints = DroppedLineReports()
     said = [line for now in range(50) for line in complaints.lines_to_print(["bad"], float(now))]
     assert said == ["rootsd run: bad\n"] * 3

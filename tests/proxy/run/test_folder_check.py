@@ -1,4 +1,4 @@
-"""What the relay sees of a folder on the disk."""
+"""Fingerprints of folders on the disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rootsd.proxy.run.folder_check import canonical, fingerprint
 from support.repos import raw
 
 
-def test_a_folder_is_the_same_until_another_one_takes_its_place(tmp_path: Path) -> None:
+def test_a_fingerprint_changes_when_the_folder_is_replaced(tmp_path: Path) -> None:
     sub = tmp_path / "sub"
     sub.mkdir()
     first = fingerprint(raw(sub))
@@ -21,7 +21,7 @@ def test_a_folder_is_the_same_until_another_one_takes_its_place(tmp_path: Path) 
     assert fingerprint(raw(sub)) not in (None, first)
 
 
-def test_no_link_is_followed_wherever_it_lies(tmp_path: Path) -> None:
+def test_links_are_never_followed(tmp_path: Path) -> None:
     (tmp_path / "real" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "real" / "out").symlink_to("/etc")
@@ -30,7 +30,7 @@ def test_no_link_is_followed_wherever_it_lies(tmp_path: Path) -> None:
     assert fingerprint(raw(tmp_path / "real" / "deep")) is not None
 
 
-def test_what_is_no_folder_has_no_mark_and_no_real_path(tmp_path: Path) -> None:
+def test_a_path_without_a_folder_has_no_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "broken").symlink_to("gone")
     for name in ("file", "broken", "gone"):

@@ -1,4 +1,4 @@
-"""Servers that ask for roots within a call keep their process and state, and no call is held."""
+"""Servers that ask for roots in a call keep their process and state, and no call is held."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.runtime_files import ServerProfileFile
 from support.bridges import notice, reply, request
 from support.publishing import FakeSource, root
-from support.relaying import API, WEB, Desk, call, call_2026, paths
+from support.relaying import API, WEB, SessionHarness, call, call_2026, paths
 from support.relays import SCRIPTED, relay
 from support.serving import published
 from support.sizes import Sizes
@@ -19,87 +19,87 @@ from support.sizes import Sizes
 MAX_CALL_S = 0.05
 
 
-def ask_in_call(desk: Desk, id_: int) -> list[str]:
-    """The client calls, and the server asks before it answers: the paths that it is told."""
-    desk.client(call(id_))
-    (made,) = (each for each in desk.to_server() if "method" in each and "id" in each)
+def ask_in_call(harness: SessionHarness, id_: int) -> list[str]:
+    """Make a call in which the server asks for roots. Return the paths that it gets."""
+    harness.client(call(id_))
+    (made,) = (each for each in harness.to_server() if "method" in each and "id" in each)
     assert made["id"] == id_, "it is not held"
-    desk.server(request(0, "roots/list"))
-    (answer,) = desk.to_server()
-    desk.server(reply(id_, {}))
-    assert [each["id"] for each in desk.to_client()] == [id_]
+    harness.server(request(0, "roots/list"))
+    (answer,) = harness.to_server()
+    harness.server(reply(id_, {}))
+    assert [each["id"] for each in harness.to_client()] == [id_]
     return paths(answer["result"])
 
 
 def test_a_server_that_is_known_to_ask_in_calls_is_neither_held_nor_restarted() -> None:
-    desk = Desk(API, WEB, profile=ServerProfile.IN_CALLS)
-    desk.shake_hands()
+    harness = SessionHarness(API, WEB, profile=ServerProfile.IN_CALLS)
+    harness.shake_hands()
     for id_, approved in enumerate(islice(cycle([(API,), (API, WEB), (), (WEB,)]), 100)):
-        desk.announce()
-        desk.approve(*approved)
+        harness.announce()
+        harness.approve(*approved)
         expected = [folder.text for folder in approved] or ["/run/nowhere"]
-        assert ask_in_call(desk, id_) == expected
-        assert not desk.out.restart_requested
+        assert ask_in_call(harness, id_) == expected
+        assert not harness.out.restart_requested
 
 
-def test_it_is_told_what_holds_even_where_that_is_in_doubt_when_it_is_called() -> None:
-    desk = Desk(API, WEB, profile=ServerProfile.IN_CALLS)
-    desk.shake_hands()
-    desk.announce()
-    desk.is_daemon_there = False
-    desk.client(call(1))
-    desk.server(request(0, "roots/list"))
-    assert [each["id"] for each in desk.to_server()] == [1]
-    desk.approved, desk.is_daemon_there = (WEB,), True
-    desk.client()
-    (answer,) = (each for each in desk.to_server() if "result" in each)
+def test_it_gets_current_roots_even_if_they_were_outdated_at_the_call() -> None:
+    harness = SessionHarness(API, WEB, profile=ServerProfile.IN_CALLS)
+    harness.shake_hands()
+    harness.announce()
+    harness.is_daemon_there = False
+    harness.client(call(1))
+    harness.server(request(0, "roots/list"))
+    assert [each["id"] for each in harness.to_server()] == [1]
+    harness.approved, harness.is_daemon_there = (WEB,), True
+    harness.client()
+    (answer,) = (each for each in harness.to_server() if "result" in each)
     assert paths(answer["result"]) == ["/src/web"]
 
 
-def test_one_that_asks_by_its_answers_is_known_as_well() -> None:
-    desk = Desk(API)
-    desk.client(call_2026(1))
-    desk.server(
+def test_a_request_by_result_counts_as_asking_in_a_call() -> None:
+    harness = SessionHarness(API)
+    harness.client(call_2026(1))
+    harness.server(
         reply(
             1, {"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}}
         )
     )
-    assert desk.gate.profile is ServerProfile.IN_CALLS
+    assert harness.gate.profile is ServerProfile.IN_CALLS
 
 
-def test_one_that_asked_at_first_alone_is_started_again_for_a_folder_that_it_has() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands()
-    desk.list_roots()
-    desk.approve(API, WEB, WEB._replace(path=b"/src/new"))
-    desk.wait(1.0)
-    desk.approve(API, WEB)  # it was never told of the new one
-    desk.client(call(1))
-    desk.raw_to_server()
-    assert not desk.out.restart_requested
-    desk.server(reply(1, {}))
-    desk.approve(API)
-    assert not desk.out.restart_requested, "before a call there is no need"
-    desk.client(call(2))
-    assert desk.out.restart_requested
+def test_a_server_that_asked_only_once_is_restarted_to_drop_a_folder() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands()
+    harness.list_roots()
+    harness.approve(API, WEB, WEB._replace(path=b"/src/new"))
+    harness.wait(1.0)
+    harness.approve(API, WEB)  # it was never told of the new one
+    harness.client(call(1))
+    harness.raw_to_server()
+    assert not harness.out.restart_requested
+    harness.server(reply(1, {}))
+    harness.approve(API)
+    assert not harness.out.restart_requested, "before a call there is no need"
+    harness.client(call(2))
+    assert harness.out.restart_requested
 
 
-def test_a_server_that_keeps_a_folder_that_is_gone_is_not_started_again() -> None:
+def test_a_deleted_folder_causes_no_restart() -> None:
     gone = WEB._replace(path=b"/src/web")
-    desk = Desk(API, gone)
-    desk.shake_hands()
-    desk.list_roots()
-    desk.disk.links[b"/src/web"] = b"/gone"  # as if it had been removed
-    desk.approve(API)
-    desk.wait(1.0)
-    desk.raw_to_server()
-    desk.client(call(1))
-    assert [each["id"] for each in desk.to_server()] == [1]
-    del desk.disk.links[b"/src/web"]
-    desk.client(call(2))
-    assert desk.raw_to_server() == b""
-    desk.server(reply(1, {}))
-    assert desk.out.restart_requested, "something else is there now"
+    harness = SessionHarness(API, gone)
+    harness.shake_hands()
+    harness.list_roots()
+    harness.disk.links[b"/src/web"] = b"/gone"  # as if it had been removed
+    harness.approve(API)
+    harness.wait(1.0)
+    harness.raw_to_server()
+    harness.client(call(1))
+    assert [each["id"] for each in harness.to_server()] == [1]
+    del harness.disk.links[b"/src/web"]
+    harness.client(call(2))
+    assert harness.raw_to_server() == b""
+    harness.server(reply(1, {}))
+    assert harness.out.restart_requested, "something else is there now"
 
 
 def test_a_real_server_keeps_its_process_and_state_and_answers_at_once(
@@ -127,7 +127,7 @@ def test_a_real_server_keeps_its_process_and_state_and_answers_at_once(
     assert max(took) <= 0.9, "one was held"
 
 
-def test_what_was_learnt_of_a_server_holds_for_its_next_session() -> None:
+def test_a_profile_is_used_in_the_next_session() -> None:
     with published(FakeSource(root("/src/api"))):
         for number in range(2):
             with relay("--deaf") as client:
@@ -139,7 +139,7 @@ def test_what_was_learnt_of_a_server_holds_for_its_next_session() -> None:
                 client.process.kill()  # as clients do that are in a hurry
 
 
-def test_the_habit_is_kept_by_its_name(tmp_path: Path) -> None:
+def test_a_profile_is_stored_by_its_value(tmp_path: Path) -> None:
     profiles = ServerProfileFile(bytes(tmp_path), SCRIPTED)
     for profile in ServerProfile:
         profiles.save(profile)

@@ -1,4 +1,4 @@
-"""The texts of 2026-07-28, one at a time. What comes of them: test_traffic.py."""
+"""Edits of single messages of MCP 2026-07-28. test_router.py tests whole exchanges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_request(line: bytes) -> Request:
     return message
 
 
-def test_the_revision_in_a_request_makes_the_era() -> None:
+def test_a_request_carries_its_protocol_version() -> None:
     assert input_required.carries_protocol_version(as_request(call_2026(1)))
     assert not input_required.carries_protocol_version(
         Request(1, "tools/call", {"_meta": {"progressToken": 1}})
@@ -37,11 +37,11 @@ def test_the_revision_in_a_request_makes_the_era() -> None:
         {"resultType": "input_required", "inputRequests": {"r": None, "s": {"method": 3}}},
     ],
 )
-def test_an_answer_that_does_not_ask_for_roots_asks_nothing(result: object) -> None:
+def test_a_result_without_a_roots_request_has_no_question(result: object) -> None:
     assert input_required.find_roots_question(result) is None
 
 
-def test_what_is_hidden_and_what_is_shown_changes_nothing_else() -> None:
+def test_hiding_and_forwarding_change_nothing_else() -> None:
     text = (
         '{"id":1,"result":{ "inputRequests":{"r":{"method":"roots/list"},"e":{"n":1e400}},'
         '"resultType":"input_required","requestState":"s","n":1.10}}'
@@ -59,7 +59,7 @@ def test_what_is_hidden_and_what_is_shown_changes_nothing_else() -> None:
         assert (wrapped.keys, wrapped.state, wrapped.has_state) == (("r",), "s", True)
 
 
-def test_a_request_that_goes_again_drops_what_it_brought_before() -> None:
+def test_a_retry_drops_earlier_answers() -> None:
     line = call_2026(1, inputResponses={"old": {}}, requestState="old")
     question = RootsQuestion(("r",), None, has_state=False, is_alone=True)
     again = json.loads(

@@ -1,4 +1,4 @@
-"""Ids of requests that go to the server more than once."""
+"""The ids of requests that go to the server more than once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def a_round(id_: int) -> InputRetry:
     return InputRetry(Request(id_, "tools/call"), "{}", RootsAnswerer.PROXY)
 
 
-def test_a_request_keeps_its_id_until_it_goes_again() -> None:
+def test_a_request_keeps_its_id_until_it_is_repeated() -> None:
     rounds = InputRetries()
     first = a_round(7)
     rounds.sent(first, 7)
@@ -20,7 +20,7 @@ def test_a_request_keeps_its_id_until_it_goes_again() -> None:
     assert rounds.take(7) is None
 
 
-def test_a_request_that_went_again_is_cancelled_under_the_id_that_the_server_knows() -> None:
+def test_a_repeated_request_is_cancelled_under_the_servers_id() -> None:
     rounds = InputRetries()
     rounds.sent(a_round(7), "again")
     assert rounds.has_alias("again")
@@ -28,7 +28,7 @@ def test_a_request_that_went_again_is_cancelled_under_the_id_that_the_server_kno
     assert rounds.cancel("7") == "7", "another id, and not ours"
 
 
-def test_a_request_that_rests_is_cancelled_without_the_server() -> None:
+def test_a_deferred_request_is_cancelled_without_the_server() -> None:
     rounds = InputRetries()
     retry = a_round(7)
     rounds.defer(retry)
@@ -37,7 +37,7 @@ def test_a_request_that_rests_is_cancelled_without_the_server() -> None:
     assert not rounds.is_deferred(retry)
 
 
-def test_a_server_that_is_gone_has_nothing() -> None:
+def test_clear_forgets_all_requests() -> None:
     rounds = InputRetries()
     rounds.sent(a_round(7), "again")
     rounds.defer(a_round(8))

@@ -1,4 +1,4 @@
-"""Bytes to lines, however they are cut."""
+"""Splitting bytes into lines, for any chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_lines_come_whole_however_they_are_cut() -> None:
     assert list(intake.finish()) == []
 
 
-def test_what_lacks_its_newline_comes_at_the_end() -> None:
+def test_a_last_line_without_a_newline_comes_at_the_end() -> None:
     intake = BoundedLineReader()
     assert list(intake.feed(b"a\nb")) == [b"a"]
     assert list(intake.finish()) == [b"b"]
@@ -31,7 +31,7 @@ def test_what_lacks_its_newline_comes_at_the_end() -> None:
     assert list(intake.finish()) == []
 
 
-def test_a_line_that_is_too_long_leaves_its_ends_and_no_other_line_is_lost() -> None:
+def test_an_oversized_line_keeps_its_ends_and_loses_no_other_line() -> None:
     intake = BoundedLineReader(limit=10_000)
     begin, end = b"b" * SCAN_BYTES, b"e" * SCAN_BYTES
     got = []
@@ -41,7 +41,7 @@ def test_a_line_that_is_too_long_leaves_its_ends_and_no_other_line_is_lost() -> 
     assert list(intake.finish()) == [b"-" * 9_000]
 
 
-def test_a_line_that_is_too_long_at_once_is_found_as_well() -> None:
+def test_an_oversized_line_in_one_chunk_is_found() -> None:
     intake = BoundedLineReader(limit=1_000)
     assert list(intake.feed(b"x" * 2_000 + b"\ny\n")) == [
         OversizedLine(b"x" * 2 * SCAN_BYTES),

@@ -1,4 +1,4 @@
-"""Real relays in front of real processes: what passes, what ends when, and what is left over."""
+"""Real `rootsd run` processes with real servers: what passes, and when everything ends."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def test_a_root_that_a_joined_value_cannot_hold_is_left_out_and_reported_once(sr
 
 
 @pytest.mark.parametrize("words", [("{roots:abc}",), ("x{roots:--allow}",)])
-def test_a_place_for_roots_that_makes_no_sense_is_a_usage_error(words: tuple[str, ...]) -> None:
+def test_an_invalid_placeholder_is_a_usage_error(words: tuple[str, ...]) -> None:
     with relay(*words) as client:
         assert client.process.wait(HANG_GUARD_S) == 2
         assert b"after the colon" in (said := client.complaints()) or b"whole argument" in said
 
 
-def test_a_server_that_ends_for_want_of_roots_comes_back_with_them(src: Path) -> None:
+def test_a_server_that_exits_without_roots_is_started_when_there_are_some(src: Path) -> None:
     api, web = root(f"{src}/api"), root(f"{src}/web")
     with published(FakeSource(api)) as roots, relay("--deaf", "--picky", "{root}") as client:
         client.shake_hands()
@@ -108,7 +108,7 @@ def test_a_server_that_ends_for_want_of_roots_comes_back_with_them(src: Path) ->
         assert client.leave() == 0
 
 
-def test_without_a_daemon_nothing_is_approved_and_the_user_is_told() -> None:
+def test_without_a_daemon_nothing_is_approved_and_an_error_is_printed() -> None:
     with relay() as client:
         client.shake_hands()
         assert client.call(1, "allowed", "/src/api") is False
@@ -118,7 +118,7 @@ def test_without_a_daemon_nothing_is_approved_and_the_user_is_told() -> None:
 
 
 @pytest.mark.parametrize("status", [0, 3, 255])
-def test_it_ends_as_the_server_does_and_answers_what_is_open(status: int) -> None:
+def test_it_exits_with_the_servers_status_and_answers_open_requests(status: int) -> None:
     with relay() as client:
         client.shake_hands()
         client.call(1, "echo")
@@ -129,7 +129,7 @@ def test_it_ends_as_the_server_does_and_answers_what_is_open(status: int) -> Non
         assert client.process.wait(HANG_GUARD_S) == status
 
 
-def test_a_server_that_is_killed_is_told_as_shells_do() -> None:
+def test_a_killed_server_gives_the_exit_status_of_shells() -> None:
     with relay() as client:
         client.shake_hands()
         server = client.server()
@@ -150,7 +150,7 @@ def test_signals_go_to_the_server(number: signal.Signals) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_a_relay_that_is_killed_leaves_no_server_behind() -> None:
+def test_a_killed_proxy_leaves_no_server_behind() -> None:
     with relay("--stubborn") as client:
         client.shake_hands()
         server = client.server()
@@ -158,7 +158,7 @@ def test_a_relay_that_is_killed_leaves_no_server_behind() -> None:
         assert is_gone(server)
 
 
-def test_a_client_that_is_gone_takes_even_a_stubborn_server_with_it() -> None:
+def test_a_stubborn_server_ends_when_its_client_is_gone() -> None:
     with started(hasty(*SCRIPTED, "--stubborn")) as client:
         client.shake_hands()
         server, child = client.server(), psutil.Process(client.call(1, "spawn"))
@@ -170,7 +170,7 @@ def test_a_client_that_is_gone_takes_even_a_stubborn_server_with_it() -> None:
 
 
 @pytest.mark.parametrize("call", [("hang", None), ("babble", "ping"), ("babble", "roots/list")])
-def test_a_client_that_says_no_more_ends_a_relay_whose_server_hangs_or_floods(
+def test_end_of_input_ends_a_proxy_whose_server_hangs_or_floods(
     call: tuple[str, object],
 ) -> None:
     with published(FakeSource(API)), started(hasty(*SCRIPTED)) as client:
@@ -184,7 +184,7 @@ def test_a_client_that_says_no_more_ends_a_relay_whose_server_hangs_or_floods(
         assert is_gone(server)
 
 
-def test_a_client_that_is_gone_ends_a_relay_whose_server_floods() -> None:
+def test_a_closed_client_ends_a_proxy_whose_server_floods() -> None:
     with published(FakeSource(API)), started(hasty(*SCRIPTED)) as client:
         client.shake_hands()
         server = client.server()
@@ -195,7 +195,7 @@ def test_a_client_that_is_gone_ends_a_relay_whose_server_floods() -> None:
         assert is_gone(server)
 
 
-def test_a_server_that_asks_for_ever_and_reads_nothing_is_ended(tmp_path: Path) -> None:
+def test_a_server_that_requests_roots_without_reading_is_ended(tmp_path: Path) -> None:
     for number in range(500):
         (tmp_path / f"{number}").mkdir()
     many = [root(f"{tmp_path}/{number}") for number in range(500)]
@@ -215,7 +215,7 @@ def test_a_server_that_asks_for_ever_and_reads_nothing_is_ended(tmp_path: Path) 
         assert b"again and again" in client.complaints()
 
 
-def test_a_client_that_says_no_more_gets_the_answers_that_it_waits_for() -> None:
+def test_open_requests_are_answered_after_end_of_input() -> None:
     with started(hasty(*SCRIPTED)) as client:
         client.shake_hands()
         client.start_call(1, "flood", 300)
@@ -224,7 +224,7 @@ def test_a_client_that_says_no_more_gets_the_answers_that_it_waits_for() -> None
         client.process.wait(HANG_GUARD_S)
 
 
-def test_what_the_server_says_on_stderr_is_not_touched() -> None:
+def test_the_servers_stderr_is_not_touched() -> None:
     with published(FakeSource(API)), relay() as client:
         client.shake_hands()
         client.start_call(1, "exit", 0)
@@ -236,7 +236,7 @@ def test_what_the_server_says_on_stderr_is_not_touched() -> None:
     ("server", "status"),
     [("/not/there", 127), ("not-there", 127), ("/", 126), ("\x1b[31m", 127)],
 )
-def test_a_server_that_cannot_be_started_is_told_of_as_by_shells(
+def test_a_failed_start_gives_the_exit_status_of_shells(
     server: str, status: int, tmp_path: Path
 ) -> None:
     said = tmp_path / "said"
@@ -257,7 +257,7 @@ def test_a_server_that_cannot_be_started_is_told_of_as_by_shells(
     assert b"\x1b" not in done.stderr
 
 
-def test_what_is_no_json_never_reaches_the_other_side() -> None:
+def test_invalid_json_never_reaches_the_other_side() -> None:
     noise = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xef\xbb\xbf{}\n" * 3_000
     lines = notice("notifications/x")
     done = subprocess.run(
@@ -284,7 +284,7 @@ def test_long_lines_pass_both_ways(sizes: Sizes) -> None:
         assert len(client.call(2, "big", size)) == size
 
 
-def test_full_pipes_in_both_directions_are_no_standstill(sizes: Sizes) -> None:
+def test_full_pipes_in_both_directions_do_not_deadlock(sizes: Sizes) -> None:
     """The client writes and reads as fast as it can, and the server floods it."""
     calls = sizes.pick(test=60, check=600, soak=6000)
     with published(FakeSource(API)), relay() as client:
@@ -321,7 +321,7 @@ def test_a_file_for_standard_output_does(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out").read_bytes())["id"] == 1
 
 
-def test_nothing_is_said_to_a_server_that_was_not_said_to_the_relay() -> None:
+def test_the_server_gets_only_the_clients_lines() -> None:
     """No probe of our own: in front of `cat`, each line comes back as it went."""
     with published(FakeSource(API)):
         lines = notice("notifications/initialized") + notice("notifications/x")

@@ -1,4 +1,4 @@
-"""The words after `rootsd run`."""
+"""The arguments of `rootsd run`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy
         ("--name x s --name y", RunOptions(("s", "--name", "y"), name="x")),
     ],
 )
-def test_words_become_an_order(words: str, order: RunOptions) -> None:
+def test_arguments_become_options(words: str, order: RunOptions) -> None:
     assert parse_arguments(words.split()) == order
 
 
@@ -33,9 +33,7 @@ def test_words_become_an_order(words: str, order: RunOptions) -> None:
     ["", "--", "--only a", "--only a --", "--nonsense s", "--only", "--client-roots some s",
      "--env A s", "--env =b s", "--advisory-access=yes s", "--name= s", "-x s"],
 )  # fmt: skip
-def test_words_it_does_not_have_are_refused(
-    words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_arguments_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RunUsageError):
         parse_arguments(words.split())
     assert main(words.split()) == 2
@@ -47,7 +45,7 @@ def test_a_tag_needs_a_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert "needs the name of a tag" in capsys.readouterr().err
 
 
-def test_a_working_directory_that_is_gone_narrows_to_nothing_by_an_error(
+def test_a_deleted_working_directory_is_a_usage_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = tmp_path / "gone"
@@ -64,7 +62,7 @@ def test_help_is_no_error(flag: str, capsys: pytest.CaptureFixture[str]) -> None
     assert "usage: rootsd run" in capsys.readouterr().out
 
 
-def test_a_place_that_cannot_be_used_is_told(
+def test_an_invalid_placeholder_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ROOTSD_DIR", "relative")

@@ -1,4 +1,4 @@
-"""A server's process and its pipes."""
+"""The process of a server, and its pipes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start(servers: list[ServerProcess], program: str, **environment: str) -> Ser
 
 
 def heard(server: ServerProcess) -> bytes:
-    """All that the server says, to the end."""
+    """Return everything that the server writes until its end."""
     said = b""
     while server.stdout >= 0:
         assert select.select([server.stdout], [], [], HANG_GUARD_S)[0], "it says nothing"
@@ -50,7 +50,7 @@ def ended(server: ServerProcess) -> int:
     return server.reap()
 
 
-def test_it_has_our_environment_and_what_is_added(
+def test_it_inherits_the_environment_and_the_additions(
     servers: list[ServerProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INHERITED", "1")
@@ -59,7 +59,7 @@ def test_it_has_our_environment_and_what_is_added(
 
 
 @pytest.mark.needs("linux")
-def test_it_rests_while_it_waits_for_us_and_is_at_work_afterwards(
+def test_it_is_busy_only_while_it_works(
     servers: list[ServerProcess],
 ) -> None:
     server = start(servers, "input()\nwhile True: pass")
@@ -68,7 +68,7 @@ def test_it_rests_while_it_waits_for_us_and_is_at_work_afterwards(
     assert until(server.is_busy)
 
 
-def test_what_it_does_not_take_stays_and_nothing_blocks(servers: list[ServerProcess]) -> None:
+def test_unread_input_stays_in_the_buffer_without_blocking(servers: list[ServerProcess]) -> None:
     server = start(servers, "import sys; print(len(sys.stdin.read()))")
     data = bytearray(MUCH)
     while data:
@@ -82,7 +82,7 @@ def test_what_it_does_not_take_stays_and_nothing_blocks(servers: list[ServerProc
     assert ended(server) == 0
 
 
-def test_where_nothing_is_said_nothing_is_read(servers: list[ServerProcess]) -> None:
+def test_a_read_without_output_returns_none(servers: list[ServerProcess]) -> None:
     server = start(servers, "import sys; sys.stdin.read()")
     assert server.read() is None
     assert not server.has_ended()
@@ -91,7 +91,7 @@ def test_where_nothing_is_said_nothing_is_read(servers: list[ServerProcess]) -> 
     assert server.has_ended()
 
 
-def test_writing_to_one_that_hung_up_is_no_error(servers: list[ServerProcess]) -> None:
+def test_a_write_to_a_closed_server_is_no_error(servers: list[ServerProcess]) -> None:
     server = start(servers, "import os; os.close(0); print(1, flush=True); os.read(1, 1)")
     assert select.select([server.stdout], [], [], HANG_GUARD_S)[0]
     data = bytearray(b"x")
@@ -100,7 +100,7 @@ def test_writing_to_one_that_hung_up_is_no_error(servers: list[ServerProcess]) -
     assert server.stdin == -1
 
 
-def test_a_signal_reaches_what_it_has_started_as_well_and_its_number_is_told(
+def test_a_signal_reaches_the_whole_group_and_gives_its_exit_status(
     servers: list[ServerProcess],
 ) -> None:
     program = (
@@ -117,7 +117,7 @@ def test_a_signal_reaches_what_it_has_started_as_well_and_its_number_is_told(
     server.send(signal.SIGTERM)  # nobody is meant any more
 
 
-def test_what_it_leaves_behind_is_killed(servers: list[ServerProcess]) -> None:
+def test_left_behind_children_are_killed(servers: list[ServerProcess]) -> None:
     program = (
         "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import signal;"
         " signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()']).pid, flush=True)"
@@ -132,7 +132,7 @@ def test_what_it_leaves_behind_is_killed(servers: list[ServerProcess]) -> None:
 @pytest.mark.parametrize(
     ("word", "status"), [("/not/there", 127), ("/etc/passwd", 126), ("nul\0", 126)]
 )
-def test_one_that_cannot_be_started_says_why(word: str, status: int) -> None:
+def test_a_failed_start_says_why(word: str, status: int) -> None:
     with pytest.raises(ServerStartFailed, match="cannot be started") as caught:
         ServerProcess(LaunchSpec((word,), {}))
     assert caught.value.status == status

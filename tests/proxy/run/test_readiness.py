@@ -1,4 +1,4 @@
-"""When calls are held, and for how long at most."""
+"""When the gate holds calls, and for how long at most."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_calls_wait_until_the_server_has_asked_and_settled() -> None:
     assert (gate.profile, gate.deadline) == (ServerProfile.EARLY, math.inf)
 
 
-def test_where_it_is_not_known_which_roots_there_are_calls_wait_for_that_alone() -> None:
+def test_calls_wait_while_the_roots_are_outdated() -> None:
     gate = ReadinessGate()
     gate.roots_outdated = True
     assert gate.is_closed
@@ -48,7 +48,7 @@ def test_a_server_that_is_slow_to_ask_has_longer_to_settle() -> None:
     assert took[2] < 0.5
 
 
-def test_calls_wait_on_while_the_server_is_at_work_with_its_roots() -> None:
+def test_calls_wait_while_the_server_is_busy_with_its_roots() -> None:
     gate = ReadinessGate()
     at_work = [True, True, False]
     gate.is_busy = lambda: at_work.pop(0)
@@ -63,7 +63,7 @@ def test_calls_wait_on_while_the_server_is_at_work_with_its_roots() -> None:
     assert looked_at[:3] == sorted(set(looked_at[:3]))
 
 
-def test_one_that_is_always_at_work_holds_them_for_a_moment_only() -> None:
+def test_an_always_busy_server_holds_calls_only_briefly() -> None:
     gate = ReadinessGate()
     gate.is_busy = lambda: True
     gate.handshake_done(0.0)
@@ -76,7 +76,7 @@ def test_one_that_is_always_at_work_holds_them_for_a_moment_only() -> None:
     assert 0.5 < opened < 0.6
 
 
-def test_a_server_that_never_asks_is_waited_for_once() -> None:
+def test_a_server_that_never_asks_delays_calls_only_once() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
     gate.tick(0.99)
@@ -89,7 +89,7 @@ def test_a_server_that_never_asks_is_waited_for_once() -> None:
     assert not again.is_closed
 
 
-def test_one_that_is_known_to_ask_gets_more_time() -> None:
+def test_a_server_that_is_known_to_ask_gets_more_time() -> None:
     gate = ReadinessGate(ServerProfile.EARLY)
     gate.handshake_done(0.0)
     gate.tick(4.9)
@@ -101,14 +101,16 @@ def test_one_that_is_known_to_ask_gets_more_time() -> None:
 @pytest.mark.parametrize(
     ("when", "profile"), [(0.3, ServerProfile.EARLY), (60.0, ServerProfile.SILENT)]
 )
-def test_what_was_learnt_is_learnt_anew(when: float, profile: ServerProfile) -> None:
+def test_the_profile_is_updated_by_what_the_server_does(
+    when: float, profile: ServerProfile
+) -> None:
     gate = ReadinessGate(ServerProfile.SILENT)
     gate.handshake_done(0.0)
     gate.roots_requested(when)
     assert gate.profile is profile
 
 
-def test_more_roots_take_longer_to_look_at() -> None:
+def test_more_roots_need_more_time_to_settle() -> None:
     deadlines = []
     for roots in (1, 1000):
         gate = ReadinessGate()
@@ -119,7 +121,7 @@ def test_more_roots_take_longer_to_look_at() -> None:
     assert deadlines[0] < deadlines[1] < 1.0
 
 
-def test_a_change_holds_calls_of_those_that_read_roots_alone() -> None:
+def test_a_change_holds_calls_only_if_the_server_reads_roots() -> None:
     gate = ReadinessGate(ServerProfile.SILENT)
     gate.handshake_done(0.0)
     gate.roots_changed(10.0)
@@ -131,7 +133,7 @@ def test_a_change_holds_calls_of_those_that_read_roots_alone() -> None:
     assert gate.is_closed
 
 
-def test_a_server_that_does_not_mind_a_change_is_stale_until_it_asks() -> None:
+def test_a_server_that_ignores_a_change_is_stale_until_it_asks() -> None:
     gate = ReadinessGate(ServerProfile.SILENT)
     gate.handshake_done(0.0)
     gate.roots_requested(11.0)
@@ -142,7 +144,7 @@ def test_a_server_that_does_not_mind_a_change_is_stale_until_it_asks() -> None:
     assert not gate.stale
 
 
-def test_a_change_during_the_answer_waits_for_another_question() -> None:
+def test_a_change_during_an_answer_waits_for_another_request() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
     gate.roots_requested(0.1)
@@ -176,7 +178,7 @@ def test_it_can_be_opened_at_once() -> None:
         (ServerProfile.BOTH, ServerProfile.BOTH),
     ],
 )
-def test_that_a_server_asks_in_calls_is_learnt_at_once(
+def test_asking_in_a_call_updates_the_profile_at_once(
     known: ServerProfile, then: ServerProfile
 ) -> None:
     learnt: list[ServerProfile] = []
@@ -195,7 +197,7 @@ def test_a_server_that_asks_in_calls_holds_none_and_is_never_stale() -> None:
     assert (gate.is_closed, gate.stale) == (False, False)
 
 
-def test_one_that_was_held_for_a_change_is_let_go_when_it_asks_in_a_call() -> None:
+def test_asking_in_a_call_opens_a_gate_closed_by_a_change() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
     gate.tick(1.0)
@@ -206,7 +208,7 @@ def test_one_that_was_held_for_a_change_is_let_go_when_it_asks_in_a_call() -> No
     assert not gate.is_closed
 
 
-def test_one_that_does_both_is_waited_for_after_the_handshake_and_never_stale() -> None:
+def test_a_server_that_does_both_is_awaited_after_the_handshake_and_never_stale() -> None:
     gate = ReadinessGate(ServerProfile.IN_CALLS)
     gate.handshake_done(0.0)
     gate.roots_requested(0.1)
@@ -222,14 +224,14 @@ def test_one_that_does_both_is_waited_for_after_the_handshake_and_never_stale() 
     assert (again.is_closed, again.stale) == (False, False)
 
 
-def test_one_that_does_not_ask_at_once_any_more_is_not_waited_for_again() -> None:
+def test_a_server_that_stopped_asking_early_is_not_awaited_again() -> None:
     gate = ReadinessGate(ServerProfile.BOTH)
     gate.handshake_done(0.0)
     gate.tick(5.0)
     assert gate.profile is ServerProfile.IN_CALLS
 
 
-def test_a_server_that_ignored_one_change_is_not_waited_for_at_the_next() -> None:
+def test_after_an_ignored_change_the_next_one_holds_nothing() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
     gate.roots_requested(0.1)

@@ -1,4 +1,4 @@
-"""What the next server is told. How it comes to that: test_session_renewed.py."""
+"""What the next server gets. test_session_restarted.py tests whole sessions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def ids() -> count[int]:
     return count(100)
 
 
-def test_nothing_was_said_and_nothing_is_repeated() -> None:
+def test_an_empty_session_replays_nothing() -> None:
     replay = Replay()
     assert replay.handshake is None
     assert list(replay.after_handshake(map(str, ids()))) == []
     assert list(replay.open_requests()) == list(replay.change_notifications()) == []
 
 
-def test_the_handshake_is_repeated_as_the_server_got_it_once_it_was_agreed_on() -> None:
+def test_an_accepted_handshake_is_replayed_as_the_server_got_it() -> None:
     replay = Replay()
     asked = Request(0, "initialize", {"capabilities": {}})
     replay.request_sent(asked, b"as it was sent")
@@ -43,7 +43,7 @@ def test_the_handshake_is_repeated_as_the_server_got_it_once_it_was_agreed_on() 
     ]
 
 
-def test_what_may_be_asked_twice_is_and_what_may_have_done_something_is_not() -> None:
+def test_only_safe_requests_are_replayed() -> None:
     replay = Replay()
     for id_, method in enumerate(("tools/list", "tools/call", "ping", "x/y")):
         replay.request_sent(Request(id_, method), request(id_, method).strip())
@@ -52,7 +52,7 @@ def test_what_may_be_asked_twice_is_and_what_may_have_done_something_is_not() ->
     assert list(replay.open_requests()) == [request(0, "tools/list")]
 
 
-def test_a_stream_is_opened_once_in_the_eyes_of_the_client() -> None:
+def test_a_stream_is_acknowledged_to_the_client_once() -> None:
     replay = Replay()
     opened = Notification(ACKNOWLEDGED, {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}})
     assert not replay.is_repeated_acknowledgment(opened), "nobody's"

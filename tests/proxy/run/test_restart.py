@@ -1,4 +1,4 @@
-"""When another server is needed, and what for."""
+"""When a server must be restarted, and why."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ A, B, C = (RootFolder(b"/" + name.encode(), name) for name in "abc")
 
 
 def anywhere(_: bytes) -> bool:
-    """All folders are on the disk."""
+    """Say that every folder is on the disk."""
     return True
 
 
-def empty_folder(_: bytes) -> bool:
-    """No folder is."""
+def nowhere(_: bytes) -> bool:
+    """Say that no folder is on the disk."""
     return False
 
 
@@ -44,7 +44,7 @@ def running(typed: str, *folders: RootFolder) -> RestartPolicy:
         ("s", [A], [], NO_RESTART),
     ],
 )
-def test_a_command_that_would_be_another_is_due(
+def test_a_changed_command_needs_a_restart(
     typed: str, given: list[RootFolder], now: list[RootFolder], due: RestartDecision
 ) -> None:
     assert running(typed, *given).for_command(now, anywhere) == due
@@ -59,18 +59,18 @@ def test_a_command_that_would_be_another_is_due(
         ([A, B], [A, C], RestartDecision(RestartNeed.WIDER)),
     ],
 )
-def test_a_folder_that_is_gone_is_no_reason(
+def test_a_deleted_folder_needs_no_restart(
     given: list[RootFolder], now: list[RootFolder], due: RestartDecision
 ) -> None:
-    assert running("s {roots}", *given).for_command(now, empty_folder) == due
+    assert running("s {roots}", *given).for_command(now, nowhere) == due
 
 
-def test_a_server_that_was_given_folders_may_have_to_lose_some() -> None:
+def test_a_server_with_a_denied_folder_needs_a_restart() -> None:
     inner = RootFolder(b"/a/inner", "a/inner")
     assert RestartPolicy.for_sent_roots([A, B], [A], anywhere) == RestartDecision(
         RestartNeed.NARROWER, (B,)
     )
-    assert RestartPolicy.for_sent_roots([A, B], [A], empty_folder) == NO_RESTART
+    assert RestartPolicy.for_sent_roots([A, B], [A], nowhere) == NO_RESTART
     assert RestartPolicy.for_sent_roots([], [A], anywhere) == NO_RESTART
     assert RestartPolicy.for_sent_roots([inner], [A], anywhere) == NO_RESTART, (
         "it lies in one that it may have"
@@ -80,7 +80,7 @@ def test_a_server_that_was_given_folders_may_have_to_lose_some() -> None:
     )
 
 
-def test_where_no_server_runs_one_is_started_once_no_more_roots_come() -> None:
+def test_a_start_waits_until_no_more_roots_appear() -> None:
     restart_policy = running("s {roots}")
     assert restart_policy.deadline == math.inf
     restart_policy.roots_appeared(10.0)
@@ -95,7 +95,7 @@ def test_where_no_server_runs_one_is_started_once_no_more_roots_come() -> None:
     assert restart_policy.deadline == math.inf
 
 
-def test_nothing_is_due_before_the_first_start() -> None:
+def test_no_restart_is_needed_before_the_first_start() -> None:
     assert (
         RestartPolicy(ServerCommand(["s", "{roots}"], (), "/none")).for_command([A], anywhere)
         == NO_RESTART

@@ -1,4 +1,4 @@
-"""Roots as they come from the daemon and from clients, and as servers get them."""
+"""Roots as the daemon and clients send them, and as servers get them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from rootsd.proxy.run.roots import (
         ("file://[", None),
     ],
 )
-def test_a_uri_is_a_path_on_this_machine_or_nothing(uri: str, path: bytes | None) -> None:
+def test_only_local_file_uris_have_a_path(uri: str, path: bytes | None) -> None:
     assert path_of_uri(uri) == path
 
 
 @pytest.mark.parametrize(
     "result", [None, [], {}, {"roots": None}, {"roots": [None, {}, {"uri": 3}, {"uri": "x"}]}]
 )
-def test_what_is_no_list_of_roots_holds_none(result: object) -> None:
+def test_an_invalid_result_has_no_roots(result: object) -> None:
     assert parse_daemon_roots(result) == ()
     assert parse_client_roots(result) == ()
 
@@ -62,6 +62,6 @@ def test_a_path_that_is_not_utf8_is_no_root() -> None:
     assert parse_daemon_roots({"roots": [item]}) == ()
 
 
-def test_a_server_gets_uris_and_names_alone() -> None:
+def test_a_server_gets_only_uris_and_names() -> None:
     told = make_roots_result([RootFolder(b"/a b", "x/y", writable=False)])
     assert told == {"roots": [{"uri": "file:///a%20b", "name": "x/y"}]}

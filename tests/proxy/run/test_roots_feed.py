@@ -1,4 +1,4 @@
-"""The relay's connection to daemons that come and go."""
+"""The feed of `rootsd run` with daemons that come and go."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def told() -> list[RootsUpdate]:
 
 
 def ignored() -> None:
-    """What was told may not hold any more."""
+    """Ignore that the roots are outdated."""
 
 
 def turn_until(feed: RootsFeed, count: int, told: list[RootsUpdate]) -> list[RootsUpdate]:
-    """Turn as the pump does until so much was told; what that was."""
+    """Run the feed until it has sent `count` updates, and return them."""
     deadline = time.monotonic() + HANG_GUARD_S
     while len(told) < count:
         assert time.monotonic() < deadline, f"only told {told}"
@@ -41,7 +41,7 @@ def turn_until(feed: RootsFeed, count: int, told: list[RootsUpdate]) -> list[Roo
 
 
 def turn(feed: RootsFeed) -> None:
-    """Wait for what the feed waits for, and let it attend to that."""
+    """Wait for what the feed waits for, and let it work."""
     poll = select.poll()
     for descriptor, wanted in feed.interest():
         poll.register(descriptor, wanted)
@@ -63,7 +63,7 @@ def answer(daemon: Daemon, result: object) -> None:
     daemon.say(reply(asked["id"], result))
 
 
-def test_what_a_daemon_tells_is_told(told: list[RootsUpdate]) -> None:
+def test_each_update_of_the_daemon_is_passed_on(told: list[RootsUpdate]) -> None:
     def tells(daemon: Daemon) -> None:
         greet(daemon)
         answer(daemon, LISTED)
@@ -81,7 +81,7 @@ def test_what_a_daemon_tells_is_told(told: list[RootsUpdate]) -> None:
         feed.close()
 
 
-def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
+def test_queries_survive_the_loss_of_a_daemon(
     told: list[RootsUpdate],
 ) -> None:
     def dies(daemon: Daemon) -> None:
@@ -103,7 +103,9 @@ def test_a_daemon_that_is_lost_is_followed_by_the_next_and_no_wish_is_forgotten(
         feed.close()
 
 
-def test_news_are_doubted_before_they_are_known(told: list[RootsUpdate]) -> None:
+def test_roots_are_outdated_from_a_notification_to_the_next_update(
+    told: list[RootsUpdate],
+) -> None:
     doubts: list[int] = []
 
     def tells(daemon: Daemon) -> None:
@@ -125,7 +127,7 @@ def test_news_are_doubted_before_they_are_known(told: list[RootsUpdate]) -> None
     feed.close()
 
 
-def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
+def test_a_series_of_crashing_daemons_is_given_up(
     told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tells(daemon: Daemon) -> None:
@@ -145,7 +147,7 @@ def test_daemons_that_end_at_once_one_after_another_are_not_waited_for_for_ever(
         feed.close()
 
 
-def test_where_none_comes_back_nothing_is_approved_any_more(
+def test_nothing_is_approved_if_no_daemon_comes_back(
     told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def dies(daemon: Daemon) -> None:
@@ -167,7 +169,7 @@ def test_where_none_comes_back_nothing_is_approved_any_more(
         said += capsys.readouterr().err
 
 
-def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
+def test_a_hung_daemon_counts_as_lost_until_it_answers(
     told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hangs(daemon: Daemon) -> None:
@@ -195,7 +197,7 @@ def test_a_daemon_that_hangs_is_as_good_as_none_until_it_answers(
         feed.close()
 
 
-def test_where_none_was_ever_started_that_is_told_at_once_and_one_that_comes_is_found(
+def test_without_a_daemon_it_gives_up_at_once_and_finds_a_later_one(
     told: list[RootsUpdate], capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin = time.monotonic()
@@ -215,7 +217,7 @@ def test_where_none_was_ever_started_that_is_told_at_once_and_one_that_comes_is_
         feed.close()
 
 
-def test_a_daemon_that_cannot_narrow_is_not_listened_to(
+def test_a_daemon_that_cannot_narrow_is_refused(
     told: list[RootsUpdate], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuses(daemon: Daemon) -> None:
@@ -231,7 +233,7 @@ def test_a_daemon_that_cannot_narrow_is_not_listened_to(
         assert told == [RootsUpdate((), 0), RootsUpdate((), 1)]
 
 
-def test_a_folder_is_proposed_to_a_daemon_that_is_there(told: list[RootsUpdate]) -> None:
+def test_a_folder_is_proposed_to_a_connected_daemon(told: list[RootsUpdate]) -> None:
     seen: list[str] = []
 
     def listens(daemon: Daemon) -> None:
@@ -248,7 +250,7 @@ def test_a_folder_is_proposed_to_a_daemon_that_is_there(told: list[RootsUpdate])
     assert seen == ["/src/new"]
 
 
-def test_starting_a_daemon_takes_no_longer_than_one_is_waited_for(
+def test_a_start_that_never_ends_is_given_up(
     told: list[RootsUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconnect, "GRACE_S", 0.2)

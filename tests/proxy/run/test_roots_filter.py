@@ -1,4 +1,4 @@
-"""Which of the approved folders a server is told of."""
+"""Which of the approved roots a server gets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_clients_folders_narrow(
     assert told(API, WEB, use=use, here=b"/src/web", theirs=theirs) == expected
 
 
-def test_a_folder_within_a_root_is_called_by_its_way_from_there() -> None:
+def test_a_folder_in_a_root_is_named_by_its_relative_path() -> None:
     roots_filter = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
     roots_filter.client_folders = (b"/src/api/inner/x", b"/src/api/y")
     assert [each.name for each in roots_filter.apply([API, INNER])] == ["inner/x", "api/y"]
@@ -67,30 +67,30 @@ def test_a_folder_within_a_root_is_called_by_its_way_from_there() -> None:
         (None, ["/src/api", "/src/web"]),
     ],
 )
-def test_without_folders_of_use_the_root_of_the_working_directory_comes_first(
+def test_without_useful_folders_the_root_of_the_working_directory_comes_first(
     here: bytes | None, expected: list[str]
 ) -> None:
     assert told(API, WEB, here=here) == expected
 
 
-def test_whoever_insists_on_the_clients_folders_gets_nothing_without_them() -> None:
+def test_narrow_leaves_nothing_without_client_folders() -> None:
     assert told(API, WEB, use=NARROW, here=b"/src/api") == []
 
 
-def test_overriding_ignores_the_client_and_puts_the_working_directory_first() -> None:
+def test_override_ignores_the_client_folders() -> None:
     assert told(API, WEB, use=OVERRIDE, theirs=(b"/src/api",)) == ["/src/api", "/src/web"]
     assert told(API, WEB, use=OVERRIDE, here=b"/src/web") == ["/src/web", "/src/api"]
 
 
 @pytest.mark.parametrize("theirs", [None, (b"/src/read",), (b"/src/read/deep",), (b"/src",)])
-def test_roots_for_reading_are_withheld_unless_advice_is_enough(
+def test_read_only_roots_are_withheld_without_advisory_access(
     theirs: tuple[bytes, ...] | None,
 ) -> None:
     assert "/src/read" not in "".join(told(API, READ, theirs=theirs))
     assert "/src/read" in "".join(told(API, READ, theirs=theirs, access=AccessPolicy.ADVISORY))
 
 
-def test_a_folder_that_has_nothing_in_common_with_a_root_is_outside() -> None:
+def test_an_unrelated_folder_is_outside() -> None:
     roots_filter = RootsFilter(AUTO, AccessPolicy.WRITABLE, None)
     roots_filter.client_folders = (b"/src", b"/src/api/x", b"/src/api-old", b"/else")
     assert roots_filter.outside([API]) == (b"/src/api-old", b"/else")
@@ -108,7 +108,7 @@ PATHS = st.lists(st.sampled_from([b"a", b"b", b"ab"]), min_size=1, max_size=4).m
     st.sampled_from(ClientRootsPolicy),
     st.sampled_from(AccessPolicy),
 )
-def test_nothing_is_ever_added_to_what_is_approved(
+def test_client_folders_never_add_a_root(
     approved: list[RootFolder],
     theirs: tuple[bytes, ...] | None,
     here: bytes | None,

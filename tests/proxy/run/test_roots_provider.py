@@ -1,4 +1,4 @@
-"""Clients that have roots of their own, or say so."""
+"""Clients that have roots of their own, or declare them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.roots import ClientRootsPolicy, RootsProvider
 from support.bridges import fault, notice, reply, request
-from support.relaying import API, DOCS, NOWHERE, WEB, Desk, call, paths
+from support.relaying import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
 
 CHANGED = "notifications/roots/list_changed"
 HAS_ROOTS = {"roots": {"listChanged": True}}
@@ -19,222 +19,222 @@ def theirs(*folders: str) -> dict[str, Any]:
     return {"roots": [{"uri": f"file://{path}", "name": "x"} for path in folders]}
 
 
-def asked(desk: Desk) -> object:
-    """The id under which the client is asked for its roots."""
-    questions = [each for each in desk.to_client() if each.get("method") == "roots/list"]
+def asked(harness: SessionHarness) -> object:
+    """Return the id of the roots request that the client got."""
+    questions = [each for each in harness.to_client() if each.get("method") == "roots/list"]
     (question,) = questions
     return question["id"]
 
 
-def test_a_servers_question_waits_until_the_client_has_said_where_it_works() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    desk.server(request(0, "roots/list"))
-    assert desk.to_server() == []
-    desk.client(reply(asked(desk), theirs("/src/web", "/src/api/deep")))
-    (answer,) = desk.to_server()
+def test_a_roots_request_waits_for_the_clients_folders() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    harness.server(request(0, "roots/list"))
+    assert harness.to_server() == []
+    harness.client(reply(asked(harness), theirs("/src/web", "/src/api/deep")))
+    (answer,) = harness.to_server()
     assert paths(answer["result"]) == ["/src/web", "/src/api/deep"]
 
 
-def test_a_call_waits_for_that_too_as_it_may_mean_another_server() -> None:
-    desk = Desk(API, WEB, words=("server", "{roots}"), profile=ServerProfile.SILENT)
-    desk.shake_hands(HAS_ROOTS)
-    question = asked(desk)
-    desk.client(call(1))
-    assert desk.to_server() == []
-    desk.client(reply(question, theirs("/src/web")))
-    assert desk.another().words == ("server", "/src/web")
-    (again, _) = (desk.to_server(), desk.to_client())
-    desk.server(reply(again[0]["id"], {}))
-    assert [each["id"] for each in desk.to_server() if "id" in each] == [1]
+def test_a_call_waits_for_the_clients_folders_too() -> None:
+    harness = SessionHarness(API, WEB, words=("server", "{roots}"), profile=ServerProfile.SILENT)
+    harness.shake_hands(HAS_ROOTS)
+    question = asked(harness)
+    harness.client(call(1))
+    assert harness.to_server() == []
+    harness.client(reply(question, theirs("/src/web")))
+    assert harness.another().words == ("server", "/src/web")
+    (again, _) = (harness.to_server(), harness.to_client())
+    harness.server(reply(again[0]["id"], {}))
+    assert [each["id"] for each in harness.to_server() if "id" in each] == [1]
 
 
 @pytest.mark.parametrize(
     "result",
     [theirs(), {"roots": [{"uri": "https://x.example"}]}, {}, None, theirs("/gone"), 7],
 )
-def test_an_answer_that_is_of_no_use_is_as_good_as_none(result: object) -> None:
-    desk = Desk(API, WEB, here=b"/src/web")
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(reply(asked(desk), result))
-    assert desk.list_roots() == ["/src/web", "/src/api"]
+def test_a_useless_answer_of_the_client_counts_as_none(result: object) -> None:
+    harness = SessionHarness(API, WEB, here=b"/src/web")
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), result))
+    assert harness.list_roots() == ["/src/web", "/src/api"]
 
 
 @pytest.mark.parametrize("result", [theirs(), {"roots": [{"uri": "https://x.example"}]}, None])
-def test_a_client_that_closes_its_last_folder_opens_no_other(result: object) -> None:
-    desk = Desk(API, WEB, here=b"/src/web")
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(reply(asked(desk), theirs("/src/api")))
-    assert desk.list_roots() == ["/src/api"]
-    desk.client(notice(CHANGED))
-    desk.client(reply(asked(desk), result))
-    desk.to_server()
-    assert desk.list_roots(1) == [NOWHERE.decode()]
+def test_closing_the_last_folder_does_not_widen_the_roots(result: object) -> None:
+    harness = SessionHarness(API, WEB, here=b"/src/web")
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), theirs("/src/api")))
+    assert harness.list_roots() == ["/src/api"]
+    harness.client(notice(CHANGED))
+    harness.client(reply(asked(harness), result))
+    harness.to_server()
+    assert harness.list_roots(1) == [NOWHERE.decode()]
 
 
-def test_by_default_the_clients_folders_narrow_nothing_and_those_not_approved_are_noted() -> None:
-    desk = Desk(API, WEB, use=ClientRootsPolicy.REPORT)
-    desk.shake_hands(HAS_ROOTS)
-    assert desk.list_roots() == ["/src/api", "/src/web"], "nothing waits for the client"
-    desk.client(reply(asked(desk), theirs("/src/api", "/src/new")))
-    assert desk.list_roots(1) == ["/src/api", "/src/web"]
-    assert desk.out.proposals == [b"/src/new"]
+def test_by_default_client_folders_are_only_proposed() -> None:
+    harness = SessionHarness(API, WEB, use=ClientRootsPolicy.REPORT)
+    harness.shake_hands(HAS_ROOTS)
+    assert harness.list_roots() == ["/src/api", "/src/web"], "nothing waits for the client"
+    harness.client(reply(asked(harness), theirs("/src/api", "/src/new")))
+    assert harness.list_roots(1) == ["/src/api", "/src/web"]
+    assert harness.out.proposals == [b"/src/new"]
 
 
-def test_a_folder_that_another_one_or_a_link_replaced_is_not_sent_again() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(reply(asked(desk), theirs("/src/api/sub")))
-    assert desk.list_roots() == ["/src/api/sub"]
-    desk.disk.links[b"/src/api/sub"] = b"/etc"
-    assert desk.list_roots(1) == [NOWHERE.decode()]
-    assert desk.out.reported_roots == ()
-    del desk.disk.links[b"/src/api/sub"]
-    desk.disk.replaced[b"/src/api/sub"] += 1
-    assert desk.list_roots(2) == [NOWHERE.decode()]
-    desk.client(notice(CHANGED))
-    desk.client(reply(asked(desk), theirs("/src/api/sub")))
-    assert desk.list_roots(3) == ["/src/api/sub"], "the client has opened the new folder"
+def test_a_replaced_folder_is_not_sent_again() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), theirs("/src/api/sub")))
+    assert harness.list_roots() == ["/src/api/sub"]
+    harness.disk.links[b"/src/api/sub"] = b"/etc"
+    assert harness.list_roots(1) == [NOWHERE.decode()]
+    assert harness.out.reported_roots == ()
+    del harness.disk.links[b"/src/api/sub"]
+    harness.disk.replaced[b"/src/api/sub"] += 1
+    assert harness.list_roots(2) == [NOWHERE.decode()]
+    harness.client(notice(CHANGED))
+    harness.client(reply(asked(harness), theirs("/src/api/sub")))
+    assert harness.list_roots(3) == ["/src/api/sub"], "the client has opened the new folder"
 
 
-def test_a_root_that_the_daemon_has_verified_anew_is_sent_again() -> None:
-    desk = Desk(API, WEB, use=ClientRootsPolicy.OVERRIDE)
-    desk.shake_hands()
-    assert desk.list_roots() == ["/src/api", "/src/web"]
-    desk.disk.replaced[b"/src/api"] += 1
-    assert desk.list_roots(1) == ["/src/api", "/src/web"], "each answer follows a verification"
+def test_a_root_is_sent_again_after_the_daemon_verified_it() -> None:
+    harness = SessionHarness(API, WEB, use=ClientRootsPolicy.OVERRIDE)
+    harness.shake_hands()
+    assert harness.list_roots() == ["/src/api", "/src/web"]
+    harness.disk.replaced[b"/src/api"] += 1
+    assert harness.list_roots(1) == ["/src/api", "/src/web"], "each answer follows a verification"
 
 
-def test_a_server_that_is_started_again_is_not_given_a_folder_that_was_replaced() -> None:
-    desk = Desk(API, WEB, words=("server", "{roots}"))
-    desk.disk.replaced[b"/src/web"] += 1
-    assert desk.session.start().words == ("server", "/src/api")
+def test_a_restarted_server_does_not_get_a_replaced_folder() -> None:
+    harness = SessionHarness(API, WEB, words=("server", "{roots}"))
+    harness.disk.replaced[b"/src/web"] += 1
+    assert harness.session.start().words == ("server", "/src/api")
 
 
 @pytest.mark.parametrize("inside", ["/.git", "/.git/hooks", "/sub/.GIT/worktrees"])
 def test_a_clients_folder_inside_git_data_is_never_sent(inside: str) -> None:
-    desk = Desk(API)
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(reply(asked(desk), theirs(f"/src/api{inside}")))
-    assert desk.list_roots() == [NOWHERE.decode()]
+    harness = SessionHarness(API)
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), theirs(f"/src/api{inside}")))
+    assert harness.list_roots() == [NOWHERE.decode()]
 
 
-def test_a_client_that_declares_roots_and_refuses_them_is_not_minded() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(fault(asked(desk), -32601))
-    assert desk.to_server() == [], "the answer was ours"
-    assert desk.list_roots() == ["/src/api", "/src/web"]
+def test_a_client_may_declare_roots_and_refuse_them() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(fault(asked(harness), -32601))
+    assert harness.to_server() == [], "the answer was ours"
+    assert harness.list_roots() == ["/src/api", "/src/web"]
 
 
-def test_a_client_that_never_answers_is_waited_for_a_moment_and_its_calls_come_through() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    desk.server(request(0, "roots/list"))
-    desk.client(call(1))
-    desk.wait(0.9)
-    assert desk.to_server() == []
-    desk.wait(0.3)
-    answer, passed = desk.to_server()
+def test_a_silent_client_delays_calls_only_briefly() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    harness.server(request(0, "roots/list"))
+    harness.client(call(1))
+    harness.wait(0.9)
+    assert harness.to_server() == []
+    harness.wait(0.3)
+    answer, passed = harness.to_server()
     assert paths(answer["result"]) == ["/src/api", "/src/web"]
     assert passed["id"] == 1
 
 
-def test_one_that_answers_late_narrows_what_the_server_has() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    question = asked(desk)
-    desk.wait(2.0)
-    assert desk.list_roots() == ["/src/api", "/src/web"]
-    desk.client(reply(question, theirs("/src/api")))
-    assert [each["method"] for each in desk.to_server()] == [CHANGED]
-    assert desk.list_roots(1) == ["/src/api"]
+def test_a_late_answer_still_narrows_the_roots() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    question = asked(harness)
+    harness.wait(2.0)
+    assert harness.list_roots() == ["/src/api", "/src/web"]
+    harness.client(reply(question, theirs("/src/api")))
+    assert [each["method"] for each in harness.to_server()] == [CHANGED]
+    assert harness.list_roots(1) == ["/src/api"]
 
 
-def test_a_client_whose_folders_change_is_asked_again_and_the_server_told() -> None:
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    first = asked(desk)
-    desk.client(reply(first, theirs("/src/api")))
-    assert desk.list_roots() == ["/src/api"]
-    desk.client(notice(CHANGED))
-    assert desk.to_server() == [], "the client's own change is nothing to the server"
-    second = asked(desk)
-    desk.client(reply(first, theirs("/src/docs")))
-    assert desk.to_server() == [], "an answer to an old question"
-    desk.client(reply(second, theirs("/src/web")))
-    assert [each["method"] for each in desk.to_server()] == [CHANGED]
-    assert desk.list_roots(1) == ["/src/web"]
+def test_changed_client_folders_are_requested_and_the_server_is_notified() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    first = asked(harness)
+    harness.client(reply(first, theirs("/src/api")))
+    assert harness.list_roots() == ["/src/api"]
+    harness.client(notice(CHANGED))
+    assert harness.to_server() == [], "the client's own change is nothing to the server"
+    second = asked(harness)
+    harness.client(reply(first, theirs("/src/docs")))
+    assert harness.to_server() == [], "an answer to an old question"
+    harness.client(reply(second, theirs("/src/web")))
+    assert [each["method"] for each in harness.to_server()] == [CHANGED]
+    assert harness.list_roots(1) == ["/src/web"]
 
 
-def test_a_client_without_roots_is_not_asked_whatever_it_notifies() -> None:
-    desk = Desk(API)
-    desk.shake_hands()
-    desk.client(notice(CHANGED))
-    assert desk.to_client() == []
-    assert desk.to_server() == []
+def test_a_client_without_roots_is_never_asked() -> None:
+    harness = SessionHarness(API)
+    harness.shake_hands()
+    harness.client(notice(CHANGED))
+    assert harness.to_client() == []
+    assert harness.to_server() == []
 
 
 @pytest.mark.parametrize("result", [theirs(), theirs("/elsewhere")])
-def test_whoever_insists_on_the_clients_folders_gets_no_others(result: object) -> None:
-    desk = Desk(API, use=ClientRootsPolicy.NARROW)
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(reply(asked(desk), result))
-    assert desk.list_roots() == [NOWHERE.decode()]
+def test_narrow_sends_only_the_clients_folders(result: object) -> None:
+    harness = SessionHarness(API, use=ClientRootsPolicy.NARROW)
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), result))
+    assert harness.list_roots() == [NOWHERE.decode()]
 
 
-def test_a_folder_outside_every_root_is_made_known_once_and_told_when_it_is_approved() -> None:
-    desk = Desk(API)
-    desk.shake_hands(HAS_ROOTS)
-    desk.client(reply(asked(desk), theirs("/src/docs", "/src")))
-    assert desk.out.proposals == [b"/src/docs"]
-    assert desk.list_roots() == ["/src/api"]
-    desk.approve(API, WEB)
-    assert desk.out.proposals == [b"/src/docs"]
-    desk.to_server()
-    desk.list_roots(1)
-    desk.approve(API, DOCS)
-    desk.to_server()
-    assert desk.list_roots(2) == ["/src/docs", "/src/api"]
+def test_a_folder_outside_is_proposed_once_and_sent_after_its_approval() -> None:
+    harness = SessionHarness(API)
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), theirs("/src/docs", "/src")))
+    assert harness.out.proposals == [b"/src/docs"]
+    assert harness.list_roots() == ["/src/api"]
+    harness.approve(API, WEB)
+    assert harness.out.proposals == [b"/src/docs"]
+    harness.to_server()
+    harness.list_roots(1)
+    harness.approve(API, DOCS)
+    harness.to_server()
+    assert harness.list_roots(2) == ["/src/docs", "/src/api"]
 
 
-def test_overriding_makes_nothing_known() -> None:
-    desk = Desk(API, use=ClientRootsPolicy.OVERRIDE)
-    desk.shake_hands(HAS_ROOTS)
-    assert desk.list_roots() == ["/src/api"]
-    assert desk.out.proposals == []
+def test_override_proposes_nothing() -> None:
+    harness = SessionHarness(API, use=ClientRootsPolicy.OVERRIDE)
+    harness.shake_hands(HAS_ROOTS)
+    assert harness.list_roots() == ["/src/api"]
+    assert harness.out.proposals == []
 
 
-def test_the_first_answer_is_complete_whatever_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_answer_is_complete_despite_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a planted fault, a provider that does not wait, the client's folders come too late."""
     monkeypatch.setattr(RootsProvider, "ask_client", lambda *_, **__: None)
-    desk = Desk(API, WEB)
-    desk.shake_hands(HAS_ROOTS)
-    assert desk.list_roots() == ["/src/api", "/src/web"]
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    assert harness.list_roots() == ["/src/api", "/src/web"]
 
 
-def test_a_server_that_asks_often_costs_the_daemon_one_question_at_a_time() -> None:
-    desk = Desk(API)
-    desk.shake_hands()
-    desk.is_daemon_there = False
-    desk.server(*(request(number, "roots/list") for number in range(2_000)))
-    assert desk.out.roots_queries == 1
-    assert desk.session.is_flooded
-    desk.is_daemon_there = True
-    desk.client()
-    assert [each["id"] for each in desk.to_server()] == list(range(2_000))
-    assert not desk.session.is_flooded
+def test_many_roots_requests_share_one_query_at_a_time() -> None:
+    harness = SessionHarness(API)
+    harness.shake_hands()
+    harness.is_daemon_there = False
+    harness.server(*(request(number, "roots/list") for number in range(2_000)))
+    assert harness.out.roots_queries == 1
+    assert harness.session.is_flooded
+    harness.is_daemon_there = True
+    harness.client()
+    assert [each["id"] for each in harness.to_server()] == list(range(2_000))
+    assert not harness.session.is_flooded
 
 
-def test_a_server_that_does_not_read_is_not_answered_on() -> None:
-    desk = Desk(*(WEB._replace(path=b"/src/%d" % number) for number in range(2_000)))
-    desk.shake_hands()
-    desk.server(*(request(number, "roots/list") for number in range(100)))
-    said = len(desk.out.to_server)
+def test_a_server_that_does_not_read_gets_no_more_answers() -> None:
+    harness = SessionHarness(*(WEB._replace(path=b"/src/%d" % number) for number in range(2_000)))
+    harness.shake_hands()
+    harness.server(*(request(number, "roots/list") for number in range(100)))
+    said = len(harness.out.to_server)
     assert 1 << 20 <= said < 2 << 20
-    answered = len(desk.to_server())
+    answered = len(harness.to_server())
     while answered < 100:
-        desk.session.output_written()
-        desk.client()
-        answered += len(desk.to_server())
+        harness.session.output_written()
+        harness.client()
+        answered += len(harness.to_server())
     assert answered == 100

@@ -1,4 +1,4 @@
-"""What relays leave below the runtime folder."""
+"""The files of `rootsd run` in the runtime folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "run"
 
 
-def test_the_empty_folder_is_made_with_what_is_missing_above_it(run: Path) -> None:
+def test_the_empty_folder_is_made_with_its_parents(run: Path) -> None:
     folder = make_empty_folder(bytes(run))
     assert folder
     assert make_empty_folder(bytes(run)) == folder
@@ -25,7 +25,7 @@ def test_the_empty_folder_is_made_with_what_is_missing_above_it(run: Path) -> No
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
 
 
-def test_a_folder_that_is_not_empty_or_could_be_filled_is_not_taken(run: Path) -> None:
+def test_a_filled_or_writable_folder_is_not_used(run: Path) -> None:
     first = make_empty_folder(bytes(run))
     assert first
     os.chmod(first, 0o700)
@@ -36,7 +36,7 @@ def test_a_folder_that_is_not_empty_or_could_be_filled_is_not_taken(run: Path) -
     assert make_empty_folder(bytes(run)) == second, "it is not empty"
 
 
-def test_a_link_is_not_taken(run: Path, tmp_path: Path) -> None:
+def test_a_link_is_not_used_as_the_empty_folder(run: Path, tmp_path: Path) -> None:
     first = make_empty_folder(bytes(run))
     assert first
     os.rmdir(first)
@@ -45,13 +45,13 @@ def test_a_link_is_not_taken(run: Path, tmp_path: Path) -> None:
     assert make_empty_folder(bytes(run)) != first
 
 
-def test_nothing_is_made_where_nothing_can_be(tmp_path: Path) -> None:
+def test_without_permission_there_is_no_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert make_empty_folder(bytes(tmp_path / "file" / "run")) is None
     ServerProfileFile(bytes(tmp_path / "file" / "run"), ["s"]).save(ServerProfile.EARLY)
 
 
-def test_habits_are_kept_for_each_command(run: Path) -> None:
+def test_a_profile_is_stored_per_command(run: Path) -> None:
     one, other = (
         ServerProfileFile(bytes(run), ["s", "a b"]),
         ServerProfileFile(bytes(run), ["s", "a", "b"]),
@@ -63,7 +63,7 @@ def test_habits_are_kept_for_each_command(run: Path) -> None:
     assert len(list((run / "servers").iterdir())) == 2
 
 
-def test_a_habit_that_cannot_be_read_is_unknown(run: Path) -> None:
+def test_an_unreadable_profile_is_unknown(run: Path) -> None:
     profiles = ServerProfileFile(bytes(run), ["s"])
     profiles.save(ServerProfile.EARLY)
     (file,) = (run / "servers").iterdir()

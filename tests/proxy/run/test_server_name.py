@@ -1,4 +1,4 @@
-"""What servers are called."""
+"""Display names of servers."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ from rootsd.proxy.run.command import server_name
         ("/", "/"),
     ],
 )  # fmt: skip
-def test_a_server_is_called_by_its_program_and_by_nothing_secret(command: str, name: str) -> None:
+def test_a_server_name_contains_only_the_program(command: str, name: str) -> None:
     assert server_name(command.split()) == f"run: {name}"

@@ -1,4 +1,4 @@
-"""Messages at random, whole and damaged: what is not about roots passes to the byte, in order."""
+"""Random messages, valid and damaged: unless they are about roots, they pass byte for byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rootsd.wire.jsonrpc import Batch, ErrorResponse, Malformed, Response, parse
 from support.bridges import HANG_GUARD_S, META_2026, environment, fault, request
 from support.mutations import damaged
 from support.publishing import FakeSource, root
-from support.relaying import API, Desk, call, call_2026
+from support.relaying import API, SessionHarness, call, call_2026
 from support.relays import command
 from support.serving import published
 from support.sizes import Sizes
@@ -43,7 +43,7 @@ IDS = ("0", "-1", "7", '""', '"0"', '"\\u0061"', "9007199254740991", '"é"')
 
 
 def value(chance: random.Random, depth: int = 0) -> str:
-    """JSON text that no printer would have written."""
+    """Return random JSON text, with unusual spacing and escapes."""
     kind = chance.random()
     if depth > 3 or kind < 0.6:
         return chance.choice(ATOMS)
@@ -57,7 +57,7 @@ def value(chance: random.Random, depth: int = 0) -> str:
 
 
 def message(chance: random.Random) -> str:
-    """A message that is in order, of any kind; its members in any order."""
+    """Return a random valid message with its members in random order."""
     members = ['"jsonrpc":"2.0"']
     kind = chance.randrange(4)
     if kind != 0:
@@ -88,50 +88,50 @@ def line(chance: random.Random) -> bytes:
     return message(chance).encode()
 
 
-def a_desk() -> Desk:
+def a_harness() -> SessionHarness:
     """A session in the middle: the server has its roots."""
-    desk = Desk(API, profile=ServerProfile.SILENT)
-    desk.shake_hands({"sampling": {}, "elicitation": {}})
-    desk.list_roots()
-    return desk
+    harness = SessionHarness(API, profile=ServerProfile.SILENT)
+    harness.shake_hands({"sampling": {}, "elicitation": {}})
+    harness.list_roots()
+    return harness
 
 
-def ask_for(desk: Desk, said: bytes) -> None:
-    """Let the server ask what the client is about to answer with `said`."""
+def ask_for(harness: SessionHarness, said: bytes) -> None:
+    """Let the server send the request that the client is about to answer with `said`."""
     message = parse_strict(said)
     for each in message.members if isinstance(message, Batch) else (message,):
         if isinstance(each, Response | ErrorResponse):
-            desk.server(request(each.id, "sampling/createMessage"))
-    desk.raw_to_client()
+            harness.server(request(each.id, "sampling/createMessage"))
+    harness.raw_to_client()
 
 
-def test_whole_messages_pass_to_the_byte(sizes: Sizes) -> None:
+def test_valid_messages_pass_byte_for_byte(sizes: Sizes) -> None:
     chance = random.Random(8)  # noqa: S311 - to be reproducible is its purpose
-    desk = a_desk()
+    harness = a_harness()
     for _ in range(sizes.pick(test=1_000, check=10_000, soak=200_000)):
         said = line(chance)
-        ask_for(desk, said)
-        desk.client(said)
-        assert desk.raw_to_server() == said + b"\n"
+        ask_for(harness, said)
+        harness.client(said)
+        assert harness.raw_to_server() == said + b"\n"
         said = line(chance)
-        desk.server(said)
-        assert desk.raw_to_client() == said + b"\n"
+        harness.server(said)
+        assert harness.raw_to_client() == said + b"\n"
 
 
-def test_a_request_of_2026_gets_the_capability_and_nothing_else(sizes: Sizes) -> None:
+def test_a_2026_request_gets_only_the_capability(sizes: Sizes) -> None:
     chance = random.Random(9)  # noqa: S311 - to be reproducible is its purpose
-    desk = a_desk()
+    harness = a_harness()
     declared = b'"roots": {}'
     for _ in range(sizes.pick(test=300, check=10_000, soak=100_000)):
         said = line(chance).replace(declared, b"")
-        ask_for(desk, said)
-        desk.client(said)
-        passed = desk.raw_to_server()
+        ask_for(harness, said)
+        harness.client(said)
+        passed = harness.raw_to_server()
         assert passed.replace(b'"roots":{}', b"") == said + b"\n"
 
 
 def is_about_roots(said: bytes) -> bool:
-    """Whether the relay may change a line that is in order."""
+    """Return whether the proxy may change a valid line."""
     words = (b"roots", b"\\u", b"initialize", b"clientCapabilities", b"inputRequests")
     return any(word in said for word in words)
 
@@ -162,23 +162,23 @@ DAMAGED: list[Callable[[random.Random], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
-def test_a_damaged_message_passes_to_the_byte_or_not_at_all(side: str, sizes: Sizes) -> None:
+def test_a_damaged_message_passes_byte_for_byte_or_not_at_all(side: str, sizes: Sizes) -> None:
     chance = random.Random(10)  # noqa: S311 - to be reproducible is its purpose
-    desk = a_desk()
-    speak = desk.client if side == "client" else desk.server
-    hear = desk.raw_to_server if side == "client" else desk.raw_to_client
+    harness = a_harness()
+    speak = harness.client if side == "client" else harness.server
+    hear = harness.raw_to_server if side == "client" else harness.raw_to_client
     untouched = refused = 0
     for _ in range(sizes.pick(test=2_000, check=10_000, soak=200_000)):
         said = damaged(chance, chance.choice(DAMAGED)(chance)).replace(b"\n", b"")
         if side == "client" and is_whole(said):
-            ask_for(desk, said)
+            ask_for(harness, said)
         speak(said)
-        desk.wait(6.0)  # longer than any server is waited for
+        harness.wait(6.0)  # longer than any server is waited for
         heard = hear()
         if b"initialize" in heard:
-            desk.server(UNREADABLE)
+            harness.server(UNREADABLE)
         assert all(is_whole(each) for each in heard.splitlines()), said
-        desk.raw_to_client(), desk.raw_to_server()
+        harness.raw_to_client(), harness.raw_to_server()
         if not is_whole(said):
             refused += 1
             passed = [json.loads(each) for each in heard.splitlines()]
@@ -186,12 +186,12 @@ def test_a_damaged_message_passes_to_the_byte_or_not_at_all(side: str, sizes: Si
         elif not is_about_roots(said):
             untouched += 1
             assert heard == said + b"\n"
-        assert desk.session.backlog == 0, said
-        desk.out.restart_requested = False
+        assert harness.session.backlog == 0, said
+        harness.out.restart_requested = False
     assert untouched > 20 < refused
 
 
-def test_a_session_that_prints_what_it_parsed_would_be_found(
+def test_this_test_detects_a_session_that_reserializes(
     monkeypatch: pytest.MonkeyPatch, sizes: Sizes
 ) -> None:
     pass_on = RunSession._to_server
@@ -201,10 +201,10 @@ def test_a_session_that_prints_what_it_parsed_would_be_found(
 
     monkeypatch.setattr(RunSession, "_to_server", printed)
     with pytest.raises((AssertionError, ValueError)):
-        test_whole_messages_pass_to_the_byte(sizes)
+        test_valid_messages_pass_byte_for_byte(sizes)
 
 
-def test_through_pipes_as_well(sizes: Sizes) -> None:
+def test_messages_pass_real_pipes_byte_for_byte(sizes: Sizes) -> None:
     """In front of `cat` every line goes both ways."""
     chance = random.Random(11)  # noqa: S311 - to be reproducible is its purpose
     count = sizes.pick(test=1_000, check=10_000, soak=100_000)

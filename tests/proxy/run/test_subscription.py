@@ -1,4 +1,4 @@
-"""The conversation of a relay with daemons, one after another."""
+"""The conversation of `rootsd run` with one daemon after another."""
 
 from __future__ import annotations
 
@@ -22,121 +22,121 @@ def said(data: bytes) -> list[Message]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-def greeted(following: RootsSubscription) -> Message:
-    """A daemon comes and takes the hello; its first question."""
-    hello, question = said(following.connected())
+def greeted(subscription: RootsSubscription) -> Message:
+    """Connect a daemon, answer its hello, and return its first query."""
+    hello, question = said(subscription.connected())
     assert hello["method"] == "rootsd/hello"
-    assert following.take(reply(hello["id"], {})) == (None, b"")
+    assert subscription.take(reply(hello["id"], {})) == (None, b"")
     return question
 
 
-def test_a_daemon_is_asked_at_once_and_whenever_it_says_that_there_is_news() -> None:
-    following = RootsSubscription(Hello(client="x", scope=RequestedScope(names=("api",))))
-    assert not following.useful
-    question = greeted(following)
-    assert following.useful
+def test_a_daemon_is_queried_at_once_and_after_each_notification() -> None:
+    subscription = RootsSubscription(Hello(client="x", scope=RequestedScope(names=("api",))))
+    assert not subscription.useful
+    question = greeted(subscription)
+    assert subscription.useful
     assert question["method"] == "roots/list"
-    assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    nothing, asked = following.take(CHANGED)
+    assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
+    nothing, asked = subscription.take(CHANGED)
     assert nothing is None
     (again,) = said(asked)
-    assert following.take(reply(again["id"], {"roots": []})) == (RootsUpdate((), 0), b"")
+    assert subscription.take(reply(again["id"], {"roots": []})) == (RootsUpdate((), 0), b"")
 
 
-def test_each_wish_is_granted_by_the_answer_to_its_own_question() -> None:
-    following = RootsSubscription(Hello())
-    first = greeted(following)
-    wish = said(following.query())[0]
-    assert following.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    assert following.take(reply(wish["id"], LISTED)) == (RootsUpdate((API,), 1), b"")
-    assert following.take(reply(wish["id"], LISTED)) == (None, b""), "answered already"
+def test_each_request_is_answered_by_its_own_query() -> None:
+    subscription = RootsSubscription(Hello())
+    first = greeted(subscription)
+    wish = said(subscription.query())[0]
+    assert subscription.take(reply(first["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
+    assert subscription.take(reply(wish["id"], LISTED)) == (RootsUpdate((API,), 1), b"")
+    assert subscription.take(reply(wish["id"], LISTED)) == (None, b""), "answered already"
 
 
-def test_what_was_told_is_in_doubt_from_the_news_of_a_change_to_its_answer() -> None:
-    following = RootsSubscription(Hello())
-    question = greeted(following)
-    assert not following.is_outdated, "nothing is known that could be wrong"
-    following.take(reply(question["id"], LISTED))
-    (first,) = said(following.take(CHANGED)[1])
-    assert following.is_outdated
-    (second,) = said(following.take(CHANGED)[1])
-    assert following.take(reply(first["id"], LISTED)) == (
+def test_roots_are_outdated_until_the_response_to_a_change() -> None:
+    subscription = RootsSubscription(Hello())
+    question = greeted(subscription)
+    assert not subscription.is_outdated, "nothing is known that could be wrong"
+    subscription.take(reply(question["id"], LISTED))
+    (first,) = said(subscription.take(CHANGED)[1])
+    assert subscription.is_outdated
+    (second,) = said(subscription.take(CHANGED)[1])
+    assert subscription.take(reply(first["id"], LISTED)) == (
         RootsUpdate((API,), 0, is_current=False),
         b"",
     )
-    assert following.is_outdated, "it was asked before the second news came"
-    assert following.take(reply(second["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    assert not following.is_outdated
+    assert subscription.is_outdated, "it was asked before the second news came"
+    assert subscription.take(reply(second["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
+    assert not subscription.is_outdated
 
 
-def test_an_answer_to_a_later_question_ends_the_doubt_too() -> None:
-    following = RootsSubscription(Hello())
-    question = greeted(following)
-    following.take(reply(question["id"], LISTED))
-    (after_news,) = said(following.take(CHANGED)[1])
-    (wish,) = said(following.query())
-    following.take(reply(after_news["id"], LISTED))
-    assert following.take(reply(wish["id"], LISTED)) == (RootsUpdate((API,), 1), b"")
+def test_the_response_to_a_later_query_is_current_too() -> None:
+    subscription = RootsSubscription(Hello())
+    question = greeted(subscription)
+    subscription.take(reply(question["id"], LISTED))
+    (after_news,) = said(subscription.take(CHANGED)[1])
+    (wish,) = said(subscription.query())
+    subscription.take(reply(after_news["id"], LISTED))
+    assert subscription.take(reply(wish["id"], LISTED)) == (RootsUpdate((API,), 1), b"")
 
 
-def test_a_daemon_that_is_lost_leaves_doubt_until_the_next_one_tells_or_all_is_given_up() -> None:
-    following = RootsSubscription(Hello())
-    question = greeted(following)
-    following.connection_lost()
-    assert not following.is_outdated, "nothing was told"
-    question = greeted(following)
-    following.take(reply(question["id"], LISTED))
-    following.connection_lost()
-    assert following.is_outdated
-    question = greeted(following)
-    assert following.is_outdated
-    assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
-    following.connection_lost()
-    assert following.give_up().is_current
-    assert not following.is_outdated
+def test_roots_are_outdated_after_a_loss_until_an_update_or_give_up() -> None:
+    subscription = RootsSubscription(Hello())
+    question = greeted(subscription)
+    subscription.connection_lost()
+    assert not subscription.is_outdated, "nothing was told"
+    question = greeted(subscription)
+    subscription.take(reply(question["id"], LISTED))
+    subscription.connection_lost()
+    assert subscription.is_outdated
+    question = greeted(subscription)
+    assert subscription.is_outdated
+    assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
+    subscription.connection_lost()
+    assert subscription.give_up().is_current
+    assert not subscription.is_outdated
 
 
-def test_where_the_daemon_cannot_tell_nothing_is_approved() -> None:
-    following = RootsSubscription(Hello())
-    question = greeted(following)
-    assert following.take(fault(question["id"], -32603)) == (RootsUpdate((), 0), b"")
+def test_an_error_of_the_daemon_means_no_roots() -> None:
+    subscription = RootsSubscription(Hello())
+    question = greeted(subscription)
+    assert subscription.take(fault(question["id"], -32603)) == (RootsUpdate((), 0), b"")
 
 
-def test_wishes_outlive_the_daemon_that_was_asked() -> None:
-    following = RootsSubscription(Hello())
-    greeted(following)
-    following.query()
-    following.query()
-    following.connection_lost()
-    following.query_later()
-    question = greeted(following)
-    assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 3), b"")
+def test_requests_survive_the_loss_of_a_daemon() -> None:
+    subscription = RootsSubscription(Hello())
+    greeted(subscription)
+    subscription.query()
+    subscription.query()
+    subscription.connection_lost()
+    subscription.query_later()
+    question = greeted(subscription)
+    assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 3), b"")
 
 
-def test_without_a_daemon_wishes_are_granted_with_nothing() -> None:
-    following = RootsSubscription(Hello())
-    following.query_later()
-    assert following.give_up() == RootsUpdate((), 1)
-    assert following.give_up() == RootsUpdate((), 0)
-    question = greeted(following)
-    following.query()
-    assert following.awaits_response
-    assert following.give_up() == RootsUpdate((), 1)
-    assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
+def test_giving_up_answers_requests_without_roots() -> None:
+    subscription = RootsSubscription(Hello())
+    subscription.query_later()
+    assert subscription.give_up() == RootsUpdate((), 1)
+    assert subscription.give_up() == RootsUpdate((), 0)
+    question = greeted(subscription)
+    subscription.query()
+    assert subscription.awaits_response
+    assert subscription.give_up() == RootsUpdate((), 1)
+    assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
 
 
-def test_a_daemon_that_does_not_know_the_hello_is_used_unless_it_would_tell_too_much() -> None:
-    following = RootsSubscription(Hello(client="x"))
-    hello, question = said(following.connected())
-    assert following.take(fault(hello["id"], -32601)) == (None, b"")
-    assert following.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
+def test_a_daemon_without_hello_is_used_unless_the_scope_narrows() -> None:
+    subscription = RootsSubscription(Hello(client="x"))
+    hello, question = said(subscription.connected())
+    assert subscription.take(fault(hello["id"], -32601)) == (None, b"")
+    assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
     narrow = RootsSubscription(Hello(scope=RequestedScope(tags=("work",))))
     hello, _ = said(narrow.connected())
     with pytest.raises(ScopeRefused, match="too old"):
         narrow.take(fault(hello["id"], -32601))
 
 
-def test_a_folder_is_made_known_by_a_notice_that_older_daemons_ignore() -> None:
+def test_a_folder_is_proposed_by_a_notification() -> None:
     (told,) = said(RootsSubscription(Hello()).propose("/src/new", "why"))
     assert "id" not in told
     assert (told["method"], told["params"]) == (
@@ -146,15 +146,15 @@ def test_a_folder_is_made_known_by_a_notice_that_older_daemons_ignore() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", notice("x"), reply(99, LISTED), b"\xff"])
-def test_anything_else_is_nothing(line: bytes) -> None:
-    following = RootsSubscription(Hello())
-    greeted(following)
-    assert following.take(line) == (None, b"")
+def test_other_lines_are_ignored(line: bytes) -> None:
+    subscription = RootsSubscription(Hello())
+    greeted(subscription)
+    assert subscription.take(line) == (None, b"")
 
 
-def test_what_the_server_was_told_is_told_to_every_daemon() -> None:
-    following = RootsSubscription(Hello())
-    (told,) = said(following.report(["api", "web"]))
+def test_the_roots_of_the_server_are_reported_to_every_daemon() -> None:
+    subscription = RootsSubscription(Hello())
+    (told,) = said(subscription.report(["api", "web"]))
     assert told["method"] == "rootsd/told"
     assert told["params"] == {"roots": 2, "names": ["api", "web"]}
-    assert said(following.connected())[-1] == told
+    assert said(subscription.connected())[-1] == told

@@ -288,9 +288,13 @@ class BridgeSession:
             )
         if mcp_messages.ACKNOWLEDGED.encode() not in line[: mcp_messages.SCAN_BYTES]:
             return BridgeOutput(line + b"\n")
-        notice = parse(line)
-        stream = mcp_messages.subscription_id(notice) if isinstance(notice, Notification) else None
+        notification = parse(line)
+        stream = (
+            mcp_messages.subscription_id(notification)
+            if isinstance(notification, Notification)
+            else None
+        )
         first = None if stream is None else self._pending.open_stream(stream)
-        if first is False and isinstance(notice, Notification):
-            return BridgeOutput(b"".join(mcp_messages.change_notifications(notice)))
+        if first is False and isinstance(notification, Notification):
+            return BridgeOutput(b"".join(mcp_messages.change_notifications(notification)))
         return BridgeOutput(line + b"\n")

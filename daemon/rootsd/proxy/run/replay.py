@@ -78,13 +78,13 @@ class Replay:
         """Whether the next server gets this request if the current one does not answer it."""
         return id_ in self._open
 
-    def is_repeated_acknowledgment(self, notice: Notification) -> bool:
+    def is_repeated_acknowledgment(self, notification: Notification) -> bool:
         """Whether a notification acknowledges a stream that the client already knows to be
         open.
         """
         id_ = (
-            mcp_messages.subscription_id(notice)
-            if notice.method == mcp_messages.ACKNOWLEDGED
+            mcp_messages.subscription_id(notification)
+            if notification.method == mcp_messages.ACKNOWLEDGED
             else None
         )
         if id_ is None or id_ not in self._open:

@@ -93,9 +93,9 @@ class MessageRouter:
             if not self.replay.will_replay(id_):
                 yield request
 
-    def cancels_open(self, notice: Notification) -> bool:
+    def cancels_open(self, notification: Notification) -> bool:
         """Whether a notification cancels a request that the server has."""
-        match notice:
+        match notification:
             case Notification(mcp_messages.CANCELLED, {"requestId": int() | str() as id_}):
                 return id_ in self._open
             case _:
@@ -138,7 +138,7 @@ class MessageRouter:
             case Notification() if self.replay.is_repeated_acknowledgment(message):
                 return (
                     b"\n".join(
-                        news.rstrip() for news in mcp_messages.change_notifications(message)
+                        line.rstrip() for line in mcp_messages.change_notifications(message)
                     )
                     or None
                 )
@@ -269,8 +269,10 @@ class MessageRouter:
         self._send(input_required.with_responses(text, request, wrapped, answers))
         self.awaits_roots = False
 
-    def _client_notification(self, line: bytes, notice: Notification, now: float) -> bytes | None:
-        match notice:
+    def _client_notification(
+        self, line: bytes, notification: Notification, now: float
+    ) -> bytes | None:
+        match notification:
             case Notification(mcp_messages.INITIALIZED):
                 self.replay.initialized = True
                 self._gate.handshake_done(now)

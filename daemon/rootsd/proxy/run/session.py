@@ -375,14 +375,14 @@ class RunSession:
             )
         return NO_RESTART
 
-    def _may_skip_queue(self, notice: Notification) -> bool:
+    def _may_skip_queue(self, notification: Notification) -> bool:
         """Whether a notification cancels a request that the server has, so that it must not
         wait.
         """
         return (
             self._server_state is _ServerState.RUNNING
             and not self._router.awaits_roots
-            and self._router.cancels_open(notice)
+            and self._router.cancels_open(notification)
         )
 
     def _to_server(self, line: bytes | None) -> None:
