@@ -218,7 +218,7 @@ def test_no_path_in_a_project_is_followed_to_a_hung_mount(tmp_path: Path) -> Non
 
 
 def _make_like(kind: str, folder: Path) -> None:
-    """A folder that looks like a repository of the kind, far enough to be looked into."""
+    """A folder with enough of a repository of the kind to be read."""
     if kind == "git":
         make_repository(folder)
         (folder / ".gitmodules").write_text('[submodule "x"]\n\tpath = way/x\n')

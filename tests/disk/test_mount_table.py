@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("linux")
 def test_without_change_reports_mounts_are_listed_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on macOS: no list of what a walk must not enter, and still what is remote."""
+    """As on macOS: no list of mount points for the walk, but the remote mounts are known."""
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
     monkeypatch.setattr(mounts, "read_mountinfo", lambda: None)
     share = Mount(b"/Volumes/share", b"smbfs", local=False)

@@ -219,7 +219,7 @@ print(told(path), judge.hazard(path))
 def test_a_newly_refused_place_is_refused_under_another_name(
     tmp_path: Path,
 ) -> None:
-    """Also of a root that the verifier knew to be in order, and what holds the place."""
+    """This also holds for a verified root, and for the folder that holds the refused place."""
     for name in ("vault/x/inner", "src"):
         (tmp_path / name).mkdir(parents=True)
     another = "under another name"

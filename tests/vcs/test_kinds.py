@@ -155,7 +155,7 @@ def test_a_real_darcs_clone(origins: Origins, tmp_path: Path) -> None:
 def test_a_darcs_clone_killed_before_or_after_its_inventory(
     origins: Origins, tmp_path: Path
 ) -> None:
-    """As traced: what `init` makes, the source, the inventory, each file under another name."""
+    """The order is that of a trace: the files of `init`, the source, then the inventory."""
     one, nothing, inventory = tmp_path / "one", tmp_path / "nothing", "_darcs/hashed_inventory"
     origins.run("darcs", "clone", origins.darcs, one)
     nothing.mkdir()

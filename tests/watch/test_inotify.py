@@ -38,7 +38,7 @@ FRONTIER, ROOT, ABOVE, AT_WORK = (
 
 
 class Ears:
-    """A watcher and what it told; `upto` reads on until the name of a last event."""
+    """A watcher and its events; `upto` reads until an event with the given name."""
 
     def __init__(self, budget: int | None = None, *, listening: bool = True) -> None:
         self.queue: queue.SimpleQueue[EventResolver] = queue.SimpleQueue()

@@ -36,7 +36,7 @@ def _include(repository: Path, what: Path) -> None:
 
 
 def _hostile(person: Person) -> dict[str, Path]:
-    """Repositories with a FIFO, or too much, in the way of whoever reads their configuration."""
+    """Repositories whose configuration is a FIFO or too large."""
     os.mkfifo(person.home / "fifo")
     line = b'[a "b"]\n\tc = d\n'
     (person.home / "large").write_bytes(line * (_LARGE // len(line)))

@@ -1,4 +1,4 @@
-"""No forged worktree is told to a client, and what git makes is.
+"""No forged worktree is published to a client, and a real one is.
 
 Each forgery runs twice. With the conditions of `rootsd.core.decide` it publishes nothing. The
 control is the same forgery without the conditions: a live one publishes its folder then, so the
@@ -458,7 +458,7 @@ def _the_parent_once_the_repository_is_approved(village: Village) -> Path:
 
 
 def _granted(village: Village, name: str = "real") -> Path:
-    """Have git make a worktree that is told to clients."""
+    """Have git create a worktree that is published to clients."""
     village.approve(village.tool)
     real = village.git_adds(village.src / name)
     assert name in village.told()
@@ -571,7 +571,7 @@ def _a_worktree_of_a_worktree(village: Village) -> Path:
 
 
 def _told_after(village: Village, each: Forgery) -> tuple[set[str], str]:
-    """Return what is told after the forgery, and the name of the folder that it was to publish."""
+    """Return what is published after the forgery, and the name of the forged folder."""
     victim = each.act(village)
     if not any(p.ruling.decision is not None for p in village.catalog.projects.values()):
         village.approve(village.tool)
@@ -598,7 +598,7 @@ def test_no_forgery_is_published(village: Village, name: str) -> None:
 
 @pytest.mark.usefixtures("no_conditions")
 @pytest.mark.parametrize("name", _EACH_FORGERY)
-def test_the_control_without_the_conditions_the_live_ones_are_told(
+def test_the_control_without_the_conditions_live_forgeries_are_published(
     village: Village, name: str
 ) -> None:
     told, victim = _told_after(village, FORGERIES[name])
@@ -608,7 +608,9 @@ def test_the_control_without_the_conditions_the_live_ones_are_told(
 @pytest.mark.parametrize(
     "place", ["docs", "docs\nold", " docs", "tool/.claude/worktrees/x", "group/deep/inner"]
 )
-def test_the_control_what_git_makes_in_such_a_place_is_told(village: Village, place: str) -> None:
+def test_the_control_a_worktree_of_git_in_such_a_place_is_published(
+    village: Village, place: str
+) -> None:
     village.approve(village.tool)
     village.git_adds(village.src / place)
     assert village.told() == {"tool", place}

@@ -33,7 +33,7 @@ def _looked_at(corpus: Corpus, bonds: Bonds) -> dict[str, object]:
 
 
 def _agree(one: object, other: object) -> int:
-    """On how many projects both agree; what one of them had no time to settle is left out."""
+    """Return on how many projects both agree; unsettled ones are left out."""
     assert isinstance(one, dict)
     assert isinstance(other, dict)
     both = one.keys() & other.keys()
