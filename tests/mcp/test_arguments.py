@@ -1,4 +1,4 @@
-"""What is made of a call's arguments, however a model wrote them."""
+"""The parsing of tool arguments, with the mistakes that models make."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def given(**arguments: object) -> ToolArguments:
 
 
 @pytest.mark.parametrize("left_out", [{}, {"path": None}, {"path": ""}])
-def test_null_and_nothing_mean_left_out(left_out: dict[str, Any]) -> None:
+def test_null_and_empty_text_count_as_missing(left_out: dict[str, Any]) -> None:
     arguments = given(**left_out)
     assert arguments.path() is None
     assert arguments.text("path") is None
     assert arguments.number("path") is None
 
 
-def test_no_arguments_at_all_are_none_of_each() -> None:
+def test_a_call_without_arguments_has_none_of_them() -> None:
     assert ToolArguments(None, EXAMPLE).name() is None
 
 
@@ -32,18 +32,18 @@ def test_no_arguments_at_all_are_none_of_each() -> None:
     ("value", "number"),
     [(5, 5.0), (5.0, 5.0), ("5", 5.0), (" 5.0 ", 5.0), (-1, -1.0), (1e999, math.inf)],
 )
-def test_a_number_is_read_in_each_spelling(value: object, number: float) -> None:
+def test_a_number_is_accepted_in_each_spelling(value: object, number: float) -> None:
     assert given(limit=value).number("limit") == number
 
 
 @pytest.mark.parametrize("value", [True, "many", [], {}, "nan", 10**400])
-def test_what_is_no_number_is_answered_with_an_example(value: object) -> None:
+def test_a_value_that_is_not_a_number_is_an_error_with_an_example(value: object) -> None:
     with pytest.raises(BadArguments, match=r"limit is not a number\. .*/home/you/src/api"):
         given(limit=value).number("limit")
 
 
 @pytest.mark.parametrize("name", ["uri", "folder", "directory", "file_path"])
-def test_a_path_is_found_under_the_names_that_models_make_up(name: str) -> None:
+def test_a_path_is_accepted_under_the_names_that_models_invent(name: str) -> None:
     assert given(**{name: "/src", "other": 7}).path() == "/src"
     assert given(**{name: "/src", "path": "/here"}).path() == "/here"
     assert given(**{name: ["/src"], "path": None}).path() is None
@@ -63,7 +63,7 @@ def test_a_path_is_found_under_the_names_that_models_make_up(name: str) -> None:
         ("/src/\udcff", b"/src/\xff"),
     ],
 )
-def test_a_path_or_a_file_uri_is_a_path(text: str, path: bytes) -> None:
+def test_a_path_and_a_file_uri_are_accepted(text: str, path: bytes) -> None:
     assert given().absolute(text) == path
 
 
@@ -80,18 +80,18 @@ def test_a_path_or_a_file_uri_is_a_path(text: str, path: bytes) -> None:
         ("https://a.example/", "not an absolute path"),
     ],
 )
-def test_anything_else_is_answered_with_the_reason_and_an_example(text: str, reason: str) -> None:
+def test_other_paths_are_errors_with_a_reason_and_an_example(text: str, reason: str) -> None:
     with pytest.raises(BadArguments, match=rf'{reason}\. .*{{"path": "/home/you/src/api"}}'):
         given().absolute(text)
 
 
-def test_a_hostile_path_is_made_safe_in_the_error() -> None:
+def test_a_hostile_path_is_escaped_in_the_error() -> None:
     with pytest.raises(BadArguments) as caught:
         given().absolute("x\x1b[2J\u202e")
     assert "\x1b" not in str(caught.value)
     assert "\u202e" not in str(caught.value)
 
 
-def test_a_value_of_another_type_is_answered_with_an_example() -> None:
+def test_a_value_of_another_type_is_an_error_with_an_example() -> None:
     with pytest.raises(BadArguments, match="name is not a string"):
         given(name=7).name()

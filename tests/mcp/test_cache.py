@@ -1,11 +1,11 @@
-"""What is computed once for all sessions."""
+"""The caches that all sessions share."""
 
 from __future__ import annotations
 
 from rootsd.mcp.cache import cached_by_identity, cached_each_by_identity
 
 
-def test_one_object_is_computed_once_and_an_equal_one_again() -> None:
+def test_an_object_is_computed_once_and_an_equal_object_again() -> None:
     seen: list[object] = []
 
     @cached_by_identity(size=4)
@@ -19,7 +19,7 @@ def test_one_object_is_computed_once_and_an_equal_one_again() -> None:
     assert len(seen) == 2
 
 
-def test_arguments_are_told_apart_by_their_place() -> None:
+def test_the_order_of_arguments_matters() -> None:
     @cached_by_identity(size=4)
     def pair(one: str, other: str) -> str:
         return one + other
@@ -27,7 +27,7 @@ def test_arguments_are_told_apart_by_their_place() -> None:
     assert (pair("a", "b"), pair("b", "a")) == ("ab", "ba")
 
 
-def test_no_more_is_kept_than_was_said() -> None:
+def test_the_cache_is_bounded() -> None:
     seen: list[object] = []
 
     @cached_by_identity(size=1)
@@ -41,7 +41,7 @@ def test_no_more_is_kept_than_was_said() -> None:
     assert seen == [[1], [2], [1]]
 
 
-def test_of_many_values_only_those_that_came_are_computed() -> None:
+def test_only_new_values_of_a_sequence_are_computed() -> None:
     seen: list[str] = []
 
     @cached_each_by_identity(size=2)
@@ -55,7 +55,7 @@ def test_of_many_values_only_those_that_came_are_computed() -> None:
     assert seen == ["a", "b", "c"]
 
 
-def test_of_many_values_those_of_older_answers_are_given_up() -> None:
+def test_values_of_old_sequences_are_dropped() -> None:
     seen: list[str] = []
 
     @cached_each_by_identity(size=1)

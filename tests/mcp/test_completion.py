@@ -16,14 +16,14 @@ def typed(value: str, name: str = "name", ref: object = None) -> dict[str, Any]:
     return {"ref": ref or TEMPLATE, "argument": {"name": name, "value": value}}
 
 
-def test_names_that_begin_so_come_before_those_with_such_a_part() -> None:
+def test_names_with_the_prefix_come_before_names_with_a_part_that_has_it() -> None:
     names = ["acme/Api", "api", "api-old", "web/rapid"]
     assert matching_names(names, "API") == ["api", "api-old", "acme/Api"]
     assert matching_names(names, "") == names
     assert matching_names(names, "x") == []
 
 
-async def test_names_are_completed_in_both_eras_and_lead_to_their_resource() -> None:
+async def test_completed_names_lead_to_their_resource_in_every_revision() -> None:
     odd = root("/src/odd", name="odd\u202e")
     async with connected(FakeSource(root("/src/api"), odd)) as peer:
         await peer.shake_hands()
@@ -34,7 +34,7 @@ async def test_names_are_completed_in_both_eras_and_lead_to_their_resource() -> 
         assert "/src/odd" in read["result"]["contents"][0]["text"]
 
 
-async def test_no_more_than_a_hundred_are_told_and_how_many_there_are() -> None:
+async def test_a_completion_has_at_most_a_hundred_names_and_the_total() -> None:
     source = FakeSource(*(root(f"/src/p{number:03}") for number in range(150)))
     async with connected(source) as peer:
         found = (await peer.ask_2026("completion/complete", typed("p")))["result"]["completion"]
@@ -56,7 +56,7 @@ async def test_roots_outside_of_the_scope_are_not_completed() -> None:
         typed("a", ref={"type": "ref/prompt", "name": "p"}),
     ],
 )
-async def test_what_cannot_be_completed_is_refused(params: dict[str, Any]) -> None:
+async def test_other_arguments_cannot_be_completed(params: dict[str, Any]) -> None:
     async with connected(FakeSource()) as peer:
         error = (await peer.ask_2026("completion/complete", params))["error"]
     assert error["code"] == -32602

@@ -1,4 +1,4 @@
-"""One connection from its first byte to its last: clients of both eras, limits, notices."""
+"""One connection from its first byte to its last: all revisions, limits, notifications."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_the_sdks_client_reads_tools_and_resources_in_every_mode(
         }
 
 
-async def test_both_kinds_of_subscription_are_told_of_one_change() -> None:
+async def test_both_kinds_of_subscribers_are_notified_of_one_change() -> None:
     source = FakeSource(API)
     told: list[str] = []
     changed = anyio.Event()
@@ -101,7 +101,7 @@ async def test_both_kinds_of_subscription_are_told_of_one_change() -> None:
     assert told == ["ResourceListChangedNotification", "ResourceUpdatedNotification"]
 
 
-async def test_a_client_that_probes_and_then_shakes_hands_is_served_in_both_eras() -> None:
+async def test_a_client_may_probe_with_discover_and_then_initialize() -> None:
     call = {"name": "list_roots", "arguments": {}}
     async with connected(FakeSource(API)) as peer:
         found = await peer.ask_2026("server/discover", id_="probe")
@@ -136,7 +136,7 @@ async def test_every_revision_of_the_handshake_gets_its_own_version(version: str
         ("server/discover", {}, (60_000, "public")),
     ],
 )
-async def test_2026_results_say_that_roots_are_never_to_be_kept_and_the_rest_for_a_while(
+async def test_2026_results_forbid_caching_of_roots_and_allow_it_for_the_rest(
     method: str, params: dict[str, str], caching: tuple[int, str]
 ) -> None:
     async with connected(FakeSource(API)) as peer:
@@ -157,7 +157,7 @@ async def test_a_listening_stream_is_closed_with_its_result_when_the_client_half
         assert await peer.hears_end() is DisconnectReason.LEFT
 
 
-async def test_requests_before_the_end_are_answered_after_it() -> None:
+async def test_requests_before_the_end_of_input_are_answered_after_it() -> None:
     async with connected(FakeSource(API)) as peer:
         await peer.shake_hands()
         await peer.say("tools/call", {"name": "list_roots"}, id_=7)
@@ -167,7 +167,7 @@ async def test_requests_before_the_end_are_answered_after_it() -> None:
         assert await peer.hears_end() is DisconnectReason.LEFT
 
 
-async def test_nothing_is_announced_before_the_handshake_is_over() -> None:
+async def test_no_notification_is_sent_before_the_handshake_is_over() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.ask("ping")
@@ -175,7 +175,7 @@ async def test_nothing_is_announced_before_the_handshake_is_over() -> None:
         assert (await peer.ask("ping"))["id"] == 1
 
 
-async def test_the_first_addition_is_told_at_once_and_the_next_are_held_back() -> None:
+async def test_the_first_addition_is_notified_at_once_and_the_next_are_delayed() -> None:
     source = FakeSource()
     async with connected(source, limits=PeerLimits(notification_interval_s=3600)) as peer:
         await peer.ask("roots/list")
@@ -187,7 +187,7 @@ async def test_the_first_addition_is_told_at_once_and_the_next_are_held_back() -
         assert len((await peer.ask("roots/list"))["result"]["roots"]) == 2
 
 
-async def test_an_addition_that_was_held_back_is_told_after_the_interval() -> None:
+async def test_a_delayed_addition_is_notified_after_the_interval() -> None:
     source = FakeSource()
     async with connected(source, limits=PeerLimits(notification_interval_s=0.01)) as peer:
         await peer.ask("roots/list")
@@ -198,7 +198,7 @@ async def test_an_addition_that_was_held_back_is_told_after_the_interval() -> No
             assert (await peer.hear())["method"] == "notifications/roots/list_changed"
 
 
-async def test_a_revoke_is_told_at_once_within_the_interval() -> None:
+async def test_a_revocation_is_notified_at_once_within_the_interval() -> None:
     source = FakeSource(API)
     async with connected(source, limits=PeerLimits(notification_interval_s=3600)) as peer:
         await peer.ask("roots/list")
@@ -211,7 +211,7 @@ async def test_a_revoke_is_told_at_once_within_the_interval() -> None:
         assert (await peer.hear())["method"] == "notifications/roots/list_changed"
 
 
-async def test_what_came_and_went_within_the_interval_is_told() -> None:
+async def test_a_root_that_came_and_went_within_the_interval_is_notified() -> None:
     source = FakeSource(API)
     async with connected(source, limits=PeerLimits(notification_interval_s=3600)) as peer:
         await peer.ask("roots/list")
@@ -241,7 +241,7 @@ async def test_each_line_waits_for_its_turn() -> None:
         turns.release()
 
 
-async def test_a_line_over_the_limit_is_refused_and_ends_the_connection() -> None:
+async def test_a_line_above_the_limit_ends_the_connection_with_an_error() -> None:
     async with connected(FakeSource(), limits=PeerLimits(max_line=100)) as peer:
         await peer.write(b"x" * 101)
         assert (await peer.hear())["error"]["code"] == -32600
@@ -254,7 +254,7 @@ async def test_an_answer_may_be_longer_than_a_request() -> None:
         assert len((await peer.ask("roots/list"))["result"]["roots"]) == 2000
 
 
-async def test_a_client_that_says_nothing_is_dropped() -> None:
+async def test_a_silent_client_is_disconnected() -> None:
     async with connected(FakeSource(), limits=PeerLimits(first_line_s=0.01)) as peer:
         assert await peer.hears_end() is DisconnectReason.SILENT
 
@@ -280,7 +280,7 @@ async def test_a_client_may_be_silent_after_its_first_line() -> None:
         assert (await peer.ask("ping"))["id"] == 1
 
 
-async def test_a_reader_that_never_reads_is_dropped_and_its_neighbour_is_not() -> None:
+async def test_a_client_that_never_reads_is_disconnected_and_others_are_not() -> None:
     source = FakeSource(*(root(f"/src/project-{number:04}") for number in range(1000)))
     limits = PeerLimits(stall_s=0.2)
     async with (
@@ -295,14 +295,14 @@ async def test_a_reader_that_never_reads_is_dropped_and_its_neighbour_is_not() -
         assert deaf.end is DisconnectReason.SLOW_READER
 
 
-async def test_a_slow_reader_that_makes_progress_gets_everything() -> None:
+async def test_a_slow_client_that_makes_progress_gets_all_lines() -> None:
     source = FakeSource(*(root(f"/src/project-{number:04}") for number in range(1000)))
     limits = PeerLimits(stall_s=5, write_size=1024)
     async with connected(source, limits=limits, capacity=0) as peer:
         assert len((await peer.ask("roots/list"))["result"]["roots"]) == 1000
 
 
-async def test_a_client_that_vanishes_while_it_is_answered_does_no_harm() -> None:
+async def test_a_client_may_disconnect_while_it_is_answered() -> None:
     source = FakeSource(API)
     async with connected(source, capacity=0) as peer:
         await peer.say("roots/list", id_=1)
@@ -310,19 +310,19 @@ async def test_a_client_that_vanishes_while_it_is_answered_does_no_harm() -> Non
     assert peer.end is DisconnectReason.LEFT
 
 
-async def test_cancelling_the_call_ends_the_session() -> None:
+async def test_canceling_the_call_ends_the_connection() -> None:
     async with connected(FakeSource(API)) as peer, anyio.create_task_group() as group:
         await peer.ask("ping")
         group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
-async def test_requests_that_are_open_when_the_daemon_ends_stay_unanswered(era: str) -> None:
+async def test_requests_that_are_open_when_the_daemon_ends_get_no_answer(era: str) -> None:
     """A bridge asks the next daemon; to an answer such as "connection closed" it could not."""
     mine, theirs = byte_pipe()
     peer = Peer(mine)
-    wish = {"path": "/src/new", "reason": "to see", "wait_seconds": 120}
-    params = {"name": "request_root", "arguments": wish}
+    request = {"path": "/src/new", "reason": "to see", "wait_seconds": 120}
+    params = {"name": "request_root", "arguments": request}
     async with anyio.create_task_group() as group:
         group.start_soon(
             partial(serve_session, theirs, FakeSource(API), observer=RecordedObserver())
@@ -345,7 +345,7 @@ async def speaks(peer: Peer, name: str) -> None:
     )
 
 
-async def test_the_name_a_client_gives_itself_is_made_safe_and_told_once() -> None:
+async def test_the_client_name_is_escaped_and_observed_once() -> None:
     async with connected(FakeSource()) as peer:
         await speaks(peer, "editor\x1b[2J")
         await speaks(peer, "another")

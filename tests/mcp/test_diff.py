@@ -1,4 +1,4 @@
-"""What changed between two published sets."""
+"""The difference between two published sets."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def test_an_addition_changes_the_lists_and_revokes_nothing() -> None:
     )
 
 
-def test_a_removal_is_a_revoke() -> None:
+def test_a_removal_is_a_revocation() -> None:
     news = between((API, WEB), (API,))
     assert news.revokes
     assert "roots://root/acme/web" in news.resources
 
 
-def test_less_access_is_a_revoke() -> None:
+def test_less_access_is_a_revocation() -> None:
     news = between((API,), (replace(API, access=Access.READ),))
     assert news.revokes
     assert news.resources == {"roots://approved", "roots://root/api"}
 
 
-def test_a_name_that_moves_to_another_folder_is_a_revoke() -> None:
+def test_a_name_that_moves_to_another_folder_is_a_revocation() -> None:
     assert between((API,), (root("/elsewhere/api"),)).revokes
 
 
-def test_a_root_that_is_no_folder_does_not_change_the_mcp_roots() -> None:
+def test_a_root_that_is_not_a_folder_does_not_change_the_mcp_roots() -> None:
     news = between((API,), (API, DOCS))
     assert news.lists_resources
     assert not news.lists_roots
@@ -54,14 +54,14 @@ def test_a_root_that_is_no_folder_does_not_change_the_mcp_roots() -> None:
     ).lists_roots
 
 
-def test_an_equal_set_is_no_news() -> None:
+def test_an_equal_set_has_no_changes() -> None:
     news = between((API,), (replace(API),))
     assert news == PublishedDiff(
         frozenset(), lists_resources=False, lists_roots=False, revokes=False
     )
 
 
-def test_a_set_that_was_missed_counts_as_a_revoke() -> None:
+def test_a_missed_set_counts_as_a_revocation() -> None:
     news = diff_published(PublishedSet(1, (API,)), PublishedSet(3, (API,)), UriFilter.FILE)
     assert news.revokes
     assert news.lists_roots
@@ -73,7 +73,7 @@ SETS = st.lists(st.sampled_from(ROOTS), unique=True)
 
 
 @given(SETS, SETS, st.sets(st.sampled_from(ROOTS)))
-def test_what_is_on_both_sides_in_whatever_order_is_no_news_and_all_else_is(
+def test_the_changes_are_the_roots_that_differ_in_any_order(
     old: list[PublishedRoot], new: list[PublishedRoot], less: set[PublishedRoot]
 ) -> None:
     changed = [replace(each, access=Access.READ) if each in less else each for each in new]
@@ -83,7 +83,7 @@ def test_what_is_on_both_sides_in_whatever_order_is_no_news_and_all_else_is(
     assert news.revokes == any(each.name in differ for each in old)
 
 
-def test_news_of_two_steps_is_the_news_of_both() -> None:
+def test_the_diff_of_two_steps_is_their_union() -> None:
     news = between((API,), (API, WEB)) | between((API, WEB), (API,))
     assert news.revokes
     assert news.resources == {"roots://approved", "roots://root/acme/web"}

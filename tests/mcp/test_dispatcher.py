@@ -1,4 +1,4 @@
-"""What the SDK's kernel is asked, and how its answers and faults leave."""
+"""The dispatch of requests to the SDK, and how results and errors leave."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def peer(source: FakeSource) -> AsyncIterator[Peer]:
         group.cancel_scope.cancel()
 
 
-async def test_both_eras_are_answered_in_turns() -> None:
+async def test_requests_of_all_revisions_may_alternate() -> None:
     async with peer(FakeSource(root("/a"))) as client:
         modern = {**LIST_ROOTS, "_meta": dict(META_2026)}
         answers = [
@@ -74,7 +74,7 @@ async def test_both_eras_are_answered_in_turns() -> None:
     assert "resultType" not in answers[3].result
 
 
-async def test_what_is_said_right_after_initialize_finds_the_handshake_done() -> None:
+async def test_a_message_right_after_initialize_finds_the_handshake_done() -> None:
     async with peer(FakeSource()) as client:
         await client.calls.dispatch(Request(1, "initialize", INITIALIZE), INITIALIZE)
         assert [type(message) for message in client.told] == [Response]
@@ -82,13 +82,13 @@ async def test_what_is_said_right_after_initialize_finds_the_handshake_done() ->
         assert isinstance(await client.ask(Request(2, "tools/list")), Response)
 
 
-async def test_initialized_means_nothing_where_no_handshake_was_begun() -> None:
+async def test_initialized_is_ignored_without_a_handshake() -> None:
     async with peer(FakeSource()) as client:
         await client.ask(Request(1, "server/discover", {"_meta": dict(META_2026)}))
         assert not await client.calls.initialized()
 
 
-async def test_a_fault_of_ours_is_logged_and_costs_its_own_request(
+async def test_a_bug_is_logged_and_fails_its_own_request_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     source = FakeSource()
@@ -107,7 +107,7 @@ async def test_a_fault_of_ours_is_logged_and_costs_its_own_request(
 
 
 @pytest.mark.parametrize("meta", [{}, {"_meta": dict(META_2026)}])
-async def test_a_method_that_is_not_served_is_refused_with_a_reason(
+async def test_a_method_of_another_revision_is_an_error_with_a_reason(
     meta: dict[str, object],
 ) -> None:
     async with peer(FakeSource()) as client:
@@ -119,7 +119,7 @@ async def test_a_method_that_is_not_served_is_refused_with_a_reason(
     assert answer.data == {"reason": reason}
 
 
-async def test_wrong_parameters_are_refused_in_the_words_of_the_sdk() -> None:
+async def test_wrong_parameters_give_the_error_of_the_sdk() -> None:
     async with peer(FakeSource()) as client:
         await client.ask(Request(1, "initialize", INITIALIZE))
         answer = await client.ask(Request(2, "resources/read", {"uri": 7}))
@@ -127,7 +127,7 @@ async def test_wrong_parameters_are_refused_in_the_words_of_the_sdk() -> None:
     assert (answer.code, answer.data) == (jsonrpc.INVALID_PARAMS, "")
 
 
-async def test_progress_is_told_to_those_who_gave_a_token_for_it() -> None:
+async def test_progress_is_sent_to_requests_with_a_token() -> None:
     told: list[bytes] = []
 
     async def hear(line: bytes) -> None:
@@ -143,7 +143,7 @@ async def test_progress_is_told_to_those_who_gave_a_token_for_it() -> None:
     assert jsonrpc.parse(line) == Notification("notifications/progress", said)
 
 
-async def test_no_handler_can_ask_the_client() -> None:
+async def test_no_handler_can_send_a_request_to_the_client() -> None:
     call = _DispatchContext(ResponseSender(_nowhere))
     with pytest.raises(NoBackChannelError):
         await call.send_raw_request("roots/list", None)

@@ -1,4 +1,4 @@
-"""Lines leave whole and in order, however slowly they are taken and whoever is cancelled."""
+"""Lines leave whole and in order, even with slow readers and canceled senders."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def running(stream: ByteStream, chunk: int = 4) -> AsyncIterator[LineWrite
             writer.close()
 
 
-async def test_a_line_for_which_there_is_room_needs_no_other_task() -> None:
+async def test_a_line_that_fits_is_written_without_the_task() -> None:
     kernel = Kernel(room=100)
     writer = LineWriter(kernel, chunk=4, stall_s=1)
     await writer.send(b"one\n")
@@ -83,7 +83,7 @@ async def test_a_line_for_which_there_is_room_needs_no_other_task() -> None:
     assert kernel.taken == b"one\ntwo\n"
 
 
-async def test_a_line_that_is_taken_in_parts_is_out_before_the_next_begins() -> None:
+async def test_a_line_written_in_parts_ends_before_the_next_begins() -> None:
     kernel = Kernel(room=2)
     async with running(kernel) as writer, anyio.create_task_group() as group:
         for line in (b"first\n", b"second\n", b"third\n"):
@@ -94,7 +94,7 @@ async def test_a_line_that_is_taken_in_parts_is_out_before_the_next_begins() -> 
     assert kernel.taken == b"first\nsecond\nthird\n"
 
 
-async def test_whoever_is_cancelled_does_not_cut_a_line_short() -> None:
+async def test_canceling_a_sender_does_not_cut_a_line_short() -> None:
     kernel = Kernel(room=2)
     async with running(kernel) as writer:
         async with anyio.create_task_group() as group:
@@ -106,7 +106,7 @@ async def test_whoever_is_cancelled_does_not_cut_a_line_short() -> None:
     assert kernel.taken == b"first\nsecond\n"
 
 
-async def test_closing_lets_out_what_was_given() -> None:
+async def test_closing_writes_the_remaining_lines() -> None:
     kernel = Kernel(room=0)
     async with anyio.create_task_group() as group:
         writer = LineWriter(kernel, chunk=4, stall_s=3600)
@@ -119,7 +119,7 @@ async def test_closing_lets_out_what_was_given() -> None:
     assert kernel.taken == b"line\n"
 
 
-async def test_a_stream_that_cannot_be_prompt_is_written_to_in_chunks() -> None:
+async def test_a_stream_without_non_blocking_writes_gets_chunks() -> None:
     kernel = Kernel(room=100)
     slow = Slow(kernel)
     async with running(slow) as writer:
@@ -128,7 +128,7 @@ async def test_a_stream_that_cannot_be_prompt_is_written_to_in_chunks() -> None:
     assert kernel.waited == 2
 
 
-async def test_a_peer_that_takes_nothing_for_too_long_has_stalled() -> None:
+async def test_a_peer_that_reads_nothing_for_too_long_has_stalled() -> None:
     kernel = Kernel(room=2)
     writer = LineWriter(kernel, chunk=4, stall_s=0.01)
     async with anyio.create_task_group() as group:
@@ -138,7 +138,7 @@ async def test_a_peer_that_takes_nothing_for_too_long_has_stalled() -> None:
         group.cancel_scope.cancel()
 
 
-async def test_nothing_more_is_written_once_its_task_has_ended() -> None:
+async def test_nothing_is_written_after_the_task_has_ended() -> None:
     kernel = Kernel(room=100)
     writer = LineWriter(kernel, chunk=4, stall_s=1)
     async with anyio.create_task_group() as group:

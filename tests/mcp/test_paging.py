@@ -1,4 +1,4 @@
-"""Pages of a list that changes while it is read."""
+"""The pages of a list that changes while a client reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def roots(names: frozenset[str]) -> list[PublishedRoot]:
 
 
 @given(SETS, st.lists(SETS, min_size=1, max_size=6), st.integers(1, 3))
-def test_what_is_there_all_the_while_is_on_one_page_exactly(
+def test_a_root_that_stays_is_on_exactly_one_page(
     lasting: frozenset[str], passing: list[frozenset[str]], size: int
 ) -> None:
     seen: list[str] = []
@@ -57,7 +57,7 @@ def test_a_list_that_fits_is_one_page() -> None:
         urlsafe_b64encode(b"after:\xff").decode(),
     ],
 )
-def test_a_cursor_of_somebody_else_is_refused(cursor: str) -> None:
+def test_a_foreign_cursor_is_an_error(cursor: str) -> None:
     with pytest.raises(MCPError) as caught:
         page_at(roots(frozenset({"a"})), cursor)
     assert caught.value.code == -32602
@@ -65,7 +65,7 @@ def test_a_cursor_of_somebody_else_is_refused(cursor: str) -> None:
         reject_cursor(cursor)
 
 
-async def test_a_client_turns_the_pages_of_the_resources() -> None:
+async def test_a_client_reads_all_pages_of_the_resources() -> None:
     source = FakeSource(*(root(f"/src/project-{number:04}") for number in range(PAGE_SIZE + 2)))
     uris: list[str] = []
     sizes = []
@@ -83,7 +83,7 @@ async def test_a_client_turns_the_pages_of_the_resources() -> None:
 
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list"])
-async def test_every_list_refuses_a_wrong_cursor_in_both_eras(method: str) -> None:
+async def test_every_list_refuses_a_wrong_cursor_in_every_revision(method: str) -> None:
     async with connected(FakeSource()) as peer:
         await peer.shake_hands()
         for ask in (peer.ask, peer.ask_2026):

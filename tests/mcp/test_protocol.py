@@ -1,4 +1,4 @@
-"""What is routed where, and what is answered before the SDK sees it."""
+"""The router: `rootsd/hello`, `roots/list`, batches, and hostile lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ API = root("/src/api", tags=("work",))
 META = {"rootsd/kind": "git", "rootsd/access": "read-write", "rootsd/tags": ["work"]}
 
 
-async def test_a_peer_that_asks_for_roots_gets_mcp_roots_and_then_notices() -> None:
+async def test_a_peer_that_lists_roots_gets_mcp_roots_and_then_notifications() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.write(b'{"method":"roots/list","jsonrpc":"2.0","id":0}')
@@ -34,7 +34,7 @@ async def test_a_peer_that_asks_for_roots_gets_mcp_roots_and_then_notices() -> N
         assert (await peer.ask("roots/list"))["result"] == {"roots": []}
 
 
-async def test_what_a_relay_has_told_its_server_is_noted_in_safe_words() -> None:
+async def test_the_roots_that_a_relay_reports_are_observed_with_escaped_names() -> None:
     async with connected(FakeSource(root("/src/api"))) as peer:
         await peer.say("rootsd/told", {"roots": 2, "names": ["api", "b\x1b[2J"]})
         await peer.say("rootsd/told", {"roots": "x"})
@@ -44,14 +44,14 @@ async def test_what_a_relay_has_told_its_server_is_noted_in_safe_words() -> None
         assert "\x1b" not in names[1]
 
 
-async def test_roots_that_are_no_folders_are_left_out_of_mcp_roots() -> None:
+async def test_mcp_roots_hold_only_folders() -> None:
     source = FakeSource(API, root("https://a.example/v1", name="docs", kind=ProjectKind.URI))
     async with connected(source) as peer:
         names = [item["name"] for item in (await peer.ask("roots/list"))["result"]["roots"]]
         assert names == ["api"]
 
 
-async def test_a_peer_that_never_asked_for_roots_hears_nothing_of_them() -> None:
+async def test_a_peer_that_never_listed_roots_is_not_notified_of_them() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.ask("ping")
@@ -59,7 +59,7 @@ async def test_a_peer_that_never_asked_for_roots_hears_nothing_of_them() -> None
         assert (await peer.ask("ping"))["id"] == 1
 
 
-async def test_a_source_that_cannot_tell_is_a_fault_with_a_remedy() -> None:
+async def test_a_failing_source_is_an_error_with_a_remedy() -> None:
     source = FakeSource(API)
     source.error = Busy("the store is being restored", "rootsd status")
     async with connected(source) as peer:
@@ -72,7 +72,7 @@ async def test_a_source_that_cannot_tell_is_a_fault_with_a_remedy() -> None:
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
-async def test_an_error_nobody_foresaw_is_an_internal_error_that_tells_no_more(
+async def test_an_unexpected_error_is_an_internal_error_without_details(
     era: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = FakeSource(API)
@@ -88,7 +88,7 @@ async def test_an_error_nobody_foresaw_is_an_internal_error_that_tells_no_more(
 
 
 @pytest.mark.parametrize("method", ["no/such", "prompts/list", "logging/setLevel", "roots/set"])
-async def test_unknown_methods_are_refused_with_a_reason(method: str) -> None:
+async def test_unknown_methods_are_errors_with_a_reason(method: str) -> None:
     async with connected(FakeSource()) as peer:
         await peer.shake_hands()
         for error in (
@@ -129,7 +129,7 @@ async def test_a_batch_is_answered_in_one_line() -> None:
     ("members", "ids"),
     [([7, [], {}], [None] * 3), ([7, NOTICE], [None]), ([call("a", "ping")], ["a"])],
 )
-async def test_each_member_of_a_batch_that_needs_an_answer_has_one(
+async def test_each_request_of_a_batch_has_an_answer(
     members: list[object], ids: list[str]
 ) -> None:
     async with connected(FakeSource(API)) as peer:
@@ -138,19 +138,19 @@ async def test_each_member_of_a_batch_that_needs_an_answer_has_one(
         assert [each["id"] for each in answers] == ids
 
 
-async def test_a_batch_of_notices_alone_has_no_answer() -> None:
+async def test_a_batch_of_notifications_has_no_answer() -> None:
     async with connected(FakeSource(API)) as peer:
         await peer.write(batch(NOTICE, NOTICE), batch({**NOTICE, "id": 1, "method": "ping"}))
         answers: Any = await peer.hear()
         assert [each["id"] for each in answers] == [1]
 
 
-async def test_a_batch_waits_for_its_slowest_member_and_others_do_not_wait_for_it() -> None:
+async def test_a_batch_waits_for_its_slowest_request_and_delays_no_other_request() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.shake_hands("2025-03-26")
-        wish = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
-        await peer.write(batch(call("slow", "tools/call", wish), call("a", "ping")))
+        request = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
+        await peer.write(batch(call("slow", "tools/call", request), call("a", "ping")))
         assert (await peer.ask("ping"))["id"] == 1
         source.publish(API, root("/src/web"))
         answers: Any = await peer.hear()
@@ -159,18 +159,18 @@ async def test_a_batch_waits_for_its_slowest_member_and_others_do_not_wait_for_i
         assert [each["id"] for each in answers] == ["a", "slow"]
 
 
-async def test_a_cancelled_member_of_a_batch_is_left_out_of_its_answer() -> None:
+async def test_a_canceled_request_is_missing_from_the_answer_to_its_batch() -> None:
     async with connected(FakeSource(API)) as peer:
         await peer.shake_hands("2025-03-26")
-        wish = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
-        await peer.write(batch(call("slow", "tools/call", wish), call("a", "ping")))
+        request = {"name": "request_root", "arguments": {"path": "/src/web", "reason": "r"}}
+        await peer.write(batch(call("slow", "tools/call", request), call("a", "ping")))
         assert (await peer.ask("ping"))["id"] == 1
         await peer.say("notifications/cancelled", {"requestId": "slow"})
         answers: Any = await peer.hear()
         assert [each["id"] for each in answers] == ["a"]
 
 
-async def test_a_batch_of_too_many_messages_is_refused_whole() -> None:
+async def test_a_batch_of_too_many_messages_is_one_error() -> None:
     async with connected(FakeSource(API)) as peer:
         most = [call(number, "ping") for number in range(MAX_BATCH_MESSAGES)]
         await peer.write(batch(*most))
@@ -180,7 +180,7 @@ async def test_a_batch_of_too_many_messages_is_refused_whole() -> None:
         assert (await peer.hear())["error"]["code"] == -32600
 
 
-async def test_answers_that_are_too_large_together_are_refused_one_by_one() -> None:
+async def test_batch_answers_above_the_size_limit_become_errors() -> None:
     many = tuple(root(f"/src/{'x' * 200}{number}") for number in range(5_000))
     async with connected(FakeSource(*many)) as peer:
         await peer.write(batch(*(call(number, "roots/list") for number in range(20))))
@@ -206,7 +206,7 @@ VERSION, CAPABILITIES = META_2026
         ({"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"}}, [*META_2026]),
     ],
 )
-async def test_a_request_without_the_required_meta_is_told_what_is_missing(
+async def test_an_error_names_the_required_meta_keys_that_are_missing(
     method: str, meta: object, missing: list[str]
 ) -> None:
     params = {} if meta is None else {"_meta": meta}
@@ -218,14 +218,14 @@ async def test_a_request_without_the_required_meta_is_told_what_is_missing(
 
 
 @pytest.mark.parametrize("key", [CAPABILITIES, "io.modelcontextprotocol/clientInfo"])
-async def test_a_meta_of_the_wrong_type_is_told(key: str) -> None:
+async def test_meta_of_the_wrong_type_is_an_error(key: str) -> None:
     async with connected(FakeSource(API)) as peer:
         answer = await peer.ask("tools/list", {"_meta": {**META_2026, key: 7}})
         assert answer["error"]["code"] == -32602
         assert f"{key} is not an object" in answer["error"]["message"]
 
 
-async def test_a_handshake_makes_the_meta_needless_but_where_a_part_of_it_is_given() -> None:
+async def test_after_a_handshake_meta_is_needed_only_if_a_part_of_it_is_there() -> None:
     async with connected(FakeSource(API)) as peer:
         await peer.shake_hands()
         assert "result" in await peer.ask("tools/list")
@@ -262,7 +262,7 @@ HOSTILE: list[tuple[bytes, Any, int]] = [
 
 
 @pytest.mark.parametrize(("line", "id_", "code"), HOSTILE)
-async def test_hostile_lines_are_answered_and_the_connection_lives_on(
+async def test_hostile_lines_are_answered_and_the_connection_stays_open(
     line: bytes, id_: object, code: int
 ) -> None:
     async with connected(FakeSource()) as peer:
@@ -285,7 +285,7 @@ async def test_hostile_lines_are_answered_and_the_connection_lives_on(
         b'{"jsonrpc":"2.0","method":"notifications/progress"}',
     ],
 )
-async def test_lines_that_want_no_answer_get_none(
+async def test_lines_that_need_no_answer_get_none(
     line: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connected(FakeSource()) as peer:
@@ -295,7 +295,7 @@ async def test_lines_that_want_no_answer_get_none(
     assert not caplog.records, "a peer must not be able to fill the log"
 
 
-async def test_half_a_surrogate_pair_is_allowed_where_the_other_half_follows() -> None:
+async def test_a_whole_surrogate_pair_is_allowed() -> None:
     async with connected(FakeSource()) as peer:
         await peer.write(b'{"jsonrpc":"2.0","id":"\\ud83d\\ude00","method":"ping"}')
         assert (await peer.hear())["id"] == "\N{GRINNING FACE}"
@@ -308,7 +308,7 @@ async def test_ids_keep_their_type() -> None:
             assert (await peer.hear())["id"] == id_
 
 
-async def test_an_id_that_is_still_open_is_refused_and_free_after_a_cancellation() -> None:
+async def test_an_open_id_cannot_be_used_again_until_it_is_canceled() -> None:
     wanted = {"notifications": {"resourcesListChanged": True}, "_meta": META_2026}
     async with connected(FakeSource()) as peer:
         await peer.ask("subscriptions/listen", wanted, id_=5)
@@ -317,7 +317,7 @@ async def test_an_id_that_is_still_open_is_refused_and_free_after_a_cancellation
         assert "tools" in (await peer.ask_2026("tools/list", id_=5))["result"]
 
 
-async def test_a_flood_of_open_streams_is_refused_beyond_a_number() -> None:
+async def test_the_number_of_open_streams_is_bounded() -> None:
     wanted = {"notifications": {"resourcesListChanged": True}, "_meta": META_2026}
     async with connected(FakeSource()) as peer:
         for number in range(16):
@@ -335,7 +335,7 @@ async def test_many_requests_at_once_are_all_answered() -> None:
     assert answered == set(range(500))
 
 
-async def test_a_hello_is_welcomed_and_names_the_client() -> None:
+async def test_a_hello_is_answered_and_names_the_client() -> None:
     async with connected(FakeSource()) as peer:
         answer = await peer.ask("rootsd/hello", {"version": 1, "client": "my editor"}, id_="h")
         assert (answer["id"], answer["result"]["version"]) == ("h", 1)
@@ -357,7 +357,7 @@ async def test_a_hello_is_welcomed_and_names_the_client() -> None:
         {"version": 2, "unheard_of": True},
     ],
 )
-async def test_a_hello_that_cannot_be_followed_is_refused_not_ignored(params: object) -> None:
+async def test_an_invalid_hello_is_an_error(params: object) -> None:
     async with connected(FakeSource(API)) as peer:
         error = (await peer.ask("rootsd/hello", params))["error"]
         assert error["code"] == -32602
@@ -381,7 +381,7 @@ DOCS = root("https://a.example/v1", name="docs", kind=ProjectKind.URI)
         ({"only": ["docs"], "any_uri": True}, ["docs"], ["docs"]),
     ],
 )
-async def test_a_hello_narrows_every_answer_of_its_connection(
+async def test_the_scope_of_a_hello_applies_to_every_answer(
     scope: dict[str, Any], listed: list[str], mcp_roots: list[str]
 ) -> None:
     source = FakeSource(API, DOCS, WEB)
@@ -402,7 +402,7 @@ async def test_a_hello_narrows_every_answer_of_its_connection(
         assert [each["name"] for each in everything] == ["api", "web"]
 
 
-async def test_a_connection_hears_nothing_of_roots_outside_of_its_scope() -> None:
+async def test_a_connection_is_not_notified_of_roots_outside_its_scope() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.ask("rootsd/hello", {"version": 1, "only": ["web"]})
@@ -414,13 +414,13 @@ async def test_a_connection_hears_nothing_of_roots_outside_of_its_scope() -> Non
         assert len((await peer.ask("roots/list"))["result"]["roots"]) == 1
 
 
-async def test_a_hello_in_the_middle_is_refused() -> None:
+async def test_a_hello_after_other_requests_is_an_error() -> None:
     async with connected(FakeSource()) as peer:
         await peer.ask("ping")
         assert (await peer.ask("rootsd/hello", {"version": 1}))["error"]["code"] == -32600
 
 
-async def test_a_request_before_the_handshake_is_refused_by_the_sdk_and_does_no_harm() -> None:
+async def test_a_request_before_the_handshake_is_an_error_and_the_connection_stays_open() -> None:
     async with connected(FakeSource(API)) as peer:
         assert (await peer.ask("tools/list"))["error"]["code"] == -32602
         await peer.shake_hands()

@@ -1,4 +1,4 @@
-"""`request_root`: the wish is passed on, and the answer tells of roots alone."""
+"""`request_root` proposes a folder, and its result reports roots only."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ AT_ONCE = PeerLimits(wait_limits=WaitLimits(default_s=0))
 FOR_EVER = PeerLimits(wait_limits=WaitLimits(default_s=3600))
 
 
-def wish(path: str, **more: object) -> dict[str, Any]:
+def request(path: str, **more: object) -> dict[str, Any]:
     return {"name": "request_root", "arguments": {"path": path, "reason": "to fix it", **more}}
 
 
 async def ask(peer: Peer, path: str, **more: object) -> dict[str, Any]:
-    result: dict[str, Any] = (await peer.ask_2026("tools/call", wish(path, **more)))["result"]
+    result: dict[str, Any] = (await peer.ask_2026("tools/call", request(path, **more)))["result"]
     return result
 
 
-async def test_a_wish_reaches_the_user_with_the_askers_name_and_a_reason_made_safe() -> None:
+async def test_a_request_reaches_the_user_with_client_name_and_escaped_reason() -> None:
     source = FakeSource(API)
     source.links[b"/link"] = b"/src/web"
     async with connected(source, limits=AT_ONCE) as peer:
@@ -39,7 +39,7 @@ async def test_a_wish_reaches_the_user_with_the_askers_name_and_a_reason_made_sa
     assert len(reason) == 200
 
 
-async def test_a_folder_in_an_approved_root_is_answered_without_a_wish() -> None:
+async def test_a_folder_in_an_approved_root_needs_no_request() -> None:
     source = FakeSource(API)
     async with connected(source, limits=FOR_EVER) as peer:
         found = (await ask(peer, "/src/api/lib"))["structuredContent"]
@@ -50,7 +50,7 @@ async def test_a_folder_in_an_approved_root_is_answered_without_a_wish() -> None
 async def test_the_waiting_call_is_answered_by_the_approval() -> None:
     source = FakeSource(API)
     async with connected(source, limits=FOR_EVER) as peer:
-        await peer.say("tools/call", {**wish("/src/web/x"), "_meta": META_2026}, id_=7)
+        await peer.say("tools/call", {**request("/src/web/x"), "_meta": META_2026}, id_=7)
         await anyio.wait_all_tasks_blocked()
         source.publish(root("/src/other"))
         await anyio.wait_all_tasks_blocked()
@@ -61,10 +61,10 @@ async def test_the_waiting_call_is_answered_by_the_approval() -> None:
     assert answer["result"]["structuredContent"]["revision"] == source.revision
 
 
-async def test_the_waiting_call_is_answered_by_the_denial_and_by_none_that_came_before() -> None:
+async def test_the_waiting_call_is_answered_by_its_denial_and_not_by_an_earlier_one() -> None:
     source = FakeSource(API)
     async with connected(source, limits=FOR_EVER) as peer:
-        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
+        await peer.say("tools/call", {**request("/src/web"), "_meta": META_2026}, id_=7)
         await anyio.wait_all_tasks_blocked()
         source.handle.deny()
         answer = (await peer.hear())["result"]["structuredContent"]
@@ -77,7 +77,7 @@ async def test_the_waiting_call_is_answered_by_the_denial_and_by_none_that_came_
 async def test_an_approval_that_comes_with_a_denial_wins() -> None:
     source = FakeSource(API)
     async with connected(source, limits=FOR_EVER) as peer:
-        await peer.say("tools/call", {**wish("/src/web/lib"), "_meta": META_2026}, id_=7)
+        await peer.say("tools/call", {**request("/src/web/lib"), "_meta": META_2026}, id_=7)
         await anyio.wait_all_tasks_blocked()
         source.handle.deny()
         source.publish(WEB)
@@ -85,17 +85,17 @@ async def test_an_approval_that_comes_with_a_denial_wins() -> None:
     assert (answer["approved"], answer["denied"], answer["root"]["name"]) == (True, False, "web")
 
 
-async def test_a_source_that_cannot_tell_ends_the_waiting_call_with_its_own_error() -> None:
+async def test_a_failing_source_ends_the_waiting_call_with_its_error() -> None:
     source = FakeSource(API)
     async with connected(source, limits=FOR_EVER) as peer:
-        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=7)
+        await peer.say("tools/call", {**request("/src/web"), "_meta": META_2026}, id_=7)
         await anyio.wait_all_tasks_blocked()
         source.error = Busy("the disk hangs", "rootsd status")
         source.publish(API)
         assert (await peer.hear())["error"]["message"] == "the disk hangs"
 
 
-async def test_an_approval_outside_of_the_scope_is_not_told() -> None:
+async def test_an_approval_outside_the_scope_is_not_reported() -> None:
     source = FakeSource(API)
     async with connected(source, limits=AT_ONCE) as peer:
         await peer.ask("rootsd/hello", {"version": 1, "only": ["api"]})
@@ -103,19 +103,19 @@ async def test_an_approval_outside_of_the_scope_is_not_told() -> None:
         assert (await ask(peer, "/src/web"))["structuredContent"]["approved"] is False
 
 
-async def test_every_folder_that_is_no_root_gets_the_same_answer() -> None:
+async def test_every_folder_outside_the_roots_gets_the_same_answer() -> None:
     source = FakeSource(API)
     async with connected(source, limits=AT_ONCE) as peer:
         answers = [await ask(peer, path) for path in ("/src/web", "/etc/shadow", "/no/such", "/")]
     assert [answer == answers[0] for answer in answers] == [True] * 4
 
 
-async def test_progress_is_told_to_a_client_that_asked_for_it() -> None:
+async def test_progress_is_sent_to_a_client_that_asked_for_it() -> None:
     source = FakeSource(API)
     limits = PeerLimits(wait_limits=WaitLimits(default_s=3600, progress_s=0.01))
     meta = {**META_2026, "progressToken": "t"}
     async with connected(source, limits=limits) as peer:
-        await peer.say("tools/call", {**wish("/src/web"), "_meta": meta}, id_=7)
+        await peer.say("tools/call", {**request("/src/web"), "_meta": meta}, id_=7)
         told = [await peer.hear() for _ in range(2)]
         assert [each["method"] for each in told] == ["notifications/progress"] * 2
         assert told[0]["params"]["progress"] < told[1]["params"]["progress"] < 3600
@@ -132,22 +132,22 @@ async def test_the_call_ends_when_its_time_is_over() -> None:
         assert (await ask(peer, "/src/web"))["structuredContent"]["approved"] is False
 
 
-async def test_a_cancelled_call_makes_room_for_another() -> None:
+async def test_a_canceled_call_makes_room_for_another() -> None:
     source = FakeSource(API)
     limits = PeerLimits(wait_limits=WaitLimits(default_s=3600, max_calls=1))
     async with connected(source, limits=limits) as peer:
-        await peer.say("tools/call", {**wish("/src/a"), "_meta": META_2026}, id_=2)
+        await peer.say("tools/call", {**request("/src/a"), "_meta": META_2026}, id_=2)
         await anyio.wait_all_tasks_blocked()
         assert (await ask(peer, "/src/b"))["structuredContent"]["approved"] is False
         await peer.say("notifications/cancelled", {"requestId": 2})
         await anyio.wait_all_tasks_blocked()
-        await peer.say("tools/call", {**wish("/src/web"), "_meta": META_2026}, id_=3)
+        await peer.say("tools/call", {**request("/src/web"), "_meta": META_2026}, id_=3)
         await anyio.wait_all_tasks_blocked()
         source.publish(WEB)
         assert (await peer.hear())["id"] == 3
 
 
-async def test_a_flood_is_refused_on_its_connection_whatever_it_asks_for() -> None:
+async def test_too_many_requests_on_a_connection_are_refused_for_any_path() -> None:
     source = FakeSource(API)
     async with connected(source, limits=AT_ONCE) as peer, connected(source) as neighbour:
         paths = ["/src/a", "/src/api", "/etc", "/src/a", "/no/such"]
@@ -160,7 +160,7 @@ async def test_a_flood_is_refused_on_its_connection_whatever_it_asks_for() -> No
         assert (await ask(neighbour, "/src/api"))["isError"] is False
 
 
-async def test_a_user_who_has_too_many_wishes_is_spared_another() -> None:
+async def test_too_many_requests_for_the_user_are_refused() -> None:
     source = FakeSource(API)
     source.busy = Busy("too many requests for folders; try again in 3 seconds")
     async with connected(source, limits=FOR_EVER) as peer:
@@ -178,7 +178,7 @@ async def test_a_user_who_has_too_many_wishes_is_spared_another() -> None:
         {"folder": "/src/web", "path": None, "wait_seconds": ""},
     ],
 )
-async def test_a_sloppy_call_is_taken_as_it_was_meant(sloppy: dict[str, object]) -> None:
+async def test_common_mistakes_in_a_call_are_accepted(sloppy: dict[str, object]) -> None:
     source = FakeSource(API)
     async with connected(source, limits=AT_ONCE) as peer:
         params = {"name": "request_root", "arguments": {"reason": "to fix it", **sloppy}}
@@ -187,12 +187,12 @@ async def test_a_sloppy_call_is_taken_as_it_was_meant(sloppy: dict[str, object])
     assert source.requests == [(b"/src/web", "a client without a name", "to fix it")]
 
 
-async def test_a_wait_that_is_too_long_is_the_longest_there_is() -> None:
+async def test_a_wait_above_the_limit_becomes_the_limit() -> None:
     source = FakeSource(API)
     limits = PeerLimits(wait_limits=WaitLimits(progress_s=0.01))
     meta = {**META_2026, "progressToken": "t"}
     async with connected(source, limits=limits) as peer:
-        params = {**wish("/src/web", wait_seconds=10**6), "_meta": meta}
+        params = {**request("/src/web", wait_seconds=10**6), "_meta": meta}
         await peer.say("tools/call", params, id_=7)
         assert (await peer.hear())["params"]["total"] == 120
 
@@ -207,7 +207,7 @@ async def test_a_wait_that_is_too_long_is_the_longest_there_is() -> None:
         ({"path": "/a", "reason": "r", "wait_seconds": "long"}, "wait_seconds is not a number"),
     ],
 )
-async def test_wrong_arguments_are_told_to_the_model_and_reach_nobody(
+async def test_wrong_arguments_are_reported_to_the_model_only(
     arguments: dict[str, object], hint: str
 ) -> None:
     source = FakeSource(API)

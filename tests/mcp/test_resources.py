@@ -1,4 +1,4 @@
-"""The resources, as clients of both eras read and subscribe to them."""
+"""The resources, as clients of all revisions read them and subscribe to them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_the_template_names_the_roots() -> None:
 
 
 @pytest.mark.parametrize("uri", ["roots://root/nobody", "roots://nothing", "file:///src/acme/api"])
-async def test_a_resource_that_is_not_there_is_an_error_in_the_words_of_each_era(uri: str) -> None:
+async def test_an_unknown_resource_is_the_error_of_each_revision(uri: str) -> None:
     async with connected(FakeSource(API)) as peer:
         await peer.shake_hands()
         for method in ("resources/read", "resources/subscribe"):
@@ -45,7 +45,7 @@ async def test_a_resource_that_is_not_there_is_an_error_in_the_words_of_each_era
         assert (error["code"], error["data"]["uri"]) == (-32602, uri)
 
 
-async def test_a_subscriber_hears_of_its_resource_until_it_unsubscribes() -> None:
+async def test_a_subscriber_is_notified_of_its_resource_until_it_unsubscribes() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.shake_hands()
@@ -64,7 +64,7 @@ async def test_a_subscriber_hears_of_its_resource_until_it_unsubscribes() -> Non
         assert (await peer.ask("ping"))["id"] == 1
 
 
-async def test_a_listener_hears_what_it_asked_for_with_the_id_of_its_request() -> None:
+async def test_a_stream_is_notified_of_its_filter_with_the_id_of_its_request() -> None:
     source = FakeSource(API)
     wanted = {"resourcesListChanged": True, "resourceSubscriptions": ["roots://approved"]}
     params = {"notifications": wanted, "_meta": META_2026}
@@ -79,7 +79,7 @@ async def test_a_listener_hears_what_it_asked_for_with_the_id_of_its_request() -
             assert meta == {"io.modelcontextprotocol/subscriptionId": "mine"}
 
 
-async def test_a_listener_is_told_of_thousands_of_changes_without_losing_its_stream() -> None:
+async def test_a_stream_survives_thousands_of_changes() -> None:
     source = FakeSource()
     many = [root(f"/src/project-{number:05}") for number in range(3000)]
     wanted = {"resourcesListChanged": True, "resourceSubscriptions": ["roots://approved"]}
@@ -94,7 +94,7 @@ async def test_a_listener_is_told_of_thousands_of_changes_without_losing_its_str
         assert "result" in await peer.ask_2026("resources/read", APPROVED, id_=2)
 
 
-async def test_a_listener_of_one_root_hears_of_that_root_alone() -> None:
+async def test_a_stream_for_one_root_is_notified_of_that_root_only() -> None:
     source = FakeSource(API)
     wanted = {"resourceSubscriptions": ["roots://root/acme/api"]}
     async with connected(source) as peer:

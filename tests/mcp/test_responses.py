@@ -1,4 +1,4 @@
-"""What leaves, and what is still owed."""
+"""The sender of responses: order, open requests, and cancellation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_an_id_is_open_until_its_answer_leaves() -> None:
     await outlet.all_answered()
 
 
-async def test_the_id_is_free_before_the_answer_is_out() -> None:
+async def test_the_id_is_released_before_the_answer_leaves() -> None:
     seen: list[bool] = []
 
     async def look(_: bytes) -> None:
@@ -59,7 +59,7 @@ async def test_too_many_open_requests_wait_for_an_answer() -> None:
     assert outlet.is_open(32)
 
 
-async def test_while_an_answer_waits_to_be_read_nothing_more_is_asked_or_made() -> None:
+async def test_no_request_is_accepted_while_an_answer_is_unread() -> None:
     may_leave = anyio.Event()
     begun: list[bytes] = []
 
@@ -84,9 +84,7 @@ async def test_while_an_answer_waits_to_be_read_nothing_more_is_asked_or_made() 
 
 
 @pytest.mark.parametrize(("opened", "cancelled"), [(7, 7), (7, "7"), ("7", 7), ("x", "x")])
-async def test_a_cancelled_request_is_owed_no_answer(
-    opened: int | str, cancelled: int | str
-) -> None:
+async def test_a_canceled_request_gets_no_answer(opened: int | str, cancelled: int | str) -> None:
     outlet = ResponseSender(Lines().take)
     await outlet.open(opened)
     await outlet.cancel(cancelled)
@@ -96,7 +94,7 @@ async def test_a_cancelled_request_is_owed_no_answer(
     await outlet.all_answered()
 
 
-async def test_waiting_for_all_answers_ends_when_the_last_is_out() -> None:
+async def test_waiting_for_all_answers_ends_when_the_last_one_leaves() -> None:
     outlet = ResponseSender(Lines().take)
     await outlet.open("a")
     with anyio.fail_after(HANG_GUARD_S):
@@ -106,7 +104,7 @@ async def test_waiting_for_all_answers_ends_when_the_last_is_out() -> None:
             await outlet.send(answer("a"))
 
 
-async def test_notices_pass_and_settle_nothing() -> None:
+async def test_notifications_complete_no_request() -> None:
     lines = Lines()
     outlet = ResponseSender(lines.take)
     await outlet.open(1)
@@ -115,7 +113,7 @@ async def test_notices_pass_and_settle_nothing() -> None:
     assert outlet.is_open(1)
 
 
-async def test_a_cancelled_request_is_worked_on_no_longer() -> None:
+async def test_the_work_on_a_canceled_request_ends() -> None:
     outlet = ResponseSender(Lines().take)
     scope = await outlet.open(7)
     await outlet.cancel("7")
@@ -123,7 +121,7 @@ async def test_a_cancelled_request_is_worked_on_no_longer() -> None:
     assert not outlet.is_open(7)
 
 
-async def test_a_peer_that_has_left_is_owed_nothing() -> None:
+async def test_a_disconnected_peer_gets_no_answers() -> None:
     async def refuse(_: bytes) -> None:
         raise anyio.BrokenResourceError
 

@@ -25,7 +25,7 @@ ODD = root("/src/a b\u202ec%", name="a b\u202ec%/\N{SNOWMAN}")
 DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI, tags=("web",))
 
 
-def test_a_folder_is_shown_with_its_path_and_a_label_that_cannot_deceive() -> None:
+def test_a_folder_is_shown_with_its_path_and_a_safe_label() -> None:
     assert root_to_json(ODD) == {
         "name": "a b\\u{202e}c%/\N{SNOWMAN}",
         "path": "/src/a b\u202ec%",
@@ -36,12 +36,12 @@ def test_a_folder_is_shown_with_its_path_and_a_label_that_cannot_deceive() -> No
     }
 
 
-def test_a_root_that_is_no_folder_has_no_path() -> None:
+def test_a_root_that_is_not_a_folder_has_no_path() -> None:
     assert root_to_json(DOCS)["path"] is None
     assert root_to_json(DOCS)["uri"] == "https://docs.example/v1"
 
 
-def test_a_line_for_a_model_has_name_place_and_access() -> None:
+def test_a_line_for_a_model_has_name_path_and_access() -> None:
     assert root_to_line(root("/src/api")) == "- api: /src/api (read-write)"
     assert root_to_line(DOCS) == "- docs: https://docs.example/v1 (read-write)"
     reads = PublishedRoot(b"/src/Jos\xc3\xa9", "José", ProjectKind.GIT, Access.READ, ())
@@ -64,7 +64,7 @@ def test_a_line_for_a_model_has_name_place_and_access() -> None:
         ("acme/api-2.0_x", "acme/api-2.0_x"),
     ],
 )
-def test_a_name_that_could_be_taken_for_a_line_is_a_json_string(name: str, shown: str) -> None:
+def test_a_name_with_special_characters_is_a_json_string(name: str, shown: str) -> None:
     assert quoted(name) == shown
     if shown.startswith('"'):
         assert json.loads(shown) == name
@@ -75,19 +75,19 @@ def test_mcp_roots_are_only_folders() -> None:
     assert [item["uri"] for item in roots_result(published, UriFilter.FILE)["roots"]] == [ODD.uri]
 
 
-def test_the_approved_resource_is_the_mcp_roots_and_the_revision_and_nothing_else() -> None:
+def test_the_approved_resource_holds_the_mcp_roots_and_the_revision() -> None:
     published = PublishedSet(9, (ODD, DOCS))
     for uris in UriFilter:
         shown = json.loads(approved_resource_text(published, uris))
         assert shown == {**roots_result(published, uris), "revision": 9}
 
 
-def test_a_connection_that_takes_any_uri_is_shown_those_that_are_no_folders_too() -> None:
+def test_a_connection_that_accepts_any_uri_sees_other_roots_too() -> None:
     shown = roots_result(PublishedSet(9, (ODD, DOCS)), UriFilter.ANY)["roots"]
     assert [item["uri"] for item in shown] == [ODD.uri, "https://docs.example/v1"]
 
 
-def test_the_resource_of_a_root_is_its_item() -> None:
+def test_the_resource_of_a_root_is_its_json() -> None:
     assert json.loads(root_resource_text(ODD)) == root_to_json(ODD)
 
 
@@ -102,7 +102,7 @@ def test_any_name_is_found_again_by_its_uri(name: str) -> None:
     assert root_by_uri(uri, published) is wanted
 
 
-def test_a_label_stands_for_its_root_unless_it_is_the_name_of_another() -> None:
+def test_a_label_finds_its_root_unless_another_root_has_that_name() -> None:
     odd = root("/src/odd", name="odd\u202e")
     published = PublishedSet(1, (odd,))
     assert root_by_name("odd\\u{202e}", published) is odd
@@ -111,6 +111,6 @@ def test_a_label_stands_for_its_root_unless_it_is_the_name_of_another() -> None:
 
 
 @pytest.mark.parametrize("uri", ["roots://root/nobody", "roots://approved", "file:///src/x", ""])
-def test_other_uris_stand_for_no_root(uri: str) -> None:
+def test_other_uris_find_no_root(uri: str) -> None:
     nameless: PublishedRoot = root("/src/x", name="x")
     assert root_by_uri(uri, PublishedSet(1, (nameless,))) is None

@@ -1,4 +1,4 @@
-"""The server object: one for each source, whatever serves it."""
+"""The SDK's server object: one for each source, with any transport."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_source_has_one_server() -> None:
     assert build_server(source) is not build_server(FakeSource())
 
 
-async def test_it_says_its_name_its_version_and_that_it_does_not_enforce() -> None:
+async def test_the_server_states_its_name_its_version_and_that_it_does_not_enforce() -> None:
     options = handshake_options(build_server(FakeSource()))
     assert (options.server_name, options.server_version) == ("rootsd", __version__)
     async with connected(FakeSource()) as peer:

@@ -1,4 +1,4 @@
-"""The daemon names the type of its source before its first MCP connection."""
+"""The interfaces of the package can be imported without the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who on a connection is told what."""
+"""The notifications for each kind of subscriber."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ async def listen(audience: Subscribers, peer: Peer, wanted: SubscriptionFilter) 
     await audience.listen(cast("ServerRequestContext[Any, Any]", peer), asked)
 
 
-def test_nobody_is_told_anything_unasked() -> None:
+def test_a_connection_without_subscriptions_is_not_notified() -> None:
     assert list(Subscribers().notifications_for(NEWS)) == []
 
 
-def test_an_author_who_asked_for_roots_is_told_of_roots_alone() -> None:
+def test_a_client_that_listed_roots_is_notified_of_roots_only() -> None:
     audience = Subscribers()
     audience.has_listed_roots = True
     assert list(audience.notifications_for(NEWS)) == [ROOTS_CHANGED]
 
 
-def test_a_client_past_its_handshake_is_told_of_the_list_and_of_what_it_subscribed_to() -> None:
+def test_an_initialized_client_is_notified_of_the_list_and_of_its_subscriptions() -> None:
     audience = Subscribers()
     audience.initialized = True
     audience.subscribe("roots://root/b")
@@ -98,7 +98,7 @@ def test_subscriptions_wait_for_the_end_of_the_handshake() -> None:
     assert list(audience.notifications_for(NEWS)) == []
 
 
-def test_what_did_not_change_is_not_announced() -> None:
+def test_unchanged_resources_are_not_notified() -> None:
     audience = Subscribers()
     audience.has_listed_roots = audience.initialized = True
     news = PublishedDiff(
@@ -107,7 +107,7 @@ def test_what_did_not_change_is_not_announced() -> None:
     assert list(audience.notifications_for(news)) == [RESOURCES_CHANGED]
 
 
-async def test_each_stream_is_told_of_what_it_asked_for_with_its_id() -> None:
+async def test_each_stream_is_notified_of_its_filter_with_its_id() -> None:
     audience, lists, one = Subscribers(), Peer(1), Peer(2)
     async with anyio.create_task_group() as group:
         for peer in (lists, one):
@@ -127,7 +127,7 @@ async def test_each_stream_is_told_of_what_it_asked_for_with_its_id() -> None:
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_news_wait_for_the_line_that_begins_a_stream(is_cancelled: bool) -> None:
+async def test_notifications_wait_for_the_acknowledgment_of_a_stream(is_cancelled: bool) -> None:
     audience, peer = Subscribers(), Peer(1)
     attended = anyio.Event()
 

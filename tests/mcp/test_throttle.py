@@ -1,11 +1,11 @@
-"""When the next notice may go out."""
+"""The throttle for notifications."""
 
 from __future__ import annotations
 
 from rootsd.mcp.subscriptions import NotificationThrottle
 
 
-def test_the_first_notice_waits_for_nothing() -> None:
+def test_the_first_notification_does_not_wait() -> None:
     assert NotificationThrottle(0.05).wait(1000.0, revokes=False) == 0
 
 
@@ -17,7 +17,7 @@ def test_an_addition_waits_for_the_rest_of_the_interval() -> None:
     assert pace.wait(2000.0, revokes=False) == 0
 
 
-def test_a_revoke_never_waits() -> None:
+def test_a_revocation_never_waits() -> None:
     pace = NotificationThrottle(0.5)
     pace.sent(1000.0)
     assert pace.wait(1000.0, revokes=True) == 0

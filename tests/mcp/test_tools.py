@@ -34,7 +34,7 @@ async def call(
 
 
 @pytest.mark.parametrize("tool", [LIST_ROOTS, RESOLVE_ROOT, REQUEST_ROOT])
-async def test_every_tool_says_what_it_is_and_what_it_may_change(tool: Any) -> None:  # noqa: ANN401
+async def test_every_tool_has_a_description_and_annotations(tool: Any) -> None:  # noqa: ANN401
     async with connected(FakeSource()) as peer:
         tools = (await peer.ask_2026("tools/list"))["result"]["tools"]
     (shown,) = [each for each in tools if each["name"] == tool.name]
@@ -50,7 +50,7 @@ async def test_every_tool_says_what_it_is_and_what_it_may_change(tool: Any) -> N
 
 
 @pytest.mark.parametrize("tool", [LIST_ROOTS, RESOLVE_ROOT, REQUEST_ROOT])
-def test_a_schema_has_only_what_every_model_api_takes(tool: Any) -> None:  # noqa: ANN401
+def test_schemas_use_only_what_every_model_api_accepts(tool: Any) -> None:  # noqa: ANN401
     for schema in filter(None, (tool.input_schema, tool.output_schema)):
         for validator in (jsonschema.Draft202012Validator, jsonschema.Draft7Validator):
             validator.check_schema(schema)
@@ -83,7 +83,7 @@ async def test_structured_results_fit_the_schema_and_the_text_says_the_same(
 
 
 @pytest.mark.parametrize("arguments", [None, {}, {"all": True}, {"query": None, "limit": ""}])
-async def test_the_list_is_there_once_and_as_text(arguments: object) -> None:
+async def test_the_list_is_sent_once_as_text(arguments: object) -> None:
     result = await call("list_roots", arguments)
     assert "structuredContent" not in result
     assert text_of_result(result) == (
@@ -94,7 +94,7 @@ async def test_the_list_is_there_once_and_as_text(arguments: object) -> None:
     )
 
 
-async def test_an_empty_list_says_what_to_do() -> None:
+async def test_an_empty_list_names_request_root() -> None:
     assert "request_root" in text_of_result(await call("list_roots", {}, ()))
 
 
@@ -127,13 +127,13 @@ async def test_a_query_and_a_limit_narrow_the_list_and_it_says_how_many_there_ar
     assert list(listed(result)) == names
 
 
-async def test_a_long_list_is_cut_and_all_of_it_can_be_had() -> None:
+async def test_a_long_list_is_cut_and_a_higher_limit_shows_all() -> None:
     roots = tuple(root(f"/src/p{number:03}") for number in range(250))
     assert len(listed(await call("list_roots", {}, roots))) == 100
     assert len(listed(await call("list_roots", {"limit": 1000.0}, roots))) == 250
 
 
-async def test_each_answer_says_what_changed_since_the_one_before() -> None:
+async def test_each_result_says_what_changed_since_the_previous_one() -> None:
     source = FakeSource(API)
     async with connected(source) as peer, connected(source) as other:
 
@@ -165,7 +165,7 @@ async def test_each_answer_says_what_changed_since_the_one_before() -> None:
         assert "Since" not in text_of_result(first["result"])
 
 
-async def test_nothing_out_of_scope_is_named_among_the_changes() -> None:
+async def test_changes_outside_the_scope_are_not_named() -> None:
     source = FakeSource(API)
     async with connected(source) as peer:
         await peer.ask("rootsd/hello", {"version": 1, "only": ["acme/api"]})
@@ -224,7 +224,7 @@ async def test_a_name_or_path_resolves_to_the_nearest_root_or_to_none(
     assert found["relative"] == relative
 
 
-async def test_a_label_resolves_like_the_name_it_stands_for() -> None:
+async def test_a_label_resolves_like_its_name() -> None:
     odd = root("/src/odd", name="odd\u202e")
     found = await call("resolve_root", {"name": "odd\\u{202e}"}, (odd,))
     assert found["structuredContent"]["root"]["path"] == "/src/odd"
@@ -247,7 +247,7 @@ async def test_a_label_resolves_like_the_name_it_stands_for() -> None:
         ("request_root", {"path": "/src", "reason": ""}, "reason is missing"),
     ],
 )
-async def test_wrong_arguments_are_a_result_that_tells_the_model_what_to_do(
+async def test_wrong_arguments_give_an_error_result_that_a_model_can_follow(
     tool: str, arguments: object, hint: str
 ) -> None:
     result = await call(tool, arguments)
@@ -259,7 +259,7 @@ async def test_wrong_arguments_are_a_result_that_tells_the_model_what_to_do(
     assert (await call(tool, {**example, "wait_seconds": 0}))["isError"] is False
 
 
-async def test_an_unknown_tool_is_invalid_params_and_names_those_there_are() -> None:
+async def test_an_unknown_tool_is_invalid_params_and_names_all_tools() -> None:
     error = (await call("approve", {}))["error"]
     assert error["code"] == -32602
     assert "list_roots" in error["data"]["reason"]

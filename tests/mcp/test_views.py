@@ -1,4 +1,4 @@
-"""What one connection sees."""
+"""The view of one connection: scope, focus, and changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rootsd.mcp.views import ConnectionView
 from support.publishing import FakeSource, RecordedObserver, root
 
 
-async def test_the_set_is_the_sources_at_this_moment() -> None:
+async def test_current_returns_the_newest_set_of_the_source() -> None:
     source = FakeSource(root("/src/api"))
     view = ConnectionView(source, RecordedObserver())
     assert [each.name for each in (await view.current()).roots] == ["api"]
@@ -33,7 +33,7 @@ API = root("/src/api", tags=("work",))
 WEB = root("/src/web")
 
 
-async def test_a_scope_narrows_what_is_seen_from_then_on() -> None:
+async def test_a_scope_applies_from_then_on() -> None:
     source = FakeSource(API, WEB)
     view = ConnectionView(source, RecordedObserver())
     view.narrow(Scope(tags=frozenset({"work"}), uris=UriFilter.ANY))
@@ -43,7 +43,7 @@ async def test_a_scope_narrows_what_is_seen_from_then_on() -> None:
     assert (await view.current()).roots == ()
 
 
-async def test_sessions_of_one_scope_share_what_they_see() -> None:
+async def test_sessions_with_equal_scopes_share_their_sets() -> None:
     source = FakeSource(API, WEB)
     seen = []
     for _ in range(2):
@@ -53,7 +53,7 @@ async def test_sessions_of_one_scope_share_what_they_see() -> None:
     assert seen[0] is seen[1]
 
 
-def test_what_happens_outside_of_the_scope_is_no_news() -> None:
+def test_changes_outside_the_scope_are_no_changes() -> None:
     view = ConnectionView(FakeSource(), RecordedObserver())
     view.narrow(Scope(names=frozenset({"web"})))
     assert view.diff(PublishedSet(1, (WEB,)), PublishedSet(2, (API, WEB))).resources == frozenset()
@@ -65,7 +65,7 @@ def _narrowed(view: ConnectionView, before: Focus, after: Focus) -> frozenset[st
     return view.diff(PublishedSet(1, both, before), PublishedSet(2, both, after)).resources
 
 
-def test_a_new_focus_is_no_news_to_a_session_that_runs_and_a_sweep_is() -> None:
+def test_a_new_focus_does_not_change_a_running_session_but_a_sweep_does() -> None:
     view = ConnectionView(FakeSource(), RecordedObserver())
     focus = Focus("work", 1)
     assert _narrowed(view, NO_FOCUS, focus) == frozenset()
@@ -83,7 +83,7 @@ def test_a_session_with_a_scope_of_its_own_keeps_it() -> None:
     assert _narrowed(view, NO_FOCUS, NO_FOCUS.for_all_sessions("work")) == frozenset()
 
 
-async def test_what_begins_under_a_focus_sees_its_tag_and_says_so() -> None:
+async def test_a_session_that_begins_under_a_focus_sees_its_tag_only() -> None:
     source, notes = FakeSource(API, WEB), RecordedObserver()
     source.refocus(Focus("work", 1))
     view = ConnectionView(source, notes)

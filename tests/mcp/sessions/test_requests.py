@@ -1,4 +1,4 @@
-"""What becomes of a client's wish; the disk is the world's table of folders."""
+"""Requests for folders, with a fake disk."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Clients:
         reason: str = "to fix it",
         session: SessionKey | None = None,
     ) -> RootRequest:
-        """A wish, and all that comes of it."""
-        wish = RootRequest(where, asker, reason, session)
-        self.queue.submit(wish)
+        """A request, and all that comes of it."""
+        request = RootRequest(where, asker, reason, session)
+        self.queue.submit(request)
         with anyio.fail_after(HANG_GUARD):
             await anyio.wait_all_tasks_blocked()
-        return wish
+        return request
 
     async def execute(self, *orders: Order) -> None:
         """A person's orders, and all that comes of them."""
@@ -106,7 +106,7 @@ async def served(clients: Clients) -> AsyncIterator[Clients]:
         group.cancel_scope.cancel()
 
 
-async def test_a_folder_becomes_pending_with_the_askers_name_and_reason_and_is_logged(
+async def test_a_folder_becomes_pending_with_client_name_and_reason_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -117,7 +117,7 @@ async def test_a_folder_becomes_pending_with_the_askers_name_and_reason_and_is_l
     assert 'an agent asks for /projects/other: "to fix it"' in caplog.text
 
 
-async def test_a_folder_that_waits_already_gets_the_note() -> None:
+async def test_a_folder_that_is_already_pending_gets_the_note() -> None:
     async with served(Clients(project(1))) as clients:
         await clients.submit(path(1))
         assert clients.queue.note_on(path(1)) is not None
@@ -141,14 +141,14 @@ async def test_a_request_stays_open_when_no_parent_proposes_the_folder_any_more(
         await anyio.wait_all_tasks_blocked()
 
 
-async def test_who_asked_first_stays() -> None:
+async def test_the_first_request_for_a_folder_stays() -> None:
     async with served(Clients(project(1))) as clients:
         await clients.submit(path(1))
         await clients.submit(path(1), "another", "for no good")
         assert clients.queue.note_on(path(1)) == 'an agent asks for it: "to fix it"'
 
 
-async def test_the_note_goes_when_the_session_that_asked_ends_and_the_folder_stays() -> None:
+async def test_the_note_goes_with_its_session_and_the_folder_stays() -> None:
     async with served(Clients(project(1), project(2))) as clients:
         await clients.submit(path(1), session=AGENT)
         await clients.submit(path(2), session=OTHER_AGENT)
@@ -169,7 +169,7 @@ async def test_a_session_that_has_ended_leaves_room_for_the_next_request() -> No
         assert clients.queue.session_requesting(path(1)) == OTHER_AGENT
 
 
-async def test_a_request_of_a_session_that_has_ended_already_leaves_no_note() -> None:
+async def test_a_request_of_an_ended_session_leaves_no_note() -> None:
     async with served(Clients(project(1))) as clients:
         heard: list[RootRequest] = []
         clients.queue.on_pending = heard.append
@@ -180,7 +180,7 @@ async def test_a_request_of_a_session_that_has_ended_already_leaves_no_note() ->
 
 
 @pytest.mark.parametrize("where", [b"/no/such", b"/etc", HOME, HOME + b"/.ssh", b"/"])
-async def test_what_can_be_no_root_is_dropped_without_a_word(
+async def test_a_path_that_cannot_be_a_root_is_dropped_silently(
     where: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -192,7 +192,7 @@ async def test_what_can_be_no_root_is_dropped_without_a_word(
 
 
 @pytest.mark.parametrize("known", [denied(1), approved(1)])
-async def test_what_was_decided_is_not_asked_again(known: Project) -> None:
+async def test_a_decided_folder_is_not_proposed_again(known: Project) -> None:
     async with served(Clients(known)) as clients:
         before = clients.world.ledger.catalog
         await clients.submit(path(1))
@@ -208,7 +208,7 @@ async def test_nothing_below_a_denied_folder_is_proposed() -> None:
         assert inside not in clients.world.ledger.catalog.projects
 
 
-async def test_a_wish_never_brings_about_what_a_rule_would_approve() -> None:
+async def test_a_request_never_causes_an_approval_by_a_rule() -> None:
     async with served(Clients(rules=[rule(Verdict.APPROVED, SOURCES)])) as clients:
         await clients.submit(path(1))
         assert path(1) not in clients.world.ledger.catalog.projects
@@ -216,7 +216,7 @@ async def test_a_wish_never_brings_about_what_a_rule_would_approve() -> None:
         assert clients.is_waiting(OTHER)
 
 
-async def test_a_wish_never_brings_about_what_a_main_checkout_would_approve() -> None:
+async def test_a_request_never_causes_an_approval_by_a_main_checkout() -> None:
     async with served(Clients(approved(1))) as clients:
         clients.main_checkouts[OTHER] = path(1)
         young = worktree(2, main=1).observed.identity
@@ -226,7 +226,7 @@ async def test_a_wish_never_brings_about_what_a_main_checkout_would_approve() ->
         assert OTHER not in clients.world.ledger.catalog.projects
 
 
-async def test_the_note_of_a_folder_that_was_decided_makes_room() -> None:
+async def test_a_decided_request_makes_room_for_the_next() -> None:
     limits = RootRequestLimits(max_pending=2)
     async with served(Clients(project(1), project(2), limits=limits)) as clients:
         await clients.submit(path(1))
@@ -239,7 +239,7 @@ async def test_the_note_of_a_folder_that_was_decided_makes_room() -> None:
         assert clients.queue.note_on(path(1)) is None
 
 
-async def test_a_flood_is_refused_until_time_has_passed() -> None:
+async def test_too_many_requests_are_refused_for_a_while() -> None:
     limits = RootRequestLimits(burst=2, per_second=0.1)
     async with served(Clients(limits=limits)) as clients:
         for where in (b"/no/1", b"/no/2"):
@@ -251,7 +251,7 @@ async def test_a_flood_is_refused_until_time_has_passed() -> None:
         assert clients.is_waiting(OTHER)
 
 
-async def test_wishes_that_nobody_looks_after_yet_are_bounded() -> None:
+async def test_the_queue_of_unprocessed_requests_is_bounded() -> None:
     clients = Clients(limits=RootRequestLimits(burst=1, per_second=1.0))
     await clients.submit(b"/no/1")
     clients.now += 1
@@ -259,27 +259,27 @@ async def test_wishes_that_nobody_looks_after_yet_are_bounded() -> None:
         await clients.submit(b"/no/2")
 
 
-async def test_an_approval_of_what_was_asked_for_is_like_any_other() -> None:
+async def test_an_approval_of_a_requested_folder_is_like_any_other() -> None:
     async with served(Clients(replace(project(1)))) as clients:
         await clients.submit(path(1))
         await clients.world.ledger.execute([approve(1)])
         assert clients.world.published() == {path(1)}
 
 
-async def test_the_asker_whom_the_person_saw_is_told_of_the_denial_and_nobody_else() -> None:
+async def test_only_the_client_that_the_user_saw_learns_of_the_denial() -> None:
     async with served(Clients(project(1), project(2))) as clients:
         first = await clients.submit(path(1))
         second = await clients.submit(path(1), "another")
         elsewhere = await clients.submit(path(2))
         await clients.execute(deny(1))
         later = await clients.submit(path(1))
-        told = [wish.is_denied for wish in (first, second, elsewhere, later)]
+        told = [request.is_denied for request in (first, second, elsewhere, later)]
         assert told == [True, False, False, False]
         with anyio.fail_after(HANG_GUARD):
             await first.wait_denied()
 
 
-async def test_what_is_no_answer_to_the_request_tells_nothing() -> None:
+async def test_other_decisions_are_not_reported_as_denials() -> None:
     inside = path(1) + b"/lib"
     clients = Clients(project(1))
     clients.world.disk.folders[inside] = identity(50)
@@ -291,4 +291,4 @@ async def test_what_is_no_answer_to_the_request_tells_nothing() -> None:
         await clients.execute(AddRule(OTHER, Verdict.DENIED, PERSON))
         await clients.execute(approve(1))
         await clients.execute(deny(1))
-        assert [wish.is_denied for wish in (below, approved_one, ruled)] == [False] * 3
+        assert [request.is_denied for request in (below, approved_one, ruled)] == [False] * 3

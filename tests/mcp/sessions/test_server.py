@@ -1,4 +1,4 @@
-"""An installation that was replaced while nobody spoke MCP yet."""
+"""The session server refuses to load the SDK of another installed version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon offers to publishing."""
+"""The RootsSource that reads the ledger."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def supplying(
     return LedgerRootsSource(world.ledger, real_path, asking, scanned)
 
 
-async def test_the_roots_are_the_ledgers() -> None:
+async def test_the_source_returns_the_roots_of_the_ledger() -> None:
     world = World(approved(1))
     supplier = supplying(world)
     before = await supplier.current()
@@ -73,7 +73,7 @@ async def test_a_link_that_leads_out_of_a_root_is_followed(tmp_path: Path) -> No
     assert not outside.startswith(await supplier.canonical(raw(tmp_path) + b"/root"))
 
 
-async def test_a_disk_that_does_not_answer_holds_nobody_who_gives_up() -> None:
+async def test_a_caller_may_give_up_on_a_hung_disk() -> None:
     answers = threading.Event()
     entered = threading.Event()
 
@@ -90,16 +90,14 @@ async def test_a_disk_that_does_not_answer_holds_nobody_who_gives_up() -> None:
     answers.set()
 
 
-async def test_too_many_wishes_are_refused() -> None:
+async def test_too_many_requests_are_refused() -> None:
     supplier = supplying(World(), limits=RootRequestLimits(burst=1))
     supplier.request(b"/src/a", "an agent", "to read it", AGENT)
     with pytest.raises(Busy):
         supplier.request(b"/src/a", "an agent", "to read it", AGENT)
 
 
-async def test_all_who_ask_in_one_turn_are_answered_by_one_look_that_began_after_they_asked() -> (
-    None
-):
+async def test_callers_in_one_turn_share_a_verification_that_began_after_their_calls() -> None:
     world = World(approved(1))
     supplier = supplying(world)
     answers: list[PublishedSet] = []
@@ -116,7 +114,7 @@ async def test_all_who_ask_in_one_turn_are_answered_by_one_look_that_began_after
     assert (await supplier.current()).roots == ()
 
 
-async def test_where_the_one_who_looks_is_cancelled_another_does() -> None:
+async def test_another_caller_leads_if_the_leader_is_canceled() -> None:
     world = World(approved(1))
     supplier = supplying(world)
     answers: list[PublishedSet] = []
@@ -133,7 +131,9 @@ async def test_where_the_one_who_looks_is_cancelled_another_does() -> None:
     assert [len(published.roots) for published in answers] == [1, 1]
 
 
-async def test_where_the_look_fails_each_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_caller_gets_the_error_of_a_failed_verification(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = World(approved(1))
     supplier = supplying(world)
     failures: list[str] = []

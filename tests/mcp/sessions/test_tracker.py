@@ -1,4 +1,4 @@
-"""Which programs are behind connections, and which of them still run."""
+"""The tracker of sessions by the programs behind their connections."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def hosts(machine: Machine) -> SessionTracker:
     return SessionTracker(machine.look, machine.watch, "boot")
 
 
-async def test_a_session_goes_on_until_its_program_ends() -> None:
+async def test_a_session_runs_until_its_program_ends() -> None:
     machine = Machine()
     known = hosts(machine)
     member = await known.membership(30, "c1")
@@ -69,7 +69,7 @@ async def test_a_session_goes_on_until_its_program_ends() -> None:
     assert not await known.track(KEY)
 
 
-async def test_a_program_that_cannot_be_found_again_is_over() -> None:
+async def test_a_program_that_cannot_be_found_again_has_ended() -> None:
     machine = Machine()
     known = hosts(machine)
     machine.processes[10] = (Process(10, 999, 1, b"other"),)
@@ -81,7 +81,7 @@ async def test_a_program_that_cannot_be_found_again_is_over() -> None:
     assert not await known.track(SessionKey("process:earlier:10:100", "claude"))
 
 
-async def test_a_program_that_nobody_sees_is_over_with_its_connection() -> None:
+async def test_an_unreadable_program_ends_with_its_connection() -> None:
     machine = Machine()
     machine.sees = False
     known = hosts(machine)

@@ -95,7 +95,7 @@ class SessionServer:
 
 def _import_serve_session() -> ServeSession:
     """Import the MCP SDK with what stands on it. Call this in a thread: it takes half a second."""
-    from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 40 MB
+    from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
 
     return serve_session
 
