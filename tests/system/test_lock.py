@@ -57,13 +57,13 @@ READER = LockRecord(4712, "1.2.3", {})
 
 def test_a_daemon_waits_for_who_only_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = DaemonLock.acquire(folder, READER)
-    asks, wait = threading.Event(), lock._is_let_go
+    asks, wait = threading.Event(), lock._wait_until_free
 
     def waited(file: Path) -> bool:
         asks.set()
         return wait(file)
 
-    monkeypatch.setattr(lock, "_is_let_go", waited)
+    monkeypatch.setattr(lock, "_wait_until_free", waited)
     with ThreadPoolExecutor() as pool:
         daemon = pool.submit(DaemonLock.acquire, folder, HOLDER)
         assert asks.wait(HANG_GUARD)
@@ -73,7 +73,7 @@ def test_a_daemon_waits_for_who_only_reads(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_it_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(lock, "_WAIT_S", 0.05)
     with DaemonLock.acquire(folder, READER), pytest.raises(Busy, match="pid 4712"):
         DaemonLock.acquire(folder, HOLDER)
 

@@ -1,14 +1,9 @@
 """Read the wall clock and the clock since boot, and set alarms that count sleep.
 
-The wall clock, the clock that counts from the machine's start, and the name of that start.
-
-The second counts sleep, too. Sources: clock_gettime(2) (CLOCK_BOOTTIME), random(4) (boot_id); on
-macOS CLOCK_MONOTONIC, which
-goes on during sleep as well, and the sysctl `kern.bootsessionuuid`.
-
-An alarm on the clock that counts from the machine's start: it rings on time after sleep, too.
-
-The event loop's own timers stand still while the machine sleeps. Source: timerfd_create(2).
+The clock since boot also counts the time that the machine sleeps: CLOCK_BOOTTIME on Linux,
+CLOCK_MONOTONIC on macOS. The boot id tells one boot from another: boot_id on Linux (random(4)),
+the sysctl `kern.bootsessionuuid` on macOS. An alarm uses this clock, because the timers of the
+event loop stand still while the machine sleeps. Sources: clock_gettime(2), timerfd_create(2).
 """
 
 from __future__ import annotations
@@ -33,12 +28,12 @@ _BOOT_ID_CAP = 64
 
 
 def utc_now() -> datetime:
-    """The wall clock: for display and the history, never for order or timers."""
+    """Return the wall clock time. Use it for display and history, never for order or timers."""
     return datetime.now(UTC)
 
 
 def moment() -> ClockReading:
-    """Now."""
+    """Return the current time of both clocks, and the boot id."""
     return ClockReading(utc_now(), _boot(), time.clock_gettime_ns(BOOT_CLOCK))
 
 
@@ -71,7 +66,7 @@ _LONGEST_PAUSE_S = 30.0
 
 
 class TimerfdAlarm:
-    """Linux: the kernel rings. Raises OSError where it has no such timer."""
+    """An alarm by a kernel timer (Linux). Raises OSError if the kernel has no such timer."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -81,39 +76,39 @@ class TimerfdAlarm:
             raise OSError(ctypes.get_errno(), "timerfd_create")
 
     def set(self, since_boot_ns: int | None) -> None:
-        """Ring then, or at once where that is over; never where it is None."""
-        # Zero would disarm it.
+        """Ring at that time, at once if it has passed, or never for None."""
+        # Zero would disarm the timer.
         first = 0 if since_boot_ns is None else max(1, since_boot_ns)
         spec = _SPEC.pack(0, 0, *divmod(first, _NS))
         if self._libc.timerfd_settime(self._fd, _TFD_TIMER_ABSTIME, spec, None) != 0:
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
     async def wait(self) -> None:
-        """Wait until it rings."""
+        """Wait until the alarm rings."""
         await anyio.wait_readable(self._fd)
-        with suppress(BlockingIOError):  # it was set anew meanwhile
+        with suppress(BlockingIOError):  # it was set again in the meantime
             os.read(self._fd, 8)
 
     def close(self) -> None:
-        """Give the timer back; it cannot be used afterwards."""
+        """Release the timer."""
         os.close(self._fd)
 
 
 class PollingAlarm:
-    """Elsewhere: looks at the clock now and then while there is something to wait for."""
+    """An alarm that polls the clock while it is set (other systems)."""
 
     def __init__(self) -> None:
         self._due: int | None = None
         self._was_set = anyio.Event()
 
     def set(self, since_boot_ns: int | None) -> None:
-        """Ring then, or at once where that is over; never where it is None."""
+        """Ring at that time, at once if it has passed, or never for None."""
         self._due = since_boot_ns
         self._was_set.set()
         self._was_set = anyio.Event()
 
     async def wait(self) -> None:
-        """Wait until it rings."""
+        """Wait until the alarm rings."""
         while self._due is None or (left := self._due - time.clock_gettime_ns(BOOT_CLOCK)) > 0:
             was_set = self._was_set
             pause = None if self._due is None else min(left / _NS, _LONGEST_PAUSE_S)
@@ -122,11 +117,11 @@ class PollingAlarm:
         self._due = None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds no resource."""
 
 
 def make_alarm() -> TimerfdAlarm | PollingAlarm:
-    """The best alarm that this system has. Make it in the event loop."""
+    """Return the best alarm on this system. Call this in the event loop."""
     if sys.platform == "linux":
         with suppress(OSError):
             return TimerfdAlarm()

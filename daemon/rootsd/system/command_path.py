@@ -1,7 +1,7 @@
-"""Find the path under which this command still exists after an upgrade.
+"""Find a path to this command that stays valid after an upgrade.
 
-pipx, uv and Homebrew put a link into a folder of the PATH and keep it, while the environment it
-leads to is made anew, sometimes at another path. A service has to name the link.
+pipx, uv, and Homebrew keep a link in a folder of the PATH. An upgrade replaces the environment
+behind the link, sometimes at another path. So a service file has to name the link.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ _HOMEBREW = ("/opt/homebrew/bin", "/usr/local/bin", "/home/linuxbrew/.linuxbrew/
 
 
 class NoStableCommand(RootsdError):
-    """This installation is none that a service can be made of."""
+    """A service cannot use this installation."""
 
 
 def stable_command(
     started_as: str, *, scripts: Path, environment: Path, home: Path, search: str
 ) -> Path:
-    """The path to start this installation by, not resolved.
+    """Return the path of this installation's command, with links not resolved.
 
-    `started_as` is how this process was started, `scripts` and `environment` are where its
-    interpreter keeps commands and everything, `search` is the PATH. Raises NoStableCommand.
+    `started_as` is the command that started this process. `scripts` is the interpreter's folder of
+    commands, and `environment` its whole environment. `search` is the PATH. Raises
+    NoStableCommand.
     """
     own = Path(os.path.abspath(started_as))
     if own.name != COMMAND_NAME or not own.is_file():  # python -m rootsd
@@ -41,11 +42,11 @@ def stable_command(
     if _CACHES & set(target.parts):
         shown = safe_label(str(target), limit=None)
         raise NoStableCommand(
-            f"this {COMMAND_NAME} lies in a cache, which is emptied now and then: {shown}",
+            f"this {COMMAND_NAME} is in a cache, which its owner may empty at any time: {shown}",
             f"uv tool install {COMMAND_NAME}",
         )
     same = [name for name in (*_candidates(home, search, target), own) if name.resolve() == target]
-    # A copy beside the interpreter goes with its environment; a link elsewhere outlives it.
+    # A copy beside the interpreter disappears with its environment; a link elsewhere stays.
     return next((name for name in same if not _is_below(name, environment)), same[-1])
 
 

@@ -1,7 +1,7 @@
 """Send desktop notifications over the session bus.
 
-Nothing is started for it: the bus is a socket that is there or not, and the notice asks for no
-answer. Source: the Desktop Notifications Specification, version 1.3.
+This starts no program: the socket of the bus either exists or not. Source: the Desktop
+Notifications Specification, version 1.3.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from rootsd.core.labels import safe_label
 TIMEOUT_S = 5.0
 _NAME = "org.freedesktop.Notifications"
 _BUS_VARIABLE = "DBUS_SESSION_BUS_ADDRESS"
-_ADDED_TO_NONE, _ANY_TIME = 0, -1
+_NEW, _DEFAULT_TIMEOUT = 0, -1
 
 
 class DesktopUnavailable(Exception):
-    """Nobody can be told: the reason."""
+    """The notification cannot be shown. The message is the reason."""
 
 
 def is_available() -> bool:
-    """Whether the extra is installed."""
+    """Return whether the optional dependency is installed."""
     return find_spec("jeepney") is not None
 
 
 def send_notification(summary: str, body: str) -> None:
-    """Show it; called in a thread, returns within seconds. Raises NoDesktop.
+    """Show a notification. Call this in a thread: it can take seconds. Raises DesktopUnavailable.
 
-    Both are made safe: a desktop reads the body as markup.
+    Both texts are escaped, because a desktop reads the body as markup.
     """
     from html import escape  # noqa: PLC0415 - its table of entities takes 450 kB
 
@@ -40,13 +40,13 @@ def send_notification(summary: str, body: str) -> None:
     desktop = DBusAddress("/org/freedesktop/Notifications", bus_name=_NAME, interface=_NAME)
     content: tuple[object, ...] = (
         "rootsd",
-        _ADDED_TO_NONE,
+        _NEW,
         "folder",
         safe_label(summary, limit=None),
         escape(safe_label(body, limit=None), quote=False),
         [],
         {"urgency": ("y", 1), "category": ("s", "device")},
-        _ANY_TIME,
+        _DEFAULT_TIMEOUT,
     )
     try:
         with open_dbus_connection(_bus()) as connection:
@@ -57,5 +57,5 @@ def send_notification(summary: str, body: str) -> None:
 
 
 def _bus() -> str:
-    """The address of the session bus; a daemon that a client started lacks the variable."""
+    """Return the address of the session bus. A daemon that a client started lacks the variable."""
     return os.environ.get(_BUS_VARIABLE) or f"unix:path=/run/user/{os.getuid()}/bus"

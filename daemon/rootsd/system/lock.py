@@ -24,13 +24,16 @@ from rootsd.system.private_files import (
 
 LOCK_NAME = "lock"
 RECORD_SIZE = 16 * 1024
-_PATIENCE_S = 2.0
+_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """Who holds the lock: process id, version, and the places it uses, by name. Who names none is
-    no daemon and lets go soon: it reads what was decided, or removes it."""
+    """The holder of the lock: its pid, its version, and its folders by name.
+
+    A holder without folders is not a daemon: it reads or removes the store, and releases the lock
+    soon.
+    """
 
     pid: int
     version: str
@@ -40,8 +43,8 @@ class LockRecord:
 class DaemonLock:
     """The lock on a state folder, held until `release` or the end of the process.
 
-    It is a flock(2): the kernel drops it when the last copy of the descriptor is closed, however
-    the process ended. A forked child has such a copy; it must close `fd` at once.
+    It is a flock(2): the kernel releases it when the last copy of the descriptor is closed,
+    however the process ends. A forked child has a copy, and must close `fd` at once.
     """
 
     def __init__(self, fd: int) -> None:
@@ -49,23 +52,25 @@ class DaemonLock:
 
     @classmethod
     def acquire(cls, folder: Path, holder: LockRecord) -> DaemonLock:
-        """Take the lock on `folder` and write down `holder`; waits for seconds at most where who
-        has it lets go soon. Raises Busy with the pid of the process that has it, and NotPrivate
-        where the folder cannot be used."""
+        """Take the lock on `folder`, and record `holder`.
+
+        Waits a few seconds for a holder that is not a daemon. Raises Busy with the pid of the
+        holder, and NotPrivate if the folder cannot be used.
+        """
         ensure_private_folder(folder)
         file = folder / LOCK_NAME
-        while (fd := _taken(file, holder)) is None:
+        while (fd := _try_lock(file, holder)) is None:
             other = read_holder(folder)
-            if (other is not None and other.places) or not _is_let_go(file):
+            if (other is not None and other.places) or not _wait_until_free(file):
                 raise _busy(folder, other)
         return cls(fd)
 
     def is_of(self, folder: Path) -> bool:
-        """Whether this is the lock on what is at `folder` now."""
+        """Return whether this lock is on the folder that is at `folder` now."""
         return self.fd >= 0 and _is_still(folder / LOCK_NAME, self.fd)
 
     def release(self) -> None:
-        """Erase the record and let go; the file stays, since removing it would let two in."""
+        """Erase the record and release the lock. The file stays, or two holders could get in."""
         if self.fd >= 0:
             _fill(self.fd, "")
             os.close(self.fd)
@@ -83,8 +88,8 @@ class DaemonLock:
         self.release()
 
 
-def _taken(file: Path, holder: LockRecord) -> int | None:
-    """A descriptor that holds the lock, for `holder`; None where somebody else has it."""
+def _try_lock(file: Path, holder: LockRecord) -> int | None:
+    """Return a descriptor that holds the lock, or None if another process has it."""
     while True:
         fd = open_private_file(file)
         try:
@@ -98,25 +103,25 @@ def _taken(file: Path, holder: LockRecord) -> int | None:
         except OSError as error:
             os.close(fd)
             raise unusable_error(file, error) from error
-        os.close(fd)  # somebody removed the file between open and lock: lock the new one
+        os.close(fd)  # the file was removed between open and lock: lock the new one
 
 
-def _is_let_go(file: Path) -> bool:
-    """Wait until nobody holds the lock; whether that was so within seconds."""
+def _wait_until_free(file: Path) -> bool:
+    """Wait until the lock is free, and return whether it became free in time."""
     fd = open_private_file(file)
-    # flock(2) knows no time limit. Closed under the call, the lock is dropped once it is there.
+    # flock(2) has no timeout. Closing the descriptor during the call releases the lock once
+    # granted.
     wait = threading.Thread(target=fcntl.flock, args=(fd, fcntl.LOCK_SH), daemon=True)
     wait.start()
-    wait.join(_PATIENCE_S)
+    wait.join(_WAIT_S)
     os.close(fd)
     return not wait.is_alive()
 
 
 def read_holder(folder: Path) -> LockRecord | None:
-    """What the last holder of the lock on `folder` wrote down, or None where it let go in order.
+    """Return the record of the last holder of the lock on `folder`, or None if it was released.
 
-    A record alone does not prove that the process lives: after a crash it stays behind. Only
-    `acquire` knows.
+    A record does not prove that the process lives: it stays after a crash. Only `acquire` tells.
     """
     try:
         fd = open_private_file(folder / LOCK_NAME, os.O_RDONLY)

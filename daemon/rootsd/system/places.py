@@ -1,11 +1,11 @@
 """Locate the folders for configuration, state, logs, and the second anchor.
 
-They are apart from `folders`, because platformdirs is too slow for the lean programs, which need
-none of them. The daemon records the folders that it found; other programs ask the daemon.
+They are apart from `runtime_dir`, because platformdirs is too slow for the lean programs, which
+need none of these folders. The daemon records the folders that it found; other programs ask the
+daemon.
 
-The folder of the second anchor does not depend on any XDG variable, as the runtime folder does
-not. A program that looked for the anchor in another folder would take it for missing, and the
-approvals would lapse.
+The folder of the second anchor depends on no XDG variable. A program that looked for the anchor in
+another folder would not find it, and the approvals would lapse.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Places:
 
     @property
     def config_file(self) -> bytes:
-        """What `rootsd config edit` opens."""
+        """The file that `rootsd config edit` opens."""
         return self.config + b"/config.toml"
 
 
 def find_places(remembered: Mapping[str, str] | None = None) -> Places:
-    """The folders as platformdirs has them, or all below ROOTSD_DIR. Raises NoPlace.
+    """Return the folders of platformdirs, or folders below ROOTSD_DIR if that is set.
 
-    `remembered` are variables that count where the environment does not have them.
+    `remembered` has variables to use if the environment lacks them. Raises FolderUnavailable.
     """
     if top := overriding_folder():
         return Places(top + b"/config", top + b"/state", top + b"/state/log", top + b"/data")
@@ -54,7 +54,7 @@ def find_places(remembered: Mapping[str, str] | None = None) -> Places:
 
 
 def _data_folder() -> bytes:
-    # Folders that nobody synchronizes between machines. On macOS that is not the folder of the
-    # state, which platformdirs gives for data too.
+    # Use a folder that people do not synchronize between machines. On macOS, platformdirs would
+    # return the state folder for data, too.
     inner = b"Library/Preferences" if sys.platform == "darwin" else b".local/share"
     return b"/".join((home_folder().rstrip(b"/"), inner, b"rootsd"))

@@ -19,12 +19,15 @@ NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class NotPrivate(RootsdError):
-    """A folder or file of the daemon cannot be used, or others could reach it."""
+    """A folder or file of the daemon is unusable, or open to other users."""
 
 
 def ensure_private_folder(folder: Path) -> None:
-    """Make `folder` where it is missing, for good when this returns; raise NotPrivate unless it is
-    a directory, no link, ours, writable, and closed to everybody else."""
+    """Create `folder` if it is missing, and sync it to the disk.
+
+    Raises NotPrivate unless it is a directory, not a link, owned by this user, writable, and
+    closed to all others.
+    """
     try:
         make_folder(folder)
         found = folder.lstat()
@@ -46,24 +49,26 @@ def ensure_private_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder`, and each folder above it that is missing, for this user alone.
+    """Create `folder` and its missing parents, for this user only.
 
     Raises OSError.
     """
-    with suppress(FileExistsError):  # another one may make it at this moment, too
+    with suppress(FileExistsError):  # another process may create it at the same time
         try:
             folder.mkdir(FOLDER_MODE)
         except FileNotFoundError:
             make_folder(folder.parent)
             folder.mkdir(FOLDER_MODE)
-    # Also where it was there: whoever made it may have been killed before the name was on disk.
+    # Also if it existed: its creator may have been killed before the name was on the disk.
     with suppress(PermissionError):
         sync_path(folder.parent)
 
 
 def path_exists(path: Path) -> bool:
-    """Whether anything has the name `path`. Raises NotPrivate where that cannot be told, which
-    `Path.exists` gives as an answer or as any OSError, depending on the version of Python."""
+    """Return whether `path` exists, as a file of any type. Raises NotPrivate if that is unknown.
+
+    `Path.exists` returns False or raises OSError then, depending on the version of Python.
+    """
     try:
         path.lstat()
     except FileNotFoundError:
@@ -74,8 +79,10 @@ def path_exists(path: Path) -> bool:
 
 
 def list_names(folder: Path) -> list[str]:
-    """The names in `folder`, none where it is missing. Raises NotPrivate where it cannot be read,
-    which `Path.glob` passes over in silence."""
+    """Return the names in `folder`, or none if it is missing.
+
+    Raises NotPrivate if it cannot be read, which `Path.glob` would ignore.
+    """
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -85,10 +92,13 @@ def list_names(folder: Path) -> list[str]:
 
 
 def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    """A descriptor of `file`, made with mode 0600 where `flags` say so; raises NotPrivate when it
-    cannot be opened, or is a link, no regular file, or another user's."""
+    """Open `file`, and create it with mode 0600 if `flags` say so.
+
+    Raises NotPrivate if it cannot be opened, is a link, is not a regular file, or belongs to
+    another user.
+    """
     try:
-        # O_NONBLOCK: a FIFO in this place must not hang the daemon.
+        # O_NONBLOCK: a FIFO at this path must not hang the daemon.
         safe = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         fd = os.open(file, flags | safe, FILE_MODE)
     except OSError as error:
@@ -114,7 +124,7 @@ def _make_private(fd: int, file: Path) -> None:
 
 
 def ensure_private_file(file: Path) -> None:
-    """Make `file` with mode 0600 where it is missing; raises as `open_private_file` does."""
+    """Create `file` with mode 0600 if it is missing. Raises as `open_private_file` does."""
     fd = open_private_file(file)
     try:
         os.close(fd)
@@ -123,15 +133,15 @@ def ensure_private_file(file: Path) -> None:
 
 
 def sync(fd: int) -> None:
-    """Return when what was written to `fd` has reached the disk itself."""
+    """Flush what was written to `fd` to the disk itself."""
     if sys.platform == "darwin":
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # fsync(2) stops at the drive's cache there
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # on macOS, fsync(2) stops at the drive's cache
     else:
         os.fsync(fd)
 
 
 def sync_path(path: Path) -> None:
-    """Return when the file, or the names in the folder, at `path` have reached the disk."""
+    """Flush the file at `path`, or the names in the folder, to the disk."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         sync(fd)
@@ -140,8 +150,8 @@ def sync_path(path: Path) -> None:
 
 
 def unusable_error(path: Path, error: OSError) -> NotPrivate:
-    """The error to raise for `path` when the system says `error`."""
-    if error.errno == errno.ELOOP:  # it was opened with O_NOFOLLOW
+    """Return the error to raise for `path` after `error`."""
+    if error.errno == errno.ELOOP:  # because of O_NOFOLLOW
         return NotPrivate(f"{display_path(path)} is a link", f"mv {path} {path}.old")
     reason = error.strerror or str(error)
     if error.errno in NO_ROOM:
@@ -153,5 +163,5 @@ def unusable_error(path: Path, error: OSError) -> NotPrivate:
 
 
 def display_path(path: Path) -> str:
-    """`path` as text that is safe on a terminal."""
+    """Return `path` as text that is safe on a terminal."""
     return safe_label(os.fsencode(path), limit=None)

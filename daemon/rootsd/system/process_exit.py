@@ -1,11 +1,8 @@
 """Detect that a process has ended, even if it is not our child.
 
-Tells when a process that is no child of ours has ended. Sources: pidfd_open(2), kill(2).
-
-The process at the other end of a connection, for as long as that is open: is it still there?
-
-A connection can be handed on. Who made it can be told by the kernel alone, and only while that
-process lives: a pid may be another's by the time that anybody looks it up.
+`ExitWatch` follows a process by its pid. `ProcessHandle` follows the process at the other end of a
+connection. A connection can be handed on, and only the kernel knows who made it, only while that
+process lives: later, another process may have its pid. Sources: pidfd_open(2), kill(2).
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ _POLL_S = 2.0
 
 
 class ExitWatch:
-    """One process, from now on. `close` it at the end: it holds a descriptor."""
+    """A watch on one process. It holds a descriptor, so `close` it."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -34,16 +31,16 @@ class ExitWatch:
             except ProcessLookupError:
                 self._has_gone = True
             except OSError:
-                pass  # an old kernel: the pid alone tells
+                pass  # an old kernel: fall back to the pid
 
     def has_gone(self) -> bool:
-        """Whether it has ended. Where the system has no better, whether no process has its pid."""
+        """Return whether the process has ended. Without pidfd, return whether its pid is free."""
         if not self._has_gone:
             self._has_gone = self._is_readable() if self._fd is not None else self._is_free()
         return self._has_gone
 
     async def ended(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the process has ended."""
         while not self.has_gone():
             if self._fd is not None:
                 await anyio.wait_readable(self._fd)
@@ -52,13 +49,13 @@ class ExitWatch:
                     await anyio.Event().wait()
 
     def close(self) -> None:
-        """Give the descriptor back; nobody may wait then."""
+        """Release the descriptor. No task may wait any more."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd, self._has_gone = None, True
 
     def _is_readable(self) -> bool:
-        assert self._fd is not None, "asked only where there is one"
+        assert self._fd is not None, "called only with a pidfd"
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         return bool(poll.poll(0))
@@ -77,7 +74,7 @@ _SO_PEERPIDFD = 77
 
 
 class ProcessHandle:
-    """A peer and whether it lives. A context manager: it holds a descriptor."""
+    """A handle on the process at the other end of a connection. It holds a descriptor."""
 
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self.pid = pid
@@ -85,8 +82,7 @@ class ProcessHandle:
         self._fd = self._open(connection)
 
     def has_gone(self) -> bool:
-        """Whether it has ended, for sure; where the system has no better, whether no process has
-        its pid."""
+        """Return whether the process has ended. Without pidfd, return whether its pid is free."""
         if self._ended:
             return True
         if self._fd is None:
@@ -96,7 +92,7 @@ class ProcessHandle:
         return bool(poll.poll(0))
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Release the descriptor."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -107,7 +103,7 @@ class ProcessHandle:
         try:
             return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
         except OSError:
-            pass  # an older kernel; or the process was waited for already
+            pass  # an older kernel, or the process has been reaped
         try:
             return os.pidfd_open(self.pid)
         except ProcessLookupError:

@@ -1,7 +1,7 @@
 """Read processes and their ancestors, within limits of time and memory.
 
-Any process may make itself slow to read: by thousands of ancestors, or by a large environment.
-So every look is bounded, and a lineage that was not seen to its end says so. Source: proc(5).
+Any process can make itself slow to read, with thousands of ancestors or a large environment. So
+each reader has limits, and a lineage that was not read to its end says so. Source: proc(5).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _ENVIRONMENT_CAP = 1 << 20
 _ENVIRONMENTS_CAP = 64 << 20
 _PARENT, _TERMINAL, _STARTED = 1, 4, 19  # fields of /proc/PID/stat behind the name; proc(5)
 READ_TIMEOUT_S = 1.5
-"""How long one look may take."""
+"""How long one reader may take, in seconds."""
 
 
 @dataclass
 class ReadBudget:
-    """How much one look may still read, and until when by the monotonic clock."""
+    """How much a reader may still read, and until when (monotonic clock)."""
 
     until: float = field(default_factory=lambda: time.monotonic() + READ_TIMEOUT_S)
     environments: int = _ENVIRONMENTS_CAP
 
     @property
     def is_late(self) -> bool:
-        """Whether the look has to end."""
+        """Whether the time is over."""
         return time.monotonic() > self.until
 
 
 class ProcessReader:
-    """One look at processes. It reads each process once.
+    """A reader of processes that reads each process once.
 
     `markers` are `NAME` or `NAME=value`; a process has those that its environment sets. Without
-    any, the look reads no environments.
+    any, no environment is read.
     """
 
     def __init__(self, markers: Collection[str], limits: ReadBudget | None = None) -> None:
@@ -51,7 +51,7 @@ class ProcessReader:
 
     @property
     def is_late(self) -> bool:
-        """Whether the look has run out of time."""
+        """Whether the reader has run out of time."""
         return self.limits.is_late
 
     def lineage(self, pid: int) -> Lineage:
@@ -84,13 +84,13 @@ class ProcessReader:
 
 
 class BareProcessReader(ProcessReader):
-    """A look that reads only what no other process can delay: no arguments, no environments."""
+    """A reader of only what no other process can delay: no arguments, no environments."""
 
     def __init__(self) -> None:
         super().__init__(())
 
     def lineage(self, pid: int) -> Lineage:
-        """Return what is seen so; it is never complete."""
+        """Return the lineage that can be read this way. It is never complete."""
         seen = super().lineage(pid)
         if not seen.processes:
             return seen
@@ -101,9 +101,9 @@ class BareProcessReader(ProcessReader):
 
 
 def lineages(pids: Iterable[int], markers: Collection[str]) -> dict[int, Lineage]:
-    """Return the lineage of each of `pids`, in this order as far as the time of one look goes."""
-    look = ProcessReader(markers)
-    return {pid: look.lineage(pid) for pid in pids}
+    """Return the lineage of each of `pids`, in this order, as far as the time limit allows."""
+    reader = ProcessReader(markers)
+    return {pid: reader.lineage(pid) for pid in pids}
 
 
 def _linux_process(
@@ -161,7 +161,7 @@ def _working_directory(folder: bytes) -> bytes:
         if os.readlink(folder + b"ns/pid") != os.readlink(b"/proc/self/ns/pid"):
             return b""
         return os.readlink(folder + b"cwd")
-    except OSError:  # it ended, or may not be looked at
+    except OSError:  # it has ended, or we may not read it
         return b""
 
 
@@ -204,8 +204,8 @@ if sys.platform == "linux":
     _read_process = _linux_process
     _read_bare_process = _linux_bare_process
 
-    def terminal_path(pid: int) -> str | None:  # noqa: ARG001 - its number says it on Linux
-        """Return the path of the controlling terminal, where its number does not say it."""
+    def terminal_path(pid: int) -> str | None:  # noqa: ARG001 - on Linux, the device number is enough
+        """Return the path of the controlling terminal, if its device number is not enough."""
         return None
 else:
     import psutil
@@ -253,7 +253,7 @@ else:
             return b""
 
     def terminal_path(pid: int) -> str | None:
-        """Return the path of the controlling terminal, where its number does not say it."""
+        """Return the path of the controlling terminal, if its device number is not enough."""
         try:
             path: str | None = psutil.Process(pid).terminal()
         except psutil.Error:

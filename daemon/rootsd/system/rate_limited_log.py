@@ -13,16 +13,16 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 class LogThrottle:
-    """Lets a few through at once and then few, and counts those that it holds back."""
+    """A limit that lets a burst pass, then one record a minute, and counts the dropped ones."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` counts seconds and is never set back."""
+        """`clock` counts seconds and never goes back."""
         self._clock = clock
         self._allowance = TokenBucket(_BURST, 1 / _REFILL_S)
         self._held = 0
 
     def take(self) -> int:
-        """How many this one stands for, itself included; 0 where it is held back."""
+        """Return how many records this one stands for, with itself, or 0 to drop it."""
         self._held += 1
         if self._allowance.wait(self._clock()):
             return 0
@@ -31,7 +31,7 @@ class LogThrottle:
 
 
 class RateLimitedFilter(logging.Filter):
-    """For a handler: of what comes from one place in the code it lets pass as a Bucket does."""
+    """A filter for a handler, with one LogThrottle for each place in the code."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class RateLimitedFilter(logging.Filter):
         self._buckets: dict[tuple[str, int], LogThrottle] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written; one that stands for others says so."""
+        """Return whether to write the record. A record that stands for others says so."""
         if record.levelno >= logging.CRITICAL:
             return True
         place = (record.pathname, record.lineno)
@@ -52,7 +52,7 @@ class RateLimitedFilter(logging.Filter):
 
 
 def configure_logging() -> None:
-    """Write the log of this process to stderr, sparingly."""
+    """Write the log of this process to stderr, at a limited rate."""
     to_stderr = logging.StreamHandler()
     to_stderr.addFilter(RateLimitedFilter(time.monotonic))
     logging.basicConfig(level=logging.INFO, format=_FORMAT, handlers=[to_stderr])

@@ -1,9 +1,9 @@
 """Locate the runtime folder and its two sockets.
 
-A rule of our own, from uid and home: MCP clients start servers with `HOME LOGNAME PATH SHELL TERM
-USER` and nothing more, so a rule that reads an XDG variable finds two places for one daemon. HOME
-comes before the password database, as in every program that a person points at another home.
-Standard library only, and little of it: the lean programs import this at every start.
+The path depends only on the uid and the home folder. MCP clients start servers with `HOME LOGNAME
+PATH SHELL TERM USER` and nothing more, so a rule that reads an XDG variable would find two folders
+for one daemon. HOME takes precedence over the password database, as in most programs. This module
+uses little of the standard library, because the lean programs import it at every start.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ OVERRIDE = "ROOTSD_DIR"
 
 
 class FolderUnavailable(RootsdError):
-    """The environment names no folder that can be used."""
+    """The environment names no usable folder."""
 
     code = ErrorCode.BAD_CONFIG
 
 
 class RuntimeDir:
-    """A runtime folder. `pub` and `ctl` are apart so that a sandbox can be given `pub` alone."""
+    """A runtime folder. `pub` and `ctl` are separate, so that a sandbox can expose only `pub`."""
 
     __slots__ = ("path",)
 
@@ -33,33 +33,36 @@ class RuntimeDir:
 
     @property
     def pub(self) -> bytes:
-        """The folder of the socket that only reads."""
+        """The folder of the read-only MCP socket."""
         return self.path + b"/pub"
 
     @property
     def ctl(self) -> bytes:
-        """The folder of the socket that takes orders."""
+        """The folder of the control socket."""
         return self.path + b"/ctl"
 
     @property
     def mcp_socket(self) -> bytes:
-        """Where MCP is spoken."""
+        """The path of the MCP socket."""
         return self.pub + b"/mcp.sock"
 
     @property
     def control_socket(self) -> bytes:
-        """Where the command line speaks."""
+        """The path of the control socket, for the command line."""
         return self.ctl + b"/control.sock"
 
 
 def find_runtime_dir() -> RuntimeDir:
-    """Where a daemon that starts now puts its sockets. Raises NoPlace."""
+    """Return the folder in which a daemon puts its sockets now. Raises FolderUnavailable."""
     return find_runtime_dirs()[0]
 
 
 def find_runtime_dirs() -> tuple[RuntimeDir, ...]:
-    """Where a client looks, in this order: a daemon whose /run/user vanished at a logout, or that
-    started before it was there, sits in the second. Raises NoPlace."""
+    """Return the folders in which a client looks for sockets, in order.
+
+    A daemon uses the second folder if it started before /run/user/UID existed, or if that vanished
+    at a logout. Raises FolderUnavailable.
+    """
     if override := overriding_folder():
         return (RuntimeDir(override + b"/run"),)
     if sys.platform == "darwin":
@@ -72,12 +75,12 @@ def find_runtime_dirs() -> tuple[RuntimeDir, ...]:
 
 
 def overriding_folder() -> bytes | None:
-    """The folder that ROOTSD_DIR names, which then holds everything; None where it is not set."""
+    """Return the folder that ROOTSD_DIR names for all files, or None if it is not set."""
     value = os.environb.get(OVERRIDE.encode(), b"")
     if not value:
         return None
     if not value.startswith(b"/"):
-        # A relative path would mean another daemon in each folder that a client starts in.
+        # A relative path would mean a different daemon for each working directory.
         raise FolderUnavailable(
             f"{OVERRIDE} is not an absolute path", f"export {OVERRIDE}=/some/folder"
         )
@@ -85,7 +88,7 @@ def overriding_folder() -> bytes | None:
 
 
 def home_folder() -> bytes:
-    """The user's home, from HOME, else from the password database. Raises NoPlace."""
+    """Return the home folder from HOME or the password database. Raises FolderUnavailable."""
     home = os.environb.get(b"HOME", b"")
     if not home.startswith(b"/"):
         import pwd  # noqa: PLC0415  # rarely needed, and 1 ms of every start
@@ -102,7 +105,7 @@ def home_folder() -> bytes:
 
 
 def unsafe_reason(folder: bytes) -> str | None:
-    """What keeps `folder` from being trusted, to follow its name; None where nothing does."""
+    """Return why `folder` is not safe to use, as the rest of a sentence, or None if it is."""
     try:
         found = os.lstat(folder)
     except OSError as error:

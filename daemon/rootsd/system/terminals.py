@@ -28,14 +28,14 @@ _MOST_BYTES = 1 << 14
 
 
 class TerminalWriteFailed(Exception):
-    """The text was not shown; the message completes "the word could not be shown: ..."."""
+    """The text was not written. The message completes "the word could not be shown: ..."."""
 
 
 def write_to_terminal(pid: int, started: int, device: int, text: bytes) -> None:
     """Write `text` on the controlling terminal of a process, and drop what was typed there before.
 
     It opens the device by name and makes sure that it is the same terminal, a terminal of this
-    user, and in the same mount of devpts. Raises NotShown.
+    user, and in the same mount of devpts. Raises TerminalWriteFailed.
     """
     seen = BareProcessReader().lineage(pid).processes
     if not seen or (seen[0].started, seen[0].terminal) != (started, device):
@@ -68,14 +68,14 @@ def write_to_terminal(pid: int, started: int, device: int, text: bytes) -> None:
 
 
 def _check(fd: int, path: str, device: int) -> None:
-    """Raise NotShown if `fd` is not the terminal `device`, or belongs to another user."""
+    """Raise TerminalWriteFailed unless `fd` is the terminal `device` of this user."""
     found = os.fstat(fd)
     if not stat.S_ISCHR(found.st_mode) or found.st_rdev != _as_rdev(device):
         raise TerminalWriteFailed(f"{path} is another device")
     if found.st_uid != os.getuid():
         raise TerminalWriteFailed(f"{path} belongs to user {found.st_uid}, not to you")
     if not os.isatty(fd):
-        raise TerminalWriteFailed(f"{path} is no terminal")
+        raise TerminalWriteFailed(f"{path} is not a terminal")
 
 
 def _path_of(pid: int, device: int) -> str:
@@ -85,7 +85,7 @@ def _path_of(pid: int, device: int) -> str:
     return path
 
 
-def terminal_holders(pid: int, device: int, look: ProcessReader) -> TerminalHolders:
+def terminal_holders(pid: int, device: int, reader: ProcessReader) -> TerminalHolders:
     """Return the holders of the terminal `device` of the process `pid`, and of the terminals on
     which a holder is shown in turn.
 
@@ -97,7 +97,7 @@ def terminal_holders(pid: int, device: int, look: ProcessReader) -> TerminalHold
     instance = _instance_of(pid, device)
     if instance is None:
         return {}
-    ends = [found for found in _all_ends(instance, look) if found.masters]
+    ends = [found for found in _all_ends(instance, reader) if found.masters]
     wanted, found = [device], dict[int, tuple[TerminalHolder, ...]]()
     while wanted and len(found) < _MOST_TERMINALS:
         terminal = wanted.pop()
@@ -105,7 +105,8 @@ def terminal_holders(pid: int, device: int, look: ProcessReader) -> TerminalHold
             continue
         holders = [each for each in ends if terminal in each.masters]
         found[terminal] = tuple(
-            TerminalHolder(look.lineage(each.pid), tuple(sorted(each.slaves))) for each in holders
+            TerminalHolder(reader.lineage(each.pid), tuple(sorted(each.slaves)))
+            for each in holders
         )
         wanted += [slave for each in holders for slave in each.slaves]
     return found
@@ -113,18 +114,18 @@ def terminal_holders(pid: int, device: int, look: ProcessReader) -> TerminalHold
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The terminals of which a process has the master side open, and the other side."""
+    """The terminals whose master side, or whose other side, a process has open."""
 
     pid: int
     masters: frozenset[int]
     slaves: frozenset[int]
 
 
-def _all_ends(instance: int, look: ProcessReader) -> Iterator[_Ends]:
+def _all_ends(instance: int, reader: ProcessReader) -> Iterator[_Ends]:
     """Yield the ends that each process of this user holds in one mount of devpts."""
     uid = os.getuid()
     for name in os.listdir(b"/proc"):
-        if look.is_late:
+        if reader.is_late:
             return
         if not name.isdigit():
             continue
@@ -156,7 +157,7 @@ def _add_end(
             found = os.stat(file)
             if stat.S_ISCHR(found.st_mode):
                 slaves.add(_as_device(found.st_rdev))
-    except OSError:  # closed meanwhile
+    except OSError:  # closed in the meantime
         return
 
 

@@ -248,7 +248,7 @@ async def test_a_stranger_is_closed_before_a_byte_is_read(
             with client:
                 assert await answer_of(client) == b""
             assert acceptor.refused == {RefusalReason.STRANGER: 1}
-    assert caplog.messages == [f"user {stranger} (pid 1) came to a socket of yours"]
+    assert caplog.messages == [f"refused a connection from user {stranger} (pid 1)"]
 
 
 async def test_a_peer_that_cannot_be_told_is_closed(
@@ -302,7 +302,7 @@ async def test_without_descriptors_it_rests_says_so_once_and_goes_on(
                 group.cancel_scope.cancel()
     assert starving.failures == 0
     assert [record.message for record in caplog.records] == [
-        "no connection can be accepted: Too many open files"
+        "cannot accept connections: Too many open files"
     ]
 
 

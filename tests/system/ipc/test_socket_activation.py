@@ -92,7 +92,7 @@ def test_what_does_not_listen_on_a_path_is_refused(folder: Path) -> None:
         deaf.bind(str(folder / "d"))
         foreign.listen()
         for wrong in (deaf, foreign):
-            assert "no listening unix socket" in receive("mcp", wrong)["error"]
+            assert "not a listening unix socket" in receive("mcp", wrong)["error"]
     with Path(os.devnull).open("rb") as file, socket.socket(socket.AF_UNIX) as spare:
         os.dup2(file.fileno(), spare.fileno())
         assert receive("mcp", spare)["error"].startswith("mcp: ")

@@ -1,0 +1,1 @@
+"""Listen, connect, and exchange messages over Unix sockets."""

@@ -1,7 +1,7 @@
 """Accept connections fairly, with limits in total and per process.
 
-asyncio's own server accepts a whole backlog at one wake and logs a traceback for each failure:
-under a flood of connections, honest clients wait for seconds.
+asyncio's own server accepts a whole backlog in one turn of the event loop, and logs a traceback
+for each failure. Under a flood of connections, honest clients would wait for seconds.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ log = logging.getLogger(__name__)
 MarkActive = Callable[[], None]
 ConnectionHandler = Callable[[SocketStream, Peer, MarkActive], Awaitable[None]]
 
-_LOOK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptLimits:
-    """How many connections there may be. Peers whose pid is hidden share one process's.
+    """The limits on connections. Peers with a hidden pid share the limit of one process.
 
-    Where nearly all are taken, the rest is kept for processes that have none; where all are, one
-    that has said nothing for `silent_s` seconds makes way. At one wake of the loop `per_wake` are
-    let in. Far less work is to refuse, so that many more are, `refused_per_wake`: whoever is
-    honest waits behind them.
+    When few of `total` are left, they go only to processes that have no connection. When none is
+    left, the oldest connection that has sent nothing for `silent_s` seconds is closed. One turn of
+    the event loop accepts up to `per_wake` connections and refuses up to `refused_per_wake`. A
+    refusal is much cheaper, and honest clients wait behind the refused ones. After the process
+    runs out of descriptors, the acceptor rests up to `rest_s` seconds.
     """
 
     total: int = 1024
@@ -49,12 +50,12 @@ class AcceptLimits:
 
     @property
     def kept_for_others(self) -> int:
-        """How many of `total` a process gets only for its first connection."""
+        """How many of `total` are reserved for the first connection of a process."""
         return self.total // 16
 
 
 class RefusalReason(StrEnum):
-    """Why a connection was closed from this side."""
+    """Why the daemon closed a connection."""
 
     FULL = "too many in all"
     PROCESS_FULL = "too many of one process"
@@ -64,10 +65,10 @@ class RefusalReason(StrEnum):
 
 
 class Acceptor:
-    """Accepts on one listening socket and hands each connection to `handler`, in its own task.
+    """An accept loop on one listening socket that runs `handler` in a task for each connection.
 
-    The handler owns the stream, and says so once it has heard something of use. What it raises is
-    a bug and ends the loop. `caps` may be replaced: connections that are open stay.
+    The handler owns the stream, and calls its MarkActive once it has received a valid message. An
+    exception from it is a bug and ends the loop. `caps` may be replaced; open connections stay.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Acceptor:
         self.caps = caps or AcceptLimits()
         self._of_process: Counter[int] = Counter()
         self._silent: dict[anyio.CancelScope, float] = {}  # since when, oldest first
-        self._one_left = anyio.Event()
+        self._one_ended = anyio.Event()
         self._starved = False
         self._accepting: anyio.CancelScope | None = None
         self._left: list[socket.socket] = []
@@ -90,26 +91,28 @@ class Acceptor:
 
     @property
     def open(self) -> int:
-        """How many connections are being handled."""
+        """The number of open connections."""
         return self._of_process.total()
 
     async def serve(self) -> None:
-        """Accept until cancelled; the connections end with it."""
+        """Accept until cancelled. This also ends the connections."""
         async with anyio.create_task_group() as connections:
             while True:
-                while self._left and await self._let_in(connections, self._left[0]):
+                while self._left and await self._accept(connections, self._left[0]):
                     pass
                 self._left.clear()
                 self._has_moved.set()
                 with anyio.CancelScope() as self._accepting:
                     while True:
                         await anyio.wait_readable(self._listening)
-                        await self._let_in(connections, self._listening)
+                        await self._accept(connections, self._listening)
 
     async def move_to(self, listening: socket.socket) -> None:
-        """Accept on another socket; when this returns, all who waited at the old one are let in,
-        and it may be closed. To be called while `serve` runs, or before it does what it was
-        started for."""
+        """Accept on another socket from now on.
+
+        When this returns, all connections that waited at the old socket are accepted, and it may
+        be closed. Call this while `serve` runs, or just before it starts.
+        """
         self._left.append(self._listening)
         self._listening = listening
         self._has_moved = anyio.Event()
@@ -117,8 +120,8 @@ class Acceptor:
             self._accepting.cancel()
         await self._has_moved.wait()
 
-    async def _let_in(self, connections: TaskGroup, listening: socket.socket) -> bool:
-        """Accept those who wait, as many as one turn allows; whether there may be more."""
+    async def _accept(self, connections: TaskGroup, listening: socket.socket) -> bool:
+        """Accept waiting connections up to the limits of one turn. Return whether to go on."""
         let_in, refused = 0, 0
         while let_in < self.caps.per_wake and refused < self.caps.refused_per_wake:
             try:
@@ -126,7 +129,7 @@ class Acceptor:
             except OSError as error:
                 if error.errno in _OUT_OF_RESOURCES:
                     await self._rest(error)
-                # Else nobody waits any more, or one left before it was accepted.
+                # Otherwise no connection waits, or a peer left before it was accepted.
                 return False
             self._starved = False
             if peer := self._admit(connection):
@@ -139,7 +142,7 @@ class Acceptor:
     def _admit(self, connection: socket.socket) -> Peer | None:
         try:
             peer = peer_of(connection)
-            is_gone = _has_left(connection)
+            is_gone = _has_closed(connection)
         except OSError:
             is_gone = True
         if is_gone:
@@ -147,7 +150,7 @@ class Acceptor:
             return None
         if refusal := self._refusal(peer):
             if refusal is RefusalReason.STRANGER:
-                log.warning("user %d (pid %d) came to a socket of yours", peer.uid, peer.pid)
+                log.warning("refused a connection from user %d (pid %d)", peer.uid, peer.pid)
             self._refuse(connection, refusal)
             return None
         connection.settimeout(0)
@@ -167,9 +170,9 @@ class Acceptor:
         free = self.caps.total - self.open
         if held:
             return RefusalReason.FULL if free <= self.caps.kept_for_others else None
-        return RefusalReason.FULL if free <= 0 and not self._dismiss_a_silent_one() else None
+        return RefusalReason.FULL if free <= 0 and not self._close_oldest_silent() else None
 
-    def _dismiss_a_silent_one(self) -> bool:
+    def _close_oldest_silent(self) -> bool:
         oldest = next(iter(self._silent.items()), None)
         if oldest is None or anyio.current_time() - oldest[1] < self.caps.silent_s:
             return False
@@ -196,23 +199,25 @@ class Acceptor:
     def _forget(self, pid: int) -> None:
         self._of_process[pid] -= 1
         if not self._of_process[pid]:
-            del self._of_process[pid]  # pids are many; only those connected count
-        self._one_left.set()
-        self._one_left = anyio.Event()
+            del self._of_process[pid]  # keep no entry for pids without a connection
+        self._one_ended.set()
+        self._one_ended = anyio.Event()
 
     async def _rest(self, error: OSError) -> None:
-        """A connection that ends frees descriptors; else look again after a while, without
-        spinning on a socket that stays readable."""
+        """Wait until a connection ends and frees descriptors, or for `rest_s` seconds.
+
+        The socket stays readable, so an immediate retry would spin.
+        """
         if not self._starved:
-            log.warning("no connection can be accepted: %s", error.strerror)
+            log.warning("cannot accept connections: %s", error.strerror)
         self._starved = True
         with anyio.move_on_after(self.caps.rest_s):
-            await self._one_left.wait()
+            await self._one_ended.wait()
 
 
-def _has_left(connection: socket.socket) -> bool:
-    """Whether the peer has gone without a word. Raises OSError."""
+def _has_closed(connection: socket.socket) -> bool:
+    """Return whether the peer has closed without sending anything. Raises OSError."""
     try:
-        return not connection.recv(1, _LOOK)
+        return not connection.recv(1, _PEEK)
     except BlockingIOError:
         return False

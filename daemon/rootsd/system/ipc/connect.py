@@ -1,10 +1,7 @@
 """Connect to a daemon socket, verify its owner, and explain failures, sandboxes included.
 
-Connect to a socket of the daemon, and make sure that it is ours. Standard library only.
-
-Recognizes that this program runs in a sandbox, where no daemon can be reached.
-
-Standard library only. Used after a connection failed, to say why; it decides nothing.
+Standard library only. The checks for a sandbox run after a connection has failed. They explain the
+failure and decide nothing.
 """
 
 from __future__ import annotations
@@ -19,35 +16,35 @@ from rootsd.system.ipc.unix_socket import address_of, peer_of
 from rootsd.system.runtime_dir import unsafe_reason
 
 CONNECT_TIMEOUT_S = 5.0
-# No listener at all: not started, or gone without a trace or with a stale socket left behind.
+# No process listens: the daemon never started, or it is gone and may have left a stale socket.
 _NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
 
 
 class NotRunning(DaemonUnreachable):
-    """Nobody listens there."""
+    """No process listens on the socket."""
 
 
 class Sandboxed(RootsdError):
-    """This process may not use sockets, or not this one."""
+    """A sandbox keeps this process from using the socket."""
 
     code = ErrorCode.REFUSED
 
 
 class ControlSocketHidden(Sandboxed):
-    """A sandbox shows this process the folder of the MCP socket and not that of the commands."""
+    """A sandbox exposes the folder of the MCP socket, but hides the control socket."""
 
 
 class ForeignSocket(RootsdError):
-    """Somebody else's process listens there, or somebody else's folder is in the way."""
+    """Another user's process listens there, or the folder is not safe."""
 
     code = ErrorCode.REFUSED
 
 
 def connect(path: bytes, *, patience: float = CONNECT_TIMEOUT_S) -> socket.socket:
-    """A connected, blocking socket to the daemon at `path`.
+    """Return a connected, blocking socket to the daemon at `path`.
 
-    Waits up to `patience` seconds where the daemon has not accepted those before us. Raises
-    NotRunning, NotOurs, Sandboxed or Busy.
+    Waits up to `patience` seconds while the daemon's backlog is full. Raises NotRunning,
+    ForeignSocket, Sandboxed, Busy, or DaemonUnreachable.
     """
     try:
         connection = socket.socket(socket.AF_UNIX)
@@ -64,9 +61,9 @@ def connect(path: bytes, *, patience: float = CONNECT_TIMEOUT_S) -> socket.socke
 
 
 def _reach(connection: socket.socket, path: bytes, patience: float) -> None:
-    # The kernel itself waits for room in a full backlog, as long as SO_SNDTIMEO allows (unix(7));
-    # a socket with Python's timeout would fail with EAGAIN at once and had to guess when to retry.
-    # macOS has no such wait: it refuses at once, which reads as "not running".
+    # The kernel waits for room in a full backlog for as long as SO_SNDTIMEO allows (unix(7)). With
+    # a timeout of Python's, connect would fail with EAGAIN at once, and we would have to guess
+    # when to retry. macOS does not wait: it refuses at once, which reads as "not running".
     try:
         _limit_waiting(connection, patience)
         with address_of(path) as address:
@@ -88,7 +85,7 @@ def _explained(error: OSError, path: bytes) -> RootsdError:
         return NotRunning("rootsd is not running", "rootsd up")
     if error.errno == errno.EAGAIN:
         return Busy("rootsd does not accept connections at the moment", "rootsd status")
-    # Permissions of files give EACCES, system call filters and those of macOS EPERM.
+    # File permissions give EACCES; system call filters and the macOS sandbox give EPERM.
     if error.errno == errno.EPERM:
         return Sandboxed(
             "a sandbox forbids this program to use the sockets of rootsd",
@@ -100,7 +97,7 @@ def _explained(error: OSError, path: bytes) -> RootsdError:
 
 
 def _check_folder(folder: bytes) -> None:
-    """In another one, somebody else could put a socket of theirs in the place of ours."""
+    """Raise ForeignSocket if another user could have replaced the socket in `folder`."""
     if why := unsafe_reason(folder):
         shown = folder.decode(errors="backslashreplace")
         raise ForeignSocket(
@@ -124,10 +121,10 @@ _BUBBLEWRAP = b"bwrap"
 
 
 def sandbox_hides_control(folder: RuntimeDir) -> bool:
-    """Return whether a sandbox shows the MCP socket of the runtime folder and not `ctl/`.
+    """Return whether a sandbox exposes the MCP socket of the runtime folder but hides `ctl/`.
 
-    A daemon makes both folders and leaves them at its end. A folder `pub/` without a socket says
-    nothing: a sandbox can leave one behind as the place of a mount.
+    A daemon creates both folders and never removes them. A folder `pub/` without a socket proves
+    nothing: a sandbox can leave one behind as a mount point.
     """
     return os.path.exists(folder.mcp_socket) and not os.path.lexists(folder.ctl)
 

@@ -1,10 +1,7 @@
 """Create private listening sockets, and notice when their names are removed.
 
-Listening sockets that nobody else can reach, from the first moment on.
-
-Tells when the name of a socket may have gone: at a logout, or when somebody tidies up.
-
-Whoever waits has to look for himself, before the first wait, too. Source: inotify(7).
+A socket's name can vanish at a logout, or when a person cleans up. A name watch wakes its caller
+then. The caller must check the names itself, also before the first wait. Source: inotify(7).
 """
 
 from __future__ import annotations
@@ -25,14 +22,14 @@ from rootsd.system.ipc.unix_socket import address_of
 from rootsd.system.private_files import ensure_private_folder, unusable_error
 
 SOCKET_MODE = 0o600
-# As many as are let in at all: behind more, an honest client would wait for the refusal of others.
-_BACKLOG = 1024  # the kernel cuts it to net.core.somaxconn
+# As many as are accepted in total. A longer backlog would let honest clients wait behind refusals.
+_BACKLOG = 1024  # the kernel limits it to net.core.somaxconn
 
 
 class Listener:
-    """A listening socket and the name it has in the file system. A context manager.
+    """A listening socket and its name in the file system.
 
-    `keeps_name`: the name belongs to whoever made it, and is there for the next daemon.
+    With `keeps_name`, `close` leaves the name: it belongs to the service manager.
     """
 
     def __init__(self, listening: socket.socket, path: bytes, *, keeps_name: bool = False) -> None:
@@ -42,11 +39,11 @@ class Listener:
         self._identity = _identity_of(path)
 
     def has_name(self) -> bool:
-        """Whether its name leads to a socket still, be it that of a successor."""
+        """Return whether its name still leads to a socket, even one of a later daemon."""
         return _identity_of(self.path) is not None
 
     def close(self) -> None:
-        """Stop listening. The name goes too, unless another daemon has put its own there."""
+        """Stop listening. Remove the name, unless it belongs to another daemon's socket by now."""
         self.socket.close()
         identity, self._identity = self._identity, None
         if identity and not self._keeps_name and _identity_of(self.path) == identity:
@@ -60,11 +57,10 @@ class Listener:
 
 
 def listen(path: bytes, *, backlog: int = _BACKLOG) -> Listener:
-    """Listen at `path`, mode 0600, in a folder that is ours alone; makes the folder.
+    """Listen at `path` with mode 0600, in a private folder that is created if it is missing.
 
-    A stale socket is replaced in one step: clients find the old one, which refuses, or ours,
-    which answers, and never nothing. That no living daemon is replaced is the lock's task.
-    Raises NotPrivate.
+    This replaces a stale socket in one step: a client finds either the old socket, which refuses,
+    or the new one. The caller's lock ensures that no other daemon is running. Raises NotPrivate.
     """
     folder = Path(os.fsdecode(path)).parent
     ensure_private_folder(folder.parent)
@@ -82,8 +78,8 @@ def listen(path: bytes, *, backlog: int = _BACKLOG) -> Listener:
 def _bind(listening: socket.socket, path: bytes, backlog: int) -> None:
     temporary = path + b".%d" % os.getpid()
     if sys.platform != "darwin":
-        # On Linux the name takes its mode from the descriptor: 0600 from birth. The 0700 folder
-        # covers for macOS, which refuses this.
+        # On Linux, the name takes its mode from the descriptor, so it is 0600 from the start.
+        # macOS does not allow this; there, the 0700 folder protects the name.
         os.fchmod(listening.fileno(), SOCKET_MODE)
     _remove_socket(temporary)
     with address_of(temporary) as address:
@@ -98,7 +94,7 @@ def _bind(listening: socket.socket, path: bytes, backlog: int) -> None:
 
 
 def _remove_socket(path: bytes) -> None:
-    """Remove what a daemon with our pid left when it was killed between bind and rename."""
+    """Remove the socket of a daemon with our pid that was killed between bind and rename."""
     found = _identity_of(path)
     if found is not None:
         os.unlink(path)
@@ -122,7 +118,7 @@ _LONGEST_PAUSE_S = 60.0
 
 
 class InotifyNameWatch:
-    """Linux: the kernel tells. Raises OSError where the user's inotify instances are used up."""
+    """A name watch by inotify. Raises OSError if the user has no inotify instance left."""
 
     def __init__(self, paths: Iterable[bytes]) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -131,35 +127,35 @@ class InotifyNameWatch:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         for path in paths:
             folder = os.path.dirname(path)
-            # One that is not there cannot be watched, and will be found missing.
+            # A missing folder cannot be watched. The caller's check finds it missing.
             libc.inotify_add_watch(self._fd, folder, _OF_NAMES)
             libc.inotify_add_watch(self._fd, os.path.dirname(folder), _OF_ITSELF)
 
     async def wait(self) -> None:
-        """Return when something has changed."""
+        """Wait until a name may have changed."""
         await anyio.wait_readable(self._fd)
         with suppress(BlockingIOError):
             os.read(self._fd, _BUFFER)
 
     def close(self) -> None:
-        """Give the watch back."""
+        """Release the watch."""
         os.close(self._fd)
 
 
 class PollingNameWatch:
-    """Elsewhere: it is time to look once a minute."""
+    """A name watch that wakes its caller once a minute."""
 
     async def wait(self) -> None:
-        """Return when it is time to look."""
+        """Wait for a minute."""
         with anyio.move_on_after(_LONGEST_PAUSE_S):
             await anyio.Event().wait()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds no resource."""
 
 
 def watch_socket_names(paths: Iterable[bytes]) -> InotifyNameWatch | PollingNameWatch:
-    """The best watch that this system has for the names of these files."""
+    """Return the best watch on this system for the names of these files."""
     if sys.platform == "linux":
         with suppress(OSError):
             return InotifyNameWatch(paths)

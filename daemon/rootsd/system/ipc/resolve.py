@@ -26,7 +26,7 @@ _META = {
 
 
 def resolve_root(path: str, patience: float) -> dict[str, Any] | None:
-    """Return the root that `path` lies in, as `resolve_root` tells it, or None.
+    """Return the root that contains `path`, as the tool `resolve_root` reports it, or None.
 
     Waits up to `patience` seconds for each answer. Raises NotRunning, DaemonUnreachable, and what
     `connect` raises.

@@ -23,8 +23,11 @@ RESTART = "rootsd down && rootsd up"
 
 
 class DaemonError(RootsdError):
-    """What the daemon answered instead of a result. `choices` are what could have been meant;
-    `challenge` says where a word was shown that has to be typed (wire.guarding.Challenge)."""
+    """An error that the daemon returned.
+
+    `choices` are the candidates for an ambiguous reference. `challenge` names the terminal on
+    which the daemon showed a word that the person has to type.
+    """
 
     challenge: dict[str, Any] | None = None
 
@@ -35,13 +38,14 @@ class DaemonError(RootsdError):
 
 
 class DaemonGone(DaemonUnreachable):
-    """No daemon runs, or the one that did ended before it answered."""
+    """No daemon is running, or it ended before it answered."""
 
 
 def connect_control() -> socket.socket:
-    """A connection to the control socket of the daemon, wherever its run folder is.
+    """Connect to the control socket of the daemon, in whichever runtime folder it is.
 
-    Raises Hidden in a sandbox without it, Absent where no daemon runs, and what `connect` raises.
+    Raises ControlSocketHidden in a sandbox without the socket, DaemonGone if no daemon is running,
+    and what `connect` raises.
     """
     for folder in runtime_dir.find_runtime_dirs():
         try:
@@ -66,11 +70,11 @@ def ask(
     params: Mapping[str, Any],
     on_notice: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Send one request and return its result; `on_notice` gets the params of each notice before.
+    """Send one request and return its result. `on_notice` gets the params of each notification.
 
-    The socket's own time limit applies to each line. Raises DaemonError with what the daemon
-    objects to, Absent where it hangs up, and DaemonUnreachable where it says nothing in time or
-    does not speak this protocol.
+    The socket's timeout applies to each line. Raises DaemonError with the daemon's error,
+    DaemonGone if it hangs up, and DaemonUnreachable if it does not answer in time or does not use
+    this protocol.
     """
     request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
     try:
@@ -91,21 +95,21 @@ def ask(
 
 
 def _message(line: bytes) -> dict[str, Any]:
-    """A reply to our request, or a notice, of the right form."""
+    """Parse a line as a response to our request or as a notification."""
     if not line.endswith(b"\n"):
         raise _hung_up()
     try:
         message = parse_json(line)
     except Unparsable as error:
-        raise _foreign() from error
+        raise _protocol_error() from error
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise _foreign()
+        raise _protocol_error()
     if "id" in message:
         ours = message["id"] in (REQUEST_ID, None)  # null: the daemon could not read our id
     else:
         ours = isinstance(message.get("params"), dict)
     if not ours:
-        raise _foreign()
+        raise _protocol_error()
     return message
 
 
@@ -115,7 +119,7 @@ def _result(message: dict[str, Any]) -> dict[str, Any]:
         raise _error(error)
     result = message.get("result")
     if not isinstance(result, dict):
-        raise _foreign()
+        raise _protocol_error()
     return result
 
 
@@ -125,7 +129,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
         data = {}
     try:
         code = ErrorCode(str(data.get("code")))
-    except ValueError:  # a word of a newer daemon
+    except ValueError:  # a code of a newer daemon
         code = ErrorCode.FAILED
     choices = data.get("choices")
     explained = DaemonError(
@@ -144,5 +148,7 @@ def _hung_up() -> DaemonGone:
     return DaemonGone("the daemon hung up before it answered", "rootsd status")
 
 
-def _foreign() -> DaemonUnreachable:
-    return DaemonUnreachable("what answers does not speak the protocol of rootsd", RESTART)
+def _protocol_error() -> DaemonUnreachable:
+    return DaemonUnreachable(
+        "the server on the control socket does not use the protocol of rootsd", RESTART
+    )

@@ -1,13 +1,9 @@
-"""Take over the listening sockets that systemd or launchd opened.
-
-Sockets that launchd listens on for us: launch_activate_socket(3) of macOS.
-
-They stand in the agent's property list under `Sockets`, each by a name: launchd.plist(5).
-
-Listening sockets that the supervisor opened before it started us: sd_listen_fds(3), and
+"""Take over the listening sockets that systemd or launchd opened: sd_listen_fds(3), and
 launch_activate_socket(3) on macOS.
 
-Clients then wait instead of being refused while the daemon restarts, and it can start on demand.
+With such sockets, clients wait instead of being refused while the daemon restarts, and the daemon
+can start on demand. On macOS, the agent's property list names them under `Sockets`
+(launchd.plist(5)).
 """
 
 from __future__ import annotations
@@ -30,19 +26,22 @@ ACTIVATE_TYPES: Sequence[Any] = (
     ctypes.c_char_p, ctypes.POINTER(_Fds), ctypes.POINTER(ctypes.c_size_t),
 )  # fmt: skip
 # No such name in the property list; not started by launchd.
-_NOT_OURS = (errno.ENOENT, errno.ESRCH)
+_NOT_ACTIVATED = (errno.ENOENT, errno.ESRCH)
 
 
 def launchd_sockets(name: str) -> list[int]:
-    """The descriptors that launchd holds under `name`, which are ours from now on; none where it
-    has no such name, or did not start us. Asking twice raises OSError with EALREADY."""
+    """Take the descriptors that launchd holds under `name`.
+
+    Returns none if launchd has no such name, or did not start this process. A second call raises
+    OSError with EALREADY.
+    """
     libc = ctypes.CDLL(None)
     activate, free = libc.launch_activate_socket, libc.free
     activate.argtypes, activate.restype = ACTIVATE_TYPES, ctypes.c_int
     free.argtypes, free.restype = (ctypes.c_void_p,), None
     fds, count = _Fds(), ctypes.c_size_t(0)
     error = activate(name.encode(), ctypes.byref(fds), ctypes.byref(count))
-    if error in _NOT_OURS:
+    if error in _NOT_ACTIVATED:
         return []
     if error:
         raise OSError(error, f"launch_activate_socket of {name}")
@@ -59,15 +58,15 @@ _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 class BadInheritedSocket(RootsdError):
-    """What was handed over cannot be served, or not safely."""
+    """An inherited socket cannot be used, or is not safe."""
 
     code = ErrorCode.BAD_CONFIG
 
 
 def inherited_listeners() -> dict[str, Listener]:
-    """The listeners that were handed to this process, by name; what is missing we open ourselves.
+    """Return the listeners that this process inherited, by name. The caller opens missing ones.
 
-    Only once in a process. Raises BadHandover.
+    Call this once in a process. Raises BadInheritedSocket.
     """
     return _of_launchd() if sys.platform == "darwin" else _of_systemd()
 
@@ -92,7 +91,7 @@ def _of_launchd() -> dict[str, Listener]:
 
 
 def _of_systemd() -> dict[str, Listener]:
-    # Out of the environment: no child is meant by them.
+    # Remove the variables: they are not meant for children.
     pid, number, names = (os.environ.pop(variable, "") for variable in _VARIABLES)
     if pid != str(os.getpid()) or not number.isdecimal():
         return {}
@@ -118,7 +117,7 @@ def _listener(name: str, fd: int) -> Listener:
     path = os.fsencode(address)
     if not path.startswith(b"/"):
         raise BadInheritedSocket(
-            f"{name} is no listening unix socket with a path",
+            f"{name} is not a listening unix socket with a path",
             "set ListenStream= in the socket unit to an absolute path",
         )
     try:

@@ -1,10 +1,10 @@
 """Read and write a socket stream with few turns of the event loop.
 
-A line mostly fits into what the kernel takes at once. To go through the event loop for it costs
-several turns, and a change is told to a hundred connections. And who reads, reads again: anyio's
-own stream has the descriptor registered anew for each time it waits, and takes a turn before. Here
-it stays registered, and the loop itself reads: it would find the same still to be read, else, in
-the turn in which the reader wakes.
+The kernel mostly takes a whole line at once. Through the event loop, a write would cost several
+turns, and a change goes to a hundred connections. anyio's own stream registers the descriptor
+again for each read, and yields once before. Here, the descriptor stays registered, and the event
+loop's callback reads: otherwise the loop would find the same data again in the turn in which the
+reader wakes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anyio.abc import ByteStream, SocketAttribute, SocketStream
 
 
 class DirectSocketStream(ByteStream):
-    """A socket stream with `send_nowait`. Only one task at a time may write, and one read."""
+    """A socket stream with `send_nowait`. One task may write at a time, and one may read."""
 
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
@@ -27,12 +27,14 @@ class DirectSocketStream(ByteStream):
         self._is_watched = False
         self._is_broken = False
         self._arrival: asyncio.Future[None] | None = None
-        self._at_once = 0
+        self._max_bytes = 0
         self._read: bytes | None = None
 
     def send_nowait(self, data: bytes) -> int:
-        """How many bytes of `data` the kernel took at once; 0 also where the connection is broken,
-        which the next `send` finds out."""
+        """Return how many bytes of `data` the kernel took at once.
+
+        Returns 0 on a broken connection; the next `send` raises then.
+        """
         try:
             return self._socket.send(data, socket.MSG_DONTWAIT)
         except OSError:
@@ -43,7 +45,7 @@ class DirectSocketStream(ByteStream):
         await self._stream.send(item)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        """The next bytes, at most `max_bytes`. Raises EndOfStream, and BrokenResourceError."""
+        """Return the next bytes, up to `max_bytes`. Raises EndOfStream, BrokenResourceError."""
         while self._read is None:
             if self._socket.fileno() < 0:
                 raise ClosedResourceError
@@ -66,7 +68,7 @@ class DirectSocketStream(ByteStream):
         await self._stream.aclose()
 
     async def _wait(self, max_bytes: int) -> None:
-        self._at_once = max_bytes
+        self._max_bytes = max_bytes
         self._arrival = self._loop.create_future()
         if not self._is_watched:
             self._loop.add_reader(self._fd, self._arrived)
@@ -77,12 +79,12 @@ class DirectSocketStream(ByteStream):
             self._arrival = None
 
     def _arrived(self) -> None:
-        """Called in each turn of the loop as long as something is to be read."""
+        """Read, if a task waits. The loop calls this in each turn while data is available."""
         if self._arrival is None or self._arrival.done():
             self._unwatch()
             return
         try:
-            self._read = self._socket.recv(self._at_once, socket.MSG_DONTWAIT)
+            self._read = self._socket.recv(self._max_bytes, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:

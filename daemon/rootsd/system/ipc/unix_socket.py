@@ -1,12 +1,8 @@
 """Fill gaps of the socket module: Unix addresses of any length, and peer credentials.
 
-An address for a unix socket whose path is longer than the kernel takes.
-
-`sun_path` holds 107 bytes (Linux) or 103 (macOS), and a path below a temporary or a home folder is
-easily longer. The folder is then named through an open descriptor (Linux, proc(5)) or by volume
-and inode (macOS, /.vol); changing the working directory would change it for every thread.
-
-Who is at the other end of a unix socket, as the kernel tells.
+`sun_path` holds 107 bytes on Linux and 103 on macOS; a path below a temporary or home folder is
+easily longer. `address_of` then names the folder through an open descriptor (Linux, proc(5)) or by
+volume and inode (macOS, /.vol). Changing the working directory instead would affect all threads.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ _LONGEST = 103 if sys.platform == "darwin" else 107
 
 @contextmanager
 def address_of(path: bytes) -> Iterator[bytes]:
-    """Yield what to hand to bind(2) or connect(2) for `path`. Raises OSError."""
+    """Yield the address of `path` for bind(2) or connect(2). Raises OSError."""
     if len(path) <= _LONGEST:
         yield path
         return
@@ -32,7 +28,7 @@ def address_of(path: bytes) -> Iterator[bytes]:
         found = os.stat(folder)
         yield b"/.vol/%d/%d/%s" % (found.st_dev, found.st_ino, name)
         return
-    # Not O_NOFOLLOW: the path may lead through a link, as it may when it is short.
+    # No O_NOFOLLOW: a short path may lead through a link, too.
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield b"/proc/self/fd/%d/%s" % (descriptor, name)
@@ -47,7 +43,7 @@ _LOCAL_PEERPID = 0x002
 
 
 class Peer:
-    """A process and its user. `pid` is 0 where the kernel hides it: another pid namespace.
+    """A process and its user. `pid` is 0 for a process in another pid namespace.
 
     A plain class: `dataclasses` would cost the lean programs, which import this, 6 ms.
     """
@@ -63,8 +59,11 @@ class Peer:
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """The peer of a connected socket, as it was when it connected; on the connecting side, the
-    process that called listen(2), as it was then (unix(7), SO_PEERCRED). Raises OSError."""
+    """Return the peer of a connected socket, as it was at the time of connect(2).
+
+    On the connecting side, return the process that called listen(2), as it was at that time
+    (unix(7), SO_PEERCRED). Raises OSError.
+    """
     if sys.platform == "darwin":
         raw = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)  # struct xucred
         uid: int = struct.unpack_from("=II", raw)[1]
