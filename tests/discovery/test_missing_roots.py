@@ -1,4 +1,4 @@
-"""What comes to lie at the path of an approved root that is gone is seen, whatever it is."""
+"""Whatever takes the path of a missing approved root is reported."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def _replaced(path: Path) -> list[Observation]:
     return [ProjectGone(raw(path), LapseReason.REPLACED)]
 
 
-def test_a_link_in_the_place_of_a_root_has_replaced_it(world: World) -> None:
+def test_a_symlink_in_the_place_of_a_root_replaces_it(world: World) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     one.symlink_to(world.top.parent / "two")
     assert world.take() == _replaced(one)
 
 
-def test_a_link_that_was_there_before_anybody_looked_out_is_seen_too(world: World) -> None:
+def test_a_symlink_that_came_before_the_root_was_missing_is_reported(world: World) -> None:
     one = fake_repository(world.top / "one")
     (seen,) = world.take()
     assert isinstance(seen, ProjectObserved)
@@ -52,21 +52,21 @@ def test_a_link_that_was_there_before_anybody_looked_out_is_seen_too(world: Worl
     assert world.take() == _replaced(one)
 
 
-def test_a_link_in_the_place_of_a_folder_above_a_root_is_seen(world: World) -> None:
+def test_a_symlink_in_the_place_of_a_folder_above_a_root_is_reported(world: World) -> None:
     one = fake_repository(world.top / "group" / "one")
     _moved_away(world, world.top / "group", world.top.parent / "elsewhere")
     (world.top / "group").symlink_to(world.top.parent / "elsewhere")
     assert world.take() == [ProjectUnsafe(raw(one), LapseReason.RETARGETED)]
 
 
-def test_a_folder_without_a_marker_in_the_place_of_a_root_has_replaced_it(world: World) -> None:
+def test_a_folder_without_a_marker_in_the_place_of_a_root_replaces_it(world: World) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     one.mkdir()
     assert world.take() == _replaced(one)
 
 
-def test_what_lies_beside_a_root_that_is_gone_has_not_replaced_it(world: World) -> None:
+def test_entries_beside_a_missing_root_do_not_replace_it(world: World) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     (world.top / "one-more").mkdir()
@@ -100,7 +100,7 @@ def test_a_root_that_returns_without_its_git_data_has_lost_them(world: World) ->
     assert world.take() == [ProjectGone(raw(one), LapseReason.RETARGETED)]
 
 
-def test_a_root_that_returns_as_no_project_is_not_told_to_be_gone_again(world: World) -> None:
+def test_a_root_that_returns_as_no_project_is_not_reported_as_gone_again(world: World) -> None:
     one, away = world.top / "one", world.top.parent / "two"
     (one / ".hg").mkdir(parents=True)
     _moved_away(world, one, away)

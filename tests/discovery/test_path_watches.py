@@ -1,4 +1,4 @@
-"""What is watched above parents and on roots, so that nothing moves away unseen."""
+"""The watches above parents and on roots: no folder moves away unseen."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def test_a_parent_and_everything_above_it_is_watched_for_its_own_fate(tmp_path: 
 
 def test_a_missing_parent_is_awaited_from_the_nearest_living_folder(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
-    guards = PathWatches(watcher)
+    watches = PathWatches(watcher)
     missing = tmp_path / "a" / "b" / "src"
-    guards.set_parents([raw(missing)])
+    watches.set_parents([raw(missing)])
     assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path)}
     (tmp_path / "a").mkdir()
-    guards.set_parents([raw(missing)])
+    watches.set_parents([raw(missing)])
     assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path / "a")}
     missing.mkdir(parents=True)
-    guards.set_parents([raw(missing)])
+    watches.set_parents([raw(missing)])
     assert watcher.folders(WatchPurpose.ABOVE) == set()
 
 
@@ -48,7 +48,7 @@ def test_folders_that_come_while_the_watches_are_set_are_watched_as_well(tmp_pat
     assert watcher.folders(WatchPurpose.ABOVE) == {raw(tmp_path / "a" / "b")}
 
 
-def test_of_a_folder_that_is_just_being_removed_the_one_above_it_tells(tmp_path: Path) -> None:
+def test_the_folder_above_a_vanishing_folder_is_watched(tmp_path: Path) -> None:
     """For a moment it can be seen, and not watched any more."""
     removed = tmp_path / "a"
     removed.mkdir()
@@ -83,34 +83,34 @@ for mode, folder in ((0o000, parent), (0o311, parent.parent)):
 
 
 @pytest.mark.needs("setpriv")
-def test_of_a_folder_that_cannot_be_watched_the_one_above_it_tells(tmp_path: Path) -> None:
+def test_the_folder_above_an_unwatchable_folder_is_watched(tmp_path: Path) -> None:
     assert run_python(UNPRIVILEGED, _UNREADABLE, tmp_path) == ("True\nTrue\n", "")
 
 
-def test_guards_of_a_parent_that_is_dropped_are_given_back(tmp_path: Path) -> None:
+def test_the_watches_of_a_dropped_parent_are_removed(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
-    guards = PathWatches(watcher)
-    guards.set_parents([raw(tmp_path)])
-    guards.set_parents([])
+    watches = PathWatches(watcher)
+    watches.set_parents([raw(tmp_path)])
+    watches.set_parents([])
     assert watcher.count() == 0
 
 
 def test_roots_are_watched_as_long_as_they_are_roots(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
-    guards = PathWatches(watcher)
-    guards.set_parents([raw(tmp_path)])
-    guards.set_roots(frozenset((raw(tmp_path), raw(tmp_path / "one"))))
+    watches = PathWatches(watcher)
+    watches.set_parents([raw(tmp_path)])
+    watches.set_roots(frozenset((raw(tmp_path), raw(tmp_path / "one"))))
     assert raw(tmp_path / "one") in watcher.folders(WatchPurpose.ROOT)
-    guards.set_roots(frozenset())
+    watches.set_roots(frozenset())
     assert raw(tmp_path / "one") not in watcher.folders(WatchPurpose.ROOT)
     assert raw(tmp_path) in watcher.folders(WatchPurpose.ROOT)
 
 
 def test_renewing_watches_what_is_there_now(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
-    guards = PathWatches(watcher)
-    guards.set_roots(frozenset((raw(tmp_path),)))
+    watches = PathWatches(watcher)
+    watches.set_roots(frozenset((raw(tmp_path),)))
     watcher.watched.clear()
-    guards.renew(raw(tmp_path))
-    guards.renew(b"/elsewhere")
+    watches.renew(raw(tmp_path))
+    watches.renew(b"/elsewhere")
     assert watcher.folders(WatchPurpose.ROOT) == {raw(tmp_path)}

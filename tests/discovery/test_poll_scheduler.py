@@ -26,74 +26,74 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def explorer_on(clock: Clock) -> Iterator[Callable[[Watcher, Path], DiscoveryEngine]]:
+def engine_on(clock: Clock) -> Iterator[Callable[[Watcher, Path], DiscoveryEngine]]:
     def make(watcher: Watcher, *parents: Path) -> DiscoveryEngine:
         judge = FolderSafety(os.getuid())
-        explorer = DiscoveryEngine(watcher, judge, lambda _folders: frozenset(), clock)
-        stack.callback(explorer.close)
-        for territory in explorer.set_parents([Parent(raw(parent)) for parent in parents]):
-            explorer.explore(territory)
-        return explorer
+        engine = DiscoveryEngine(watcher, judge, lambda _folders: frozenset(), clock)
+        stack.callback(engine.close)
+        for tree in engine.set_parents([Parent(raw(parent)) for parent in parents]):
+            engine.explore(tree)
+        return engine
 
     with ExitStack() as stack:
         yield make
 
 
 def test_a_polled_parent_is_looked_at_when_its_time_has_come(
-    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], DiscoveryEngine]
+    tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
 ) -> None:
-    explorer = explorer_on(PollingWatcher(), tmp_path)
-    sweeping = PollScheduler(explorer, clock)
-    sweeping.poll_if_due()
-    assert sweeping.due() == clock.now + poll_interval(0.0)
+    engine = engine_on(PollingWatcher(), tmp_path)
+    scheduler = PollScheduler(engine, clock)
+    scheduler.poll_if_due()
+    assert scheduler.due() == clock.now + poll_interval(0.0)
     fake_repository(tmp_path / "one")
     clock.now += poll_interval(0.0) - 0.1
-    sweeping.poll_if_due()
-    assert explorer.take() == ()
+    scheduler.poll_if_due()
+    assert engine.take() == ()
     clock.now += 0.1
-    sweeping.poll_if_due()
-    explorer.tick()
-    assert [type(seen) for seen in explorer.take()] == [ProjectObserved]
-    assert sweeping.due() == clock.now + poll_interval(0.0)
+    scheduler.poll_if_due()
+    engine.tick()
+    assert [type(seen) for seen in engine.take()] == [ProjectObserved]
+    assert scheduler.due() == clock.now + poll_interval(0.0)
 
 
 def test_where_everything_is_watched_only_roots_are_swept(
-    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], DiscoveryEngine]
+    tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
 ) -> None:
     one = tmp_path / "one"
     one.mkdir()
-    explorer = explorer_on(RememberingWatcher(), tmp_path)
-    sweeping = PollScheduler(explorer, clock)
-    sweeping.poll_if_due()
-    assert sweeping.due() == clock.now + ROOTS_POLL_INTERVAL_S
+    engine = engine_on(RememberingWatcher(), tmp_path)
+    scheduler = PollScheduler(engine, clock)
+    scheduler.poll_if_due()
+    assert scheduler.due() == clock.now + ROOTS_POLL_INTERVAL_S
 
 
 def test_a_sweep_that_takes_long_comes_seldom(
     tmp_path: Path,
     clock: Clock,
-    explorer_on: Callable[[Watcher, Path], DiscoveryEngine],
+    engine_on: Callable[[Watcher, Path], DiscoveryEngine],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    explorer = explorer_on(RememberingWatcher(), tmp_path)
-    sweeping = PollScheduler(explorer, clock)
+    engine = engine_on(RememberingWatcher(), tmp_path)
+    scheduler = PollScheduler(engine, clock)
 
     def take_half_a_second() -> None:
         clock.now += 0.5
 
-    monkeypatch.setattr(explorer, "sweep", take_half_a_second)
+    monkeypatch.setattr(engine, "sweep", take_half_a_second)
     clock.now += ROOTS_POLL_INTERVAL_S
-    sweeping.poll_if_due()
-    due = sweeping.due()
+    scheduler.poll_if_due()
+    due = scheduler.due()
     assert due is not None
     assert due - clock.now == pytest.approx(0.5 / ROOTS_POLL_CPU_SHARE)
 
 
 def test_a_parent_that_is_dropped_is_swept_no_more(
-    tmp_path: Path, clock: Clock, explorer_on: Callable[[Watcher, Path], DiscoveryEngine]
+    tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
 ) -> None:
-    explorer = explorer_on(PollingWatcher(), tmp_path)
-    sweeping = PollScheduler(explorer, clock)
-    sweeping.poll_if_due()
-    explorer.set_parents(())
-    sweeping.poll_if_due()
-    assert sweeping.due() is None
+    engine = engine_on(PollingWatcher(), tmp_path)
+    scheduler = PollScheduler(engine, clock)
+    scheduler.poll_if_due()
+    engine.set_parents(())
+    scheduler.poll_if_due()
+    assert scheduler.due() is None

@@ -35,9 +35,9 @@ class Life:
         judge = FolderSafety(os.getuid())
         self.explorer = DiscoveryEngine(self.watcher, judge, lambda _folders: frozenset(), clock)
         self.keeping = SnapshotWriter(file, clock)
-        for territory in self.explorer.set_parents([parent]):
-            self.keeping.restore(territory)
-            self.explorer.explore(territory)
+        for tree in self.explorer.set_parents([parent]):
+            self.keeping.restore(tree)
+            self.explorer.explore(tree)
         (self.tree,) = self.explorer.trees
         self.changes = self.tree.changes
 

@@ -28,16 +28,16 @@ class _Nobody:
         pass
 
 
-def _territory(top: Path, watcher: Watcher) -> ParentTree:
+def _tree(top: Path, watcher: Watcher) -> ParentTree:
     parent = Parent(raw(top))
-    territory = ParentTree(parent, WalkRules.of(parent), watcher, _Nobody())
-    territory.explore(Arrival.FOUND)
-    return territory
+    tree = ParentTree(parent, WalkRules.of(parent), watcher, _Nobody())
+    tree.explore(Arrival.FOUND)
+    return tree
 
 
 def test_a_watched_parent(tmp_path: Path) -> None:
     fake_repository(tmp_path / "one")
-    report = report_for(_territory(tmp_path, RememberingWatcher()), scanning=False)
+    report = report_for(_tree(tmp_path, RememberingWatcher()), scanning=False)
     assert (report.state, report.coverage) == (ParentState.WATCHED, ScanCoverage.FULL)
     assert (report.folders, report.projects, report.reason) == (2, 1, "")
 
@@ -52,17 +52,17 @@ def test_a_watched_parent(tmp_path: Path) -> None:
     ],
 )
 def test_a_polled_parent_says_why(tmp_path: Path, watcher: Watcher) -> None:
-    report = report_for(_territory(tmp_path, watcher), scanning=False)
+    report = report_for(_tree(tmp_path, watcher), scanning=False)
     assert report.state is ParentState.POLLED
     assert report.reason
 
 
 def test_a_missing_parent_names_the_command(tmp_path: Path) -> None:
-    report = report_for(_territory(tmp_path / "none", RememberingWatcher()), scanning=False)
+    report = report_for(_tree(tmp_path / "none", RememberingWatcher()), scanning=False)
     assert report.state is ParentState.MISSING
     assert "rootsd parent rm" in report.remedy
 
 
 def test_a_parent_being_scanned(tmp_path: Path) -> None:
-    report = report_for(_territory(tmp_path, RememberingWatcher()), scanning=True)
+    report = report_for(_tree(tmp_path, RememberingWatcher()), scanning=True)
     assert report.state is ParentState.SCANNING

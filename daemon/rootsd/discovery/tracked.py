@@ -121,13 +121,13 @@ class TrackedPaths:
         A tree may turn out to hold them. Their next reports are sent in any case.
         """
         for project in projects:
-            sighting = project.observed
-            if sighting.kind is not ProjectKind.URI:
+            observed = project.observed
+            if observed.kind is not ProjectKind.URI:
                 record = self._record(project.path)
-                record.is_known, record.identity = True, sighting.identity
+                record.is_known, record.identity = True, observed.identity
                 record.last_report = None
                 record.is_orphan = True
-                record.is_named |= sighting.named
+                record.is_named |= observed.named
 
     def identity(self, path: bytes) -> Identity | None:
         """Return the identity last reported for `path`."""

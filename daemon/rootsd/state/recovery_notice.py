@@ -35,10 +35,10 @@ class RecoveryNotice:
             return [self._note or self._still_lapsed]
         if self._asks:
             self._note = ""
-        told = [self._note] if self._note else []
+        report = [self._note] if self._note else []
         if is_look:
             self._note = ""
-        return told
+        return report
 
 
 def _is_anything_lost(catalog: Catalog) -> bool:

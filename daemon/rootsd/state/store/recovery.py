@@ -117,7 +117,7 @@ def prune_damaged_files(file: Path, db: Database) -> None:
 
 
 def _holds_more(old: Path, db: Database) -> bool:
-    """Return whether `old` holds an event that `db` lacks; True if that cannot be told."""
+    """Return whether `old` holds an event that `db` lacks; True if that is unknown."""
     unreadable = (StoreDamaged, StoreUnusable)
     try:
         with translate_errors(old), closing(connect_frozen(old)) as frozen:
@@ -141,7 +141,7 @@ class SalvageSources:
     """The databases that a rebuild reads from, the best one first."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        """Open those of `files` that exist. Raises NotPrivate if that cannot be told."""
+        """Open those of `files` that exist. Raises NotPrivate if a check fails."""
         self._databases: dict[Path, Database] = {}
         self._unread: dict[Path, StoreUnusable] = {}
         for file in files:
