@@ -51,7 +51,7 @@ def test_an_observed_state_survives_its_text(observed: ObservedState) -> None:
 
 
 @pytest.mark.parametrize("kind", [ProjectKind.PROJECT, ProjectKind.GIT])
-def test_a_project_folder_of_version_0_1_0_counts_as_named(
+def test_a_project_folder_of_an_earlier_version_counts_as_named(
     kind: ProjectKind,
 ) -> None:
     text = json.loads(encode_observed(ObservedState(kind, None, NOON)))

@@ -105,8 +105,8 @@ def test_after_an_undo_the_decision_before_is_on_top() -> None:
         ([[APPROVED], [LAPSED]], 1, "replaced by 2", "rootsd log"),
         ([[APPROVED], [DENIED], [UNDONE]], 2, "undone already, by 3", "rootsd log"),
         ([[APPROVED], [DENIED], [UNDONE]], 3, "cannot be undone", "rootsd log"),
-        ([[APPROVED], [LAPSED]], 2, "not an order", "rootsd approve REF"),
-        ([[GRANTED]], 1, "not an order", "rootsd approve REF"),
+        ([[APPROVED], [LAPSED]], 2, "not decided by a person", "rootsd approve REF"),
+        ([[GRANTED]], 1, "not decided by a person", "rootsd approve REF"),
         ([[Attempt("x", PERSON)]], 1, "changed nothing", "rootsd log"),
     ],
 )

@@ -249,7 +249,7 @@ def decode_observed(text: str) -> ObservedState:
         absent_since=fields.maybe("absent_since", partial(_time, fields)),
         incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
         main_checkout=fields.maybe("main_checkout", fields.hex_bytes),
-        # Version 0.1.0 did not store it. If in doubt, assume that a person named the folder.
+        # Earlier versions did not store it. If in doubt, assume that a person named the folder.
         named=kind is ProjectKind.PROJECT if named is None else bool(named),
     )
 

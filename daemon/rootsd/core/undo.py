@@ -130,7 +130,7 @@ def _check_is_order(target: HistoryEvent) -> None:
         )
     if not _is_order(target):
         raise CannotUndo(
-            f"{target.seq} in the log ({target.verb.value}) is not an order: decide again",
+            f"{target.seq} in the log ({target.verb.value}) was not decided by a person",
             "rootsd approve REF",
         )
 
