@@ -26,7 +26,7 @@ NAMES = tuple(f"p{number}" for number in range(5))
 # A relay that goes on while it does not know which roots there are, as all did once.
 RASH = (
     "import sys; from rootsd.proxy.run import main, session;"
-    " session.RunSession.doubt = lambda self: None; sys.exit(main.main(sys.argv[1:]))"
+    " session.RunSession.roots_outdated = lambda self: None; sys.exit(main.main(sys.argv[1:]))"
 )
 Start = Callable[[Person], AbstractContextManager[RelayClient]]
 
