@@ -20,11 +20,11 @@ def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
     return [sys.executable, "-m", "rootsd", "run", *flags, "--", *server]
 
 
-# A relay answered_by patience with servers that do not end is short.
+# `rootsd run` with short time limits for servers that do not end.
 _HASTY = (
     "from rootsd.proxy.run import loop, main; import sys; "
-    "loop._GONE_S = 0.05; loop._IDLE_S = 0.1; "
-    "loop._LAG_S = loop._OWED_S = 0.5; "
+    "loop._TERM_WAIT_S = 0.05; loop._IDLE_S = 0.1; "
+    "loop._FLOOD_WAIT_S = loop._PENDING_WAIT_S = 0.5; "
     "sys.exit(main.main(sys.argv[1:]))"
 )
 
