@@ -161,10 +161,10 @@ def faulty(fault: str) -> tuple[str, ...]:
 
 
 SILENT = (
-    "session.BridgeSession._news = lambda self: b''; "
+    "session.BridgeSession._change_notifications = lambda self: b''; "
     "mcp_messages.change_notifications = lambda _: iter(())"
 )
-FORGETFUL = "pending.PendingRequest.may_be_asked_again = False"
+FORGETFUL = "pending.PendingRequest.may_replay = False"
 
 
 async def test_a_bridge_that_keeps_news_to_itself_would_be_found(person: Person) -> None:
