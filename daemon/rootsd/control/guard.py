@@ -280,7 +280,7 @@ class CommandGuard:
         assert caller.process is not None, "the guard challenges only callers that it has seen"
         word = "".join(secrets.choice(_SYLLABLES) for _ in range(3))
         preview = list(await order.preview())[:_MAX_LINES]
-        lines = [*preview, f"This is asked since {why}.", f"Type {word} to go on: "]
+        lines = [*preview, f"Confirm this command, because {why}.", f"Type {word} to go on: "]
         text = "\r\n".join(safe_text(line) for line in ["", *lines])
         try:
             return word, await self._view.show(caller.process, text)

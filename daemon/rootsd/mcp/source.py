@@ -96,9 +96,9 @@ class SessionObserver(Protocol):
         ...
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        """Take how many roots a relay reported to its server, and the first names.
+        """Take how many roots `rootsd run` reported to its server, and the first names.
 
-        The relay itself may have received more.
+        `rootsd run` itself may have received more.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""`rootsd run`: the help. `rootsd.__main__` starts the relay itself without click."""
+"""`rootsd run`: the help. `rootsd.__main__` starts `rootsd run` itself without click."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def command(  # noqa: PLR0913 - one for each flag
     unchanged. The exit status is that of the server; as in a shell, it is 127 if the program does
     not exist, and 126 if it cannot be run.
     """
-    from rootsd.proxy.run import main as relay
+    from rootsd.proxy.run import main as run_proxy
 
     flags = [text for each in only for text in ("--only", each)]
     flags += ["--workspace"] if workspace else []
@@ -90,4 +90,4 @@ def command(  # noqa: PLR0913 - one for each flag
     flags += ["--advisory-access"] if advisory_access else []
     flags += [text for each in env for text in ("--env", each)]
     flags += ["--name", name] if name else []
-    return relay.main([*flags, "--", *words])
+    return run_proxy.main([*flags, "--", *words])

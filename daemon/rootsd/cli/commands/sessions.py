@@ -27,7 +27,7 @@ def _scope(item: Mapping[str, Any]) -> str:
 
 
 def _roots(item: Mapping[str, Any]) -> str:
-    """Return the number of roots sent; for a relay, how many of them it sent to its server."""
+    """Return the number of roots sent. For `rootsd run`, return how many its server got."""
     given = str(item["given"][-1]["roots"]) if item["given"] else "none yet"
     relayed = item.get("told")  # missing in older daemons
     return f"{relayed['roots']} of {given}" if relayed else given
@@ -92,7 +92,7 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
 def _history_rows(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for the start of a session, for each set of roots sent to it, and for its end.
 
-    For a relay, the row of the last set says how many roots were sent to the server.
+    For `rootsd run`, the row of the last set says how many roots were sent to the server.
     """
     yield {**item, "at": item["since"], "what": f"opened by pid {item['pid']}"}
     relayed = item.get("told")  # missing in older daemons

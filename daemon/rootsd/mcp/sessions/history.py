@@ -89,7 +89,7 @@ class SessionLog:
         self._note(_SessionEvent(session.describe(), sent))
 
     def roots_reported(self, session: OpenSession) -> None:
-        """Record which roots a relay reported to its server."""
+        """Record which roots `rootsd run` reported to its server."""
         self._note(_SessionEvent(session.describe()))
 
     def closed(self, session: OpenSession) -> None:

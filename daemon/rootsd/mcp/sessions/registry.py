@@ -37,7 +37,7 @@ class SessionRecorder(Protocol):
         """
 
     def roots_reported(self, session: OpenSession) -> None:
-        """Record which roots a relay reported to its server."""
+        """Record which roots `rootsd run` reported to its server."""
 
     def closed(self, session: OpenSession) -> None:
         """Record the end of a session."""
@@ -73,7 +73,7 @@ class OpenSession:
         self.recorder.scoped(self)
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        """Note which roots a relay has reported to its server."""
+        """Note which roots `rootsd run` has reported to its server."""
         self.reported = ReportedRootsItem(roots=roots, names=list(names))
         self.recorder.roots_reported(self)
 
