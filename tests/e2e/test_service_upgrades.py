@@ -74,7 +74,7 @@ def up_on_a_terminal(user: UserManager, answer: str) -> None:
     """Type an answer to what `rootsd up` asks on a terminal about the version."""
     words = user.command("rootsd", "up")
     with pexpect.spawn(words[0], words[1:], encoding="utf-8", timeout=HANG_GUARD_S) as terminal:
-        terminal.expect(r"The daemon is of version[^?]*\?")
+        terminal.expect(r"The daemon is version[^?]*\?")
         terminal.sendline(answer)
         terminal.expect(pexpect.EOF)
         terminal.close()

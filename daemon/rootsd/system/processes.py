@@ -72,6 +72,9 @@ _TOOLS = (
     b"rsync",
     b"cp",
     b"7z",
+    b"7za",
+    b"7zr",
+    b"7zz",
     b"cpio",
     b"mv",
     b"sl",
@@ -147,11 +150,16 @@ def _named_or_entered(arguments: list[bytes], cwd: bytes, folders: set[bytes]) -
     named = (arg for arg in arguments[1:] if arg and not arg.startswith(b"-"))
     found = folders.intersection(os.path.normpath(os.path.join(cwd, arg)) for arg in named)
     clones = b"clone" in arguments
-    if clones or os.path.basename(arguments[0]).startswith(_TOOLS):
+    if clones or _is_tool(arguments[0]):
         found |= folders.intersection(_ancestors(cwd))
     if clones:
         found |= folders.intersection(_clones_of(arguments, cwd))
     return found
+
+
+def _is_tool(program: bytes) -> bool:
+    """Return whether `program` is a tool, or a part of one, such as `git-remote-https`."""
+    return os.path.basename(program).partition(b"-")[0] in _TOOLS
 
 
 def _ancestors(path: bytes) -> Iterator[bytes]:

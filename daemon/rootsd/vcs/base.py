@@ -95,7 +95,11 @@ class MarkedVcs(VcsKind, Protocol):
 
     @abstractmethod
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage of the checkout at `path`, or None if it is complete."""
+        """Return the stage of the checkout at `path`, or None if it is complete.
+
+        Return STARTING while files are missing, CHECKOUT_LOCKED if a lock may mean missing files,
+        IN_USE if it cannot, and OTHER if nothing shows whether the checkout is complete.
+        """
 
     def state(self, project: OpenProject) -> ProjectState:
         """Return the state by the marker and the stage."""

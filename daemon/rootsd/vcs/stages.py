@@ -2,7 +2,8 @@
 
 Some states are final at once. Others are final only after a quiet period in which nothing happens
 and no process works in the folder. The quiet periods are measured: together with the process
-check, no shorter one was ever wrong. None is used without that check.
+check, no shorter one was ever wrong. Where rootsd cannot see processes, the quiet periods decide
+alone.
 """
 
 from __future__ import annotations
