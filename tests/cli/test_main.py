@@ -25,7 +25,7 @@ from support.fake_daemon import (
 )
 from support.terminal import Shell
 
-# What the issue that made this promises; --help, -h and the global flags are everywhere.
+# The flags of each verb, without --help, -h, and the global flags, which every verb has.
 DOCUMENTED = {
     "up": {"--foreground", "--dry-run"},
     "guard": {"--dry-run"},

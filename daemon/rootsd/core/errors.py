@@ -40,7 +40,7 @@ class RootsdError(Exception):
 
 
 class OrderRefused(RootsdError):
-    """An order that rootsd cannot carry out. Nothing was changed."""
+    """An order, or a query before it, that rootsd cannot carry out. Nothing was changed."""
 
 
 class RefusedPlace(OrderRefused):

@@ -37,7 +37,7 @@ _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothin
 class ProjectHandlers:
     """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`.
 
-    `real_path` is that of `rootsd.control.selection`, and `follow` that of
+    `real_path` is that of `rootsd.control.references`, and `follow` that of
     `rootsd.control.handlers.decisions`.
     """
 
