@@ -120,8 +120,8 @@ def test_an_agent_that_looks_does_not_hide_what_was_refused_to_it(street: Scene)
     agent = street.named(KNOWN)
     street.stage.play(agent, AGENT, "child", *APPROVE, **MARKER)
     shown = street.stage.play(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
-    assert "refused   an order" in shown.output
-    assert "refused   an order" in street.typed_into_bash(" ".join([*ROOTSD, "status"])).output
+    assert "refused   1 command" in shown.output
+    assert "refused   1 command" in street.typed_into_bash(" ".join([*ROOTSD, "status"])).output
     assert "refused" not in street.stage.play_on_terminal(*ROOTSD, "status").output
 
 

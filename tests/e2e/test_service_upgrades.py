@@ -204,7 +204,7 @@ def test_strictness_that_this_system_cannot_give_is_taken_out_again(
     user.run("tee", str(DROP_INS / "90-test.conf"), said=impossible)
     done = user.run("rootsd", "service", "install", "--strict")
     assert done.returncode == 0, done.stderr
-    assert "does not start with --strict, and runs without" in done.stderr
+    assert "cannot start with --strict; it runs without it" in done.stderr
     assert "Traceback" not in done.stderr
     assert user.shown("rootsd.service", "ActiveState") == "active"
     assert sorted(path.name for path in user.path(DROP_INS).iterdir()) == [

@@ -32,8 +32,8 @@ _PERSON_REASONS = (VerdictReason.APPROVED, VerdictReason.DENIED)
 class PathStatusHandlers:
     """Handles `CheckQuery` and `WhyQuery`.
 
-    `real_path` is that of `rootsd.control.references`. `is_plain` reports, without a thread, that a
-    path is its own real path.
+    `real_path` is that of `rootsd.control.references`. `is_plain` reports, without a thread, that
+    a path is its own real path.
     """
 
     ledger: Ledger
