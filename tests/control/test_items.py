@@ -33,7 +33,7 @@ from rootsd.wire.projects import ProjectItem
 from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
 from support.fakes import HOME, PLACES, SOURCES, at, path, rule
 
-# DESIGN section 6, in its order.
+# The fields of an item in the schema `rootsd/1`, in order.
 FIELDS_OF_THE_CONTRACT = [
     "id", "name", "path", "path_b64", "uri", "kind", "verdict", "presence", "published", "lapsed",
     "incomplete", "tags", "access", "parent", "discovered_at", "decided_at", "expires_at",

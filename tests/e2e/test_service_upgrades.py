@@ -111,7 +111,7 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert daemon(user) == first  # a person did not want it
         said = user.run("rootsd", "up")
         assert said.returncode == 0, said.stderr
-        assert f"is of version {rootsd.__version__}; starting {NEXT} instead" in said.stderr
+        assert f"is version {rootsd.__version__}; starting {NEXT} instead" in said.stderr
         second = daemon(user)
         assert (second["version"], user.shown("rootsd.service", "ActiveState")) == (NEXT, "active")
         assert int(user.shown("rootsd.service", "MainPID")) == second["pid"]
