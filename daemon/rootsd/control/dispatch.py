@@ -93,7 +93,7 @@ class Dispatcher:
         self._routes_by_type[type(request)].afterwards()
 
     def needs_caller(self, request: ControlRequest) -> bool:
-        """Return whether the handler of `request`, a query, needs to know who asks."""
+        """Return whether the handler of `request`, a query, needs to know the caller."""
         return self._routes_by_type[type(request)].needs_caller(request)
 
     def recorded_command(self, request: ControlRequest) -> str:

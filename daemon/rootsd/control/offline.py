@@ -27,9 +27,7 @@ from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectsQuery, Selection
 
-OFFLINE_WARNING = (
-    "the daemon is not running: this is as it was last known, and no client is told of it"
-)
+OFFLINE_WARNING = "the daemon is not running: this is the last known state, and no client gets it"
 
 OfflineQuery = LogQuery | ProjectsQuery | RulesQuery
 

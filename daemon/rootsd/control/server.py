@@ -197,7 +197,7 @@ def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorRespons
 
 _WITHOUT_HELPER = (
     "rootsd recognizes a finished copy by quiet times alone, and refuses every command that "
-    "decides something, since it cannot see who asks; if that lasts, try: rootsd down && rootsd up"
+    "decides something, because it cannot see the caller; try: rootsd down && rootsd up"
 )
 _QUERY_ACTOR = Actor(ActorKind.PERSON)
 

@@ -187,7 +187,7 @@ class McpHosts:
 _ADMITTED = GuardDecision(GuardAction.ADMIT)
 _GONE = GuardDecision(GuardAction.REFUSE, "the process that sent it is gone")
 _UNSEEN = GuardDecision(
-    GuardAction.REFUSE, "the helper process does not answer, so rootsd cannot see who asks"
+    GuardAction.REFUSE, "the helper process does not answer, so rootsd cannot see the caller"
 )
 _MISSING_FACTS = {
     LineageCompleteness.CUT_OFF: (

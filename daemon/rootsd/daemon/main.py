@@ -81,7 +81,7 @@ _SESSIONS_FILE = "sessions.db"
 
 
 def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
-    """Run the daemon until it is told to stop, and return the exit status.
+    """Run the daemon until somebody stops it, and return the exit status.
 
     It writes `ready` and a newline to the pipe `ready_fd` once the sockets accept connections. The
     caller started `helper` and closes it. Raises Busy if another daemon uses the same folders,

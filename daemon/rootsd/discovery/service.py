@@ -197,8 +197,8 @@ class Discovery:
 
         self._queue.put(_Task(end))
         if self._thread.ident is not None:
-            # The thread may be blocked on a file system that just stopped answering. A daemon that
-            # is told to stop does not wait for that.
+            # The thread may be blocked on a file system that just stopped answering. The end
+            # of the daemon does not wait for that.
             self._thread.join(_STOP_TIMEOUT_S)
         self._mounts.stop()
         self._watcher.stop()
