@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 from rootsd.core.model import PublishedSet
 from rootsd.mcp.sessions.history import SessionLog, read_history
@@ -39,6 +42,22 @@ class NullRecorder:
     def roots_reported(self, session: OpenSession) -> None: ...
 
     def closed(self, session: OpenSession) -> None: ...
+
+
+@contextmanager
+def closed_afterwards() -> Iterator[None]:
+    """Close every history that is opened meanwhile, as the end of its daemon would."""
+    opened: list[SessionHistoryStore] = []
+    initialize = SessionHistoryStore.__init__
+
+    def recorded(store: SessionHistoryStore, file: Path, **limits: int) -> None:
+        initialize(store, file, **limits)
+        opened.append(store)
+
+    with patch.object(SessionHistoryStore, "__init__", recorded):
+        yield
+    for store in opened:
+        store.close()
 
 
 class RecordedSessions:

@@ -284,6 +284,7 @@ class Daemon:
                         await to_thread.run_sync(self._discovery.stop)
                 watch.cancel_scope.cancel()
             self._session_log.write_now()
+            self._session_store.close()
         await self._ledger.save_now()
 
     async def _serve_until_stopped(

@@ -67,8 +67,8 @@ class SessionHistoryStore:
     file: Path
     max_sessions: int = 1_000
     max_sent: int = 5_000
-    _db: Database | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _db: Database | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def save(self, sessions: Mapping[str, StoredSession]) -> None:
         """Insert or update `sessions` by their ids, add what each received, and drop old rows."""
