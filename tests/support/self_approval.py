@@ -107,7 +107,8 @@ def _way(
 
 WAYS = (
     _way("plain", _APPROVE, SHELL),
-    _way("sh -c", f"sh -c '{_APPROVE}'", SHELL),
+    # Not `sh -c`: Gemini CLI takes that off the front of a command, and leaves the quotes.
+    _way("sh -ec", f"sh -ec '{_APPROVE}'", SHELL),
     _way("bash -lc", f"bash -lc '{_APPROVE}'", SHELL),
     _way("env -i", f"{{empty}} {_APPROVE}", EMPTY),
     _way("marks unset", f"unset {{marks}}; {_APPROVE}", SHELL),
