@@ -28,7 +28,6 @@ from support.tried import npm
 ALONE, RUN = "the server alone", "rootsd run"
 BULK = 5_000_000
 FLIGHT = 1_000
-MAX_ADDED_US, MAX_BULK, MAX_MB = 200.0, 1.2, 28.0
 
 pytestmark = pytest.mark.needs("npm")
 
@@ -114,8 +113,6 @@ def test_a_call_and_memory(sizes: Sizes) -> None:
         ("", "median us", "added us", "RSS MB", "PSS MB"),
         [(ALONE, took[ALONE], "", "", ""), (RUN, took[RUN], added, held.rss_mb, held.pss_mb)],
     )
-    assert added <= MAX_ADDED_US
-    assert held.rss_mb <= MAX_MB
 
 
 def test_a_large_result(sizes: Sizes) -> None:
@@ -125,13 +122,11 @@ def test_a_large_result(sizes: Sizes) -> None:
         clients = ready(stack, [*SCRIPTED, "--deaf"])
         calls = {name: (lambda it=client: a_call(it, line)) for name, client in clients.items()}
         took = {name: statistics.median(all_) for name, all_ in interleaved(rounds, calls).items()}
-    ratio = took[RUN] / took[ALONE]
     table(
         f"A result of {BULK / 1e6:.0f} MB",
         ("", "median ms", "against alone"),
         [(name, us / 1e3, f"{us / took[ALONE]:.2f} x") for name, us in took.items()],
     )
-    assert ratio <= MAX_BULK
 
 
 def many(client: RelayClient) -> float:
