@@ -14,7 +14,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check agents model-apis soak bench screens wheel install lock clean
+.PHONY: help up test lint check agents model-apis soak bench screens schemas wheel install lock clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,7 +27,7 @@ help:  ## show this list
 up: .venv/.ready  ## watch PARENT (default: the folder that holds this checkout): make up PARENT=~/src
 	@sh tools/up.sh
 
-test: .venv/.ready  ## all tests at their small sizes, at most 5 minutes on 2 cores
+test: .venv/.ready  ## all tests at their small sizes
 	@$(if $(ARGS),$(PYTEST) -q $(ARGS),sh tools/test.sh $(TEST_OPTIONS))
 
 lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
@@ -54,6 +54,10 @@ soak: .venv/.ready  ## the sized tests at their largest; may take hours
 
 bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=check for all sizes
 	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800 $(ARGS)
+
+schemas: .venv/.ready  ## write docs/schema/ and docs/CONFIGURATION.md anew, from the types
+	@$(BIN)/python tools/write_schemas.py
+	@$(BIN)/python tools/write_configuration.py
 
 screens: .venv/.ready  ## draw the pictures of the terminal in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py

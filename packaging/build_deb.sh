@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 
 # dpkg-buildpackage wants debian/ at the top, and writes beside the tree.
 mkdir "$work/rootsd"
-cp -R LICENSE README.md completions daemon launchd packaging pyproject.toml requirements systemd \
+cp -R LICENSE README.md completions daemon docs launchd packaging pyproject.toml requirements systemd \
     tools "$work/rootsd"
 cp -R packaging/debian "$work/rootsd/debian"
 (cd "$work/rootsd" && dpkg-buildpackage --build=binary --no-sign >"$work/log" 2>&1) || {

@@ -12,7 +12,8 @@ from support.agent_programs import installed
 installed("five")
 INSTALL
 
-apart="tests/e2e/agents/test_sessions.py tests/e2e/agents/test_workspace.py"
+apart="tests/e2e/agents/test_sessions.py tests/e2e/agents/test_workspace.py
+tests/e2e/agents/test_confine.py tests/e2e/agents/test_confine_terminal.py"
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 # shellcheck disable=SC2086  # one word per file

@@ -1,8 +1,8 @@
-"""Draws docs/terminal-*.svg: what rootsd really prints, on a light and on a dark terminal.
+"""Draw docs/terminal-*.svg: the real output of rootsd, on a light and on a dark terminal.
 
-`make screens` runs this. Each picture is of one shell session in a home folder made for it: the
-commands are run on a terminal of their own, and what they wrote is drawn, colours and all. The
-home folder is shown as ~, and nothing else is changed.
+`make screens` runs this. Each picture shows one shell session in its own home folder. The commands
+run on a terminal, and their output is drawn with its colors. The home folder is shown as ~, and
+nothing else is changed.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ def main() -> None:
 
 
 def session_of(commands: Sequence[str]) -> str:
-    """What a terminal shows of these commands, each after its prompt, in a home made for them."""
+    """Return the terminal output of these commands, each after its prompt, in a new home."""
     with a_home() as home:
         return "".join(_session(home, commands)).replace(str(home), "~")
 
 
 def draw(written: str, theme: str) -> str:
-    """An SVG of what a terminal was sent. The same text is always the same picture."""
+    """Return an SVG of a terminal's text. The same text always gives the same picture."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(written.rstrip()))
-    # No font from elsewhere: a picture in a README loads nothing, and tells nobody who reads it.
+    # No font from another site: a picture in a README loads nothing, and reports no reader.
     own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)
     own_fonts = own_fonts.replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
@@ -80,7 +80,7 @@ def draw(written: str, theme: str) -> str:
 
 @contextmanager
 def a_home() -> Iterator[Path]:
-    """A home folder with a few projects, which is gone afterwards, and its daemon with it."""
+    """Yield a home folder with a few projects. At the end, it and its daemon are gone."""
     home = Path(tempfile.mkdtemp(prefix="home-"))
     try:
         for name in ("src/acme/api", "src/beta/api", "src/web"):
@@ -103,6 +103,7 @@ def a_home() -> Iterator[Path]:
 
 
 def _session(home: Path, commands: Sequence[str]) -> Iterator[str]:
+    """Return the output of each command, after its prompt."""
     if commands[0].split()[1] != "up":
         _on_terminal(home, "rootsd up ~/src")
         _rootsd(home, "approve", "acme/api")
@@ -119,7 +120,7 @@ def _on_terminal(home: Path, command: str) -> str:
 def shown_on_terminal(
     words: Sequence[str], columns: int, folder: Path, environment: Mapping[str, str]
 ) -> str:
-    """What a command leaves on a terminal, standard error with it."""
+    """Return the terminal output of a command, with standard error."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (ROWS, columns))
     process = subprocess.Popen(
@@ -152,7 +153,7 @@ def _git(folder: Path, *words: str) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Nothing of the person who draws but the language; rootsd is that of this checkout."""
+    """Return an environment with only the user's language, and the rootsd of this checkout."""
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     return {
         "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "ROOTSD_DIR": str(home / ".rootsd"),

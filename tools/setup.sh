@@ -9,11 +9,13 @@ version=$("$python" -c 'import platform; print(platform.python_version())')
 
 with_uv() {
     uv venv --quiet --allow-existing --python "$python" .venv &&
-        uv pip install --quiet --python .venv/bin/python --require-hashes --only-binary :all: \
-            --requirements requirements/lock.txt &&
+        uv pip install --quiet --python .venv/bin/python --no-deps \
+            --require-hashes --only-binary :all: --requirements requirements/lock.txt &&
         uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 }
 
+# The lock names every package, so pip need not resolve anything; where it does, it takes a newer
+# release of `name[extra]` than the lock's and then refuses it.
 # Two steps, since hash checking refuses a project in place. `--no-build-isolation` lets the second
 # one use the pinned build tools of the first.
 with_pip() {
@@ -22,7 +24,7 @@ with_pip() {
         return 1
     fi
     pip="env PIP_DISABLE_PIP_VERSION_CHECK=1 .venv/bin/python -m pip install --quiet --quiet"
-    $pip --require-hashes --only-binary :all: --requirement requirements/lock.txt &&
+    $pip --no-deps --require-hashes --only-binary :all: --requirement requirements/lock.txt &&
         $pip --no-deps --no-build-isolation --editable .
 }
 

@@ -6,6 +6,10 @@
 # Therefore a few failed tests run once more, one at a time. A test that fails alone is broken.
 set -eu
 
+# Without bytecode, each worker compiles all tests, and each program that a test starts compiles
+# rootsd: a third more time.
+unset PYTHONDONTWRITEBYTECODE
+
 venv=${VENV:-.venv}
 cache=$venv/pytest-cache
 most_to_repeat=5

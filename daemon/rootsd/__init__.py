@@ -13,7 +13,7 @@ discovery  turns events and periodic scans into observations: this project is he
            then finds out what, exactly as a scan does.
 vcs        recognizes repositories: one plug-in per version control system.
 disk       reads one file system safely: identities, mounts, markers, ownership. A read that fails
-           is a result of its own, and never looks like an empty folder.
+           is a separate result, and never looks like an empty folder.
 cli        parses a command, sends a request to the daemon, and prints the response.
 control    receives requests on the control socket. It checks the caller and resolves what the
            request refers to, then hands it to `state`.

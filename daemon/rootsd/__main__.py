@@ -1,8 +1,9 @@
 """The console entry point: run the fast commands directly, and all others by the command line.
 
-Every MCP client starts `bridge` and `run`, and every shell prompt starts `check` and `pending
---count`. For these, an import of click would take longer than their work. `daemon` runs for a long
-time, and click would stay in its memory.
+Every MCP client starts `bridge` and `run`, agents start `hook` before each call of a tool,
+`confine` starts agents, and every shell prompt starts `check` and `pending --count`. For these, an
+import of click would take longer than their work. `daemon` runs for a long time, and click would
+stay in its memory.
 """
 
 from __future__ import annotations
@@ -34,10 +35,18 @@ def _dispatch(words: list[str]) -> int:
             from rootsd.proxy.run import main as run
 
             return run.main(rest)
+        case ["confine", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
+            from rootsd.proxy.confine import main as confine
+
+            return confine.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
             from rootsd import check
 
             return check.main(path, write="--write" in rest)
+        case ["hook", *rest] if _HELP.isdisjoint(rest):
+            from rootsd import hook
+
+            return hook.main([word for word in rest if word not in _INERT])
         case ["pending", *rest] if "--count" in rest and _is_only_count(rest):
             from rootsd import check
 
@@ -52,7 +61,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _flags_of_run(rest: list[str]) -> list[str]:
-    """Return the arguments that belong to `run` itself, not to the server."""
+    """Return the arguments that belong to `run` or `confine` itself, not to the program."""
     return rest[: rest.index("--")] if "--" in rest else rest[:1]
 
 

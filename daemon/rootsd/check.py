@@ -39,12 +39,7 @@ def main(path: str, *, write: bool = False) -> int:
         try:
             answer = _ask("check", {"path": absolute})
         except connect.ControlSocketHidden:
-            from rootsd.system.ipc import resolve  # noqa: PLC0415 - only needed in a sandbox
-
-            root = resolve.resolve_root(absolute, TIMEOUT_S)
-            if root is None:
-                return Exit.NOTHING_MATCHED
-            return Exit.DENIED if write and root["access"] == "read" else Exit.OK
+            answer = check_in_sandbox(absolute)
     except RootsdError as error:
         return _failed(error)
     return status_of(answer, write=write)
@@ -66,6 +61,20 @@ def status_of(checked: PathCheckResult | Mapping[str, Any], *, write: bool) -> E
         read_only = checked["access"] == "read"
         return Exit.DENIED if write and read_only else Exit.OK
     return _STATUS.get(checked["verdict"] or "", Exit.NOTHING_MATCHED)
+
+
+def check_in_sandbox(absolute: str) -> dict[str, Any]:
+    """Return the answer of the MCP socket, in the form of the daemon's other answer.
+
+    A program in a sandbox learns only whether the path is in a root. Raises RootsdError.
+    """
+    from rootsd.system.ipc import resolve  # noqa: PLC0415 - only needed in a sandbox
+
+    root = resolve.resolve_root(absolute, TIMEOUT_S)
+    if root is None:
+        return {"published": False, "verdict": None, "root": None, "access": None}
+    name, access = root["name"], root["access"]
+    return {"published": True, "verdict": "approved", "root": name, "access": access}
 
 
 def absolute_path(path: str) -> str:

@@ -83,8 +83,14 @@ def tags(context: click.Context, param: click.Parameter, typed: str) -> list[Com
 def scopes(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the values of `--only`: a root, `tag:T`, or `cwd`."""
     if typed.startswith("tag:"):
-        return [CompletionItem(f"tag:{tag}") for tag in _tags() if f"tag:{tag}".startswith(typed)]
+        return tag_scopes(context, param, typed)
     return projects(Selection.PUBLISHED, "cwd", "tag:")(context, param, typed)
+
+
+def tag_scopes(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Complete `tag:T`."""
+    del context, param
+    return [CompletionItem(f"tag:{tag}") for tag in _tags() if f"tag:{tag}".startswith(typed)]
 
 
 def parents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -19,25 +19,19 @@ from typing import Any
 import tomlkit
 from tomlkit.items import AoT
 
+import rootsd
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import BadConfig, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
 from rootsd.system import runtime_dir
-from rootsd.system.config import (
-    Config,
-    canonical_path,
-    ensure_own_folder,
-    find_same_folder,
-    parent_refusal,
-    parse_config,
-    read_config,
-)
+from rootsd.system.config import Config, ensure_own_folder, parse_config, read_config
+from rootsd.system.parent_paths import canonical_path, find_same_folder, parent_refusal
 from rootsd.system.private_files import make_folder
 from rootsd.wire.decisions import ApplyMode
 
-NEW_FILE_TEXT = "# The folders that rootsd watches for projects. See: rootsd parent --help\n"
+_NEW_FILE_TEXT = "# The folders that rootsd watches for projects. See: rootsd parent --help\n"
 _HEADER = re.compile(r"\s*\[\[\s*[\"']?parent[\"']?\s*\]\]")
 _ANY_HEADER = re.compile(r"\s*\[")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -46,6 +40,25 @@ _IDLE = re.compile(r"\s*(#.*)?$")
 
 class CannotEdit(RootsdError):
     """The configuration cannot be edited; nothing was changed."""
+
+
+def schema_file() -> Path | None:
+    """Return the JSON Schema of the configuration; None if the installation lacks it."""
+    package = Path(rootsd.__file__).parent
+    for folder in (package / "share" / "schema", package.parent.parent / "docs" / "schema"):
+        if (file := folder / "config.schema.json").is_file():
+            return file
+    return None
+
+
+def new_file_text() -> str:
+    """Return the text of a new configuration: a comment, and the schema for editors.
+
+    Editors with Taplo read the schema's URL from a comment that starts with `#:schema`
+    (https://taplo.tamasfe.dev/configuration/directives.html).
+    """
+    schema = schema_file()
+    return _NEW_FILE_TEXT if schema is None else f"#:schema {schema.as_uri()}\n{_NEW_FILE_TEXT}"
 
 
 def with_parent(text: str, entry: Mapping[str, Any]) -> str:
@@ -134,7 +147,7 @@ def read_text(file: bytes) -> str:
         with open(file, encoding="utf-8", newline="") as stream:
             return stream.read()
     except FileNotFoundError:
-        return NEW_FILE_TEXT
+        return new_file_text()
     except (OSError, UnicodeDecodeError) as error:
         shown = safe_label(file, limit=None)
         raise BadConfig(f"{shown} cannot be read: {error}", f"ls -l {shown}") from error
@@ -187,7 +200,7 @@ def _rewrite(file: bytes, edit: Callable[[str], str]) -> None:
             with open(file, encoding="utf-8", newline="") as stream:
                 old, status = stream.read(), os.fstat(stream.fileno())
         except FileNotFoundError:
-            old, status = NEW_FILE_TEXT, None
+            old, status = new_file_text(), None
         new = edit(old)
         if new != old:
             _write(file, new, status)

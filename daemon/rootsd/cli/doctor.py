@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from rootsd import __version__
 from rootsd.cli.invocation import Invocation
+from rootsd.confine.probe import Probe, allow_namespaces_command, probe
 from rootsd.control import doctor_checks
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
@@ -37,12 +40,35 @@ def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
     yield _command()
     yield from map(DoctorCheck, _environment())
     yield _configuration(invocation)
+    if sys.platform == "linux":  # no other system can confine programs yet
+        yield DoctorCheck(doctor_checks.check_wall(probe()))
     yield from _folders(invocation)
     running = _daemon(invocation)
     yield running
     if running.diagnosis.condition is not Severity.ERROR:
         yield DoctorCheck(_mcp_socket())
     yield from _service(invocation)
+
+
+def install_profile(
+    invocation: Invocation,
+    look: Callable[[], Probe] = probe,
+    run: Callable[[str, list[str]], object] = os.execvp,
+) -> None:
+    """Show the AppArmor profile that allows the wall, ask for a yes, and install it with sudo.
+
+    Does not return if the person agrees: the shell that asks for the password takes the place of
+    this process. Raises RootsdError if no profile is needed.
+    """
+    if not look().restricts:
+        raise RootsdError("this system does not restrict user namespaces", "rootsd doctor")
+    shell_command = allow_namespaces_command()
+    invocation.output.message(
+        "This lets every program of the same Python interpreter use user namespaces:"
+    )
+    invocation.output.message(safe_label(shell_command, limit=None))
+    click.confirm("Run it?", abort=True, err=True)
+    run("sh", ["sh", "-c", shell_command])
 
 
 def _daemon(invocation: Invocation) -> DoctorCheck:
@@ -118,7 +144,7 @@ def _configuration(invocation: Invocation) -> DoctorCheck:
     try:
         config = read_config(invocation.places.config_file)
     except BadConfig as trouble:
-        return DoctorCheck(error("configuration", trouble.message, trouble.remedy))
+        return DoctorCheck(error("configuration", trouble.summary, trouble.remedy))
     return DoctorCheck(ok("configuration", f"valid; parents: {len(config.parents)}"))
 
 

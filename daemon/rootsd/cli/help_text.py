@@ -20,7 +20,7 @@ EXIT_STATUSES: Mapping[Exit, tuple[str, str]] = {
     Exit.DENIED: ("denied", "The project is denied."),
     Exit.NOTHING_MATCHED: ("nothing matched", "No project, rule, or path matches."),
     Exit.AMBIGUOUS: ("ambiguous", "Several projects match; the error lists them."),
-    Exit.REFUSED: ("refused", "Only a person may do this, on a terminal of their own."),
+    Exit.REFUSED: ("refused", "Only a person may do this, on their own terminal."),
     Exit.UNREACHABLE: ("no daemon", "No daemon answers; try: rootsd up."),
     Exit.BUSY: ("busy", "Another process holds a lock; try again."),
     Exit.BAD_CONFIG: ("bad configuration", "config.toml is invalid; try: rootsd config check."),

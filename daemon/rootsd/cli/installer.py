@@ -18,12 +18,14 @@ from pathlib import Path
 from rootsd import __version__
 from rootsd.cli import lifecycle
 from rootsd.cli.invocation import Invocation
+from rootsd.connect.record import ConnectRecord
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.service import detect, start_record, unit_files
 from rootsd.service.launchd import Launchd
 from rootsd.service.launcher import StartFailed
 from rootsd.service.manager import ServiceManager
+from rootsd.sync.record import SyncRecord
 from rootsd.system import runtime_dir
 from rootsd.system.command_path import stable_command
 from rootsd.system.lock import DaemonLock, LockRecord
@@ -219,6 +221,7 @@ def _unit_settings(invocation: Invocation, *, strict: bool) -> unit_files.UnitSe
             if not any(folder != other and folder.is_relative_to(other) for other in writable)
         ),
         stopped=start_folder / start_record.STOPPED_NAME,
+        synced=SyncRecord(invocation.places.state).clients_file,
         log=log / start_record.LOG_NAME,
         strict=strict,
     )
@@ -290,6 +293,10 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
+class ClientsConnected(RootsdError):
+    """The record of what was changed in other programs' files is still needed."""
+
+
 class FolderNotRemoved(RootsdError):
     """A folder could not be removed."""
 
@@ -310,6 +317,17 @@ def ensure_places_for_purge() -> None:
     if changes := start_record.describe_place_changes():
         unset = " ".join(f"-u {name}" for name in start_record.PLACE_VARIABLES)
         raise start_record.PlacesMismatch(changes, f"env {unset} rootsd service uninstall --purge")
+
+
+def ensure_clients_are_disconnected(invocation: Invocation) -> None:
+    """Raise ClientsConnected if a client has our entries: a purge would lose their record."""
+    state = invocation.places.state
+    names = {*ConnectRecord(state).names(), *SyncRecord(state).clients()}
+    if names:
+        raise ClientsConnected(
+            f"rootsd is still in the configuration of {', '.join(sorted(names))}",
+            "rootsd disconnect --all",
+        )
 
 
 def purge_data(invocation: Invocation) -> list[Path]:

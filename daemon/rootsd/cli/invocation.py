@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,13 @@ class Invocation:
         response = call(request, on_progress, prompt_policy)
         self.has_called = True
         return response
+
+    def announce(self, words: str) -> None:
+        """Have the daemon log a command if an agent gives it. Without a daemon, do nothing."""
+        from rootsd.wire.daemon import AnnounceRequest
+
+        with suppress(RootsdError):
+            self.call(AnnounceRequest(words))
 
     def scan(self, parent: str | None = None) -> dict[str, Any]:
         """Have the daemon scan; on a terminal, show a line of progress."""

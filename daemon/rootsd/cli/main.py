@@ -1,17 +1,13 @@
-"""Define the command `rootsd`: a table of verbs; each verb's module loads when it is used.
+"""Define the command `rootsd`. Each verb's module loads when it is used.
 
-The table also makes the help and the completion of verbs, so that neither loads any verb. After a
-command that ran on a terminal, `print_news` mentions new projects and new requests.
+`rootsd.cli.verb_table` makes the help and the completion of verbs, so that neither loads any verb.
+After a command that ran on a terminal, `print_news` mentions new projects and new requests.
 """
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import import_module
-from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +16,7 @@ from rootsd import __version__
 from rootsd.cli import error_handler, help_text
 from rootsd.cli.flags import global_options, write_examples
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.verb_table import SECTIONS, load_command, verb_names, verb_table
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.daemon import NewProposalsQuery
@@ -56,53 +53,6 @@ def print_news(invocation: Invocation) -> None:
         invocation.output.message(f"{what} your decision: rootsd pending")
 
 
-@dataclass(frozen=True, slots=True)
-class VerbSummary:
-    """A row of the table: the section of the help, and the verb's line in it."""
-
-    section: str
-    summary: str
-
-
-SET_UP, DECIDE, INSPECT, PROGRAMS = "Set up", "Decide", "Inspect", "For programs"
-
-VERBS: Mapping[str, VerbSummary] = {
-    "up": VerbSummary(SET_UP, "watch folders, start the daemon, show what it finds"),
-    "down": VerbSummary(SET_UP, "stop the daemon until the next up"),
-    "service": VerbSummary(SET_UP, "run the daemon as a systemd or launchd service"),
-    "parent": VerbSummary(SET_UP, "list and change the folders that are watched for projects"),
-    "config": VerbSummary(SET_UP, "show, check, and edit config.toml"),
-    "doctor": VerbSummary(SET_UP, "find problems and fix them"),
-    "scan": VerbSummary(SET_UP, "scan the parents now"),
-    "pending": VerbSummary(DECIDE, "list the projects that need your decision"),
-    "review": VerbSummary(DECIDE, "decide about pending projects, one by one"),
-    "approve": VerbSummary(DECIDE, "publish projects to MCP clients"),
-    "deny": VerbSummary(DECIDE, "never publish projects, and withdraw published ones"),
-    "forget": VerbSummary(DECIDE, "make projects undecided again"),
-    "undo": VerbSummary(DECIDE, "undo your last command, or one entry of the log"),
-    "prune": VerbSummary(DECIDE, "forget the decisions about folders that are gone"),
-    "export": VerbSummary(DECIDE, "print your decisions, to import them elsewhere"),
-    "import": VerbSummary(DECIDE, "propose the projects of an export"),
-    "rename": VerbSummary(DECIDE, "give a project another name"),
-    "tag": VerbSummary(DECIDE, "add tags to projects, or remove them"),
-    "focus": VerbSummary(DECIDE, "limit MCP sessions to the roots with one tag"),
-    "add": VerbSummary(DECIDE, "propose a folder or a URI by hand"),
-    "rule": VerbSummary(DECIDE, "approve or deny everything below a path"),
-    "guard": VerbSummary(DECIDE, "show or set who may decide"),
-    "status": VerbSummary(INSPECT, "show the daemon, its parents, counts, and connections"),
-    "ls": VerbSummary(INSPECT, "list projects"),
-    "show": VerbSummary(INSPECT, "show the facts about a project before you decide"),
-    "log": VerbSummary(INSPECT, "show decisions and refused commands"),
-    "sessions": VerbSummary(INSPECT, "show the connected MCP clients and their roots"),
-    "check": VerbSummary(INSPECT, "test whether a path is published, by the exit status"),
-    "why": VerbSummary(INSPECT, "explain why a path is published or not"),
-    "version": VerbSummary(INSPECT, "show the versions of this command and of the daemon"),
-    "help": VerbSummary(INSPECT, "explain rootsd, or one verb"),
-    "completion": VerbSummary(PROGRAMS, "print the completion script for bash, zsh, or fish"),
-    "bridge": VerbSummary(PROGRAMS, "connect an MCP client; its configuration runs this"),
-    "run": VerbSummary(PROGRAMS, "run any MCP server with the approved roots"),
-    "daemon": VerbSummary(PROGRAMS, "run the daemon in the foreground"),
-}
 ALIASES = {"allow": "approve", "block": "deny", "revoke": "deny"}
 
 SUMMARY = "Find project folders, decide about each once, publish approved ones to MCP clients."
@@ -115,17 +65,13 @@ class RootGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of the help."""
         del ctx
-        return list(VERBS)
+        return list(verb_table())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load the command of a verb or an alias from its module; None for an unknown name."""
         del ctx
         verb = ALIASES.get(cmd_name, cmd_name)
-        if verb not in VERBS:
-            return None
-        module = f"{verb}_" if iskeyword(verb) else verb
-        command: click.Command = import_module(f"rootsd.cli.commands.{module}").command
-        return command
+        return load_command(verb) if verb in verb_names() else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -136,7 +82,7 @@ class RootGroup(click.Group):
         """
         name, command = args[0], self.get_command(ctx, args[0])
         if command is None:
-            near = difflib.get_close_matches(name, [*VERBS, *ALIASES], n=1)
+            near = difflib.get_close_matches(name, [*verb_table(), *ALIASES], n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return command.name, command, args[1:]
@@ -146,7 +92,8 @@ class RootGroup(click.Group):
         from click.shell_completion import CompletionItem
 
         flags = click.Command.shell_complete(self, ctx, incomplete)
-        verbs = {**VERBS, **{alias: VERBS[verb] for alias, verb in ALIASES.items()}}
+        table = verb_table()
+        verbs = {**table, **{alias: table[verb] for alias, verb in ALIASES.items()}}
         return flags + [
             CompletionItem(name, help=verb.summary)
             for name, verb in verbs.items()
@@ -156,8 +103,9 @@ class RootGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table, section by section."""
         del ctx
-        for section in dict.fromkeys(verb.section for verb in VERBS.values()):
-            rows = [(name, v.summary) for name, v in VERBS.items() if v.section == section]
+        table = verb_table()
+        for section in SECTIONS:
+            rows = [(name, v.summary) for name, v in table.items() if v.section == section]
             with formatter.section(section):
                 formatter.write_dl(rows, col_spacing=4)
 

@@ -14,7 +14,8 @@ import click
 from rootsd import __version__
 from rootsd.cli import help_text
 from rootsd.cli.invocation import Invocation
-from rootsd.cli.main import ALIASES, SUMMARY, VERBS, root
+from rootsd.cli.main import ALIASES, SUMMARY, root
+from rootsd.cli.verb_table import verb_table
 
 # The day of the last notable change. Today's date would make builds differ.
 DATE = "2026-11-22"
@@ -25,7 +26,7 @@ _PREFORMATTED = "\b\n"  # marks a paragraph that click must not wrap
 def verb_contexts() -> Iterator[click.Context]:
     """Yield a context for each verb, and for each subcommand after its verb."""
     top = click.Context(root, info_name="rootsd", obj=Invocation(), **root.context_settings)
-    for name in VERBS:
+    for name in verb_table():
         command = root.get_command(top, name)
         if command is None:
             raise LookupError(name)
@@ -79,7 +80,7 @@ def _verbs() -> Iterator[str]:
     section = ""
     for context in verb_contexts():
         path = context.command_path.partition(" ")[2]
-        verb = VERBS[path.partition(" ")[0]]
+        verb = verb_table()[path.partition(" ")[0]]
         if verb.section != section:
             section = verb.section
             yield f".SH {section.upper()}"

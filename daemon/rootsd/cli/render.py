@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, Final, Literal, NotRequired, TextIO, TypedDict
 
 from rootsd.cli.layout import ColumnFit, hanging_indent, table, width, wrap
 from rootsd.core.labels import safe_label, safe_text
@@ -29,7 +29,7 @@ class Flags:
     no_input: bool = False
 
 
-SCHEMA = "rootsd/1"
+SCHEMA: Final = "rootsd/1"
 _FALLBACK = 80
 _INDENT = "  "
 # Select Graphic Rendition, ECMA-48 8.3.117.
@@ -77,6 +77,40 @@ class CommandResult:
     revision: int | None = None
     warnings: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class CommandOutput(TypedDict):
+    """The object that a command prints with `--json`.
+
+    Between `revision` and `items` come the other keys of the daemon's result, and some of the
+    command's own. `revision` is null for a command that asks no daemon.
+    """
+
+    schema: Literal["rootsd/1"]
+    command: str
+    revision: int | None
+    items: list[dict[str, Any]]
+    warnings: list[str]
+
+
+class ErrorOutputItem(TypedDict):
+    """An error of a command. `code` is a value of `core.errors.ErrorCode`, `remedy` a command.
+
+    `choices` are the projects that an ambiguous reference may mean.
+    """
+
+    code: str
+    message: str
+    remedy: str | None
+    choices: NotRequired[list[str]]
+
+
+class ErrorOutput(TypedDict):
+    """The object that a command prints with `--json` if it fails."""
+
+    schema: Literal["rootsd/1"]
+    command: str
+    error: ErrorOutputItem
 
 
 class Output:
@@ -132,10 +166,11 @@ class Output:
     def error(self, code: str, message: str, remedy: str, choices: Sequence[str] = ()) -> None:
         """Print an error: two lines on stderr, or one object on stdout with --json."""
         if self._flags.json:
-            error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy or None}
+            error = ErrorOutputItem(code=code, message=message, remedy=remedy or None)
             if choices:
                 error["choices"] = list(choices)
-            self.line(json.dumps({"schema": SCHEMA, "command": self._command, "error": error}))
+            failure = ErrorOutput(schema=SCHEMA, command=self._command, error=error)
+            self.line(json.dumps(failure))
             return
         for line in _message_lines(f"error: {message}"):
             _print_message(line)

@@ -1,7 +1,12 @@
-"""Restrict this process's access to files and TCP with Landlock.
+"""Restrict this process's access to files, TCP, signals, and abstract sockets with Landlock.
 
-A ruleset refuses everything that no `allow` names, and from version 4 on all TCP. No version of
-Landlock so far covers chmod, chown, utime, extended attributes, and UDP.
+A ruleset refuses everything that no `allow` names. By default that includes all TCP, from version
+4 on. No version of Landlock so far covers chmod, chown, utime, extended attributes, and UDP.
+
+`restrict_to_attached` is a rule of another kind. It allows everything below `/`, which seems to
+allow all. But Landlock looks for the rule from the file upward. A folder that has been unmounted
+hangs below nothing, so no open descriptor or working directory in it is of any use. This makes a
+lazy unmount a real revocation.
 Source: landlock(7), linux/landlock.h.
 """
 
@@ -13,7 +18,7 @@ import os
 import stat
 import struct
 import sys
-from enum import IntFlag
+from enum import Enum, IntEnum, IntFlag
 
 # The same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -22,7 +27,11 @@ _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _NEWEST_KNOWN = 5
 _TCP_SINCE = 4
+SCOPES_SINCE = 6
+"""The version that limits signals and abstract sockets."""
 _ALL_TCP = 3  # to bind and to connect
+_SCOPE_SIGNALS = 2
+_ALL_SCOPES = 3  # abstract sockets and signals
 
 
 class Right(IntFlag):
@@ -89,37 +98,67 @@ def version() -> int:
         raise
 
 
-class Ruleset:
-    """The accesses that stay allowed. Raises OSError (ENOSYS) if the kernel has no Landlock."""
+class Coverage(Enum):
+    """What a ruleset refuses besides files, where the kernel's version can."""
 
-    def __init__(self) -> None:
-        offered = version()
+    TCP = "TCP"
+    OUTSIDE = "signals and abstract sockets to processes that are not restricted by it"
+
+
+READ_ALL = READ | Right.EXECUTE
+"""The rights on files that are to be read and run."""
+NO_DEVICES = Right.MAKE_CHARACTER_DEVICE | Right.MAKE_BLOCK_DEVICE
+
+
+class Ruleset:
+    """The accesses that stay allowed. Raises OSError (ENOSYS) if the kernel has no Landlock.
+
+    `offered` is the version to use, by default the kernel's.
+    """
+
+    def __init__(self, coverage: Coverage = Coverage.TCP, offered: int | None = None) -> None:
+        offered = version() if offered is None else offered
         if not offered:
             raise OSError(errno.ENOSYS, "this kernel offers no Landlock")
         self._handled = Right(_RIGHTS_BY_VERSION[min(offered, _NEWEST_KNOWN)])
         attributes = struct.pack("=Q", self._handled)
-        if offered >= _TCP_SINCE:
+        if coverage is Coverage.TCP and offered >= _TCP_SINCE:
             attributes += struct.pack("=Q", _ALL_TCP)
+        if coverage is Coverage.OUTSIDE and offered >= SCOPES_SINCE:
+            attributes += struct.pack("=QQ", 0, _ALL_SCOPES)
         self._fd = _call(
             _CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
         )
+
+    def allow_all(self, path: bytes) -> None:
+        """Keep all rights for `path` and everything below it."""
+        self.allow(path, self._handled)
 
     def allow(self, path: bytes, rights: Right) -> None:
         """Keep `rights` for `path` and everything below it. Raises OSError if it is missing."""
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            if not stat.S_ISDIR(os.fstat(fd).st_mode):
-                rights &= _FILE_RIGHTS
-            rule = struct.pack("=Qi", rights & self._handled, fd)
-            _call(
-                _ADD_RULE,
-                ctypes.c_int(self._fd),
-                ctypes.c_int(_PATH_BENEATH),
-                rule,
-                ctypes.c_uint32(0),
-            )
+            self.allow_open(fd, rights)
         finally:
             os.close(fd)
+
+    def allow_open(self, fd: int, rights: Right) -> None:
+        """Keep `rights` for the file or folder that is open as `fd`. O_PATH is enough."""
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            rights &= _FILE_RIGHTS
+        rule = struct.pack("=Qi", rights & self._handled, fd)
+        _call(
+            _ADD_RULE,
+            ctypes.c_int(self._fd),
+            ctypes.c_int(_PATH_BENEATH),
+            rule,
+            ctypes.c_uint32(0),
+        )
+
+    def take(self) -> int:
+        """Return the descriptor of the rules for `restrict_by`, and give it up."""
+        fd, self._fd = self._fd, -1
+        return fd
 
     def restrict(self) -> None:
         """Drop all other rights, for this thread and all that it starts later.
@@ -127,10 +166,67 @@ class Ruleset:
         Call this once, before the process starts a second thread: other threads would keep their
         rights. Raises OSError.
         """
-        if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "new privileges cannot be given up")
-        _call(_RESTRICT_SELF, ctypes.c_int(self._fd), ctypes.c_uint32(0))
+        restrict_by(self._fd)
         os.close(self._fd)
+
+
+def restrict_by(rules: int) -> None:
+    """Do what `Ruleset.restrict` does, with the descriptor of a ruleset."""
+    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "new privileges cannot be given up")
+    _call(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0))
+
+
+def restrict_signals(outside: int) -> None:
+    """From now on, signal only processes that have, or will have, this restriction from here.
+
+    `outside` is a process of the same user that lacks it. Raises OSError, also if the kernel would
+    still let this process signal `outside`. Needs version 6.
+    """
+    attributes = struct.pack("=QQQ", 0, 0, _SCOPE_SIGNALS)
+    size = ctypes.c_size_t(len(attributes))
+    rules = _call(_CREATE_RULESET, attributes, size, ctypes.c_uint32(0))
+    try:
+        restrict_by(rules)
+    finally:
+        os.close(rules)
+    try:
+        os.kill(outside, 0)
+    except PermissionError:
+        return
+    raise OSError(errno.ENOTSUP, "Landlock does not limit signals")
+
+
+class AttachedGuarantee(IntEnum):
+    """What `restrict_to_attached` achieves, by the version of Landlock."""
+
+    NOTHING = 0
+    """Version 1 would refuse every rename between folders, so nothing is restricted."""
+    FOLDERS = 2
+    TRUNCATE = 3
+    """Truncating by path is covered, too."""
+    DEVICES = 5
+    ABSTRACT_SOCKETS = 6
+    """Abstract sockets and signals do not leave the restricted processes."""
+
+
+def attached_guarantee() -> AttachedGuarantee:
+    """Return what `restrict_to_attached` would achieve here."""
+    offered = version()
+    return max(each for each in AttachedGuarantee if each <= offered)
+
+
+def restrict_to_attached() -> AttachedGuarantee:
+    """From now on, refuse every access to files that do not hang below this process's `/`.
+
+    Mounting and tracing other processes are refused, too. Raises OSError.
+    """
+    guarantee = attached_guarantee()
+    if guarantee is not AttachedGuarantee.NOTHING:
+        rules = Ruleset(Coverage.OUTSIDE)
+        rules.allow_all(b"/")
+        rules.restrict()
+    return guarantee
 
 
 def _call(number: int, *arguments: object) -> int:

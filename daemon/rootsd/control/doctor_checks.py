@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from rootsd.confine.probe import LANDLOCK_FOR_STATIC, Probe, problem_of
 from rootsd.core.doctor import DoctorFinding, error, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.watch.inotify_limits import InotifyLimit, sysctl_to_raise
@@ -35,11 +36,11 @@ def check_private_folder(
     try:
         found = look(folder)
     except FileNotFoundError:
-        return warning(topic, f"{shown} is not there", "rootsd up")
+        return warning(topic, f"{shown} does not exist", "rootsd up")
     except OSError as failure:
         return error(topic, f"{shown} cannot be used: {failure.strerror}", f"ls -ld {shown}")
     if not stat.S_ISDIR(found.st_mode):
-        return error(topic, f"{shown} is no folder", f"mv {shown} {shown}.old")
+        return error(topic, f"{shown} is not a folder", f"mv {shown} {shown}.old")
     if found.st_uid != os.geteuid():
         return error(
             topic,
@@ -50,7 +51,7 @@ def check_private_folder(
         return error(topic, f"{shown} is open to other users", f"chmod 700 {shown}")
     if found.st_mode & _ALL_OF_OURS != _ALL_OF_OURS:
         return error(topic, f"{shown} cannot be written by you", f"chmod 700 {shown}")
-    return ok(topic, f"{shown} is yours alone")
+    return ok(topic, f"{shown} is private")
 
 
 def check_disk_space(
@@ -94,10 +95,23 @@ def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
         ahead = newest.strftime("%Y-%m-%d %H:%M:%SZ")
         return warning(
             "clock",
-            f"it stands before {ahead}, when something was found: it was set back",
+            f"it shows a time before {ahead}, when a project was found: it was set back",
             "timedatectl status",
         )
     return ok("clock", f"{now.strftime('%Y-%m-%d %H:%M:%SZ')}")
+
+
+def check_wall(found: Probe) -> DoctorFinding:
+    """Check that programs can be confined; `found` is what this system allows."""
+    topic = "wall"
+    if (problem := problem_of(found)) is not None:
+        works = found.landlock >= LANDLOCK_FOR_STATIC and not found.seccomp
+        static = (
+            f"; with --static, Landlock {found.landlock} can confine programs" if works else ""
+        )
+        return warning(topic, problem.reason + static, problem.remedy)
+    caches = "" if found.overlay else "; caches are private, as there is no overlayfs"
+    return ok(topic, f"namespaces and Landlock {found.landlock} can confine programs{caches}")
 
 
 def check_confinement(word: str, offered: Callable[[], int]) -> DoctorFinding:

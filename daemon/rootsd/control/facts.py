@@ -1,7 +1,7 @@
 """Collect what the disk shows of projects right now: facts, origins, files that agents execute.
 
 The helper reads the facts, because a read may hang. Origins are what the repositories themselves
-say. They are read when somebody decides about a project, and compared when it is proposed again.
+say. They are read when a person decides about a project, and compared when it is proposed again.
 The files that agents execute are shown to a person who is about to approve many projects.
 `RefreshWorktrees` updates the worktrees of repositories in the catalog before a person sees them.
 """
@@ -41,7 +41,7 @@ async def no_facts(projects: Sequence[Project]) -> Sequence[Facts]:
 
 
 class FactsCollector:
-    """Reads the facts of projects, some at a time, in threads of its own. It caches nothing.
+    """Reads the facts of projects, some at a time, in its own threads. It caches nothing.
 
     `parents` returns the configured parents. The innermost parent of a project says which of its
     files are project files.
@@ -116,7 +116,7 @@ async def no_origins(_projects: Iterable[Project]) -> Mapping[bytes, str]:
 
 
 class OriginReader:
-    """Reads the origins of projects, in threads of its own.
+    """Reads the origins of projects, in its own threads.
 
     `answers` returns whether the file system of a path responds.
     """
@@ -164,7 +164,7 @@ async def no_executed_files(_projects: Iterable[Project]) -> Mapping[bytes, Sequ
 
 
 class ExecutedFileFinder:
-    """Finds the files in projects that agents execute, in a thread of its own.
+    """Finds the files in projects that agents execute, in its own thread.
 
     `answers` returns whether the file system of a path responds.
     """

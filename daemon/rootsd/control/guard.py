@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 import anyio
+import msgspec
 
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents
@@ -47,7 +48,6 @@ from rootsd.helper.questions import ProcessReport
 from rootsd.system.config import Approval
 from rootsd.system.private_files import open_private_file, unusable_error
 from rootsd.system.rate_limited_log import LogThrottle
-from rootsd.wire import request
 from rootsd.wire.guard import Challenge, RefusedStatus
 
 log = logging.getLogger(__name__)
@@ -94,18 +94,19 @@ class CommandSummary:
             log.warning("the summary of commands was not saved: %s", error)
 
     def _read(self) -> RefusedStatus | None:
-        with suppress(RootsdError, OSError, ValueError, TypeError, KeyError):
+        with suppress(RootsdError, OSError, ValueError):
             fd = open_private_file(self._file, os.O_RDONLY)
             try:
                 kept = parse_json(os.pread(fd, _MAX_FILE_BYTES, 0))
             finally:
                 os.close(fd)
+            status = msgspec.convert(kept, RefusedStatus)
             return RefusedStatus(
-                count=request.read_int(kept["count"]),
-                at=_safe_text(kept["at"]),
-                what=_safe_text(kept["what"]),
-                by=_safe_text(kept["by"]),
-                why=_safe_text(kept["why"]),
+                count=status["count"],
+                at=_safe_text(status["at"]),
+                what=_safe_text(status["what"]),
+                by=_safe_text(status["by"]),
+                why=_safe_text(status["why"]),
             )
         return None
 
@@ -123,12 +124,12 @@ class AgentActivity:
         return cls(CommandSummary(state), CommandSummary(state, AGENT_COMMANDS_FILE))
 
 
-def _safe_text(raw: object) -> str:
-    return safe_label(request.read_str(raw), limit=None)
+def _safe_text(raw: str) -> str:
+    return safe_label(raw, limit=None)
 
 
 _CONFIGURED = Actor(ActorKind.PERSON, "the configuration, when the store was made")
-_REMEDY = "run it yourself, in a terminal of your own"
+_REMEDY = "run it yourself, in your own terminal"
 _RESTART = "rootsd down && rootsd up"
 _MAX_HOSTS = 4096
 _LOOKUP_TIMEOUT_S = 2.0
@@ -172,6 +173,15 @@ class ProcessView(Protocol):
         """Show text on the terminal of `caller` and return its name. Raises RootsdError."""
 
 
+@dataclass(frozen=True, slots=True)
+class GuardSummary:
+    """The guard mode, and the commands of agents since a person looked."""
+
+    guard: Guard
+    refused: RefusedStatus | None
+    agent_commands: RefusedStatus | None
+
+
 class CommandGuard:
     """Decides which callers of the control socket may give commands.
 
@@ -212,6 +222,18 @@ class CommandGuard:
         self.set_agents(approval)
         if is_new and approval.guard is not self.guard:
             await self.set_guard(approval.guard, _CONFIGURED)
+
+    def summary(self, *, is_look: bool) -> GuardSummary:
+        """Return the guard mode, and the commands of agents since a person looked.
+
+        `is_look` says that a person sees them now.
+        """
+        refused, commands = self.refusals, self.agent_commands
+        summary = GuardSummary(self.guard, refused.unseen, commands.unseen)
+        if is_look:
+            refused.mark_seen()
+            commands.mark_seen()
+        return summary
 
     def set_agents(self, approval: Approval) -> None:
         """Recognize agents by these names and markers, too."""

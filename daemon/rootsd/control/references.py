@@ -43,7 +43,7 @@ def is_glob(reference: str) -> bool:
 
 
 def reference_to(catalog: Catalog, project: Project) -> str:
-    """Return the word to type for `project`: its name if no shell takes it apart, else its id."""
+    """Return the word to type for `project`: its name if it needs no quoting, else its id."""
     name = catalog.name_of(project)
     return name if _SHELL_SAFE.fullmatch(name) and name not in catalog.ids else project.id
 
@@ -64,7 +64,7 @@ def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str)
         return real_path(typed, cwd)
     except ValueError as error:
         shown = safe_label(typed, limit=None)
-        raise BadRequest(f"{shown} is no path: {error}", "rootsd ls") from error
+        raise BadRequest(f"{shown} is not a path: {error}", "rootsd ls") from error
 
 
 def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
@@ -160,7 +160,7 @@ class ReferenceResolver:
         return meant_projects(self.resolve(references))
 
     def _resolve_one(self, reference: str) -> ResolvedReference:
-        """A name or an id wins over a path, and a path wins over a glob.
+        """Resolve one reference: a name or an id before a path, and a path before a glob.
 
         A word that is the name of one project and the id of another is ambiguous. The maker of a
         project chooses its name, so the name must not take over the id.
@@ -224,7 +224,7 @@ class ReferenceResolver:
         if len(fits) > 1:
             names = sorted(reference_to(catalog, project) for project in fits)
             shown = safe_label(reference)
-            raise AmbiguousReference(f"{shown} fits several projects", "rootsd ls", names)
+            raise AmbiguousReference(f"{shown} matches several projects", "rootsd ls", names)
         return fits[0] if fits else None
 
 
@@ -237,12 +237,13 @@ def check_label(word: str) -> None:
     """Raise BadRequest for a word that no project can have as its name or tag."""
     if safe_label(word) != word or word in (".", ".."):
         raise BadRequest(
-            f"{safe_label(word)} is no name and no tag: up to 64 visible characters, no path"
+            f"{safe_label(word)} cannot be a name or a tag: use up to 64 visible characters,"
+            " and no path"
         )
     for prefix, meaning in _FORBIDDEN_PREFIXES.items():
         if word.startswith(prefix):
             raise BadRequest(
-                f"{word} is no name and no tag: it would be read as {meaning}", _REMEDY
+                f"{word} cannot be a name or a tag: it would be read as {meaning}", _REMEDY
             )
 
 
@@ -268,7 +269,7 @@ def check_tag(tag: str, catalog: Catalog) -> None:
     check_label(tag)
     _check_no_id(tag, None, catalog)
     if "/" in tag:
-        raise BadRequest(f"{tag} is no tag: it would be read as a path", "rootsd tag --help")
+        raise BadRequest(f"{tag} cannot be a tag: it would be read as a path", "rootsd tag --help")
     _check_no_glob(tag)
 
 
@@ -281,4 +282,4 @@ def _check_no_id(word: str, path: bytes | None, catalog: Catalog) -> None:
 
 def _check_no_glob(word: str) -> None:
     if not _FORBIDDEN_CHARACTERS.isdisjoint(word):
-        raise BadRequest(f"{word} is no name and no tag: it would be read as a glob", _REMEDY)
+        raise BadRequest(f"{word} cannot be a name or a tag: it would be read as a glob", _REMEDY)

@@ -3,13 +3,13 @@
 Each family of handlers lists its requests as `Route` values, and `rootsd.control.dispatch`
 collects them. A request that decides anything, or that changes who may decide, must be a command:
 the guard is asked before the handler runs. `Route` therefore requires `guarded_command`, so that
-nobody can add a request without saying whether it is one.
+every request must say whether it is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from rootsd.core.labels import safe_label
@@ -36,12 +36,33 @@ class GuardedCommand:
     preview: Callable[[], Awaitable[Sequence[str]]]
 
 
+class Subscription(Protocol):
+    """Notifications that a connection gets until it ends, beside the answers to its requests."""
+
+    async def send_updates(
+        self, send: Callable[[str, Mapping[str, Any]], Awaitable[None]]
+    ) -> None:
+        """Send notifications, each with its method and its params, until canceled."""
+
+    def close(self) -> None:
+        """End the subscription: the connection has ended."""
+
+
+@dataclass(slots=True)
+class ConnectionState:
+    """What handlers keep for the rest of a connection. `pid` is the peer's, or 0 if unknown."""
+
+    pid: int = 0
+    subscription: Subscription | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The caller of a request, and the receiver of progress reports while it runs."""
+    """The caller of a request, its connection, and the receiver of progress while it runs."""
 
     actor: Actor
     progress: ProgressSink | None = None
+    connection: ConnectionState = field(default_factory=ConnectionState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +71,7 @@ class Route(Generic[R]):
 
     `guarded_command` returns the command that a request is, or None if it decides nothing.
     `afterwards` runs once the response is sent. `needs_caller` says whether the handler of a query
-    needs to know who asks. `recorded_command` returns the command that a query belongs to, if the
+    needs the caller. `recorded_command` returns the command that a query belongs to, if the
     guard allows agents to give it and records that; it is empty for other queries.
     """
 

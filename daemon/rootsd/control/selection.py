@@ -1,4 +1,4 @@
-"""Select the projects and rules that a decision request means, by reference or by sweep."""
+"""Select the projects and rules that a decision request means, by reference or by selection."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class ProjectSelector:
         )
         rules = _lapsed_rules(catalog, request)
         if not fitting and not rules:
-            nothing = "nothing is waiting for a decision there"
+            nothing = "no project there is pending"
             remedy = _BY_NAME if _doubted(catalog, request, others) else "rootsd ls"
             raise UnknownProject("; ".join(warnings) or nothing, remedy)
         return ProjectSelection(catalog, fitting, warnings, rules)
@@ -178,7 +178,7 @@ class ProjectSelector:
 
 def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:
     if not len(chosen) == len(request.refs) == len(request.shown):
-        raise BadRequest("what was shown goes with one reference each", "rootsd pending")
+        raise BadRequest("each reference needs one shown folder", "rootsd pending")
     for project, mark in zip(chosen, request.shown, strict=True):
         if identity_fingerprint(project.observed.identity) != mark:
             shown = safe_label(project.path, limit=None)
@@ -190,7 +190,7 @@ def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:
 def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
     """Return a test of whether a request that does not name a project may include it.
 
-    An approval by sweep overturns no denial. It leaves out the projects that cannot be approved,
+    A selection overrides no denial. It leaves out the projects that cannot be approved,
     and those that a person has to name.
     """
     if verb is not DecisionVerb.APPROVE:
@@ -262,7 +262,7 @@ def _doubted(
 
 
 def _is_swept(catalog: Catalog, project: Project, select: Selection) -> bool:
-    """Return whether a sweep considers `project`, even if it then leaves it out with a reason."""
+    """Return whether a selection considers `project`, even if it skips it with a reason."""
     is_left_out = select is Selection.PENDING and catalog.is_unpublishable(project)
     return is_left_out or is_selected(catalog, project, select)
 

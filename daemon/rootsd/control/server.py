@@ -3,7 +3,8 @@
 A connection sends one JSON-RPC request per line and gets the responses in that order. The guard
 admits or refuses a command before the dispatcher passes it to its handler. While a scan runs, its
 progress goes out on the same connection, before the response. Progress may be dropped if the
-reader is slow; a response never is.
+reader is slow; a response never is. A request may begin a subscription: its notifications go out
+on the same connection until that ends.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -22,7 +24,12 @@ from anyio.abc import ByteStream, SocketAttribute, SocketStream
 
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guard import AgentActivity, ChallengeNeeded, CommandGuard, GuardedConnection
-from rootsd.control.routes import GuardedCommand, RequestContext
+from rootsd.control.routes import (
+    ConnectionState,
+    GuardedCommand,
+    RequestContext,
+    Subscription,
+)
 from rootsd.core.changes import AuditRecord
 from rootsd.core.errors import AmbiguousReference, CallerRefused, RootsdError
 from rootsd.core.guard import Guard, Process, ProcessChain
@@ -42,7 +49,7 @@ from rootsd.system.process_exit import ProcessHandle
 from rootsd.system.terminals import TerminalWriteFailed
 from rootsd.wire import jsonrpc
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest
-from rootsd.wire.guard import CHALLENGE_ANSWER
+from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
 from rootsd.wire.jsonrpc import MAX_REQUEST_BYTES, LineReader, LineTooLong
 from rootsd.wire.registry import decode_request, unknown_params
 from rootsd.wire.request import BadRequest, ControlRequest
@@ -80,53 +87,150 @@ WaitForTurn = Callable[[], Awaitable[None]]
 
 
 async def serve_control(
-    stream: ByteStream, dispatcher: RequestDispatcher, admit: Admit, turn: WaitForTurn
+    stream: ByteStream,
+    dispatcher: RequestDispatcher,
+    admit: Admit,
+    turn: WaitForTurn,
+    pid: int = 0,
 ) -> None:
-    """Answer the requests on `stream`, one after the other, until it ends; then close it."""
+    """Answer the requests on `stream`, one after the other, until it ends; then close it.
+
+    `pid` is the peer's process, or 0 if it is unknown.
+    """
+    connection = _ControlConnection(stream, dispatcher, admit, turn, ConnectionState(pid))
     async with stream:
         try:
-            try:
-                await _serve(stream, dispatcher, admit, turn)
-            except LineTooLong as error:
-                fault = jsonrpc.ErrorResponse(None, jsonrpc.INVALID_REQUEST, str(error))
-                await stream.send(jsonrpc.encode(fault))
+            await connection.serve()
         except _CONNECTION_LOST:
             log.debug("a control connection was lost")
+        finally:
+            connection.close()
 
 
-async def _serve(
-    stream: ByteStream, dispatcher: RequestDispatcher, admit: Admit, turn: WaitForTurn
-) -> None:
-    reader = LineReader(_LINE_LIMIT)
-    async for data in stream:
-        await turn()
-        reader.feed(data)
-        while (line := reader.pop()) is not None:
-            await _handle_line(stream, dispatcher, admit, line)
-            await turn()
+class _ControlConnection:
+    """One control connection. It has a second task only while it has a subscription."""
 
+    def __init__(
+        self,
+        stream: ByteStream,
+        dispatcher: RequestDispatcher,
+        admit: Admit,
+        turn: WaitForTurn,
+        state: ConnectionState,
+    ) -> None:
+        self._stream = stream
+        self._dispatcher = dispatcher
+        self._admit = admit
+        self._turn = turn
+        self._state = state
+        self._reader = LineReader(_LINE_LIMIT)
+        self._sending = anyio.Lock(fast_acquire=True)
 
-async def _handle_line(
-    stream: ByteStream, dispatcher: RequestDispatcher, admit: Admit, line: bytes
-) -> None:
-    message = jsonrpc.parse(line)
-    if isinstance(message, jsonrpc.Malformed):
-        await stream.send(jsonrpc.encode(message.error))
-    if not isinstance(message, jsonrpc.Request):
-        return
-    try:
-        params = message.params if isinstance(message.params, dict) else {}
-        request = decode_request(message.method, params)
-        later = unknown_params(message.method, params)
-        if later and dispatcher.guarded_command(request) is not None:
-            raise BadRequest(_unknown_fields_error(message.method, later), "rootsd up")
-        actor = await admit(request, _typed_word(params))
-        result = await _dispatch(stream, dispatcher, actor, request)
-    except RootsdError as error:
-        await stream.send(jsonrpc.encode(_error_response(message.id, error)))
-        return
-    await stream.send(jsonrpc.encode(jsonrpc.Response(message.id, result)))
-    dispatcher.finish(request)
+    async def serve(self) -> None:
+        """Answer requests until the stream ends. Raises the errors of a lost connection."""
+        try:
+            await self._serve_until_subscribed()
+            if self._state.subscription is not None:
+                await self._serve_with(self._state.subscription)
+        except LineTooLong as error:
+            fault = jsonrpc.ErrorResponse(None, jsonrpc.INVALID_REQUEST, str(error))
+            await self._send(fault)
+
+    def close(self) -> None:
+        """End the subscription, if there is one."""
+        if self._state.subscription is not None:
+            self._state.subscription.close()
+
+    async def _serve_until_subscribed(self) -> None:
+        """Answer requests until the stream ends or one of them begins a subscription."""
+        while self._state.subscription is None and await self._handle_next():
+            pass
+
+    async def _serve_with(self, subscription: Subscription) -> None:
+        """Answer requests until the stream ends, and send the updates of the subscription."""
+        trouble: Exception | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._send_updates, subscription, group.cancel_scope)
+            try:
+                while await self._handle_next():
+                    pass
+            except (LineTooLong, *_CONNECTION_LOST) as error:
+                trouble = error  # the task group would wrap an error that left it
+            group.cancel_scope.cancel()
+        if trouble is not None:
+            raise trouble
+
+    async def _send_updates(
+        self, subscription: Subscription, connection: anyio.CancelScope
+    ) -> None:
+        async def send(method: str, params: Mapping[str, Any]) -> None:
+            # Half a notification would garble the next line.
+            with anyio.CancelScope(shield=True):
+                await self._send(jsonrpc.Notification(method, dict(params)))
+
+        with suppress(*_CONNECTION_LOST):
+            await subscription.send_updates(send)
+        connection.cancel()
+
+    async def _handle_next(self) -> bool:
+        """Handle the next line. Return False if the stream has ended."""
+        while (line := self._reader.pop()) is None:
+            try:
+                data = await self._stream.receive()
+            except anyio.EndOfStream:
+                return False
+            await self._turn()
+            self._reader.feed(data)
+        await self._handle_line(line)
+        await self._turn()
+        return True
+
+    async def _handle_line(self, line: bytes) -> None:
+        message = jsonrpc.parse(line)
+        if isinstance(message, jsonrpc.Malformed):
+            await self._send(message.error)
+        if not isinstance(message, jsonrpc.Request):
+            return
+        dispatcher = self._dispatcher
+        try:
+            params = message.params if isinstance(message.params, dict) else {}
+            request = decode_request(message.method, params)
+            later = unknown_params(message.method, params)
+            if later and dispatcher.guarded_command(request) is not None:
+                raise BadRequest(_unknown_fields_error(message.method, later), "rootsd up")
+            actor = await self._admit(request, _typed_word(params))
+            result = await self._dispatch(actor, request)
+        except RootsdError as error:
+            await self._send(_error_response(message.id, error))
+            return
+        await self._send(jsonrpc.Response(message.id, result))
+        dispatcher.finish(request)
+
+    async def _dispatch(self, actor: Actor, request: ControlRequest) -> dict[str, Any]:
+        call = RequestContext(actor, connection=self._state)
+        if not isinstance(request, ScanRequest):
+            # Most requests are short. A second task for progress would double their cost.
+            return await self._dispatcher.answer(request, call)
+        notices = _ProgressSender(self._send)
+        refusal: RootsdError | None = None
+        result: dict[str, Any] = {}
+        async with anyio.create_task_group() as group:
+            group.start_soon(notices.send_each)
+            try:
+                result = await self._dispatcher.answer(
+                    request, replace(call, progress=notices.put)
+                )
+            except RootsdError as error:
+                refusal = error  # the task group would wrap an error that left it
+            group.cancel_scope.cancel()
+        if refusal is not None:
+            raise refusal
+        return result
+
+    async def _send(self, message: jsonrpc.Message) -> None:
+        """Send one line. Lines of two tasks do not mix."""
+        async with self._sending:
+            await self._stream.send(jsonrpc.encode(message))
 
 
 def _unknown_fields_error(method: str, names: list[str]) -> str:
@@ -137,36 +241,15 @@ def _unknown_fields_error(method: str, names: list[str]) -> str:
 def _typed_word(params: dict[str, Any]) -> str | None:
     typed = params.get(CHALLENGE_ANSWER)
     if typed is not None and not isinstance(typed, str):
-        raise BadRequest(f"the value of {CHALLENGE_ANSWER} is not of its form: not a string")
+        raise BadRequest(f"params.{CHALLENGE_ANSWER}: expected a string")
     return typed
-
-
-async def _dispatch(
-    stream: ByteStream, dispatcher: RequestDispatcher, actor: Actor, request: ControlRequest
-) -> dict[str, Any]:
-    if not isinstance(request, ScanRequest):
-        # Most requests are short. A second task for progress would double their cost.
-        return await dispatcher.answer(request, RequestContext(actor))
-    notices = _ProgressSender(stream)
-    refusal: RootsdError | None = None
-    result: dict[str, Any] = {}
-    async with anyio.create_task_group() as group:
-        group.start_soon(notices.send_each)
-        try:
-            result = await dispatcher.answer(request, RequestContext(actor, notices.put))
-        except RootsdError as error:
-            refusal = error  # the task group would wrap an error that left it
-        group.cancel_scope.cancel()
-    if refusal is not None:
-        raise refusal
-    return result
 
 
 class _ProgressSender:
     """Sends the newest progress as fast as the reader takes it, and drops older progress."""
 
-    def __init__(self, stream: ByteStream) -> None:
-        self._stream = stream
+    def __init__(self, send: Callable[[jsonrpc.Message], Awaitable[None]]) -> None:
+        self._send = send
         self._newest: ScanProgressItem | None = None
         self._arrived = anyio.Event()
 
@@ -183,11 +266,11 @@ class _ProgressSender:
                 notice = jsonrpc.Notification("progress", dict(self._newest or {}))
                 # Half a notification would garble the response behind it.
                 with anyio.CancelScope(shield=True):
-                    await self._stream.send(jsonrpc.encode(notice))
+                    await self._send(notice)
 
 
 def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorResponse:
-    data: dict[str, Any] = {"code": error.code.value, "remedy": error.remedy}
+    data = ErrorDetails(code=error.code.value, remedy=error.remedy)
     if isinstance(error, AmbiguousReference):
         data["choices"] = list(error.choices)
     if isinstance(error, ChallengeNeeded):
@@ -196,7 +279,7 @@ def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorRespons
 
 
 _WITHOUT_HELPER = (
-    "rootsd recognizes a finished copy by quiet times alone, and refuses every command that "
+    "rootsd recognizes a finished copy by quiet periods alone, and refuses every command that "
     "decides something, because it cannot see the caller; try: rootsd down && rootsd up"
 )
 _QUERY_ACTOR = Actor(ActorKind.PERSON)
@@ -221,7 +304,7 @@ class ControlServer:
                 return await self._admit(process, guarded, request, typed)
 
             turn = partial(self._turns.take, peer.pid)
-            await serve_control(stream, self._dispatcher, admit, turn)
+            await serve_control(stream, self._dispatcher, admit, turn, peer.pid)
 
     async def _admit(
         self,

@@ -26,6 +26,7 @@ from rootsd.core.decide import (
     is_denied_by_person,
     is_published,
     judge,
+    judge_behind_wall,
     root_of,
 )
 from rootsd.core.model import (
@@ -58,7 +59,9 @@ class Catalog:
     * `approvals`: the number of the newest approval by a person; see `Decision.number`.
     * `judgments`: one for each project.
     * `roots`: one for each published project.
-    * `identities`: the approved identity of each published folder.
+    * `withheld`: one for each approved project that only a wall can publish, because it holds a
+      denied project.
+    * `identities`: the approved identity of each published or withheld folder.
     * `denied`: the projects whose verdict is a denial.
     """
 
@@ -68,6 +71,7 @@ class Catalog:
     next_rule: int = 1
     judgments: Mapping[bytes, Judgment] = field(default_factory=dict)
     roots: Mapping[bytes, PublishedRoot] = field(default_factory=dict)
+    withheld: Mapping[bytes, PublishedRoot] = field(default_factory=dict)
     identities: Mapping[bytes, Identity] = field(default_factory=dict)
     denied: frozenset[bytes] = frozenset()
     approvals: int = field(default=0, compare=False)
@@ -102,18 +106,20 @@ class Catalog:
         )
         context = _context(self.rules, self.projects, self.places, denied)
         judgments, roots = dict(before.judgments), dict(before.roots)
-        identities = dict(before.identities)
+        withheld, identities = dict(before.withheld), dict(before.identities)
         for path in changed:
-            judgments.pop(path, None)
-            roots.pop(path, None)
-            identities.pop(path, None)
+            for each in (judgments, roots, withheld, identities):
+                each.pop(path, None)
         for project in affected:
             judgment = judgments[project.path] = judge(project, context)
+            publishing = roots
+            if judgment.reason is VerdictReason.HOLDS_DENIED:
+                judgment, publishing = judge_behind_wall(project, context), withheld
             if is_published(project, judgment):
-                roots[project.path] = root_of(project, self._disambiguated.get(project.path))
+                publishing[project.path] = root_of(project, self._disambiguated.get(project.path))
                 if (identity := project.observed.identity) is not None:
                     identities[project.path] = identity
-        derived = judgments, roots, identities, denied, self.approvals, self.reserved
+        derived = judgments, roots, withheld, identities, denied, self.approvals, self.reserved
         new = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived)
         new._copy_cached(self, ())
         new._update_sorted_roots(before, changed)

@@ -14,7 +14,8 @@ The order of precedence is the same at every depth:
 6. Otherwise the project is pending.
 
 An approved project that contains a denied project stays pending, since a root includes everything
-below it.
+below it. It is *withheld*. A wall masks the denied project, so a program behind a wall still gets
+the withheld root: `judge_behind_wall`.
 
 A linked worktree can inherit the approval of its main checkout. Anybody can write a `.git` file
 that names an approved repository, and an archive can also hold the link back. A file cannot forge
@@ -150,6 +151,12 @@ _LAPSED = Judgment(Verdict.PENDING, VerdictReason.LAPSED)
 def judge(project: Project, context: DecisionContext) -> Judgment:
     """Return the verdict on `project`."""
     return next(judgments_by_precedence(project, context))
+
+
+def judge_behind_wall(project: Project, context: DecisionContext) -> Judgment:
+    """Return the verdict on `project` for a program that cannot reach denied projects in it."""
+    judgments = judgments_by_precedence(project, context)
+    return next(each for each in judgments if each.reason is not VerdictReason.HOLDS_DENIED)
 
 
 def denial_of(project: Project, context: DecisionContext) -> Judgment | None:

@@ -277,7 +277,7 @@ def from_ns(nanoseconds: int) -> datetime:
     try:
         return EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError as error:
-        raise BadRecord(f"{nanoseconds} is no time") from error
+        raise BadRecord(f"{nanoseconds} is not a time") from error
 
 
 def _ruling(ruling: Ruling) -> Json:

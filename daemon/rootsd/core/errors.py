@@ -102,9 +102,17 @@ class CallerRefused(RootsdError):
 
 
 class BadConfig(RootsdError):
-    """A configuration that cannot be used. The message names file, line and key."""
+    """A configuration that cannot be used. The message names file, line, and key.
+
+    The message of a file with several problems has one line for each of them.
+    """
 
     code = ErrorCode.BAD_CONFIG
+
+    @property
+    def summary(self) -> str:
+        """The message on a single line, for logs and tables."""
+        return "; ".join(line.strip() for line in self.message.split("\n"))
 
 
 class DaemonUnreachable(RootsdError):

@@ -1,7 +1,7 @@
 """Compute when an approval with an end is over, even if someone changes the wall clock.
 
 Until the machine restarts, only the clock since its start counts. That clock continues while the
-machine sleeps, and nobody can set it. After a restart, only the wall clock is left. If it shows a
+machine sleeps, and it cannot be set. After a restart, only the wall clock is left. If it shows a
 time before the approval, it is wrong, and the approval counts as expired: in doubt, rootsd
 publishes less.
 """

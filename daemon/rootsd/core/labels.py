@@ -57,7 +57,7 @@ def exact_path(path: str) -> str:
 
     The path is returned as it is if one line can hold it safely. Otherwise an escape could be the
     path of another folder, so the result is a URI. A URI is never a path, and decodes to the exact
-    bytes (RFC 8089). Text that is no absolute path becomes a label.
+    bytes (RFC 8089). Text that is not an absolute path becomes a label.
     """
     if not path.startswith("/"):
         return safe_label(path, limit=None) if path else ""

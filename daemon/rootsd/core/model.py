@@ -263,7 +263,7 @@ class Expiry:
     """The end of an approval.
 
     `since_boot_ns` counts nanoseconds from the start `boot` of the machine. That clock continues
-    while the machine sleeps, and nobody can set it. `at` is the same moment on the wall clock. It
+    while the machine sleeps, and it cannot be set. `at` is the same moment on the wall clock. It
     is for people, and for the time after a restart of the machine. See `rootsd.core.expiry`.
     """
 
@@ -347,7 +347,7 @@ class Lapse:
 class Ruling:
     """Everything that was decided about one project. An approval freezes the name.
 
-    `kept_access` is the access of the approval that lapsed. A rule that grants the project anew
+    `kept_access` is the access of the approval that lapsed. A rule that grants the project again
     gives no more than that. `origin` is the repository address that the project had when a person
     approved it. Its author chose that text. It helps a person to recognize the project, and no
     decision depends on it.

@@ -3,7 +3,7 @@
 The parsers of the standard library report bad text in many ways: a syntax error, text that is not
 UTF-8, deep nesting (RecursionError), a number with thousands of digits (a plain ValueError), or no
 memory. Here all of these raise one error, Unparsable. Parsed values have bounded nesting and no
-infinite numbers, so code that walks them needs no checks of its own.
+infinite numbers, so code that walks them needs no checks itself.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 
 TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `rootsd check`
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 MAX_LEVELS = 64
@@ -37,8 +38,29 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - as json.loads
     except ValueError as error:
         raise Unparsable(f"it is not JSON: {error}") from error
     if _brackets(text) > MAX_LEVELS:
-        _check_levels(value)
+        check_levels(value)
     return value
+
+
+def json_value_at(
+    text: str, at: int, of_pairs: Callable[[list[tuple[str, Any]]], Any]
+) -> tuple[Any, int]:
+    """Return the JSON value that starts at `at` in `text`, and its end.
+
+    `of_pairs` makes an object of its members, and may raise ValueError. The caller has to check
+    the nesting with `check_levels`. Raises Unparsable.
+    """
+    decoder = json.JSONDecoder(
+        object_pairs_hook=of_pairs, parse_constant=_refuse, parse_float=_number
+    )
+    try:
+        return decoder.raw_decode(text, at)
+    except RecursionError as error:
+        raise Unparsable(_TOO_DEEP) from error
+    except MemoryError as error:
+        raise Unparsable("it is too large") from error
+    except ValueError as error:
+        raise Unparsable(f"it is not JSON: {error}") from error
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -59,7 +81,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise Unparsable("it is too large") from error
     except ValueError as error:
         raise Unparsable(str(error)) from error
-    _check_levels(tables)
+    check_levels(tables)
     return tables
 
 
@@ -82,7 +104,7 @@ def _number(text: str) -> float:
     return number
 
 
-def _check_levels(value: object) -> None:
+def check_levels(value: object) -> None:
     """Raise Unparsable if `value` has more than MAX_LEVELS levels."""
     level = [value]
     for _ in range(MAX_LEVELS):

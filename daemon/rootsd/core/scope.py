@@ -16,7 +16,7 @@ from enum import Enum, StrEnum, auto
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import ProjectKind, PublishedRoot, PublishedSet
-from rootsd.core.paths import ancestors, contains
+from rootsd.core.paths import ancestors, contains, text_of
 
 
 class UriFilter(Enum):
@@ -139,7 +139,7 @@ def _unbound(published: PublishedSet, sessions: frozenset[str]) -> PublishedSet:
 def workspace(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
     """Return the paths of the roots in the workspace of a session with `scope`.
 
-    These are all roots if the session has no workspace of its own.
+    These are all roots if the session has no workspace.
     """
     if scope.folder is None or scope.start.anchor is None:
         return frozenset(root.path for root in published.roots)
@@ -215,3 +215,15 @@ def is_folder(root: PublishedRoot) -> bool:
 def listed_roots(published: PublishedSet, uris: UriFilter) -> tuple[PublishedRoot, ...]:
     """Return the roots that `roots/list` and `roots://approved` show."""
     return published.roots if uris is UriFilter.ANY else tuple(filter(is_folder, published.roots))
+
+
+def describe_scope(scope: Scope) -> list[str]:
+    """Return a scope as the arguments that request it; none if it excludes nothing."""
+    words = [*sorted(scope.names), *(f"tag:{tag}" for tag in sorted(scope.tags))]
+    if scope.narrows_by_folder:
+        path = scope.start.anchor or scope.folder or b""
+        word = "workspace" if scope.extent is ScopeExtent.WORKSPACE else "cwd"
+        words.append(f"{word}:{text_of(path)}")
+    if scope.uris is UriFilter.ANY:
+        words.append("any-uri")
+    return words

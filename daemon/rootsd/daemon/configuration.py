@@ -2,7 +2,7 @@
 
 A file that cannot be used changes nothing: the configuration read before stays in force, and
 `rootsd status` reports the error. An editor writes a file in several steps, so the file is read
-once nobody has written to it for a moment.
+once no program has written to it for a moment.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReloadableConfig:
     """The configuration in force, which follows changes of `file`. Make it in the event loop.
 
     `config` is the configuration at the start. The methods take the function that applies a new
-    one. The file is read once nobody has written to it for `debounce_s` seconds.
+    one. The file is read once no program has written to it for `debounce_s` seconds.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ReloadableConfig:
         ]
 
     async def reload(self, apply: ApplyConfig, actor: Actor | None = None) -> None:
-        """Read the file again, at the command of `actor`, or of nobody if the file changed.
+        """Read the file again, at the command of `actor`; None if the file changed.
 
         Raises BadConfig, and then the old configuration stays in force.
         """
@@ -96,7 +96,7 @@ class ReloadableConfig:
             try:
                 config = await to_thread.run_sync(read_config, self._file)
             except BadConfig as error:
-                self._error = error.message
+                self._error = error.summary
                 raise
             self._error = None
             if config.checksum == self._config.checksum:
@@ -134,7 +134,7 @@ class ReloadableConfig:
         try:
             await self.reload(apply)
         except BadConfig as error:
-            log.error("%s; the configuration read before stays in force", error)  # noqa: TRY400 - an expected error needs no traceback
+            log.error("%s; the configuration read before stays in force", error.summary)  # noqa: TRY400 - an expected error needs no traceback
 
     async def _debounce(self) -> None:
         """Wait until no change came for `debounce_s` seconds."""
@@ -214,6 +214,7 @@ def _setting_differences(old: Config, new: Config) -> Iterator[str]:
         "sessions": (old.sessions, new.sessions),
         "approval.agents": (old.approval.agents, new.approval.agents),
         "approval.markers": (old.approval.markers, new.approval.markers),
+        "confine": (old.wall, new.wall),
     }
     yield from (f"{key} changed" for key, (was, is_now) in tables.items() if was != is_now)
     if old.approval.guard != new.approval.guard:

@@ -1,6 +1,6 @@
 """Connect the discovery thread to the event loop, the ledger and the control server.
 
-Discovery runs in a thread of its own and knows nothing of the event loop. The adapter collects its
+Discovery runs in its own thread and knows nothing of the event loop. The adapter collects its
 observations on the loop and passes them to the ledger in batches. So a storm of events becomes one
 transaction, and a first scan a few dozen. The adapter also passes requests to discovery: to scan,
 to look at one folder, and to watch the published roots.
@@ -17,8 +17,8 @@ from typing import TypeVar
 import anyio
 from anyio import lowlevel, to_thread
 
-from rootsd.control.handlers.scan import ScanStats
 from rootsd.control.routes import ProgressSink
+from rootsd.control.services import ScanStats
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import (
@@ -45,7 +45,7 @@ T = TypeVar("T")
 _MAX_CONCURRENT_PROBES = 4
 # The number of observations for one transaction: 3 ms, during which no other task runs.
 _BATCH = 128
-# A project is complete after a quiet time of at most 3 s; see `rootsd.vcs.stages`.
+# A project is complete after a quiet period of at most 3 s; see `rootsd.vcs.stages`.
 _SETTLE_TIMEOUT_S = 4.0
 
 
@@ -57,7 +57,7 @@ class DiscoveryAdapter:
     """Runs discovery for the ledger. Create it on the event loop's thread.
 
     `on_death` is called on that thread if a bug ended discovery. `index` is the file in which
-    discovery keeps snapshots for a quick start. `hung_mounts` tells which file systems do not
+    discovery keeps snapshots for a quick start. `hung_mounts` knows which file systems do not
     answer.
     """
 
@@ -133,22 +133,24 @@ class DiscoveryAdapter:
     async def follow_roots(self) -> None:
         """Keep discovery's list of roots up to date for as long as the daemon runs.
 
-        Discovery watches each published root, and looks for approved roots that are gone.
+        Discovery watches each published or withheld root, and looks for approved roots that are
+        gone.
         """
-        revision, awaited = -1, None
+        seen: tuple[object, ...] = ()
         while True:
-            catalog = self._ledger.catalog
-            if self._ledger.revision != revision or catalog.missing_approved is not awaited:
-                revision, awaited = self._ledger.revision, catalog.missing_approved
-                self._discovery.set_roots(catalog.roots.keys(), awaited)
+            catalog, revision = self._ledger.catalog, self._ledger.revision
+            awaited, withheld = catalog.missing_approved, catalog.withheld.keys()
+            if seen != (revision, withheld, id(awaited)):
+                seen = revision, withheld, id(awaited)
+                self._discovery.set_roots(catalog.roots.keys() | withheld, awaited)
             await self._ledger.wait_for_change(catalog)
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
         """Scan now, and return when the catalog holds every project that the scan found.
 
-        A project that was made a moment ago needs a quiet time before it counts as whole. The scan
-        waits for that, for a few seconds at most. It does not wait for a project that a process
-        still works on: `being_made` of the result holds that one.
+        A project that was created a moment ago needs a quiet period before it counts as complete.
+        The scan waits for that, for a few seconds at most. It does not wait for a project that a
+        process still works on: `being_made` of the result holds that one.
         """
         summary = await self._result_of(
             self._discovery.scan(parent, self._progress_into(progress) if progress else None)

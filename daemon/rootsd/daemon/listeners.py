@@ -1,6 +1,6 @@
 """Listen on the two sockets, and bind them again if their files disappear.
 
-A logout removes the runtime folder, and people tidy up. Open connections survive that, but no
+A logout removes the runtime folder, and so may a cleanup. Open connections survive that, but no
 client finds the daemon any more. So the daemon makes the files again, in the same folder or in the
 next one where clients look.
 """

@@ -1,8 +1,8 @@
 """Build the daemon, run it in one task group, and shut it down cleanly.
 
 The daemon starts in this order: locks, configuration, store, verification of the approved folders,
-sockets. Only then it is "ready", while the first scan goes on. SIGTERM and SIGINT stop the daemon,
-and SIGHUP reloads the configuration.
+sockets. Only then it is "ready", while the first scan continues. SIGTERM and SIGINT stop the
+daemon, and SIGHUP reloads the configuration.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from anyio import to_thread
 
 from rootsd import __version__
 from rootsd.confine.daemon import Confinement, confine_daemon
-from rootsd.control.dispatch import ControlServices, Dispatcher
+from rootsd.control.dispatch import Dispatcher
 from rootsd.control.facts import ExecutedFileFinder, FactsCollector, OriginReader
 from rootsd.control.guard import AgentActivity
-from rootsd.control.handlers.audit_log import AuditLogHandlers
-from rootsd.control.handlers.decisions import SessionRequests
 from rootsd.control.references import real_path
 from rootsd.control.server import ControlServer, HelperProcessView, helper_problems, make_guard
+from rootsd.control.services import ControlServices
+from rootsd.control.session_requests import SessionRequests
+from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ParentChange
 from rootsd.core.errors import RootsdError
@@ -62,6 +63,7 @@ from rootsd.state.store.revisions import first_revision
 from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
+from rootsd.sync.record import SyncRecord
 from rootsd.system import desktop, runtime_dir
 from rootsd.system.clock import make_alarm, moment, utc_now
 from rootsd.system.config import Config, read_config
@@ -81,7 +83,7 @@ _SESSIONS_FILE = "sessions.db"
 
 
 def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
-    """Run the daemon until somebody stops it, and return the exit status.
+    """Run the daemon until it is stopped, and return the exit status.
 
     It writes `ready` and a newline to the pipe `ready_fd` once the sockets accept connections. The
     caller started `helper` and closes it. Raises Busy if another daemon uses the same folders,
@@ -140,6 +142,8 @@ class Daemon:
     `status` is the exit status once `serve` has returned.
     """
 
+    status = 0
+
     def __init__(
         self,
         store: Store,
@@ -172,10 +176,10 @@ class Daemon:
         )
         self._recovery_notice = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
         self._store_warning = loaded.warning
+        self._synced = SyncRecord(os.fsencode(state))
         self._backups = BackupScheduler(store, self._ledger, utc_now)
         self._discovery = self._make_discovery(state)
         self._facts = FactsCollector(helper, self._discovery.parents)
-        self.status = 0
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._root_requests = RootRequestQueue(
             self._ledger,
@@ -194,11 +198,11 @@ class Daemon:
         self._guard = make_guard(
             loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, records
         )
+        self._source = self._make_source()
         self._control_server = self._make_control_server(store, state)
         self._session_server = self._make_session_server()
         self._admission: AdmissionControl | None = None
-        self._supervisor = supervisor
-        self._store = store
+        self._supervisor, self._store = supervisor, store
         self._stopping = anyio.Event()
 
     def _folder_safety(self) -> FolderSafety:
@@ -222,14 +226,15 @@ class Daemon:
         )
 
     def _make_control_server(self, store: Store, state: Path) -> ControlServer:
-        audit_log = AuditLogHandlers(self._ledger, self._guard, store)
         resolve_path = partial(real_path, resolve=self._hung_mounts.real_path)
         services = ControlServices(
             self._ledger,
             self._discovery,
             self,
-            audit_log,
+            self._guard,
+            store,
             self._notifier,
+            self._make_wall_services(),
             note_on=self._root_requests.note_on,
             requests=SessionRequests(
                 self._root_requests.session_requesting, self._session_tracker.track
@@ -243,14 +248,24 @@ class Daemon:
         )
         return ControlServer(self._guard, Dispatcher(services))
 
-    def _make_session_server(self) -> SessionServer:
-        scanned = self._discovery.scanned
-        source = LedgerRootsSource(
-            self._ledger, self._hung_mounts.real_path, self._root_requests, scanned
+    def _make_source(self) -> LedgerRootsSource:
+        return LedgerRootsSource(
+            self._ledger, self._hung_mounts.real_path, self._root_requests, self._discovery.scanned
         )
+
+    def _make_wall_services(self) -> WallServices:
+        return WallServices(
+            WardenRegistry(self._ledger, utc_now),
+            settings=lambda: self._configuration.config.wall,
+            canonical=self._source.canonical,
+            session_start=self._source.session_start,
+            sessions_of=self._session_tracker.sessions_of,
+        )
+
+    def _make_session_server(self) -> SessionServer:
         return SessionServer(
             self._sessions,
-            source,
+            self._source,
             self._session_tracker,
             connected=self._guard.record_connection,
             outdated=self._fail,
@@ -353,10 +368,10 @@ class Daemon:
         problems += filter(None, (self._store_warning, self.confined[1]))
         problems += [*helper_problems(self._helper), *self._configuration.degraded()]
         problems += self._admission.degraded() if self._admission else []
-        return [*problems, *self._backups.degraded()]
+        return [*problems, *self._backups.degraded(), *self._synced.problems()]
 
     async def reload(self, actor: Actor | None = None) -> None:
-        """Read the configuration again, at the command of `actor`, or of nobody for a signal.
+        """Read the configuration again, at the command of `actor`; None for a signal.
 
         Raises BadConfig, and then the old configuration stays in force.
         """
@@ -383,7 +398,7 @@ class Daemon:
         self._discovery.doubt(paths)
 
     def _discovery_died(self) -> None:
-        # A daemon that no longer sees changes must not go on as if nothing changed.
+        # A daemon that no longer sees changes must not continue as if nothing changed.
         log.critical(
             "a bug ended discovery (traceback above); stopping, so that a new daemon can start"
         )

@@ -139,7 +139,9 @@ class PendingNotifier:
             self._debouncer.clear()
         else:
             self._debouncer.mark_sent(self._clock())
-            what = "1 new project waits" if count == 1 else f"{count} new projects wait"
+            what = (
+                "1 new project is pending" if count == 1 else f"{count} new projects are pending"
+            )
             await self._show(what, "rootsd review")
 
     async def _show(self, summary: str, body: str) -> None:

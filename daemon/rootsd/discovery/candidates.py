@@ -1,7 +1,7 @@
 """Track projects that are still being created until each is complete or given up.
 
 Discovery sees a project as soon as its marker appears. A clone, checkout or copy may then still
-run for minutes, and a half-made project must not be proposed. Each such project is a `Candidate`
+run for minutes, and an incomplete project must not be proposed. Each such project is a `Candidate`
 until one of these happens:
 
 * It is complete. `Candidates` returns a `CandidateResult`, and the project is proposed.
@@ -180,7 +180,7 @@ class Candidate:
         return is_complete_copy(look, self.kind) and not lacks_submodules(look, self.kind)
 
     def missing_part(self, stage: Stage, look: OpenProject) -> IncompleteReason | None:
-        """Return what is missing after the quiet time of `stage`, or None if it is complete.
+        """Return what is missing after the quiet period of `stage`, or None if it is complete.
 
         An interrupted copy can look like a stage that is complete in itself.
         """
@@ -206,7 +206,7 @@ _MAX_UNUSED_WATCHES = 64
 class Candidates:
     """All candidates. One thread calls all methods.
 
-    `monotonic` is the clock of the quiet times. `answers` tells whether the file system of a path
+    `monotonic` is the clock of the quiet periods. `answers` says whether the file system of a path
     answers.
     """
 
@@ -242,7 +242,7 @@ class Candidates:
     def awaiting_quiet(self) -> frozenset[bytes]:
         """Return the paths being made in which no process is known to work.
 
-        A quiet time of a few seconds at most settles each of them.
+        A quiet period of a few seconds at most settles each of them.
         """
         return frozenset(path for path in self.being_made() if not self._all[path].is_worked_on)
 
@@ -286,7 +286,7 @@ class Candidates:
         return [end for end in settled if end is not None]
 
     def restart_quiet_time(self, path: bytes) -> None:
-        """Restart the quiet time of the candidate at `path`: its own folder changed."""
+        """Restart the quiet period of the candidate at `path`: its own folder changed."""
         if (candidate := self._all.get(path)) is not None:
             candidate.quiet_since = self._now()
             if path in self._unconfirmed:
@@ -363,7 +363,7 @@ class Candidates:
         return bool(self._unused)
 
     def tidy(self) -> None:
-        """Remove the watches that nobody needs any more.
+        """Remove the watches that are no longer needed.
 
         Settling does not do this, because callers wait for it: each removal makes an event, and so
         wakes another thread.
@@ -515,7 +515,7 @@ class Candidates:
         return candidate.result(look, candidate.kind, outcome, state.main_checkout)
 
     def _look_again(self, candidate: Candidate) -> None:
-        """Schedule the next useful look, at the end of the quiet time at the latest."""
+        """Schedule the next useful look, at the end of the quiet period at the latest."""
         self._unconfirmed.pop(candidate.path, None)
         if candidate.stage is None:
             return  # `consider` has not judged it yet

@@ -1,9 +1,9 @@
 """Hold all state of discovery, and turn each batch of file events into observations.
 
-Discovery keeps one list true: which folders on the disk are projects, and what state each is in.
-It does so by looking, never by believing. A file event is only a hint where to look. An event may
-be late, doubled, lost or about a folder that moved meanwhile, and the result is still right,
-because every path through this module ends in a look at the disk.
+Discovery keeps one list correct: the folders on the disk that are projects, with their states.
+It trusts no event: an event only says where to look. An event may be late, duplicated, lost, or
+about a folder that has moved. The result is still right, because every path through this module
+ends in a look at the disk.
 
 How an event travels. It goes through the packages in one direction, and it never returns to a
 package that it has left:
@@ -26,7 +26,7 @@ package that it has left:
 4. mcp. Each session waits for a newer revision of the published set, and notifies its client.
 
 Two requests run the other way. They ask discovery to look; they carry no event. When the published
-set changes, the daemon passes the roots to `set_roots`, so that each has a watch of its own. When
+set changes, the daemon passes the roots to `set_roots`, so that each has its own watch. When
 an answer finds a root out of reach, the daemon passes its path to `recheck`, so that discovery
 watches for its return.
 
@@ -65,7 +65,7 @@ from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, Watcher
 class EventBatch:
     """The events of one batch, merged and sorted by the part that handles them.
 
-    `entries` tells for each folder and name whether the entry left, and whether a folder came
+    `entries` says for each folder and name whether the entry left, and whether a folder came
     there by a rename and stayed.
     """
 
@@ -159,8 +159,8 @@ class DiscoveryEngine:
     def unsettled(self, parent: bytes) -> frozenset[bytes]:
         """Return the projects below `parent` that were not reported yet and soon will be.
 
-        A quiet time of a few seconds settles each of them. A project that a process works on, such
-        as a running clone, is not among them.
+        A quiet period of a few seconds settles each of them. A project that a process works on,
+        such as a running clone, is not among them.
         """
         return frozenset(
             path
@@ -381,7 +381,7 @@ class DiscoveryEngine:
         self._tracked.adopt_by_tree(path)
 
     def lost(self, path: bytes) -> None:
-        """Handle a project that a tree has no more: find out whether it is gone."""
+        """Handle a project that a tree no longer has: find out whether it is gone."""
         self._candidates.drop(path)
         self._tracked.add_lost(path)
         if path not in self._tracked:
@@ -463,7 +463,7 @@ class DiscoveryEngine:
             self._report(observation)
 
     def _check_missing_roots(self, paths: Iterable[bytes]) -> None:
-        """Look whether something came to lie at the paths of missing roots, and report it."""
+        """Look whether something now exists at the paths of missing roots, and report it."""
         missing = self._tracked.missing_roots
         taken = [path for path in paths if self._is_taken(path)]
         self._tracked.load(missing[path] for path in taken)
@@ -475,7 +475,7 @@ class DiscoveryEngine:
                 self._report(observation)
 
     def _is_taken(self, path: bytes) -> bool:
-        """Whether something lies at `path`, and no tree holds it."""
+        """Whether something exists at `path` outside the trees."""
         if self._trees.hold(path) or not self._mounts.answers(path):
             return False
         return os.path.lexists(path)

@@ -1,4 +1,4 @@
-"""Tell the trees what the mounts and parents around them demand.
+"""Apply the limits that mounts and other parents set for the trees.
 
 A tree must not be walked blindly:
 

@@ -23,7 +23,7 @@ from rootsd.watch.events import WatchOutcome
 from rootsd.watch.polling import poll_interval
 
 ROOTS_POLL_INTERVAL_S = 60.0
-# A share of one core: 10 ms per minute. A published root has a watch of its own.
+# A share of one core: 10 ms per minute. A published root has its own watch.
 ROOTS_POLL_CPU_SHARE = 0.01 / 60.0
 
 

@@ -99,7 +99,7 @@ def _state_of(tree: ParentTree) -> tuple[ParentState, str, str]:
     if tree.coverage is ScanCoverage.NONE:
         if tree.is_there:
             return ParentState.UNREADABLE, "it cannot be read", f"chmod u+rx {path}"
-        return ParentState.MISSING, "it is not there", f"rootsd parent rm {path}"
+        return ParentState.MISSING, "it does not exist", f"rootsd parent rm {path}"
     match tree.limit:
         case WatchOutcome.LIMIT:
             reason = "the limit of inotify watches is reached; changes show with a delay"

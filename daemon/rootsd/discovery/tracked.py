@@ -352,7 +352,7 @@ _PathWatch = tuple[bytes, WatchPurpose]
 
 
 class PathWatches:
-    """The watches that belong to paths: each is set anew when another folder takes the path.
+    """The watches that belong to paths: each is set again when another folder takes the path.
 
     `roots` are the approved roots. The caller never changes that set.
     """
@@ -363,7 +363,7 @@ class PathWatches:
         self.roots: AbstractSet[bytes] = frozenset()
 
     def set_parents(self, parents: Iterable[bytes]) -> None:
-        """Watch these parents and the folders above them, each path anew."""
+        """Watch these parents and the folders above them, each path again."""
         parents = tuple(parents)
         before: frozenset[_PathWatch] | None = None
         # A folder that came before the watch above it was set caused no event. So repeat until

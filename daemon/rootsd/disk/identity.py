@@ -4,16 +4,14 @@ An inode number alone is not enough, because file systems reuse it at once (ext4
 rounds of delete and create). The kernel's file handle includes the inode's generation. On a file
 system without handles (overlayfs), the birth time takes its place.
 
-Sources: name_to_handle_at(2), statx(2), ioctl FS_IOC_GETFSUUID, statvfs(3).
+Sources: statx(2), ioctl FS_IOC_GETFSUUID, statvfs(3).
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import stat
-import struct
 import sys
 from collections.abc import Callable
 from enum import Enum
@@ -22,6 +20,7 @@ from functools import lru_cache
 from rootsd.core.doctor import DoctorFinding, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.core.model import GitEntry, Identity
+from rootsd.disk.file_handle import file_handle
 from rootsd.disk.hung_mounts import may_follow
 from rootsd.disk.reader import (
     REF_CAP,
@@ -32,13 +31,8 @@ from rootsd.disk.reader import (
     resolve_path,
 )
 
-_AT_EMPTY_PATH = 0x1000
 _GITFILE = b".git"
 _GITFILE_PREFIX = b"gitdir: "
-_HANDLE_HEADER = struct.Struct("Ii")
-_MAX_HANDLE = 128
-# Creating an instance of this type costs a tenth of `create_string_buffer`.
-_HandleBuffer = ctypes.c_char * (_HANDLE_HEADER.size + _MAX_HANDLE)
 _FS_IOC_GETFSUUID = 0x80111500
 
 
@@ -52,22 +46,6 @@ class PathAbsence(Enum):
 if sys.platform == "linux":
     import fcntl
 
-    _name_to_handle_at = ctypes.CDLL(None, use_errno=True).name_to_handle_at
-    _name_to_handle_at.argtypes = [
-        ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
-    ]  # fmt: skip
-
-    def file_handle(fd: int) -> bytes | None:
-        """Return the file handle, its type in front, or None if the file system has none."""
-        buffer = _HandleBuffer()
-        _HANDLE_HEADER.pack_into(buffer, 0, _MAX_HANDLE, 0)
-        mount_id = ctypes.c_int()
-        if _name_to_handle_at(fd, b"", buffer, ctypes.byref(mount_id), _AT_EMPTY_PATH) < 0:
-            return None
-        size, kind = _HANDLE_HEADER.unpack_from(buffer, 0)
-        end = _HANDLE_HEADER.size + int(size)
-        return struct.pack("i", kind) + buffer.raw[_HANDLE_HEADER.size : end]
-
     def _file_system_uuid(fd: int) -> bytes | None:
         buffer = bytearray(17)
         try:
@@ -77,10 +55,6 @@ if sys.platform == "linux":
         return bytes(buffer[1 : 1 + buffer[0]])
 
 else:
-
-    def file_handle(fd: int) -> bytes | None:  # noqa: ARG001
-        """Return the file handle, its type in front, or None if the file system has none."""
-        return None
 
     def _file_system_uuid(_fd: int) -> bytes | None:
         return None

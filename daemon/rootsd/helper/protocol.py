@@ -1,7 +1,7 @@
 """Define the tasks of the helper, and the messages between daemon and helper.
 
 To add a task, add a member to `HelperTask`, its `TaskSpec`, and a function that takes the question
-and returns the answer, both as bytes. Each question runs in a process of its own that exits with
+and returns the answer, both as bytes. Each question runs in its own process that exits with
 the answer. So the function may be killed at any instruction, may leak, and need not be
 thread-safe. If it raises, the daemon gets no answer.
 

@@ -252,7 +252,7 @@ def ask_last_commit(helper: Helper, path: bytes) -> Facts | None:
 def ask_tracking(helper: Helper, path: bytes) -> Facts:
     """Return upstream, ahead, behind, and remotes of a repository; empty without a timely answer.
 
-    A question of its own, because counting commits can take long in a large history: then the
+    A separate question, because counting commits can take long in a large history: then the
     last commit is still known.
     """
     try:

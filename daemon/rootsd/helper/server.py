@@ -322,7 +322,7 @@ def supervise(
 ) -> None:
     """Run `helper` on the channel, in a new process each time, until the daemon closes its end.
 
-    Call this in a process of its own that has one thread. It reports each start and each loss to
+    Call this in its own process that has one thread. It reports each start and each loss to
     the daemon as a `HelperEvent`.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, REPLACE_SIGNAL):

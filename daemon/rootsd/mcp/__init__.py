@@ -13,7 +13,7 @@ published set (`source.RootsSource.wait_past`). `views` applies the scope to the
 set, and `diff` compares them. `subscriptions` holds back additions for a moment, but never a
 revocation, and makes the lines for each subscriber. These lines leave in one write.
 
-The package does no I/O of its own: streams and roots are passed in. `sessions` is the daemon's
+The package does no I/O itself: streams and roots are passed in. `sessions` is the daemon's
 side: it knows which connections are open and reads roots from the ledger. The SDK is imported
 with the first connection only, so this file imports nothing.
 """

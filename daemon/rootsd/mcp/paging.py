@@ -40,7 +40,7 @@ def page_at(roots: Sequence[PublishedRoot], cursor: str | None, size: int = PAGE
 
 
 def reject_cursor(cursor: str | None) -> None:
-    """Raise MCPError if there is a cursor: a list of one page never hands one out."""
+    """Raise MCPError if there is a cursor: a list of one page never passes one out."""
     if cursor is not None:
         raise _invalid_cursor()
 

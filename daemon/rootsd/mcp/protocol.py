@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,8 +19,8 @@ from mcp.server import Server
 from rootsd import __version__
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
-from rootsd.core.paths import bytes_of, text_of
-from rootsd.core.scope import Scope, ScopeExtent, SessionStart, UriFilter, root_containing
+from rootsd.core.paths import bytes_of
+from rootsd.core.scope import root_containing
 from rootsd.mcp.responses import MAX_BATCH_MESSAGES, BatchResponse, ResponseSender
 from rootsd.mcp.serializers import JsonObject, roots_result
 from rootsd.mcp.server import SdkDispatcher
@@ -37,6 +36,7 @@ from rootsd.wire.jsonrpc import (
     Request,
     Response,
 )
+from rootsd.wire.scope import resolve_scope, resume_state
 
 _DRAIN_S = 5.0
 
@@ -126,35 +126,14 @@ class ProtocolRouter:
         if greeting.scope != hello.RequestedScope():
             # A bad scope is an error: without it, the peer would get more than it asked for.
             try:
-                scope = await self._scope_of(greeting.scope)
+                source = self._view.source
+                scope = await resolve_scope(greeting.scope, source.canonical, source.session_start)
             except ValueError as error:
                 return _invalid_hello(request, str(error))
             self._view.narrow(scope)
-            start = _start_for_peer(scope)
+            start = resume_state(scope)
         self._learn_name(greeting.client)
         return Response(request.id, hello.hello_result(__version__, start))
-
-    async def _scope_of(self, requested: hello.RequestedScope) -> Scope:
-        uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
-        scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris)
-        if requested.workspace is not None:
-            folder, extent = (
-                _parse_absolute("workspace", requested.workspace),
-                ScopeExtent.WORKSPACE,
-            )
-        elif requested.cwd is not None:
-            folder, extent = _parse_absolute("cwd", requested.cwd), ScopeExtent.ROOT
-        else:
-            return scope
-        source = self._view.source
-        canonical = await source.canonical(folder)
-        if requested.start is None:
-            start = await source.session_start(canonical)
-        else:
-            text = requested.start.anchor
-            anchor = None if text is None else _parse_absolute("anchor", text)
-            start = SessionStart(anchor, requested.start.approvals)
-        return replace(scope, folder=canonical, extent=extent, start=start)
 
     async def _list_roots(self, request: Request) -> Response | ErrorResponse:
         self._view.subscribers.has_listed_roots = True  # first: notify of changes from here on
@@ -219,20 +198,6 @@ async def _propose_folder(path: str, reason: str, view: ConnectionView) -> None:
         if root_containing(await view.current(), folder) is None:
             reason = safe_label(reason, limit=MAX_REASON_LENGTH)
             view.source.request(folder, view.client, reason, None)
-
-
-def _parse_absolute(field: str, path: str) -> bytes:
-    if not path.startswith("/") or "\0" in path:
-        raise ValueError(f"{field} must be an absolute path")
-    return bytes_of(path)
-
-
-def _start_for_peer(scope: Scope) -> hello.ResumeState | None:
-    """Return the state that the peer must send when it connects again."""
-    if scope.folder is None:
-        return None
-    anchor = scope.start.anchor
-    return hello.ResumeState(None if anchor is None else text_of(anchor), scope.start.approvals)
 
 
 def _client_name(params: JsonObject | None) -> str:

@@ -4,7 +4,7 @@
 connection in every revision. What a connection may see comes with each request, as the SDK's
 "lifespan state".
 
-`SdkDispatcher` runs each request of a connection in a task of its own. The SDK's own loops read
+`SdkDispatcher` runs each request of a connection in its own task. The SDK's own loops read
 messages from streams and write answers to streams, because they connect any transport to any
 server; a call changes tasks six times on its way. Here a request goes from its line directly into
 its task, and the result goes from there to the socket.

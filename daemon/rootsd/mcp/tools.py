@@ -1,5 +1,7 @@
 """The MCP tools list_roots, resolve_root, and request_root: their definitions and what they do.
 
+A tool is a function that `_tool` registers together with its definition.
+
 No tool approves anything, and none says why a folder is not approved. A folder that is pending,
 denied, or unknown looks the same to a client: outside.
 
@@ -23,6 +25,7 @@ not whether the folder exists, is pending, was denied before, or can never be a 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from fnmatch import translate
 from math import ceil, isinf
 from re import compile as compiled
@@ -60,6 +63,56 @@ from rootsd.mcp.serializers import (
 from rootsd.mcp.source import RootRequestHandle
 from rootsd.mcp.views import ConnectionView, HandlerContext
 from rootsd.wire.jsonrpc import INVALID_PARAMS
+
+
+class ReportProgress(Protocol):
+    """The function that reports progress to a client that asked for it."""
+
+    def __call__(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> Awaitable[None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool on a connection, with the arguments that the client sent."""
+
+    arguments: ToolArguments
+    view: ConnectionView
+    report: ReportProgress
+
+
+ToolFunction = Callable[[ToolCall], Awaitable[CallToolResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class _RegisteredTool:
+    definition: Tool
+    example: JsonObject
+    function: ToolFunction
+
+
+_registered: dict[str, _RegisteredTool] = {}
+
+
+def _tool(definition: Tool, example: JsonObject) -> Callable[[ToolFunction], ToolFunction]:
+    """Register the function that answers the calls of a tool.
+
+    Errors show `example` as the arguments of a good call. The function raises BadArguments for
+    wrong ones.
+    """
+
+    def register(function: ToolFunction) -> ToolFunction:
+        _registered[definition.name] = _RegisteredTool(definition, example, function)
+        return function
+
+    return register
+
+
+def all_tools() -> list[Tool]:
+    """Return the definitions of all tools."""
+    return [tool.definition for tool in _registered.values()]
+
 
 _READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -217,122 +270,6 @@ REQUEST_ROOT = Tool(
         open_world_hint=False,
     ),
 )
-TOOLS = (LIST_ROOTS, RESOLVE_ROOT, REQUEST_ROOT)
-
-
-_APPROVED = "The folder is approved. You can work in it."
-_DENIED = "The user said no. Do not work in the folder, and do not request it again."
-_NOT_YET = (
-    "The folder is not approved in this session. If it can be approved at all, the user has your"
-    " request. Do not work in the folder until list_roots shows it."
-)
-
-
-class ReportProgress(Protocol):
-    """The function that reports progress to a client that asked for it."""
-
-    def __call__(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> Awaitable[None]: ...
-
-
-async def request_root(
-    arguments: ToolArguments, view: ConnectionView, report: ReportProgress
-) -> tuple[JsonObject, PublishedSet]:
-    """Return the result of the tool, and the set behind it.
-
-    Raises BadArguments, also after too many requests.
-    """
-    typed, why = arguments.path(), arguments.text("reason")
-    if typed is None or why is None:
-        raise arguments.wrong(f"{'reason' if typed else 'path'} is missing")
-    reason = safe_label(why, limit=MAX_REASON_LENGTH)
-    limits = view.wait_limits
-    wait = _parse_wait(arguments, limits.default_s)
-    folder = arguments.absolute(typed)
-    _check_rate(view)
-    denied = False
-    path = await view.source.canonical(folder)
-    published = await view.current()
-    if (root := root_containing(published, path)) is None:
-        try:
-            request = view.source.request(path, view.client, reason, view.membership.key)
-        except Busy as error:
-            raise BadArguments(error.message) from error
-        if view.waiting < limits.max_calls:
-            view.waiting += 1
-            try:
-                published, root = await _wait_for_decision(path, view, request, wait, report)
-            finally:
-                view.waiting -= 1
-        denied = root is None and request.is_denied
-    found = {
-        "approved": root is not None,
-        "denied": denied,
-        "root": root_to_json(root, view.workspace(published)) if root else None,
-        "revision": published.revision,
-        "advice": _APPROVED if root else _DENIED if denied else _NOT_YET,
-    }
-    return found, published
-
-
-def _parse_wait(arguments: ToolArguments, default: float) -> float:
-    """Return the seconds to wait; a number out of bounds becomes the nearest allowed one."""
-    wait = arguments.number("wait_seconds")
-    return default if wait is None else min(max(wait, 0.0), MAX_WAIT_S)
-
-
-def _check_rate(view: ConnectionView) -> None:
-    """Raise BadArguments after too many calls.
-
-    Every call counts, for any path: otherwise the limit would reveal facts about the folder.
-    """
-    if wait := view.request_rate.wait(anyio.current_time()):
-        raise BadArguments(f"too many requests for folders; try again in {ceil(wait)} seconds")
-
-
-async def _wait_for_decision(
-    path: bytes,
-    view: ConnectionView,
-    request: RootRequestHandle,
-    wait: float,
-    report: ReportProgress,
-) -> tuple[PublishedSet, PublishedRoot | None]:
-    """Wait until a root contains `path`, the user denies the request, or the time is over.
-
-    Return the set at that moment, and the root that contains `path`.
-    """
-    begin = anyio.current_time()
-    published = await view.current()
-    while (passed := anyio.current_time() - begin) < wait and not request.is_denied:
-        with anyio.move_on_after(min(view.wait_limits.progress_s, wait - passed)) as pause:
-            await _wait_for_change(view, request, published.revision)
-            published = await view.current()
-            if root := root_containing(published, path):
-                return published, root
-        if pause.cancelled_caught:
-            passed = min(wait, anyio.current_time() - begin)
-            await report(passed, wait, "waiting for the user to decide")
-    published = await view.current()
-    return published, root_containing(published, path)
-
-
-async def _wait_for_change(
-    view: ConnectionView, request: RootRequestHandle, revision: int
-) -> None:
-    """Wait until the set is newer than `revision`, or the user denies the request.
-
-    The caller verifies the set: an error raised in here would leave as an exception group.
-    """
-    async with anyio.create_task_group() as group:
-        group.start_soon(_cancel_on_denial, request, group.cancel_scope)
-        await view.source.wait_past(revision)
-        group.cancel_scope.cancel()
-
-
-async def _cancel_on_denial(request: RootRequestHandle, waiting: anyio.CancelScope) -> None:
-    await request.wait_denied()
-    waiting.cancel()
 
 
 _NO_ROOTS = "No folder is approved in this session. Ask the user for one with request_root."
@@ -344,7 +281,7 @@ _MAX_QUERY_LENGTH = 200
 async def list_tools(_: HandlerContext, params: PaginatedRequestParams | None) -> ListToolsResult:
     """Return all tools on one page; the list never changes."""
     reject_cursor(params.cursor if params else None)
-    return ListToolsResult(tools=list(TOOLS))
+    return ListToolsResult(tools=all_tools())
 
 
 async def call_tool(ctx: HandlerContext, params: CallToolRequestParams) -> CallToolResult:
@@ -353,33 +290,25 @@ async def call_tool(ctx: HandlerContext, params: CallToolRequestParams) -> CallT
     Wrong arguments give a result with `isError` (MCP, "Tool errors"): models read results, and
     only hosts read protocol errors.
     """
-    view = ctx.lifespan_context
+    tool = _registered.get(params.name)
+    if tool is None:
+        raise MCPError(
+            INVALID_PARAMS,
+            f"unknown tool: {safe_label(params.name)}",
+            {"reason": f"the tools are {', '.join(_registered)}"},
+        )
+    arguments = ToolArguments(params.arguments, tool.example)
+    call = ToolCall(arguments, ctx.lifespan_context, ctx.session.report_progress)
     try:
-        match params.name:
-            case LIST_ROOTS.name:
-                return await _list_roots(
-                    ToolArguments(params.arguments, {"query": "api", "limit": 20}), view
-                )
-            case RESOLVE_ROOT.name:
-                example = {"path": "/home/you/src/api/main.py"}
-                return await _resolve_root(ToolArguments(params.arguments, example), view)
-            case REQUEST_ROOT.name:
-                example = {"path": "/home/you/src/api", "reason": "to fix its tests"}
-                arguments = ToolArguments(params.arguments, example)
-                found, published = await request_root(arguments, view, ctx.session.report_progress)
-                return _structured_result(found, view.changes_in(published))
-            case _:
-                names = ", ".join(tool.name for tool in TOOLS)
-                raise MCPError(
-                    INVALID_PARAMS,
-                    f"unknown tool: {safe_label(params.name)}",
-                    {"reason": f"the tools are {names}"},
-                )
+        return await tool.function(call)
     except BadArguments as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
 
 
-async def _list_roots(arguments: ToolArguments, view: ConnectionView) -> CallToolResult:
+@_tool(LIST_ROOTS, {"query": "api", "limit": 20})
+async def list_roots(call: ToolCall) -> CallToolResult:
+    """List the published roots as text. Raises BadArguments."""
+    arguments, view = call.arguments, call.view
     query, limit = arguments.text("query"), _parse_limit(arguments)
     fits = None if query is None else _query_filter(query, arguments)
     published = await view.current()
@@ -439,12 +368,14 @@ def _searchable_text(root: PublishedRoot) -> tuple[str, ...]:
     return tuple(word.casefold() for word in words)
 
 
-async def _resolve_root(arguments: ToolArguments, view: ConnectionView) -> CallToolResult:
+@_tool(RESOLVE_ROOT, {"path": "/home/you/src/api/main.py"})
+async def resolve_root(call: ToolCall) -> CallToolResult:
     """Find a root by its name, or the root that contains a path. Raises BadArguments.
 
     Models often give both arguments. Then an absolute path decides alone, and a relative path is
     relative to the root with that name. A name may also stand in `path`, and a path in `name`.
     """
+    arguments, view = call.arguments, call.view
     name, path = arguments.name(), arguments.path()
     if path is None and name is not None and _is_absolute(name):
         name, path = None, name
@@ -511,3 +442,110 @@ def _structured_result(found: JsonObject, changes: str) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(text=compact_json(found))], structured_content=found
     )
+
+
+_APPROVED = "The folder is approved. You can work in it."
+_DENIED = "The user said no. Do not work in the folder, and do not request it again."
+_NOT_YET = (
+    "The folder is not approved in this session. If it can be approved at all, the user has your"
+    " request. Do not work in the folder until list_roots shows it."
+)
+
+
+@_tool(REQUEST_ROOT, {"path": "/home/you/src/api", "reason": "to fix its tests"})
+async def request_root(call: ToolCall) -> CallToolResult:
+    """Propose a folder, and wait for the decision.
+
+    Raises BadArguments, also after too many requests.
+    """
+    arguments, view = call.arguments, call.view
+    typed, why = arguments.path(), arguments.text("reason")
+    if typed is None or why is None:
+        raise arguments.wrong(f"{'reason' if typed else 'path'} is missing")
+    reason = safe_label(why, limit=MAX_REASON_LENGTH)
+    limits = view.wait_limits
+    wait = _parse_wait(arguments, limits.default_s)
+    folder = arguments.absolute(typed)
+    _check_rate(view)
+    denied = False
+    path = await view.source.canonical(folder)
+    published = await view.current()
+    if (root := root_containing(published, path)) is None:
+        try:
+            request = view.source.request(path, view.client, reason, view.membership.key)
+        except Busy as error:
+            raise BadArguments(error.message) from error
+        if view.waiting < limits.max_calls:
+            view.waiting += 1
+            try:
+                published, root = await _wait_for_decision(path, view, request, wait, call.report)
+            finally:
+                view.waiting -= 1
+        denied = root is None and request.is_denied
+    found = {
+        "approved": root is not None,
+        "denied": denied,
+        "root": root_to_json(root, view.workspace(published)) if root else None,
+        "revision": published.revision,
+        "advice": _APPROVED if root else _DENIED if denied else _NOT_YET,
+    }
+    return _structured_result(found, view.changes_in(published))
+
+
+def _parse_wait(arguments: ToolArguments, default: float) -> float:
+    """Return the seconds to wait; a number out of bounds becomes the nearest allowed one."""
+    wait = arguments.number("wait_seconds")
+    return default if wait is None else min(max(wait, 0.0), MAX_WAIT_S)
+
+
+def _check_rate(view: ConnectionView) -> None:
+    """Raise BadArguments after too many calls.
+
+    Every call counts, for any path: otherwise the limit would reveal facts about the folder.
+    """
+    if wait := view.request_rate.wait(anyio.current_time()):
+        raise BadArguments(f"too many requests for folders; try again in {ceil(wait)} seconds")
+
+
+async def _wait_for_decision(
+    path: bytes,
+    view: ConnectionView,
+    request: RootRequestHandle,
+    wait: float,
+    report: ReportProgress,
+) -> tuple[PublishedSet, PublishedRoot | None]:
+    """Wait until a root contains `path`, the user denies the request, or the time is over.
+
+    Return the set at that moment, and the root that contains `path`.
+    """
+    begin = anyio.current_time()
+    published = await view.current()
+    while (passed := anyio.current_time() - begin) < wait and not request.is_denied:
+        with anyio.move_on_after(min(view.wait_limits.progress_s, wait - passed)) as pause:
+            await _wait_for_change(view, request, published.revision)
+            published = await view.current()
+            if root := root_containing(published, path):
+                return published, root
+        if pause.cancelled_caught:
+            passed = min(wait, anyio.current_time() - begin)
+            await report(passed, wait, "waiting for the user to decide")
+    published = await view.current()
+    return published, root_containing(published, path)
+
+
+async def _wait_for_change(
+    view: ConnectionView, request: RootRequestHandle, revision: int
+) -> None:
+    """Wait until the set is newer than `revision`, or the user denies the request.
+
+    The caller verifies the set: an error raised in here would leave as an exception group.
+    """
+    async with anyio.create_task_group() as group:
+        group.start_soon(_cancel_on_denial, request, group.cancel_scope)
+        await view.source.wait_past(revision)
+        group.cancel_scope.cancel()
+
+
+async def _cancel_on_denial(request: RootRequestHandle, waiting: anyio.CancelScope) -> None:
+    await request.wait_denied()
+    waiting.cancel()

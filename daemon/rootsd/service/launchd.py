@@ -57,7 +57,7 @@ class Launchd:
         run_checked(self._run, ["launchctl", "enable", self._agent])
 
     def forget(self) -> None:
-        pass  # launchd reads its folder anew at each login
+        pass  # launchd rereads its folder at each login
 
     def start(self) -> None:
         self._run_start(["launchctl", "enable", self._agent])

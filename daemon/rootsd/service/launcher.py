@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
@@ -122,6 +122,30 @@ def launch(record: StartRecord, patience: float = START_TIMEOUT_S) -> None:
         raise StartFailed(f"the daemon is not ready after {patience:.0f} s", f"tail {record.log}")
     if word != READY:
         raise _start_error(word, record.log, log_start)
+
+
+def launch_detached(command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    """Start a program of ours in the background, detached from this process and its terminal.
+
+    Raises StartFailed if it cannot be started. A program that fails later says so in `log`.
+    """
+    log_fd, _ = _open_log(log)
+    try:
+        subprocess.Popen(  # noqa: S603 - our own command, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            env=dict(environment),
+            cwd="/",
+            start_new_session=True,
+            umask=0o077,
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StartFailed(f"{command[0]} cannot be started: {reason}", "rootsd up") from error
+    finally:
+        os.close(log_fd)
 
 
 def report_ready(fd: int) -> None:

@@ -115,7 +115,7 @@ def load_start_record() -> StartRecord:
 
 def ensure_start_allowed() -> None:
     """Raise DaemonUnreachable after `rootsd down`: then only `rootsd up` may start the daemon."""
-    if _is_stopped():
+    if is_stopped():
         raise DaemonUnreachable("the daemon was stopped by rootsd down", "rootsd up")
 
 
@@ -140,8 +140,10 @@ def ensure_same_places() -> None:
     The daemon would not read what a command writes there. After `rootsd down`, other folders are
     fine.
     """
-    if not _is_stopped() and (changes := describe_place_changes()):
-        raise PlacesMismatch(changes, "rootsd down, then rootsd up, to have it as here")
+    if not is_stopped() and (changes := describe_place_changes()):
+        raise PlacesMismatch(
+            changes, "rootsd down, then rootsd up, to use the values of this shell"
+        )
 
 
 def describe_place_changes() -> str:
@@ -208,7 +210,8 @@ def _is_word(value: object) -> bool:
     return True
 
 
-def _is_stopped() -> bool:
+def is_stopped() -> bool:
+    """Return whether `rootsd down` stopped the daemon, and no `rootsd up` came since."""
     return (start_folder() / STOPPED_NAME).exists()
 
 

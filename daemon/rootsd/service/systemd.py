@@ -24,6 +24,7 @@ UNIT = "rootsd.service"
 SOCKETS = ("rootsd.socket", "rootsd-control.socket")
 # systemd.unit(5), "User Unit Search Path": `systemctl set-property` writes to user.control, and
 # the user's own folder lies beside it. Only the runtime folder has another user.control.
+SYNC_UNIT = "rootsd-sync.service"
 CONTROL = "user.control"
 _SHOW_UNIT_PATH = ("systemctl", "--user", "show", "--property=UnitPath", "--value")
 
@@ -68,8 +69,8 @@ class Systemd:
         runtime = self._runtime
         if not self.is_at_hand():
             raise ServiceManagerUnavailable(
-                f"systemd runs no services for you: {runtime}/systemd is not there\n"
-                "It is not in containers, in cron and after su: log in as yourself, with\n"
+                f"systemd runs no services for you: {runtime}/systemd is missing\n"
+                "It is missing in containers, in cron, and after su. Log in as yourself, with\n"
                 f"XDG_RUNTIME_DIR={runtime}. To have it without a login, too:\n"
                 '  loginctl enable-linger "$USER"\n'
                 "rootsd service print shows the files; without a service: rootsd up",
@@ -106,6 +107,13 @@ class Systemd:
     def restart(self) -> None:
         self._forget_failures()
         self._run_start("restart", UNIT)
+
+    def restart_sync(self) -> bool:
+        """Restart `rootsd sync`, and return whether it has a unit. Raises StartFailed."""
+        if not (self.folder / SYNC_UNIT).exists():
+            return False
+        self._run_start("restart", SYNC_UNIT)
+        return True
 
     def stop(self) -> None:
         # Stop the sockets too, or the next client would start it again.

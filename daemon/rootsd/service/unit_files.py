@@ -25,6 +25,7 @@ BASE_UNITS = (
     "rootsd-control.socket",
     "rootsd.service.d/10-sockets.conf",
     PLACES_DROP_IN,
+    "rootsd-sync.service",
 )
 STRICT_DROP_IN = "rootsd.service.d/20-namespaces.conf"
 ALL_UNITS = (*BASE_UNITS, STRICT_DROP_IN)
@@ -43,13 +44,15 @@ class UnitSettings:
     """The values for the templates.
 
     `environment` has the variables that locate configuration and state, if set. `writable` are the
-    folders that the daemon writes. `stopped` is the path of the mark of `rootsd down`.
+    folders that the daemon writes. `stopped` is the path of the mark of `rootsd down`, and
+    `synced` that of the file that lists the clients of `rootsd sync`.
     """
 
     command: Path
     environment: Mapping[str, str]
     writable: tuple[Path, ...]
     stopped: Path
+    synced: Path
     log: Path
     strict: bool = False
 
@@ -70,6 +73,7 @@ def systemd_units(settings: UnitSettings) -> dict[str, str]:
     values = {
         "@ROOTSD@": _words([_program(str(settings.command))]),
         "@STOPPED@": _specifiers_escaped(_plain(str(settings.stopped))),
+        "@SYNC@": _specifiers_escaped(_plain(str(settings.synced))),
         "@WRITABLE@": _words(str(folder) for folder in settings.writable),
         "@PLACES@": _words(places),
         "@UNSET@": _words(sorted(PLACE_VARIABLES.keys() - settings.environment.keys())),
@@ -120,7 +124,7 @@ def _program(path: str) -> str:
         shown = safe_label(path, limit=None)
         raise InvalidUnitValue(
             f"systemd starts no program with a quote or a backslash in its path: {shown}",
-            "install rootsd at another place",
+            "install rootsd in another folder",
         )
     return path
 

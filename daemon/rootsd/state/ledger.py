@@ -94,7 +94,7 @@ class Conflict(Busy):
 def refuse_conflicts(seen: Iterable[Project], catalog: Catalog) -> None:
     """Raise Conflict if one of the projects was decided about since it was `seen`."""
     if any(_is_conflict(project, catalog) for project in seen):
-        raise Conflict("somebody else decided about this meanwhile", "rootsd ls")
+        raise Conflict("another command decided about this in the meantime", "rootsd ls")
 
 
 def _is_conflict(seen: Project, catalog: Catalog) -> bool:

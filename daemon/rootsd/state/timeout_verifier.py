@@ -154,7 +154,7 @@ def _verify_more(looker: BlockingVerifier, roots: _Roots) -> list[Observation]:
 
 @dataclass(slots=True)
 class _VerifierThread:
-    """One verification in a thread of its own. `answer` is set when it has ended."""
+    """One verification in its own thread. `answer` is set when it has ended."""
 
     looker: BlockingVerifier
     answer: list[Observation] | None = None

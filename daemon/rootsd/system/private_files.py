@@ -38,7 +38,7 @@ def ensure_private_folder(folder: Path) -> None:
     if found.st_uid != os.geteuid():
         raise NotPrivate(
             f"{display_path(folder)} belongs to user {found.st_uid}, not to you",
-            "set ROOTSD_DIR to a folder of your own",
+            "set ROOTSD_DIR to your own folder",
         )
     if stat.S_IMODE(found.st_mode) & ~FOLDER_MODE:
         raise NotPrivate(f"{display_path(folder)} is open to other users", f"chmod 700 {folder}")

@@ -39,7 +39,7 @@ def write_to_terminal(pid: int, started: int, device: int, text: bytes) -> None:
     """
     seen = BareProcessReader().lineage(pid).processes
     if not seen or (seen[0].started, seen[0].terminal) != (started, device):
-        raise TerminalWriteFailed("the process that asks is gone")
+        raise TerminalWriteFailed("the caller has ended")
     if sys.platform == "linux" and _numbers(device)[0] == _PTS:
         instance = _instance_at(os.getpid())
         if instance is None or _instance_of(pid, device) != instance:
@@ -81,7 +81,7 @@ def _check(fd: int, path: str, device: int) -> None:
 def _path_of(pid: int, device: int) -> str:
     path = f"/dev/{terminal_name(device)}" if sys.platform == "linux" else terminal_path(pid)
     if path is None:
-        raise TerminalWriteFailed("the process that asks has no terminal any more")
+        raise TerminalWriteFailed("the caller no longer has a terminal")
     return path
 
 

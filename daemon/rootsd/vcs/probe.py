@@ -63,7 +63,7 @@ def progress_folders(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
 def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
     """Return the seconds since anything changed in the folder or its progress folders.
 
-    The answer uses change times, which nobody can set back. It is 0 if nothing can be read.
+    The answer uses change times, which cannot be set back. It is 0 if nothing can be read.
     """
     newest = None
     for each in (path, *progress_folders(path, kind)):
@@ -81,7 +81,7 @@ def changed_within(path: bytes, seconds: float) -> bool:
     """Return whether anything in the folder at `path` changed in the last `seconds`.
 
     This shows that a copy still grows, in any folder of it and by any program. The answer comes
-    from change times, which nobody can set back, and from at most 20,000 entries. The walk follows
+    from change times, which cannot be set back, and from at most 20,000 entries. The walk follows
     no links and skips mounts that may hang.
     """
     newest, left, folders = time.time() - seconds, _MAX_ENTRIES, [path]

@@ -12,32 +12,8 @@ from typing import ClassVar, TypedDict
 
 from rootsd.wire.guard import RefusedStatus
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import ControlRequest
-
-
-@dataclass(frozen=True, slots=True)
-class StatusQuery(ControlRequest):
-    """Ask for the daemon's status, its parents, counts, connections and problems: `StatusResult`.
-
-    `is_look` is true if a person sees the answer. Earlier refusals are then no longer reported as
-    new.
-    """
-
-    method: ClassVar[str] = "status"
-
-    is_look: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReloadRequest(ControlRequest):
-    """Read the configuration again: `StatusResult`.
-
-    `command` is the command that changed it, such as `parent rm ~/old`, or empty.
-    """
-
-    method: ClassVar[str] = "reload"
-
-    command: str = ""
+from rootsd.wire.request import ControlRequest, EmptyResult
+from rootsd.wire.wall import ConfinedProgramItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +25,7 @@ class AnnounceRequest(ControlRequest):
     """
 
     method: ClassVar[str] = "announce"
+    result: ClassVar[type] = EmptyResult
 
     command: str
 
@@ -58,6 +35,7 @@ class StopRequest(ControlRequest):
     """Stop the daemon cleanly. The answer comes before it stops."""
 
     method: ClassVar[str] = "stop"
+    result: ClassVar[type] = EmptyResult
 
 
 class DaemonStatus(TypedDict):
@@ -111,6 +89,7 @@ class StatusResult(TypedDict):
 
     * `agent_commands`: the allowed commands that decide nothing and that an agent ran since a
       person looked, such as `down`.
+    * `confined`: the programs behind the wall.
     * `counts`: `published`, `approved`, `waiting` (the projects that `rootsd pending` lists),
       `denied`, `lapsed`, `lapsed_rules`, `incomplete` and `projects`.
     * `closed_connections`: how many connections the daemon closed since it started, by reason.
@@ -122,6 +101,7 @@ class StatusResult(TypedDict):
     parents: list[ParentStatus]
     counts: dict[str, int]
     sessions: list[SessionStatus]
+    confined: list[ConfinedProgramItem]
     closed_connections: dict[str, int]
     guard: str
     refused: RefusedStatus | None
@@ -131,12 +111,30 @@ class StatusResult(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class ScanRequest(ControlRequest):
-    """Scan one parent, or all, now: `progress` notifications, then `ScanResponse`."""
+class StatusQuery(ControlRequest):
+    """Ask for the daemon's status, its parents, counts, connections and problems: `StatusResult`.
 
-    method: ClassVar[str] = "scan"
+    `is_look` is true if a person sees the answer. Earlier refusals are then no longer reported as
+    new.
+    """
 
-    parent: str | None = None
+    method: ClassVar[str] = "status"
+    result: ClassVar[type] = StatusResult
+
+    is_look: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadRequest(ControlRequest):
+    """Read the configuration again: `StatusResult`.
+
+    `command` is the command that changed it, such as `parent rm ~/old`, or empty.
+    """
+
+    method: ClassVar[str] = "reload"
+    result: ClassVar[type] = StatusResult
+
+    command: str = ""
 
 
 class ScanResponse(TypedDict):
@@ -157,21 +155,22 @@ class ScanResponse(TypedDict):
     warnings: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class ScanRequest(ControlRequest):
+    """Scan one parent, or all, now: `progress` notifications, then `ScanResponse`."""
+
+    method: ClassVar[str] = "scan"
+    result: ClassVar[type] = ScanResponse
+
+    parent: str | None = None
+
+
 class ScanProgressItem(TypedDict):
     """A `progress` notification during a scan."""
 
     folders: int
     projects: int
     parent: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewProposalsQuery(ControlRequest):
-    """Ask for proposals since the last notification or look: `NewProposals`. They then count as
-    seen.
-    """
-
-    method: ClassVar[str] = "news"
 
 
 class RequestedFolder(TypedDict):
@@ -191,21 +190,21 @@ class NewProposals(TypedDict):
     warnings: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class NewProposalsQuery(ControlRequest):
+    """Ask for proposals since the last notification or look: `NewProposals`. They then count as
+    seen.
+    """
+
+    method: ClassVar[str] = "news"
+    result: ClassVar[type] = NewProposals
+
+
 class SessionView(StrEnum):
     """Which sessions to list: the open ones, or the last ones with the roots they got."""
 
     OPEN = "open"
     HISTORY = "history"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionsQuery(ControlRequest):
-    """Ask for MCP sessions: `SessionListing`. The history has the `last` ones that began."""
-
-    method: ClassVar[str] = "sessions"
-
-    view: SessionView = SessionView.OPEN
-    last: int = 50
 
 
 class SentRootsItem(TypedDict):
@@ -251,18 +250,23 @@ class SessionItem(TypedDict):
 
 
 class SessionListing(TypedDict):
-    """Sessions, oldest first."""
+    """Sessions, oldest first, and the programs that are behind the wall now."""
 
     revision: int
     items: list[SessionItem]
+    confined: list[ConfinedProgramItem]
     warnings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorRequest(ControlRequest):
-    """Check everything that the daemon needs, from inside the daemon: `DoctorResult`."""
+class SessionsQuery(ControlRequest):
+    """Ask for MCP sessions: `SessionListing`. The history has the `last` ones that began."""
 
-    method: ClassVar[str] = "examine"
+    method: ClassVar[str] = "sessions"
+    result: ClassVar[type] = SessionListing
+
+    view: SessionView = SessionView.OPEN
+    last: int = 50
 
 
 class DoctorItem(TypedDict):
@@ -284,3 +288,11 @@ class DoctorResult(TypedDict):
     revision: int
     items: list[DoctorItem]
     warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorRequest(ControlRequest):
+    """Check everything that the daemon needs, from inside the daemon: `DoctorResult`."""
+
+    method: ClassVar[str] = "examine"
+    result: ClassVar[type] = DoctorResult

@@ -43,40 +43,6 @@ class ApprovalScope(StrEnum):
     """All sessions, until the approval is revoked."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecideRequest(ControlRequest):
-    """Approve, deny or forget projects: `DecideResult`. `name` requires exactly one project.
-
-    `refs` name the projects if `select` is NAMED. Otherwise `select` chooses them, below `under`
-    if that is given. An approval ends after `lasts` seconds if that is given.
-
-    `shown` has the `identity` of each of `refs` from the answer to a `ShowQuery`. If one of them
-    is another directory by now, nothing is decided. Without `access`, an approval that answers a
-    session's request is for reading, and any other is also for writing.
-
-    An approval also publishes the `worktrees` that a person confirmed. Each is the `id` of a
-    `WorktreeItem` with `confirmable`, and `worktrees_shown` has the `identity` of each. If one of
-    them is another directory by now, nothing is decided.
-    """
-
-    method: ClassVar[str] = "decide"
-
-    verb: DecisionVerb
-    cwd: str
-    refs: tuple[str, ...] = ()
-    select: Selection = Selection.NAMED
-    under: str | None = None
-    name: str | None = None
-    tags: tuple[str, ...] = ()
-    access: Access | None = None
-    span: ApprovalScope = ApprovalScope.USUAL
-    lasts: int | None = None
-    effect: ApplyMode = ApplyMode.APPLY
-    shown: tuple[str, ...] = ()
-    worktrees: tuple[str, ...] = ()
-    worktrees_shown: tuple[str, ...] = ()
-
-
 class ExecutedItem(TypedDict):
     """A project with files that agents execute. `files` are relative to it."""
 
@@ -110,18 +76,38 @@ class DecideResult(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class AddRequest(ControlRequest):
-    """Propose `what`, a path or a URI, under `name` if that is given: `AddResult`.
+class DecideRequest(ControlRequest):
+    """Approve, deny or forget projects: `DecideResult`. `name` requires exactly one project.
 
-    The project is then pending, as if discovery had found it.
+    `refs` name the projects if `select` is NAMED. Otherwise `select` chooses them, below `under`
+    if that is given. An approval ends after `lasts` seconds if that is given.
+
+    `shown` has the `identity` of each of `refs` from the answer to a `ShowQuery`. If one of them
+    is another directory by now, nothing is decided. Without `access`, an approval that answers a
+    session's request is for reading, and any other is also for writing.
+
+    An approval also publishes the `worktrees` that a person confirmed. Each is the `id` of a
+    `WorktreeItem` with `confirmable`, and `worktrees_shown` has the `identity` of each. If one of
+    them is another directory by now, nothing is decided.
     """
 
-    method: ClassVar[str] = "add"
+    method: ClassVar[str] = "decide"
+    result: ClassVar[type] = DecideResult
 
-    what: str
+    verb: DecisionVerb
     cwd: str
+    refs: tuple[str, ...] = ()
+    select: Selection = Selection.NAMED
+    under: str | None = None
     name: str | None = None
+    tags: tuple[str, ...] = ()
+    access: Access | None = None
+    span: ApprovalScope = ApprovalScope.USUAL
+    lasts: int | None = None
     effect: ApplyMode = ApplyMode.APPLY
+    shown: tuple[str, ...] = ()
+    worktrees: tuple[str, ...] = ()
+    worktrees_shown: tuple[str, ...] = ()
 
 
 class AddResult(TypedDict):
@@ -133,8 +119,26 @@ class AddResult(TypedDict):
     warnings: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class AddRequest(ControlRequest):
+    """Propose `what`, a path or a URI, under `name` if that is given: `AddResult`.
+
+    The project is then pending, as if discovery had found it.
+    """
+
+    method: ClassVar[str] = "add"
+    result: ClassVar[type] = AddResult
+
+    what: str
+    cwd: str
+    name: str | None = None
+    effect: ApplyMode = ApplyMode.APPLY
+
+
 EXPORT_FORMAT = 1
 """The version of the file format."""
+
+
 MAX_IMPORT_ITEMS = 500
 
 
@@ -148,6 +152,7 @@ class ImportRequest(ControlRequest):
     """
 
     method: ClassVar[str] = "import"
+    result: ClassVar[type] = DecideResult
 
     whats: tuple[str, ...]
     names: tuple[str, ...]
@@ -160,6 +165,7 @@ class RenameRequest(ControlRequest):
     """Name the project `ref` `name`: `DecideResult`."""
 
     method: ClassVar[str] = "rename"
+    result: ClassVar[type] = DecideResult
 
     ref: str
     name: str
@@ -172,43 +178,12 @@ class TagRequest(ControlRequest):
     """Add the tags `on` to the projects and remove the tags `off`: `DecideResult`."""
 
     method: ClassVar[str] = "tag"
+    result: ClassVar[type] = DecideResult
 
     refs: tuple[str, ...]
     cwd: str
     on: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
-    effect: ApplyMode = ApplyMode.APPLY
-
-
-@dataclass(frozen=True, slots=True)
-class RulesQuery(ControlRequest):
-    """Ask for the rules, oldest first: `RuleListing`."""
-
-    method: ClassVar[str] = "rules"
-
-
-@dataclass(frozen=True, slots=True)
-class AddRuleRequest(ControlRequest):
-    """Add a rule that approves or denies all paths that match `pattern`: `RuleResult`.
-
-    See `rootsd.core.rules`. A pattern may begin with `~/`, or be relative to `cwd`.
-    """
-
-    method: ClassVar[str] = "rule-add"
-
-    verdict: Verdict
-    pattern: str
-    cwd: str
-    effect: ApplyMode = ApplyMode.APPLY
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveRuleRequest(ControlRequest):
-    """Remove rule `number`, and the verdicts that came only from it: `RuleResult`."""
-
-    method: ClassVar[str] = "rule-rm"
-
-    number: int
     effect: ApplyMode = ApplyMode.APPLY
 
 
@@ -218,6 +193,14 @@ class RuleListing(TypedDict):
     revision: int
     items: list[RuleItem]
     warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesQuery(ControlRequest):
+    """Ask for the rules, oldest first: `RuleListing`."""
+
+    method: ClassVar[str] = "rules"
+    result: ClassVar[type] = RuleListing
 
 
 class RuleResult(TypedDict):
@@ -233,29 +216,38 @@ class RuleResult(TypedDict):
     warnings: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class AddRuleRequest(ControlRequest):
+    """Add a rule that approves or denies all paths that match `pattern`: `RuleResult`.
+
+    See `rootsd.core.rules`. A pattern may begin with `~/`, or be relative to `cwd`.
+    """
+
+    method: ClassVar[str] = "rule-add"
+    result: ClassVar[type] = RuleResult
+
+    verdict: Verdict
+    pattern: str
+    cwd: str
+    effect: ApplyMode = ApplyMode.APPLY
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRuleRequest(ControlRequest):
+    """Remove rule `number`, and the verdicts that came only from it: `RuleResult`."""
+
+    method: ClassVar[str] = "rule-rm"
+    result: ClassVar[type] = RuleResult
+
+    number: int
+    effect: ApplyMode = ApplyMode.APPLY
+
+
 class FocusTarget(StrEnum):
     """Which sessions a change of the focus applies to."""
 
     LATER = "later"
     ALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class FocusQuery(ControlRequest):
-    """Ask for the focus: `FocusStatus`."""
-
-    method: ClassVar[str] = "focus"
-
-
-@dataclass(frozen=True, slots=True)
-class SetFocusRequest(ControlRequest):
-    """Narrow sessions to `tag`, or to nothing if it is null. This is an order: `FocusStatus`."""
-
-    method: ClassVar[str] = "set-focus"
-
-    tag: str | None = None
-    reach: FocusTarget = FocusTarget.LATER
-    effect: ApplyMode = ApplyMode.APPLY
 
 
 class FocusStatus(TypedDict):
@@ -265,3 +257,23 @@ class FocusStatus(TypedDict):
     tag: str | None
     roots: list[str]
     warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FocusQuery(ControlRequest):
+    """Ask for the focus: `FocusStatus`."""
+
+    method: ClassVar[str] = "focus"
+    result: ClassVar[type] = FocusStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SetFocusRequest(ControlRequest):
+    """Narrow sessions to `tag`, or to nothing if it is null. This is an order: `FocusStatus`."""
+
+    method: ClassVar[str] = "set-focus"
+    result: ClassVar[type] = FocusStatus
+
+    tag: str | None = None
+    reach: FocusTarget = FocusTarget.LATER
+    effect: ApplyMode = ApplyMode.APPLY

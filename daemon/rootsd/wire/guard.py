@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.guard import Guard
 from rootsd.wire.decisions import ApplyMode
@@ -14,11 +14,20 @@ MAX_LOG_WAIT_S = 30
 """The longest time that a follower of the log waits for one answer. It then asks again."""
 
 
+class GuardStatus(TypedDict):
+    """The guard: a value of `core.guard.Guard`."""
+
+    revision: int
+    guard: str
+    warnings: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class GuardQuery(ControlRequest):
     """Ask which callers may decide: `GuardStatus`."""
 
     method: ClassVar[str] = "guard"
+    result: ClassVar[type] = GuardStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +35,10 @@ class SetGuardRequest(ControlRequest):
     """Set the guard. This is an order like any other: `GuardStatus`."""
 
     method: ClassVar[str] = "set-guard"
+    result: ClassVar[type] = GuardStatus
 
     guard: Guard
     effect: ApplyMode = ApplyMode.APPLY
-
-
-@dataclass(frozen=True, slots=True)
-class LogQuery(ControlRequest):
-    """Ask for the `last` decisions and refused attempts: `LogListing`.
-
-    With `after`, the answer has the first `last` events after that number. If there are none yet,
-    it waits for one for up to `wait_s` seconds.
-    """
-
-    method: ClassVar[str] = "log"
-
-    last: int = 50
-    after: int | None = None
-    wait_s: int = 0
-
-
-class GuardStatus(TypedDict):
-    """The guard: a value of `core.guard.Guard`."""
-
-    revision: int
-    guard: str
-    warnings: list[str]
 
 
 class UndoneEvent(TypedDict):
@@ -89,6 +76,22 @@ class LogListing(TypedDict):
     warnings: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class LogQuery(ControlRequest):
+    """Ask for the `last` decisions and refused attempts: `LogListing`.
+
+    With `after`, the answer has the first `last` events after that number. If there are none yet,
+    it waits for one for up to `wait_s` seconds.
+    """
+
+    method: ClassVar[str] = "log"
+    result: ClassVar[type] = LogListing
+
+    last: int = 50
+    after: int | None = None
+    wait_s: int = 0
+
+
 class Challenge(TypedDict):
     """The guard showed a word on the caller's own `terminal`, below a summary of the command.
 
@@ -98,6 +101,19 @@ class Challenge(TypedDict):
     """
 
     terminal: str
+
+
+class ErrorDetails(TypedDict):
+    """The `data` of an error that a caller can act on.
+
+    `code` is a value of `core.errors.ErrorCode`, and `remedy` a command, or empty. `choices` are
+    the projects that an ambiguous reference may mean.
+    """
+
+    code: str
+    remedy: str
+    choices: NotRequired[list[str]]
+    challenge: NotRequired[Challenge]
 
 
 class RefusedStatus(TypedDict):
@@ -117,18 +133,6 @@ CHALLENGE_ANSWER = "typed"
 """The parameter, next to those of the order, that answers a challenge on the same connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoRequest(ControlRequest):
-    """Undo event `seq` of the log, or the newest order of a person that was not undone:
-    `UndoResult`.
-    """
-
-    method: ClassVar[str] = "undo"
-
-    seq: int | None = None
-    effect: ApplyMode = ApplyMode.APPLY
-
-
 class UndoResult(TypedDict):
     """The events that were undone, oldest first, and their projects as they are now."""
 
@@ -136,3 +140,16 @@ class UndoResult(TypedDict):
     undone: list[LogItem]
     items: list[ProjectItem]
     warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRequest(ControlRequest):
+    """Undo event `seq` of the log, or the newest order of a person that was not undone:
+    `UndoResult`.
+    """
+
+    method: ClassVar[str] = "undo"
+    result: ClassVar[type] = UndoResult
+
+    seq: int | None = None
+    effect: ApplyMode = ApplyMode.APPLY

@@ -13,7 +13,7 @@ sends `start` with its hello, and the session continues as it began.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notification, Params, Request
@@ -33,6 +33,51 @@ _CLIENT_LIMIT = 128
 _MAX_REPORTED_NAMES = 20
 _TAG, _CWD = "tag:", "cwd"
 _FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri"})
+
+
+class ResumeStateItem(TypedDict):
+    """A `ResumeState` on the wire."""
+
+    anchor: str | None
+    approvals: int
+
+
+class HelloParams(TypedDict):
+    """A `Hello` on the wire. `only` has the names of its scope."""
+
+    version: int
+    client: NotRequired[str | None]
+    only: NotRequired[list[str]]
+    tags: NotRequired[list[str]]
+    cwd: NotRequired[str | None]
+    workspace: NotRequired[str | None]
+    start: NotRequired[ResumeStateItem]
+    any_uri: NotRequired[bool]
+
+
+class HelloResult(TypedDict):
+    """The versions of this protocol and of rootsd.
+
+    `start` is left out for a session without a working directory.
+    """
+
+    version: int
+    rootsd: str
+    start: NotRequired[ResumeStateItem]
+
+
+class ReportedRootsParams(TypedDict):
+    """How many roots a run proxy has sent to its server, and the first names."""
+
+    roots: int
+    names: list[str]
+
+
+class ProposedFolderParams(TypedDict):
+    """A folder that a run proxy proposes, with the reason for the user."""
+
+    path: str
+    reason: str
 
 
 class ResumeState(NamedTuple):
@@ -131,14 +176,14 @@ def encode_hello(hello: Hello, id_: Id) -> Request:
     return Request(id_, HELLO_METHOD, params)
 
 
-def hello_result(rootsd: str, start: ResumeState | None) -> dict[str, Any]:
+def hello_result(rootsd: str, start: ResumeState | None) -> HelloResult:
     """Return the result for a hello: the versions of this protocol and of rootsd, and `start`.
 
     `start` is None for a session without a working directory.
     """
-    result: dict[str, Any] = {"version": HELLO_VERSION, "rootsd": rootsd}
+    result = HelloResult(version=HELLO_VERSION, rootsd=rootsd)
     if start is not None:
-        result["start"] = start._asdict()
+        result["start"] = ResumeStateItem(anchor=start.anchor, approvals=start.approvals)
     return result
 
 

@@ -211,7 +211,7 @@ def _is_deep(line: bytes) -> bool:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise _AmbiguousError("an object has two members of one name")
+        raise _AmbiguousError("an object has two members with the same name")
     return members
 
 
@@ -240,7 +240,7 @@ def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
     for name in value:
         # Some parsers ignore the case of names.
         if name not in _RESERVED and name.casefold() in _RESERVED:
-            return f"the member {name!a} differs from a reserved one by case alone"
+            return f"the member {name!a} differs from a reserved one only by case"
     if not isinstance(found, Notification) and not _is_exact(found.id):
         return "the id is an integer beyond 53 bits, or holds half a surrogate pair"
     if isinstance(found, Request | Notification):
@@ -249,7 +249,7 @@ def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
         return "the answer has a result and an error"
     if isinstance(found, ErrorResponse):
         if value.get("id") != found.id:
-            return "the id is no string and no integer"
+            return "the id is neither a string nor an integer"
         if isinstance(found.code, bool):
             return "the code of an error is an integer"
     return ""

@@ -19,16 +19,6 @@ class RequestNote(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShowQuery(ControlRequest):
-    """Ask for projects with all details: `ProjectListing`. `refs` as in `ProjectsQuery`."""
-
-    method: ClassVar[str] = "show"
-
-    cwd: str
-    refs: tuple[str, ...]
-
-
 class FindingItem(TypedDict):
     """Something in a project that a person should know.
 
@@ -132,38 +122,6 @@ class Selection(StrEnum):
     """Gone from the disk and not denied. A denial stays for a project that may come back."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectsQuery(ControlRequest):
-    """Ask for projects: `ProjectListing`.
-
-    `refs` are names, ids, paths or globs; relative ones are relative to `cwd`. A reference that
-    matches nothing, or several projects, is an error. `select`, `verdict`, `tag` and `under`
-    narrow the result.
-    """
-
-    method: ClassVar[str] = "projects"
-
-    cwd: str
-    refs: tuple[str, ...] = ()
-    select: Selection = Selection.ALL
-    verdict: Verdict | None = None
-    tag: str | None = None
-    under: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NextPendingQuery(ControlRequest):
-    """Ask for pending projects without those in `known`: `ProjectListing`.
-
-    If there is none, the answer waits for one for up to `wait_s` seconds, and is then empty.
-    """
-
-    method: ClassVar[str] = "next-waiting"
-
-    known: tuple[str, ...] = ()
-    wait_s: int = 0
-
-
 class SessionFacts(TypedDict, total=False):
     """`session` is the program of the one session that the approval is for. `request` says which
     session requests the folder, and why. Each is left out if there is none.
@@ -207,6 +165,51 @@ class ProjectListing(TypedDict):
     warnings: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class ShowQuery(ControlRequest):
+    """Ask for projects with all details: `ProjectListing`. `refs` as in `ProjectsQuery`."""
+
+    method: ClassVar[str] = "show"
+    result: ClassVar[type] = ProjectListing
+
+    cwd: str
+    refs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectsQuery(ControlRequest):
+    """Ask for projects: `ProjectListing`.
+
+    `refs` are names, ids, paths or globs; relative ones are relative to `cwd`. A reference that
+    matches nothing, or several projects, is an error. `select`, `verdict`, `tag` and `under`
+    narrow the result.
+    """
+
+    method: ClassVar[str] = "projects"
+    result: ClassVar[type] = ProjectListing
+
+    cwd: str
+    refs: tuple[str, ...] = ()
+    select: Selection = Selection.ALL
+    verdict: Verdict | None = None
+    tag: str | None = None
+    under: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextPendingQuery(ControlRequest):
+    """Ask for pending projects without those in `known`: `ProjectListing`.
+
+    If there is none, the answer waits for one for up to `wait_s` seconds, and is then empty.
+    """
+
+    method: ClassVar[str] = "next-waiting"
+    result: ClassVar[type] = ProjectListing
+
+    known: tuple[str, ...] = ()
+    wait_s: int = 0
+
+
 class RuleItem(TypedDict):
     """One rule. `verdict` is `pending` if it approved and has lapsed.
 
@@ -222,31 +225,31 @@ class RuleItem(TypedDict):
     added_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckQuery(ControlRequest):
-    """Ask for the status of `path` (absolute, or a URI): `PathCheckResult`."""
-
-    method: ClassVar[str] = "check"
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class WhyQuery(ControlRequest):
-    """Ask for the reasons for the verdict on the project at or above `path`: `WhyResult`."""
-
-    method: ClassVar[str] = "why"
-
-    path: str
-
-
 class PathCheckResult(TypedDict):
-    """`verdict` is null if the path is unknown. `published` says whether the path is in a root."""
+    """`verdict` is null if the path is unknown.
+
+    `published` says whether the path is in a root, and in the workspace if the query names one.
+    """
 
     published: bool
     verdict: str | None
     root: str | None
     access: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckQuery(ControlRequest):
+    """Ask for the status of `path` (absolute, or a URI): `PathCheckResult`.
+
+    `workspace` is an absolute path or null. Only roots in the workspace of a session that begins
+    there then count as published.
+    """
+
+    method: ClassVar[str] = "check"
+    result: ClassVar[type] = PathCheckResult
+
+    path: str
+    workspace: str | None = None
 
 
 class ReasonItem(TypedDict):
@@ -276,3 +279,13 @@ class WhyResult(TypedDict):
     voices: list[ReasonItem]
     obstacles: list[str]
     warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyQuery(ControlRequest):
+    """Ask for the reasons for the verdict on the project at or above `path`: `WhyResult`."""
+
+    method: ClassVar[str] = "why"
+    result: ClassVar[type] = WhyResult
+
+    path: str

@@ -1,92 +1,45 @@
 """The registry of all control requests, and the decoder from method and params to a request.
 
-To add a request, write a dataclass in the module of its family and add it to `REQUEST_TYPES`. Its
-handler is in `rootsd.control.handlers`. The type of a field defines its JSON type.
+To add a request, write a dataclass in the module of its family: the registry finds it there. Its
+handler is in `rootsd.control.handlers`. To add a family, add its module to `FAMILIES`.
+
+Only the daemon decodes requests. The command line must not import this module: `msgspec`, which
+checks the types, takes longer to load than a short command may take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from enum import StrEnum
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
 from functools import cache
-from types import NoneType
-from typing import Any, get_args, get_type_hints
+from types import ModuleType
+from typing import Any, get_type_hints
 
-from rootsd.wire.daemon import (
-    AnnounceRequest,
-    DoctorRequest,
-    NewProposalsQuery,
-    ReloadRequest,
-    ScanRequest,
-    SessionsQuery,
-    StatusQuery,
-    StopRequest,
-)
-from rootsd.wire.decisions import (
-    AddRequest,
-    AddRuleRequest,
-    DecideRequest,
-    FocusQuery,
-    ImportRequest,
-    RemoveRuleRequest,
-    RenameRequest,
-    RulesQuery,
-    SetFocusRequest,
-    TagRequest,
-)
-from rootsd.wire.guard import CHALLENGE_ANSWER, GuardQuery, LogQuery, SetGuardRequest, UndoRequest
-from rootsd.wire.projects import CheckQuery, NextPendingQuery, ProjectsQuery, ShowQuery, WhyQuery
-from rootsd.wire.request import (
-    BadRequest,
-    ControlRequest,
-    enum_reader,
-    optional_reader,
-    read_bool,
-    read_int,
-    read_str,
-    read_strs,
-)
+import msgspec
 
-REQUEST_TYPES: tuple[type[ControlRequest], ...] = (
-    StatusQuery,
-    ProjectsQuery,
-    NextPendingQuery,
-    ShowQuery,
-    SessionsQuery,
-    RulesQuery,
-    ScanRequest,
-    ReloadRequest,
-    DoctorRequest,
-    NewProposalsQuery,
-    DecideRequest,
-    AddRequest,
-    UndoRequest,
-    ImportRequest,
-    RenameRequest,
-    FocusQuery,
-    SetFocusRequest,
-    TagRequest,
-    AddRuleRequest,
-    RemoveRuleRequest,
-    CheckQuery,
-    WhyQuery,
-    GuardQuery,
-    SetGuardRequest,
-    LogQuery,
-    AnnounceRequest,
-    StopRequest,
+from rootsd.wire import daemon, decisions, guard, projects, wall
+from rootsd.wire.guard import CHALLENGE_ANSWER
+from rootsd.wire.request import BadRequest, ControlRequest
+
+FAMILIES: tuple[ModuleType, ...] = (daemon, projects, decisions, guard, wall)
+
+
+def requests_of(family: ModuleType) -> tuple[type[ControlRequest], ...]:
+    """Return the requests that a module defines, in their order in the file."""
+    return tuple(
+        value
+        for value in vars(family).values()
+        if isinstance(value, type)
+        and issubclass(value, ControlRequest)
+        and value.__module__ == family.__name__
+    )
+
+
+REQUEST_TYPES: tuple[type[ControlRequest], ...] = tuple(
+    request_type for family in FAMILIES for request_type in requests_of(family)
 )
 REQUEST_TYPE_BY_METHOD: Mapping[str, type[ControlRequest]] = {
     request_type.method: request_type for request_type in REQUEST_TYPES
-}
-
-_FieldReader = Callable[[object], object]
-_PLAIN: Mapping[Any, _FieldReader] = {
-    str: read_str,
-    int: read_int,
-    bool: read_bool,
-    tuple[str, ...]: read_strs,
 }
 
 
@@ -94,20 +47,19 @@ def decode_request(method: str, params: Mapping[str, Any]) -> ControlRequest:
     """Return the request for a method and its params. Unknown keys are ignored; see
     `unknown_params`.
 
-    Raises BadRequest if the method is unknown or a value has the wrong type.
+    Raises BadRequest if the method is unknown, or with all values that are missing or have the
+    wrong type.
     """
     request_type = REQUEST_TYPE_BY_METHOD.get(method)
     if request_type is None:
         raise BadRequest(f"this daemon does not know the request {method!r}", "rootsd version")
-    readers = _readers_of(method)
-    values = {
-        name: _decoded(name, readers[name], raw) for name, raw in params.items() if name in readers
-    }
-    build: Callable[..., ControlRequest] = request_type
+    types = _types_of(method)
+    known = {name: raw for name, raw in params.items() if name in types}
     try:
-        return build(**values)
-    except TypeError as error:
-        raise BadRequest(f"the request {method} lacks a value: {error}") from error
+        return msgspec.convert(known, request_type)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        wrong = "; ".join(_errors(request_type, known))
+        raise BadRequest(f"the request {method} is not valid: {wrong}") from error
 
 
 def unknown_params(method: str, params: Mapping[str, Any]) -> list[str]:
@@ -116,29 +68,57 @@ def unknown_params(method: str, params: Mapping[str, Any]) -> list[str]:
     A caller leaves out default values. So an unknown key means something to a newer caller, and an
     order without it would do more than was asked, or something else.
     """
-    return [
-        name for name in params if name != CHALLENGE_ANSWER and name not in _readers_of(method)
-    ]
+    return [name for name in params if name != CHALLENGE_ANSWER and name not in _types_of(method)]
 
 
-def _decoded(name: str, reader: _FieldReader, raw: object) -> object:
+def _errors(request_type: type[ControlRequest], params: Mapping[str, Any]) -> Iterator[str]:
+    types = _types_of(request_type.method)
+    for field in fields(request_type):
+        if field.name not in params:
+            if field.default is MISSING:
+                yield f"params.{field.name}: missing; expected {_expected(types[field.name])}"
+        elif not _fits(params[field.name], types[field.name]):
+            yield f"params.{field.name}: expected {_expected(types[field.name])}"
+
+
+def _fits(raw: object, declared: Any) -> bool:  # noqa: ANN401 - a type is whatever was written
     try:
-        return reader(raw)
-    except ValueError as error:
-        raise BadRequest(f"the value of {name} has the wrong type: {error}") from error
+        msgspec.convert(raw, declared)
+    except (msgspec.ValidationError, UnicodeEncodeError):  # an enum has no lone surrogates
+        return False
+    return True
 
 
 @cache
-def _readers_of(method: str) -> Mapping[str, _FieldReader]:
+def _types_of(method: str) -> Mapping[str, Any]:
     request_type = REQUEST_TYPE_BY_METHOD[method]
     types = get_type_hints(request_type)
-    return {field.name: _reader_of(types[field.name]) for field in fields(request_type)}
+    return {field.name: types[field.name] for field in fields(request_type)}
 
 
-def _reader_of(declared: Any) -> _FieldReader:  # noqa: ANN401 - a type is whatever was written
-    if declared in _PLAIN:
-        return _PLAIN[declared]
-    if isinstance(declared, type) and issubclass(declared, StrEnum):
-        return enum_reader(declared)
-    [inner] = (part for part in get_args(declared) if part is not NoneType)
-    return optional_reader(_reader_of(inner))
+def _expected(declared: Any) -> str:  # noqa: ANN401 - as above
+    """Return the words for a type, for a message to the caller."""
+    match msgspec.inspect.type_info(declared):
+        case msgspec.inspect.UnionType(types=types):
+            null_last = sorted(types, key=lambda each: isinstance(each, msgspec.inspect.NoneType))
+            return " or ".join(map(_words, null_last))
+        case single:
+            return _words(single)
+
+
+def _words(single: msgspec.inspect.Type) -> str:
+    match single:
+        case msgspec.inspect.EnumType(cls=cls):
+            return "one of " + ", ".join(member.value for member in cls)
+        case msgspec.inspect.VarTupleType():
+            return "a list of strings"
+        case _:
+            return _PLAIN_WORDS[type(single)]
+
+
+_PLAIN_WORDS: Mapping[type[msgspec.inspect.Type], str] = {
+    msgspec.inspect.StrType: "a string",
+    msgspec.inspect.IntType: "an integer",
+    msgspec.inspect.BoolType: "true or false",
+    msgspec.inspect.NoneType: "null",
+}

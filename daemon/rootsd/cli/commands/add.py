@@ -13,6 +13,8 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import AddRequest
 
+SECTION = "Decide"
+
 
 @click.command(
     "add",

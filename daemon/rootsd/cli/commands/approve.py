@@ -16,6 +16,8 @@ from rootsd.core.model import Access
 from rootsd.wire.decisions import MAX_APPROVAL_S, ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 
+SECTION = "Decide"
+
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 _DURATION = re.compile(r"(?:[0-9]{1,9}[smhdw]){1,5}", re.ASCII)
 _DURATION_PART = re.compile(r"([0-9]+)([smhdw])", re.ASCII)

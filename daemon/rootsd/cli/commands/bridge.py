@@ -1,4 +1,7 @@
-"""`rootsd bridge`: the help. `rootsd.__main__` starts the bridge itself without click."""
+"""`rootsd bridge`: connect an MCP client; its configuration runs this.
+
+This is only the help. `rootsd.__main__` starts the bridge itself without click.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand
+
+SECTION = "For programs"
 
 
 @click.command(

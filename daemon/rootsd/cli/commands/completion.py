@@ -1,4 +1,7 @@
-"""`rootsd completion`: the scripts for shells, and the candidates that these query."""
+"""`rootsd completion`: print the completion script for bash, zsh, or fish.
+
+It also answers the queries of these scripts for candidates.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import click
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+
+SECTION = "For programs"
 
 # The shells search for these file names; the files of the checkout are shipped unchanged.
 SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}

@@ -19,6 +19,8 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ReloadRequest, StatusQuery
 
+SECTION = "Set up"
+
 _REJECTED = b".rejected"
 _COLUMNS = (
     Column("KEY", lambda row: row["key"]),
@@ -48,14 +50,19 @@ def command(ctx: click.Context) -> None:
 def path(invocation: Invocation) -> None:
     """Print the path of the configuration file, even if the file does not exist yet.
 
-    With --json, also print the folders of decisions, logs, and the second anchor.
+    With --json, also print the JSON Schema of the file for editors, and the folders of decisions,
+    logs, and the second anchor.
     """
     places = invocation.places
     file = text_of(places.config_file)
     if invocation.output.is_json:
+        from rootsd.cli import config_edit
+
         kept = {"state": places.state, "data": places.data, "log": places.log}
         folders = {name: text_of(folder) for name, folder in kept.items()}
-        invocation.output.object(CommandResult(extra={"file": file, "folders": folders}))
+        schema = config_edit.schema_file()
+        extra = {"file": file, "json_schema": schema and str(schema), "folders": folders}
+        invocation.output.object(CommandResult(extra=extra))
     else:
         invocation.output.line(safe_label(file, limit=None))
 

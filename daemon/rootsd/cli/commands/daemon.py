@@ -1,4 +1,4 @@
-"""`rootsd daemon`: run the daemon in this process."""
+"""`rootsd daemon`: run the daemon in the foreground."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import click
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.run_daemon import run_daemon
+
+SECTION = "For programs"
 
 
 @click.command(

@@ -19,6 +19,8 @@ from rootsd.core.errors import DaemonUnreachable, ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_text
 from rootsd.wire.daemon import DoctorRequest
 
+SECTION = "Set up"
+
 _COLUMNS = (
     Column("CONDITION", lambda item: item["condition"]),
     Column("WHAT", lambda item: item["topic"]),
@@ -32,8 +34,13 @@ _COLUMNS = (
     "doctor", cls=VerbCommand, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
 )
 @click.option("--fix", is_flag=True, help="fix what needs no decision of yours, then check again")
+@click.option(
+    "--install-profile",
+    is_flag=True,
+    help="let AppArmor allow the wall: show the profile, ask, and install it with sudo",
+)
 @pass_invocation
-def command(invocation: Invocation, *, fix: bool) -> int:
+def command(invocation: Invocation, *, fix: bool, install_profile: bool) -> int:
     """Find problems, from this shell and from inside the daemon, and say how to fix them.
 
     --fix makes folders private that are open to others, starts the daemon, and updates an old
@@ -42,6 +49,9 @@ def command(invocation: Invocation, *, fix: bool) -> int:
 
     The exit status is 1 if there is an error, else 0.
     """
+    if install_profile:
+        doctor.install_profile(invocation)
+        return Exit.OK
     done = _apply_fixes(invocation, list(doctor.run_checks(invocation))) if fix else []
     items = [_item(check) for check in doctor.run_checks(invocation)] + _daemon_checks(invocation)
     output = invocation.output

@@ -1,4 +1,4 @@
-"""`rootsd down`: stop the daemon."""
+"""`rootsd down`: stop the daemon until the next up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import click
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+
+SECTION = "Set up"
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""`rootsd export`: print decisions, names, and tags for import."""
+"""`rootsd export`: print your decisions, to import them elsewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rootsd.cli.invocation import Invocation, call_or_read_store
 from rootsd.cli.render import CommandResult
 from rootsd.wire.decisions import EXPORT_FORMAT, RulesQuery
 from rootsd.wire.projects import ProjectsQuery
+
+SECTION = "Decide"
 
 _PROJECT = ("path", "path_b64", "uri", "kind", "name", "tags", "verdict", "access")
 _RULE = ("verdict", "pattern", "pattern_b64")

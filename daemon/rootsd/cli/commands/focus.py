@@ -12,6 +12,8 @@ from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import FocusQuery, FocusTarget, SetFocusRequest
 
+SECTION = "Decide"
+
 _COLUMNS = (Column("", lambda item: item["name"]),)
 
 

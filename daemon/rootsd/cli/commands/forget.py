@@ -10,6 +10,8 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
+SECTION = "Decide"
+
 
 @click.command(
     "forget",

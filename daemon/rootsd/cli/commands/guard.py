@@ -11,6 +11,8 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.guard import Guard
 from rootsd.wire.guard import GuardQuery, SetGuardRequest
 
+SECTION = "Decide"
+
 _MEANING = {
     Guard.AGENTS: "Programs may decide, except those that a detected agent has started.",
     Guard.TERMINAL: "A person must confirm every decision on a terminal; agents may not decide.",

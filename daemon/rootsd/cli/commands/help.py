@@ -8,6 +8,8 @@ from click.shell_completion import CompletionItem
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 
+SECTION = "Inspect"
+
 
 def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the verbs, and after a verb with subcommands, these."""

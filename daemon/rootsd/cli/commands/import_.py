@@ -18,6 +18,8 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.wire.decisions import EXPORT_FORMAT, MAX_IMPORT_ITEMS, ImportRequest
 
+SECTION = "Decide"
+
 _MOST_BYTES = 64 << 20
 # The verdict of a rule is pending if its approval has lapsed.
 _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}

@@ -17,6 +17,8 @@ from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import exact_path
 from rootsd.wire.guard import MAX_LOG_WAIT_S, LogQuery
 
+SECTION = "Inspect"
+
 _LAST = 50
 _AT_ONCE = 1000
 _VERB_STYLES = {"approved": "green", "denied": "red", "refused": "bold red", "lapsed": "yellow"}

@@ -18,6 +18,8 @@ from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
 from rootsd.wire.projects import ProjectsQuery, Selection
 
+SECTION = "Inspect"
+
 
 @click.command(
     "ls",

@@ -21,6 +21,8 @@ from rootsd.core.paths import text_of
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
 
+SECTION = "Set up"
+
 _COLUMNS = (
     Column(
         "PATH",

@@ -1,4 +1,4 @@
-"""`rootsd pending`: list the projects that need a decision."""
+"""`rootsd pending`: list the projects that need your decision."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import Exit
 from rootsd.wire.projects import ProjectsQuery, Selection
+
+SECTION = "Decide"
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
 

@@ -11,6 +11,8 @@ from rootsd.cli.render import CommandResult
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery, Selection
 
+SECTION = "Decide"
+
 
 @click.command("prune", cls=VerbCommand, epilog="rootsd prune --dry-run\nrootsd prune")
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")

@@ -10,6 +10,8 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.wire.decisions import RenameRequest
 
+SECTION = "Decide"
+
 
 @click.command(
     "rename", cls=VerbCommand, epilog="rootsd rename acme/api api\nrootsd rename . notes"

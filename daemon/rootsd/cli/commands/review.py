@@ -12,6 +12,8 @@ from rootsd.core.errors import CallerRefused
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import NextPendingQuery
 
+SECTION = "Decide"
+
 
 @click.command("review", cls=VerbCommand, epilog="rootsd review\nrootsd review --follow")
 @click.option("--follow", is_flag=True, help="wait for more projects; ^C ends it")

@@ -18,6 +18,8 @@ from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
 
+SECTION = "Decide"
+
 _VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
 _LAPSED = "lapsed"
 _STYLES = {"approve": "green", "deny": "red", _LAPSED: "yellow"}

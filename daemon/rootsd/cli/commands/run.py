@@ -1,16 +1,25 @@
-"""`rootsd run`: the help. `rootsd.__main__` starts `rootsd run` itself without click."""
+"""`rootsd run`: run any MCP server with the approved roots.
+
+This is only the help. `rootsd.__main__` starts `rootsd run` itself without click.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand
+from rootsd.cli.wall_options import wall_options, wall_words
+
+SECTION = "For programs"
 
 EXAMPLES = """\
 rootsd run -- npx -y @modelcontextprotocol/server-filesystem
 rootsd run --only tag:work -- my-git-server {root}
-rootsd run --env ALLOWED={roots} -- my-server"""
+rootsd run --env ALLOWED={roots} -- my-server
+rootsd run --confine --no-network -- uvx mcp-server-git"""
 
 
 @click.command(
@@ -51,6 +60,17 @@ rootsd run --env ALLOWED={roots} -- my-server"""
     help="set a variable for the server; VALUE may name roots, as arguments do",
 )
 @click.option("--name", metavar="NAME", help="the name of this server in rootsd sessions")
+@click.option(
+    "--confine",
+    is_flag=True,
+    help="let the kernel hide all other files from the server (Linux); the options below need it",
+)
+@click.option(
+    "--no-confine",
+    is_flag=True,
+    help="do not confine the server, even if config.toml says default = true in [confine]",
+)
+@wall_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SERVER [ARGUMENT]...")
 def command(  # noqa: PLR0913 - one for each flag
     only: tuple[str, ...],
@@ -62,6 +82,9 @@ def command(  # noqa: PLR0913 - one for each flag
     workspace: bool,
     everything: bool,
     advisory_access: bool,
+    confine: bool,
+    no_confine: bool,
+    **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
 ) -> int:
     """Run an MCP server on standard input and output, with the approved roots.
 
@@ -77,6 +100,10 @@ def command(  # noqa: PLR0913 - one for each flag
     approve something. Outside all projects (in your home folder, for example), the workspace is
     every approved root.
 
+    With --confine, the kernel hides all files of yours but these roots from the server, as rootsd
+    confine does. If config.toml says default = true in [confine], this needs no flag; --no-confine
+    turns it off for one call. Where the wall cannot work, the server does not start.
+
     The client's own roots can only limit the roots that the server gets. All other messages pass
     unchanged. The exit status is that of the server; as in a shell, it is 127 if the program does
     not exist, and 126 if it cannot be run.
@@ -88,6 +115,9 @@ def command(  # noqa: PLR0913 - one for each flag
     flags += ["--all"] if everything else []
     flags += ["--client-roots", client_roots] if client_roots else []
     flags += ["--advisory-access"] if advisory_access else []
+    flags += ["--confine"] if confine else []
+    flags += ["--no-confine"] if no_confine else []
+    flags += wall_words(wall)
     flags += [text for each in env for text in ("--env", each)]
     flags += ["--name", name] if name else []
     return run_proxy.main([*flags, "--", *words])

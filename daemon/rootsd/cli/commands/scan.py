@@ -14,7 +14,9 @@ from rootsd.cli.formatting import KIND, NAME, PATH, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
 from rootsd.core.paths import text_of
-from rootsd.system.config import canonical_path
+from rootsd.system.parent_paths import canonical_path
+
+SECTION = "Set up"
 
 _SIGNS = {"new": "+", "gone": "-", "changed": "~"}
 _STYLES = {"+": "green", "-": "red", "~": "yellow"}

@@ -16,6 +16,8 @@ from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.daemon import StatusQuery
 
+SECTION = "Set up"
+
 _strict = click.option(
     "--strict/--no-strict",
     default=None,
@@ -78,6 +80,7 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
     managing = installer.user_supervisor()
     if purge:
         installer.ensure_places_for_purge()
+        installer.ensure_clients_are_disconnected(invocation)
     try:
         if dry_run:
             gone = installer.installed_files(managing)

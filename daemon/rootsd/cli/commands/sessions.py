@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
+from rootsd.cli.confined import describe_engine, describe_network, describe_roots
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import age
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.wire.daemon import SessionsQuery, SessionView
+
+SECTION = "Inspect"
 
 _SCOPE_LIMIT = 200
 _LAST = 50
@@ -41,6 +44,14 @@ _WHO = (
     Column("SINCE", lambda item: item["since"], short=lambda item: age(item["since"])),
 )
 _OPEN = (*_WHO, Column("ROOTS", _roots))
+_CONFINED = (
+    Column("ID", lambda item: item["id"]),
+    Column("CONFINED", lambda item: item["name"], limit=64),
+    *_WHO[2:],
+    Column("ROOTS", describe_roots),
+    Column("ENGINE", describe_engine),
+    Column("NETWORK", describe_network),
+)
 _HISTORY = (
     Column("AT", lambda row: row["at"], short=lambda row: age(row["at"])),
     Column("ID", lambda row: row["id"]),
@@ -70,6 +81,9 @@ _HISTORY = (
 def command(invocation: Invocation, *, history: bool, last: int) -> None:
     """List the connected MCP clients, and the roots that were sent to each.
 
+    On a terminal, a second table lists the programs behind the wall, and the mechanism of each
+    wall. With --json, they are in `confined`.
+
     For a server behind `rootsd run`, ROOTS says how many of the session's roots were sent to the
     server: `2 of 3`.
 
@@ -79,13 +93,17 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
     view = SessionView.HISTORY if history else SessionView.OPEN
     listing = invocation.call(SessionsQuery(view, last))
     items, output = listing["items"], invocation.output
+    confined = [] if history else listing.get("confined") or []  # missing in older daemons
     if output.is_json:
-        output.object(CommandResult(items, listing["revision"], listing["warnings"]))
+        extra = {} if history else {"confined": confined}
+        output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
         return
     rows = [row for item in items for row in _history_rows(item)] if history else items
     columns = _HISTORY if history else _OPEN
     output.show(CommandResult(rows, listing["revision"], listing["warnings"]), columns)
-    if output.on_terminal and not items:
+    if confined and output.on_terminal:
+        output.show(CommandResult(confined), _CONFINED)
+    if output.on_terminal and not items and not confined:
         output.message("No client has ever connected." if history else "No client is connected.")
 
 

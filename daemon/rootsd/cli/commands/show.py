@@ -12,6 +12,8 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.projects import ShowQuery
 
+SECTION = "Inspect"
+
 
 @click.command(
     "show",

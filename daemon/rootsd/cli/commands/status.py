@@ -1,23 +1,36 @@
-"""`rootsd status`, which is also `rootsd` without a verb."""
+"""`rootsd status`: show the daemon, its parents, counts, and connections.
+
+A bare `rootsd` runs this verb, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
+from rootsd.cli.confined import (
+    describe_engine,
+    describe_network,
+    describe_program,
+    describe_roots,
+)
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import age, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.guard import Guard
-from rootsd.core.labels import exact_path, safe_label
+from rootsd.core.labels import exact_path, safe_label, safe_text
 from rootsd.wire.daemon import StatusQuery
 
+SECTION = "Inspect"
+
 _MAX_NAMES = 5
+_MAX_CONFINED = 5
+_DETAILS = {"stays_open": "open", "not_shown": "not shown", "holders": "still holds a file"}
 _LABEL_WIDTH = 10
-_LATER = ("config", "guard", "refused", "agent_commands", "closed_connections")
+_LATER = ("confined", "config", "guard", "refused", "agent_commands", "closed_connections")
 
 
 @click.command(
@@ -89,6 +102,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     is_next = counts["published"] and not status["sessions"]
     hint = "                           → rootsd bridge --help" if is_next else ""
     yield f"clients   {_clients(status['sessions'])}{hint}"
+    yield from _confined_lines(status.get("confined") or ())
     if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
         yield f"guard     {guard}"
     if refused := status.get("refused"):
@@ -100,6 +114,19 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"closed    connections {reasons}"
     for sentence in status["degraded"]:
         yield f"degraded  {safe_label(sentence, limit=None)}"
+
+
+def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each program behind the wall, with what the wall does not close."""
+    for number, item in enumerate(confined[:_MAX_CONFINED]):
+        words = describe_engine(item), describe_network(item)
+        about = " · ".join((describe_program(item), describe_roots(item), *words))
+        yield ("          " if number else "confined  ") + about
+        for key, word in _DETAILS.items():
+            for line in item[key]:
+                yield f"            {word}: {safe_text(line)}"
+    if (more := len(confined) - _MAX_CONFINED) > 0:
+        yield f"          and {more} more".ljust(41) + "→ rootsd sessions"
 
 
 def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -115,6 +142,7 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["count", word, str(count)]
     for client in status["sessions"]:
         yield ["session", safe_label(client["client"] or "?"), str(client["pid"]), client["since"]]
+    yield from _confined_rows(status.get("confined") or ())
     if guard := status.get("guard"):
         yield ["guard", guard]
     if refused := status.get("refused"):
@@ -127,6 +155,16 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["closed", str(count), safe_label(why)]
     for sentence in status["degraded"]:
         yield ["degraded", safe_label(sentence, limit=None)]
+
+
+def _confined_rows(confined: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield a row for each program behind the wall, and a row for each of its details."""
+    for item in confined:
+        name, pid = safe_text(item["name"]), str(item["pid"])
+        yield ["confined", name, pid, describe_engine(item), describe_network(item)]
+        for key, word in _DETAILS.items():
+            for line in item[key]:
+                yield [word, name, pid, safe_text(line)]
 
 
 def _closed(status: Mapping[str, Any]) -> list[tuple[str, int]]:

@@ -15,6 +15,8 @@ from rootsd.cli.render import Column, CommandResult
 from rootsd.wire.decisions import TagRequest
 from rootsd.wire.projects import ProjectsQuery
 
+SECTION = "Decide"
+
 _COLUMNS = (
     Column("TAG", lambda item: item["tag"]),
     Column("PROJECTS", lambda item: str(item["projects"])),

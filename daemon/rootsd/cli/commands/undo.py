@@ -1,4 +1,4 @@
-"""`rootsd undo`: undo the last command, or one entry of the log."""
+"""`rootsd undo`: undo your last command, or one entry of the log."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.wire.guard import UndoRequest
+
+SECTION = "Decide"
 
 _TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 

@@ -1,4 +1,4 @@
-"""`rootsd up`: watch folders, start the daemon, and show what it finds."""
+"""`rootsd up`: watch folders, start the daemon, show what it finds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
+
+SECTION = "Set up"
 
 
 class NoParentConfigured(RootsdError):
@@ -43,7 +45,7 @@ def command(
 
     You can repeat this command at any time. No project is published before you approve it.
     """
-    from rootsd.cli import lifecycle
+    from rootsd.cli import lifecycle, sync_control
 
     if dry_run:
         _dry_run(invocation, parents)
@@ -53,6 +55,7 @@ def command(
         _add(invocation, parents)
         return _run_in_foreground(invocation)
     lifecycle.ensure_running(invocation)
+    sync_control.ensure_running(invocation)
     # Only a running daemon can record which parents are new and who added them.
     if fresh := _add(invocation, parents):
         names = " ".join(text_of(path) for path in fresh)

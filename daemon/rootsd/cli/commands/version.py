@@ -11,6 +11,8 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.wire.daemon import StatusQuery
 
+SECTION = "Inspect"
+
 
 @click.command(
     "version",

@@ -18,6 +18,8 @@ from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.projects import WhyQuery
 
+SECTION = "Inspect"
+
 _DECIDES = {True: "decides", False: ""}
 _COLUMNS = (
     Column("REASON", lambda reason: reason["ground"]),

@@ -16,6 +16,7 @@ from anyio import to_thread
 from rootsd.control.items import project_items
 from rootsd.control.references import canonical_path, check_label, check_name, check_tag
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
+from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NameTaken, RootsdError
 from rootsd.core.inputs import ProjectObserved, Rename, Retag
@@ -33,6 +34,16 @@ from rootsd.wire.decisions import (
     ImportRequest,
 )
 from rootsd.wire.request import BadRequest
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    ledger, discovery = services.ledger, services.discovery
+    adding = AddHandlers(
+        ledger, services.real_path, discovery.propose, discovery.foresee, discovery.parents
+    )
+    yield from adding.routes()
+    yield from ImportHandlers(ledger, adding, discovery.parents).routes()
 
 
 @dataclass(frozen=True, slots=True)

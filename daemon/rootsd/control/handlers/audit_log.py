@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
 from rootsd.control.guard import CommandGuard
-from rootsd.control.handlers.daemon import GuardSummary
 from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.control.services import ControlServices, EventStore
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
 from rootsd.core.encoding import FocusRecord, ProjectRecord
@@ -47,14 +47,11 @@ from rootsd.wire.guard import (
 )
 
 
-class EventStore(Protocol):
-    """The audit log in the store. Call it in a thread, while no other thread uses the store."""
-
-    def events(self, after: int = 0, limit: int | None = None) -> Sequence[HistoryEvent]:
-        """Return the events after number `after`, oldest first, at most `limit`."""
-
-    def last_events(self, count: int) -> Sequence[HistoryEvent]:
-        """Return the newest `count` events, oldest first."""
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    guard, archive = services.command_guard, services.archive
+    yield from AuditLogHandlers(services.ledger, guard, archive).routes()
+    yield from UndoHandlers(services.ledger, guard, archive, services.discovery.parents).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +97,6 @@ class AuditLogHandlers:
         if query.after is None:
             return self.archive.last_events(max(0, query.last))
         return self.archive.events(max(0, query.after), max(0, query.last))
-
-    def guard_summary(self, *, is_look: bool) -> GuardSummary:
-        """Return the guard mode, and the commands of agents since a person looked."""
-        refused, commands = self.command_guard.refusals, self.command_guard.agent_commands
-        summary = GuardSummary(self.command_guard.guard, refused.unseen, commands.unseen)
-        if is_look:
-            refused.mark_seen()
-            commands.mark_seen()
-        return summary
 
     def _guard_status(self, guard: Guard) -> GuardStatus:
         return GuardStatus(revision=self.ledger.revision, guard=guard.value, warnings=[])
@@ -197,7 +185,7 @@ def _what(event: HistoryEvent) -> str:
 # To undo something older, a person gives its number.
 _SEARCH_LIMIT = 20_000
 _MAX_PREVIEW_LINES = 20
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothing
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 
 class UnknownEvent(UnknownRule):

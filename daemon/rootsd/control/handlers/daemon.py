@@ -9,69 +9,22 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from rootsd.control.handlers.scan import DiscoveryControl
+from rootsd.control.guard import GuardSummary
 from rootsd.control.routes import RequestContext, Result, Route, query_route
-from rootsd.core.guard import Guard
-from rootsd.core.model import Actor, ActorKind, Verdict
+from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
+from rootsd.control.wardens import WardenRegistry
+from rootsd.core.model import ActorKind, Verdict
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import (
     AnnounceRequest,
-    ConfigStatus,
-    DaemonStatus,
     ReloadRequest,
-    SessionItem,
     SessionListing,
     SessionsQuery,
-    SessionStatus,
     SessionView,
     StatusQuery,
     StatusResult,
     StopRequest,
 )
-from rootsd.wire.guard import RefusedStatus
-
-
-class DaemonControl(Protocol):
-    """The running daemon, as request handlers use it."""
-
-    def about(self) -> DaemonStatus:
-        """Return the version, process id, start time, and confinement."""
-
-    def config_status(self) -> ConfigStatus:
-        """Return the state of the configuration."""
-
-    def sessions(self) -> list[SessionStatus]:
-        """Return the MCP connections."""
-
-    def session_items(self) -> list[SessionItem]:
-        """Return the MCP connections, with the roots that each got last."""
-
-    def session_history(self, last: int) -> list[SessionItem]:
-        """Return the `last` sessions that began, with their roots; call it in a thread."""
-
-    def closed_connections(self) -> dict[str, int]:
-        """Return the number of connections that the daemon closed, by the reason in words."""
-
-    def degraded(self, *, is_look: bool) -> list[str]:
-        """Return a sentence for each problem. `is_look` says that a person sees them now."""
-
-    async def reload(self, actor: Actor | None = None) -> None:
-        """Read the configuration again, at the command of `actor`.
-
-        Raises BadConfig, and then the old configuration stays.
-        """
-
-    def stop(self) -> None:
-        """End the daemon."""
-
-
-@dataclass(frozen=True, slots=True)
-class GuardSummary:
-    """The guard mode, and the commands of agents since a person looked."""
-
-    guard: Guard
-    refused: RefusedStatus | None
-    agent_commands: RefusedStatus | None
 
 
 class GuardSummarySource(Protocol):
@@ -79,6 +32,14 @@ class GuardSummarySource(Protocol):
 
     def __call__(self, *, is_look: bool) -> GuardSummary:
         """Return the summary. `is_look` says that a person sees it now."""
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    summary = services.command_guard.summary
+    return DaemonHandlers(
+        services.ledger, services.discovery, services.daemon, summary, services.wall.wardens
+    ).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +50,7 @@ class DaemonHandlers:
     discovery: DiscoveryControl
     daemon: DaemonControl
     guard_summary: GuardSummarySource
+    wardens: WardenRegistry
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers. The daemon stops after its response."""
@@ -159,6 +121,7 @@ class DaemonHandlers:
                 "projects": len(catalog.projects),
             },
             sessions=self.daemon.sessions(),
+            confined=self.wardens.items(),
             closed_connections=self.daemon.closed_connections(),
             guard=guard.guard.value,
             refused=guard.refused,
@@ -173,7 +136,9 @@ class DaemonHandlers:
             items = self.daemon.session_items()
         else:
             items = await to_thread.run_sync(self.daemon.session_history, query.last)
-        return SessionListing(revision=self.ledger.revision, items=items, warnings=[])
+        return SessionListing(
+            revision=self.ledger.revision, items=items, confined=self.wardens.items(), warnings=[]
+        )
 
     async def announce(self, _: AnnounceRequest, __: RequestContext) -> Result:
         """Return nothing: the guard has already recorded the command."""

@@ -1,4 +1,4 @@
-"""Handle approve, deny, and forget: decide about projects, or rehearse the decision.
+"""Handle approve, deny, and forget: decide about projects, or preview the decision.
 
 A request is resolved once to projects, and planned once. If another request changed the catalog
 between the two, the request starts over.
@@ -10,11 +10,10 @@ reading.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from rootsd.control.facts import (
@@ -30,6 +29,8 @@ from rootsd.control.items import dropped_project_items, project_items, worktree_
 from rootsd.control.references import check_label, check_name, check_tag, is_glob
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
 from rootsd.control.selection import ProjectSelection, ProjectSelector
+from rootsd.control.services import ControlServices
+from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
 from rootsd.core.encoding import identity_fingerprint
@@ -79,54 +80,6 @@ from rootsd.wire.decisions import (
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 
-SessionsByPath = Mapping[bytes, SessionKey]
-NO_SESSIONS: SessionsByPath = MappingProxyType({})
-
-
-class NoRequestingSession(OrderRefused):
-    """No running session has asked for a folder that an approval for a session names."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRequests:
-    """The requests of sessions for folders.
-
-    `asking_for` returns the session that asked for a folder. `hold` starts to watch a session, and
-    returns whether it is still running.
-    """
-
-    asking_for: Callable[[bytes], SessionKey | None]
-    hold: Callable[[SessionKey], Awaitable[bool]]
-
-    async def answered(
-        self, request: DecideRequest, projects: tuple[Project, ...]
-    ) -> SessionsByPath:
-        """Return the running session that an approval of each project is about.
-
-        That is the session that the project is approved for, or else the one that asks for it.
-        Raises NoRequestingSession if the request requires a session and there is none.
-        """
-        if request.verb is not DecisionVerb.APPROVE:
-            return NO_SESSIONS
-        found: dict[bytes, SessionKey] = {}
-        for project in projects:
-            key = _bound_to(project) or self.asking_for(project.path)
-            if key is not None and await self.hold(key):
-                found[project.path] = key
-            elif request.span is ApprovalScope.SESSION:
-                shown = safe_label(project.path, limit=None)
-                raise NoRequestingSession(
-                    f"no session that runs asks for {shown}", "rootsd approve REF"
-                )
-        return found
-
-
-async def _no_session_runs(_: SessionKey) -> bool:
-    return False
-
-
-NO_SESSION_REQUESTS = SessionRequests(lambda _: None, _no_session_runs)
-
 
 def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
     """Return the only session that the approval is for, or None if it is for all.
@@ -151,13 +104,25 @@ def access_for(request: DecideRequest, project: Project, key: SessionKey | None)
     return Access.READ_WRITE if key is None else Access.READ
 
 
-def _bound_to(project: Project) -> SessionKey | None:
-    decision = project.ruling.decision
-    return None if decision is None else decision.session
-
-
 _MAX_PREVIEW_LINES = 20
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothing
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    discovery = services.discovery
+    selector = ProjectSelector(
+        services.ledger, services.real_path, discovery.propose, discovery.foresee
+    )
+    return DecisionHandlers(
+        services.ledger,
+        selector,
+        discovery.parents,
+        services.requests,
+        services.origins_of,
+        discovery.follow,
+        services.executed_in,
+    ).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +176,7 @@ class DecisionHandlers:
                 replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR
             )
         except UnknownProject:
-            # A folder that is not known yet; or nothing, which it will be told afterwards.
+            # An unknown folder, or nothing; the order itself reports that.
             paths = [safe_label(f"{ref} (in {request.cwd})", limit=None) for ref in request.refs]
         else:
             items = [*would["items"], *would["unchanged"]]
@@ -232,7 +197,7 @@ class DecisionHandlers:
         self, request: DecideRequest, actor: Actor, chosen: ProjectSelection
     ) -> DecideResult:
         if request.name is not None and len(chosen.projects) != 1:
-            raise NameTaken("--as names one project, and several are meant", "rootsd ls")
+            raise NameTaken("--as names one project, but several match", "rootsd ls")
         if request.name is not None:
             check_name(request.name, chosen.projects[0].path, chosen.catalog)
         expiries, lasts = self.ledger.expiries, request.lasts
@@ -270,7 +235,7 @@ class DecisionHandlers:
                 after = await self._applied(request.effect, inputs, chosen.projects)
                 break
             except OrderRefused:
-                # In a sweep, a project that changed just now does not stop the others.
+                # In a selection, a project that changed just now does not stop the others.
                 steady = chosen.without_changed(self.ledger.catalog)
                 if request.select is Selection.NAMED or not 0 < len(steady) < len(chosen):
                     raise
@@ -301,8 +266,8 @@ class DecisionHandlers:
         answer["published"] = [
             text_of(path) for path in sorted(after.roots.keys() - before.roots.keys())
         ]
-        sweeps = request.select is not Selection.NAMED or any(map(is_glob, request.refs))
-        if request.effect is ApplyMode.DRY_RUN and sweeps:
+        is_broad = request.select is not Selection.NAMED or any(map(is_glob, request.refs))
+        if request.effect is ApplyMode.DRY_RUN and is_broad:
             fresh = {item["id"] for item in answer["items"]}
             projects = [project for project in chosen.projects if project.id in fresh]
             found = await self.executed_in(projects)
@@ -423,7 +388,7 @@ def _confirmed_worktrees(
     Raises IdentityChanged if one is not the directory that was shown.
     """
     if len(request.worktrees) != len(request.worktrees_shown):
-        raise BadRequest("each worktree goes with the identity that was shown", "rootsd pending")
+        raise BadRequest("each worktree needs the identity that was shown", "rootsd pending")
     confirmed: dict[bytes, tuple[ConfirmedWorktree, ...]] = {}
     for id_, mark in zip(request.worktrees, request.worktrees_shown, strict=True):
         path = catalog.ids.get(id_)

@@ -11,9 +11,8 @@ from anyio import to_thread
 
 from rootsd.confine import landlock
 from rootsd.control import doctor_checks
-from rootsd.control.handlers.daemon import DaemonControl
-from rootsd.control.handlers.scan import DiscoveryControl
 from rootsd.control.routes import Route, query_route
+from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
 from rootsd.core.doctor import DoctorFinding, error, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.disk.identity import diagnose_identity
@@ -24,6 +23,13 @@ from rootsd.wire.daemon import DoctorItem, DoctorRequest, DoctorResult, ParentSt
 
 # Values of ParentState in rootsd.discovery.status: the daemon sees no changes in such a parent.
 _UNWATCHED_STATES = ("missing", "unreadable")
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    return DoctorHandlers(
+        services.ledger, services.discovery, services.daemon, services.state
+    ).routes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.control.services import ControlServices
 from rootsd.core.changes import FocusChange
 from rootsd.core.errors import UnknownProject
 from rootsd.core.labels import safe_label
@@ -20,6 +21,11 @@ _MAX_CHOICES = 20
 
 class UnknownTag(UnknownProject):
     """No project has that tag."""
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    return FocusHandlers(services.ledger).routes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from rootsd.control.references import (
     reference_to,
 )
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
+from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.inputs import Rename, Retag
@@ -27,6 +28,12 @@ from rootsd.wire.decisions import ApplyMode, DecideResult, RenameRequest, TagReq
 from rootsd.wire.request import BadRequest
 
 _MAX_CHOICES = 20
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    parents = services.discovery.parents
+    return NameHandlers(services.ledger, services.real_path, parents).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,7 @@ class NameHandlers:
         chosen = await self._chosen(catalog, (request.ref,), request.cwd)
         if len(chosen) > 1:
             raise AmbiguousReference(
-                f"{safe_label(request.ref)} fits several projects, and a name is for one",
+                f"{safe_label(request.ref)} matches several projects, but a name is for one",
                 "rootsd ls",
                 [reference_to(catalog, project) for project in chosen[:_MAX_CHOICES]],
             )
@@ -68,7 +75,7 @@ class NameHandlers:
             check_tag(tag, self.ledger.catalog)
         if both := set(request.on).intersection(request.off):
             shown = safe_label(min(both))
-            raise BadRequest(f"{shown} is to be added and to be taken away", "rootsd tag --help")
+            raise BadRequest(f"{shown} cannot be added and removed at once", "rootsd tag --help")
         chosen = await self._chosen(self.ledger.catalog, request.refs, request.cwd)
         retags = [Retag(project.path, request.on, request.off, actor) for project in chosen]
         return await self._carry_out(request.effect, chosen, retags)

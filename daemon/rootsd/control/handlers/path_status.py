@@ -12,11 +12,13 @@ from anyio import to_thread
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
 from rootsd.control.references import canonical_path, never_plain
 from rootsd.control.routes import Route, query_route
+from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent, Presence, Project, Verdict
+from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
 from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.scope import session_start_in, workspace_at_start
 from rootsd.core.uris import looks_like_uri
 from rootsd.state.ledger import Ledger
 from rootsd.wire.projects import CheckQuery, PathCheckResult, ReasonItem, WhyQuery, WhyResult
@@ -26,6 +28,17 @@ from rootsd.wire.request import BadRequest
 _FALLBACK_REASONS = (VerdictReason.LAPSED, VerdictReason.UNDECIDED)
 # A decision of a person about the project itself.
 _PERSON_REASONS = (VerdictReason.APPROVED, VerdictReason.DENIED)
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    return PathStatusHandlers(
+        services.ledger,
+        services.real_path,
+        services.discovery.parents,
+        services.note_on,
+        services.is_plain,
+    ).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,12 @@ class PathStatusHandlers:
         Raises BadRequest if it is neither an absolute path nor a URI.
         """
         path = await self._canonical(query.path)
+        where = None if query.workspace is None else await self._canonical(query.workspace)
         root = await self.ledger.root_at(path)
+        if root is not None and where is not None and not self._is_in_workspace(root, where):
+            return PathCheckResult(
+                published=False, verdict=Verdict.APPROVED.value, root=None, access=None
+            )
         if root is not None:
             return PathCheckResult(
                 published=True,
@@ -67,6 +85,11 @@ class PathStatusHandlers:
             # Approved but not published: the folder is out of reach, so nobody can rely on it.
             verdict = Verdict.PENDING
         return PathCheckResult(published=False, verdict=verdict, root=None, access=None)
+
+    def _is_in_workspace(self, root: PublishedRoot, folder: bytes) -> bool:
+        catalog = self.ledger.catalog
+        published = PublishedSet(self.ledger.revision, tuple(catalog.roots.values()))
+        return root.path in workspace_at_start(published, session_start_in(catalog, folder))
 
     async def why(self, query: WhyQuery) -> WhyResult:
         """Return the reasons for and against the innermost project at or above the path.
@@ -94,7 +117,7 @@ class PathStatusHandlers:
     async def _canonical(self, path: str) -> bytes:
         is_uri = looks_like_uri(path)
         if not (is_uri or path.startswith("/")):
-            raise BadRequest(f"{safe_label(path, limit=None)} is no absolute path")
+            raise BadRequest(f"{safe_label(path, limit=None)} is not an absolute path")
         with suppress(ValueError):  # no valid path: `canonical_path` raises the error
             plain = bytes_of(path)
             if is_uri or self.is_plain(plain):

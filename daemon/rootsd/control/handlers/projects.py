@@ -13,6 +13,7 @@ from rootsd.control.facts import CollectFacts, ReadOrigins, RefreshWorktrees, no
 from rootsd.control.items import NoteForPath, project_items, worktree_items
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
+from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
@@ -30,7 +31,20 @@ from rootsd.wire.projects import (
     WorktreeItem,
 )
 
-_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # of a rehearsal, which changes nothing
+_DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    return ProjectHandlers(
+        services.ledger,
+        services.real_path,
+        services.discovery.parents,
+        services.note_on,
+        services.facts_of,
+        services.origins_of,
+        services.discovery.follow,
+    ).routes()
 
 
 @dataclass(frozen=True, slots=True)

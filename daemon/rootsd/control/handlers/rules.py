@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
@@ -34,6 +35,12 @@ from rootsd.wire.projects import RuleItem
 from rootsd.wire.request import BadRequest
 
 _GLOB_PATTERN = re.compile(rb"[*?\[]")
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    parents = services.discovery.parents
+    return RuleHandlers(services.ledger, services.real_path, parents).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ class RuleHandlers:
         if matches(pattern, self.ledger.catalog.places.home):
             shown = safe_label(pattern, limit=None)
             raise RefusedPlace(
-                f"{shown} would approve whatever comes to lie in your home folder",
+                f"{shown} would approve every folder in your home folder, now and later",
                 "rootsd rule add approve '~/src/**'",
             )
 
@@ -136,7 +143,7 @@ class RuleHandlers:
         except ValueError as error:
             shown = safe_label(typed, limit=None)
             raise BadRequest(
-                f"{shown} is no pattern: {error}", "rootsd rule add --help"
+                f"{shown} is not a valid pattern: {error}", "rootsd rule add --help"
             ) from error
 
 

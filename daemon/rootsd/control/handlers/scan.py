@@ -2,61 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from anyio import to_thread
 
 from rootsd.control.items import dropped_project_items, project_items
 from rootsd.control.references import canonical_path
-from rootsd.control.routes import ProgressSink, RequestContext, Route
+from rootsd.control.routes import RequestContext, Route
+from rootsd.control.services import ControlServices, DiscoveryControl
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import UnknownProject
-from rootsd.core.inputs import ProjectObserved
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent, Presence, Project
+from rootsd.core.model import Presence, Project
 from rootsd.core.paths import contains
 from rootsd.state.ledger import Ledger
-from rootsd.wire.daemon import ParentStatus, ScanRequest, ScanResponse
+from rootsd.wire.daemon import ScanRequest, ScanResponse
 
 
-@dataclass(frozen=True, slots=True)
-class ScanStats:
-    """The cost of one scan, and the projects that were not complete yet."""
-
-    folders: int
-    seconds: float
-    being_made: frozenset[bytes]
-
-
-class DiscoveryControl(Protocol):
-    """Discovery, as request handlers use it."""
-
-    def parents(self) -> Sequence[Parent]:
-        """Return the configured parents."""
-
-    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
-        """Return the status of each parent."""
-
-    def watches(self) -> int:
-        """Return the number of kernel watches that discovery uses."""
-
-    def degraded(self) -> list[str]:
-        """Return a sentence for each problem of discovery."""
-
-    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
-        """Scan now, and return when the catalog holds every project that the scan found."""
-
-    async def propose(self, path: bytes) -> None:
-        """Read one folder and add it to the catalog. Raises RootsdError if it cannot be read."""
-
-    async def foresee(self, path: bytes) -> ProjectObserved:
-        """Read one folder without adding it to the catalog. Raises as `propose` does."""
-
-    async def follow(self, mains: Sequence[bytes]) -> None:
-        """Update the worktrees of these repositories in the catalog."""
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    return ScanHandlers(services.ledger, services.discovery, services.real_path).routes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +46,7 @@ class ScanHandlers:
             parent = await to_thread.run_sync(canonical_path, self.real_path, order.parent, "/")
             if all(known.path != parent for known in self.discovery.parents()):
                 shown = safe_label(order.parent, limit=None)
-                raise UnknownProject(f"{shown} is no parent", "rootsd parent ls")
+                raise UnknownProject(f"{shown} is not a parent", "rootsd parent ls")
         before = self.ledger.catalog
         cost = await self.discovery.scan(parent, call.progress)
         found = _CatalogDiff(before, self.ledger.catalog, parent or b"/")

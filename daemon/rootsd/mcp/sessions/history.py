@@ -1,7 +1,7 @@
 """Record which roots each MCP session received and when, and read the record back.
 
 `SessionLog` notes an event with an append to a list, because sessions must not wait for the disk.
-A task of its own compares each set with the one that the session received before, and writes the
+A separate task compares each set with the one that the session received before, and writes the
 difference. Items are stored as the JSON objects that `rootsd sessions --history` shows.
 """
 

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from rootsd.core.model import PublishedSet
-from rootsd.core.paths import text_of
-from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, UriFilter, apply_scope
+from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.daemon import ReportedRootsItem, SentRootsItem, SessionItem, SessionStatus
 
@@ -155,15 +154,3 @@ class SessionRegistry:
     def items(self) -> list[SessionItem]:
         """Return every open session, for `rootsd sessions`."""
         return [session.item() for session in self._open.values()]
-
-
-def describe_scope(scope: Scope) -> list[str]:
-    """Return a scope as the arguments that request it; none if it excludes nothing."""
-    words = [*sorted(scope.names), *(f"tag:{tag}" for tag in sorted(scope.tags))]
-    if scope.narrows_by_folder:
-        path = scope.start.anchor or scope.folder or b""
-        word = "workspace" if scope.extent is ScopeExtent.WORKSPACE else "cwd"
-        words.append(f"{word}:{text_of(path)}")
-    if scope.uris is UriFilter.ANY:
-        words.append("any-uri")
-    return words

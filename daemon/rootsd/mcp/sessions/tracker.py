@@ -67,12 +67,19 @@ class SessionTracker:
     async def membership(self, pid: int, connection: str) -> SessionMembership:
         """Return the sessions that the connection of process `pid` belongs to.
 
-        If the system does not answer in time, the connection is a session of its own.
+        If the system does not answer in time, the connection is a separate session.
         """
         seen = None
         with anyio.move_on_after(_LOOKUP_TIMEOUT_S):
             seen = await self._look_up((pid,)) if pid else None
         return membership_of((seen or {}).get(pid, ()), self._boot, connection)
+
+    async def sessions_of(self, pid: int) -> frozenset[str]:
+        """Return the ids of the sessions that process `pid` belongs to.
+
+        There are none if the system does not answer in time.
+        """
+        return (await self.membership(pid, "")).ids if pid else frozenset()
 
     async def track(self, key: SessionKey) -> bool:
         """Watch the session from now on, and return whether it still runs."""

@@ -1,27 +1,23 @@
-"""Remember the client's session, and restore it when a new daemon takes over. Pure.
+"""Keep the client's session when a new daemon takes over. Pure.
 
 The session takes lines and returns lines. It does no I/O. After a loss, it restores the state at
 the next daemon in this order: the hello, the handshake, the subscriptions, and the requests
-without an answer. The first three go under ids of our own, and the client does not see the
-answers. A request without an answer goes again under the client's own id, if a repetition is safe.
-At the end, the client gets the notifications that everything may have changed, in the form of the
-protocol version it speaks.
-
-`rootsd run` has its own replay engine (`rootsd.proxy.run.replay`), because it replays to a server
-that we do not know. This engine may repeat what rootsd's daemon is known to answer safely. It also
-queues requests while no daemon runs, limits how often one request is sent, and renews
-subscriptions that failed. None of that is safe or useful with a third party's server.
+without an answer (`rootsd.proxy.replay`). The first three go under ids of our own, and the client
+does not see the answers. At the end, the client gets the notifications that everything may have
+changed, in the form of the protocol version it speaks.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.proxy.bridge.pending import BatchAnswers, PendingRequest, PendingRequests, ReplayRole
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.proxy.bridge.batch_answers import BatchAnswers
+from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
 from rootsd.wire import hello, mcp_messages
 from rootsd.wire.jsonrpc import (
     INVALID_REQUEST,
+    MAX_REQUEST_BYTES,
     Batch,
     ErrorResponse,
     Id,
@@ -32,6 +28,25 @@ from rootsd.wire.jsonrpc import (
     encode,
     parse,
 )
+
+DAEMON_POLICY = RepeatPolicy(
+    methods=frozenset(
+        {
+            "completion/complete", "initialize", "logging/setLevel", "ping", "prompts/get",
+            "prompts/list", "resources/list", "resources/read", "resources/subscribe",
+            "resources/templates/list", "resources/unsubscribe", "roots/list", "server/discover",
+            "subscriptions/listen", "tools/list",
+        }
+    ),
+    # request_root is safe: a folder that already waits for a decision is not added again.
+    tools=frozenset({"list_roots", "request_root", "resolve_root"}),
+    max_sends=3,
+    max_line_bytes=MAX_REQUEST_BYTES + 1,
+    max_held_bytes=1 << 20,
+    max_held=256,
+)  # fmt: skip
+"""The requests that each daemon answers safely, even if another daemon had them before."""
+_ROOTS = "roots/list"
 
 
 class ProtocolVersionMismatch(RootsdError):
@@ -57,25 +72,23 @@ class BridgeSession:
         """How many requests of the client a daemon has answered."""
         self._greeting = greeting
         self._is_scoped = greeting is not None and greeting.scope.narrows
-        self._pending = PendingRequests()
-        self._own_requests: dict[Id, tuple[ReplayRole, str]] = {}
+        self._replay = Replay(DAEMON_POLICY)
+        self._batches: dict[Id, BatchAnswers] = {}
+        self._own_requests: dict[Id, Request] = {}
         self._own_id_count = 0
-        self._handshake: tuple[dict[str, Any], str] | None = None
-        self._initialized = False
         self._has_requested_roots = False
-        self._subscribed: set[str] = set()
-        self._failed_subscriptions: set[str] = set()
+        self._failed_subscriptions: dict[str, None] = {}
         self._changes_due = False
 
     @property
     def awaits_answers(self) -> bool:
         """Whether the client waits for an answer."""
-        return bool(self._pending)
+        return bool(self._replay.waiting_count)
 
     @property
     def is_full(self) -> bool:
         """Whether to stop reading from the client until a daemon is there."""
-        return self._pending.is_full
+        return self._replay.is_full
 
     def from_client(self, line: bytes, *, forwarded: bool) -> bytes:
         """Note a line of the client. Return the lines that answer it at once.
@@ -87,7 +100,10 @@ class BridgeSession:
             parts = BatchAnswers()
             for member in message.members:
                 if isinstance(member, Request):
-                    self._pending.add(member, encode(member), forwarded=forwarded, parts=parts)
+                    entry = self._add(member, encode(member), forwarded=forwarded)
+                    if entry.request is member:
+                        parts.expect()
+                        self._batches[member.id] = parts
                 elif isinstance(member, Malformed):
                     parts.add_error(member.error)
                 else:
@@ -95,10 +111,14 @@ class BridgeSession:
             if not forwarded and not any(isinstance(each, Request) for each in message.members):
                 return parts.join()  # no daemon will answer it
         elif isinstance(message, Request):
-            self._pending.add(message, line + b"\n", forwarded=forwarded)
+            self._add(message, line + b"\n", forwarded=forwarded)
         else:
             return self._note_notification(message)
         return b""
+
+    def _add(self, request: Request, line: bytes, *, forwarded: bool) -> OpenRequest:
+        add = self._replay.request_sent if forwarded else self._replay.request_queued
+        return add(request, line)
 
     def connected(self) -> BridgeOutput:
         """Return what to tell a daemon that has just been connected."""
@@ -106,8 +126,7 @@ class BridgeSession:
         self._changes_due = False
         hello_line = b""
         if self._greeting is not None:
-            request = hello.encode_hello(self._greeting, 0)
-            hello_line = self._request(ReplayRole.HELLO, request.method, request.params)
+            hello_line = self._own(hello.encode_hello(self._greeting, self._next_id()))
             if self._is_scoped:
                 # Send no request before the daemon has confirmed that it narrows its answers.
                 self.forwards = False
@@ -126,13 +145,11 @@ class BridgeSession:
         if id_ is None:
             return self._notification(line)
         if id_ in self._own_requests:
-            return self._own_response(*self._own_requests.pop(id_), parse(line))
-        if entry := self._pending.remove(id_):
+            return self._own_response(self._own_requests.pop(id_), parse(line))
+        if entry := self._replay.close(id_):
             self.answer_count += 1
             self._learn_from(entry, line)
-            if entry.parts is not None:
-                return BridgeOutput(entry.parts.add(line))
-        return BridgeOutput(line + b"\n")
+        return BridgeOutput(self._to_client(id_, line + b"\n"))
 
     def _batch_from_daemon(self, line: bytes) -> BridgeOutput:
         """Pass on a whole batch of answers."""
@@ -140,7 +157,8 @@ class BridgeSession:
         for answer in batch.members if isinstance(batch, Batch) else ():
             if not isinstance(answer, Response | ErrorResponse) or answer.id is None:
                 continue
-            if entry := self._pending.remove(answer.id):
+            if entry := self._replay.close(answer.id):
+                self._batches.pop(answer.id, None)
                 self.answer_count += 1
                 self._learn_from(entry, encode(answer))
         return BridgeOutput(line + b"\n")
@@ -148,11 +166,24 @@ class BridgeSession:
     def connection_lost(self) -> bytes:
         """Return error answers for the requests that no other daemon may get."""
         self.forwards = False
-        return self._pending.connection_lost()
+        error = DaemonUnreachable("rootsd was restarted before it answered", "ask again")
+        return self._refuse(self._replay.close_unrepeatable(), error)
 
     def fail_all(self, error: RootsdError) -> bytes:
-        """Answer everything that the client waits for with `error`."""
-        return self._pending.fail_all(error)
+        """Answer everything that the client waits for with `error`, except for open streams."""
+        waiting = [entry for entry in self._replay.open_requests if not entry.is_stream]
+        for entry in waiting:
+            self._replay.close(entry.request.id)
+        return self._refuse(waiting, error)
+
+    def _refuse(self, closed: list[OpenRequest], error: RootsdError) -> bytes:
+        ids = [entry.request.id for entry in closed]
+        return b"".join(self._to_client(id_, mcp_messages.encode_error(id_, error)) for id_ in ids)
+
+    def _to_client(self, id_: Id, answer: bytes) -> bytes:
+        """Return what the client gets now: the answer, or the batch that it completes, or b""."""
+        parts = self._batches.pop(id_, None)
+        return answer if parts is None else parts.add(answer)
 
     def refuse_oversized_line(self, limit: int) -> bytes:
         """Return the answer to a line longer than `limit` bytes. Its id cannot be read."""
@@ -163,53 +194,44 @@ class BridgeSession:
         """Note a notification. Return the answers to a batch if a cancellation completes it."""
         match message:
             case Notification(method) if method == mcp_messages.INITIALIZED:
-                self._initialized = True
+                self._replay.initialized = True
             case Notification(method, {"requestId": int() | str() as id_}) if (
                 method == mcp_messages.CANCELLED
             ):
-                entry = self._pending.remove(id_)
-                if entry is not None and entry.parts is not None:
-                    return entry.parts.add(b"")
+                self._replay.close(id_)
+                return self._to_client(id_, b"")
             case _:
                 pass
         return b""
 
-    def _learn_from(self, entry: PendingRequest, line: bytes) -> None:
+    def _learn_from(self, entry: OpenRequest, line: bytes) -> None:
         """Update the session state from an answer to the client."""
-        match entry.role:
-            case ReplayRole.ROOTS:
-                self._has_requested_roots = True
-            case ReplayRole.INITIALIZE | ReplayRole.SUBSCRIBE | ReplayRole.UNSUBSCRIBE:
-                answer = parse(line)
-                if isinstance(answer, Response) and isinstance(entry.request.params, dict):
-                    self._accepted(entry.role, entry.request.params, answer.result)
-            case _:
-                pass
+        request = entry.request
+        if request.method == _ROOTS:
+            self._has_requested_roots = True
+        elif request.method in Replay.OBSERVED_METHODS:
+            answer = parse(line)
+            if isinstance(answer, Response):
+                self._replay.learn(entry, answer.result)
+                for uri in self._failed_subscriptions.keys() - self._replay.subscribed:
+                    del self._failed_subscriptions[uri]
 
-    def _accepted(self, role: ReplayRole, params: dict[str, Any], result: object) -> None:
-        uri = str(params.get("uri"))
-        match role, result:
-            case ReplayRole.INITIALIZE, {"protocolVersion": str() as version}:
-                self._handshake = (params, version)
-            case ReplayRole.SUBSCRIBE, _:
-                self._subscribed.add(uri)
-            case ReplayRole.UNSUBSCRIBE, _:
-                self._subscribed.discard(uri)
-                self._failed_subscriptions.discard(uri)
-            case _:
-                pass
-
-    def _request(self, role: ReplayRole, method: str, params: Any, uri: str = "") -> bytes:  # noqa: ANN401
+    def _next_id(self) -> str:
         self._own_id_count += 1
-        id_ = f"rootsd-bridge-{self._own_id_count}"
-        self._own_requests[id_] = (role, uri)
-        return encode(Request(id_, method, params))
+        return f"rootsd-bridge-{self._own_id_count}"
+
+    def _own(self, request: Request) -> bytes:
+        """Return the line of a request of our own. The client does not see the answer."""
+        self._own_requests[request.id] = request
+        return encode(request)
 
     def _initialize(self) -> BridgeOutput:
-        if self._handshake is None:
+        id_ = self._next_id()
+        line = self._replay.handshake(id_)
+        if line is None:
             return self._resume()
         self.forwards = False
-        line = self._request(ReplayRole.INITIALIZE, "initialize", self._handshake[0])
+        self._own_requests[id_] = Request(id_, "initialize")
         return BridgeOutput(to_daemon=line)
 
     def _resume(self) -> BridgeOutput:
@@ -217,34 +239,38 @@ class BridgeSession:
         one.
         """
         self.forwards = True
-        lines = [self._subscribe(uri) for uri in sorted(self._subscribed)]
-        if self._handshake and self._initialized:
-            lines.insert(0, encode(Notification(mcp_messages.INITIALIZED)))
+        lines = [
+            self._own(message) if isinstance(message, Request) else encode(message)
+            for message in self._replay.after_handshake(iter(self._next_id, ""))
+        ]
         if self._has_requested_roots:  # the daemon reports changes only after a request
-            lines.append(self._request(ReplayRole.ROOTS, "roots/list", None))
-        refused, repeated = self._pending.replay()
-        lines.append(repeated)
+            lines.append(self._own(Request(self._next_id(), _ROOTS)))
+        too_long = RootsdError("the request is too long", "ask for less")
+        refused = self._refuse(self._replay.close_unkept(), too_long)
+        lines.append(self._replay.repeat())
         self._changes_due = True
         return BridgeOutput(refused + self._change_notifications(), b"".join(lines))
 
     def _subscribe(self, uri: str) -> bytes:
-        return self._request(ReplayRole.SUBSCRIBE, "resources/subscribe", {"uri": uri}, uri)
+        return self._own(Request(self._next_id(), "resources/subscribe", {"uri": uri}))
 
-    def _own_response(self, role: ReplayRole, uri: str, answer: object) -> BridgeOutput:
-        match role, answer:
-            case ReplayRole.HELLO, ErrorResponse() as error if self._is_scoped:
+    def _own_response(self, request: Request, answer: object) -> BridgeOutput:
+        match request, answer:
+            case Request(_, hello.HELLO_METHOD), ErrorResponse() as error if self._is_scoped:
                 raise hello.scope_refusal(error)
-            case ReplayRole.HELLO, _ if self._is_scoped:
+            case Request(_, hello.HELLO_METHOD), _ if self._is_scoped:
                 if isinstance(answer, Response) and self._greeting is not None:
                     self._greeting = hello.resume_hello(self._greeting, answer.result)
                 return self._initialize()
-            case ReplayRole.INITIALIZE, _:
+            case Request(_, "initialize"), _:
                 self._require_same_version(answer)
                 return self._resume()
-            case ReplayRole.SUBSCRIBE, ErrorResponse():
-                self._failed_subscriptions.add(uri)  # the root is gone, but it may come back
-            case ReplayRole.SUBSCRIBE, _ if uri in self._failed_subscriptions:
-                self._failed_subscriptions.discard(uri)
+            case Request(_, "resources/subscribe", {"uri": str() as uri}), ErrorResponse():
+                self._failed_subscriptions[uri] = None  # the root is gone, but it may come back
+            case Request(_, "resources/subscribe", {"uri": str() as uri}), _ if (
+                uri in self._failed_subscriptions
+            ):
+                del self._failed_subscriptions[uri]
                 if not self._changes_due:
                     return BridgeOutput(mcp_messages.encode_resource_updated(uri))
             case _:
@@ -254,7 +280,7 @@ class BridgeSession:
     def _require_same_version(self, answer: object) -> None:
         match answer:
             case Response(_, {"protocolVersion": version}) if (
-                self._handshake and version == self._handshake[1]
+                version == self._replay.protocol_version
             ):
                 return
         raise ProtocolVersionMismatch(
@@ -269,13 +295,8 @@ class BridgeSession:
         if not self._changes_due or self._own_requests:
             return b""
         self._changes_due = False
-        lines = []
-        if self._has_requested_roots:
-            lines.append(encode(Notification(mcp_messages.ROOTS_CHANGED)))
-        if self._handshake and self._initialized:
-            lines.append(encode(Notification(mcp_messages.RESOURCES_CHANGED)))
-            lines += map(mcp_messages.encode_resource_updated, sorted(self._subscribed))
-        return b"".join(lines)
+        roots = encode(Notification(mcp_messages.ROOTS_CHANGED))
+        return b"".join((roots * self._has_requested_roots, *self._replay.change_notifications()))
 
     def _notification(self, line: bytes) -> BridgeOutput:
         """Pass on a notification of the daemon, except for the second acknowledgment of a stream.
@@ -284,17 +305,11 @@ class BridgeSession:
         """
         if self._failed_subscriptions and mcp_messages.RESOURCES_CHANGED.encode() in line:
             return BridgeOutput(
-                line + b"\n", b"".join(map(self._subscribe, sorted(self._failed_subscriptions)))
+                line + b"\n", b"".join(map(self._subscribe, self._failed_subscriptions))
             )
         if mcp_messages.ACKNOWLEDGED.encode() not in line[: mcp_messages.SCAN_BYTES]:
             return BridgeOutput(line + b"\n")
-        notification = parse(line)
-        stream = (
-            mcp_messages.subscription_id(notification)
-            if isinstance(notification, Notification)
-            else None
-        )
-        first = None if stream is None else self._pending.open_stream(stream)
-        if first is False and isinstance(notification, Notification):
-            return BridgeOutput(b"".join(mcp_messages.change_notifications(notification)))
+        message = parse(line)
+        if isinstance(message, Notification) and self._replay.is_repeated_acknowledgment(message):
+            return BridgeOutput(b"".join(mcp_messages.change_notifications(message)))
         return BridgeOutput(line + b"\n")

@@ -2,8 +2,8 @@
 
 A message of the client takes this path: `loop` reads it, `line_reader` splits lines, `session`
 decides when it goes on, and `router` decides what goes on. The server's messages come back the
-same way. `input_required` and `replay` support the router: roots requests of MCP 2026-07-28, and
-restarts.
+same way. `input_required` supports the router for roots requests of MCP 2026-07-28, and
+`rootsd.proxy.replay` restores the session at a restarted server.
 
 The approved roots take this path: `roots_feed` gets them from the daemon, and `subscription`
 parses them. `roots` narrows them and answers the server. `readiness` holds calls until the server

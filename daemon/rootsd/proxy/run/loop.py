@@ -17,7 +17,8 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -26,13 +27,45 @@ from rootsd.proxy.daemon_link import is_readable
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
-from rootsd.proxy.run.process import ServerProcess, ServerStartFailed, enlarge_pipe
+from rootsd.proxy.run.process import ServerProcess, ServerSandbox, ServerStartFailed, enlarge_pipe
+from rootsd.proxy.run.roots import WallState
 from rootsd.proxy.run.roots_feed import RootsFeed, report_error
 from rootsd.proxy.run.session import RunSession
 from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
 from rootsd.wire.hello import Hello
 from rootsd.wire.mcp_messages import SCAN_BYTES
+
+
+class Wall(ServerSandbox, Protocol):
+    """The wall around the server. The loop drives it."""
+
+    @property
+    def deadline(self) -> float:
+        """When to call `attend` even if no descriptor is ready."""
+
+    def start(self, on_change: Callable[[WallState], None]) -> None:
+        """Call `on_change` with the first state now, and with each later one.
+
+        Before the kernel takes roots away, it is called with the state that is left.
+        """
+
+    @property
+    def has_ended_server(self) -> bool:
+        """Whether a revoke has ended the server. No other server has been prepared yet."""
+
+    def prepare(self) -> None:
+        """Get ready for a new server. Raises RootsdError."""
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+
+    def attend(self) -> None:
+        """Apply what the daemon has sent. Returns after the kernel has applied it."""
+
+    def set_approved(self, approved: frozenset[bytes]) -> None:
+        """Take away the roots that an update of the approved roots lacks since the last one."""
+
 
 _STREAM_MIN_BYTES = 1 << 16
 """The length of a line in bytes from which on it may go to the client before its end arrives."""
@@ -148,12 +181,19 @@ class RunProxy:
     """
 
     def __init__(
-        self, session: RunSession, out: Outbox, greeting: Hello, *, needs_roots: bool
+        self,
+        session: RunSession,
+        out: Outbox,
+        greeting: Hello,
+        *,
+        needs_roots: bool,
+        wall: Wall | None = None,
     ) -> None:
         self._session = session
         self._out = out
         self._feed = RootsFeed(greeting, self._on_roots, session.roots_outdated)
         self._needs_roots = needs_roots
+        self._wall = wall
         self._server: ServerProcess | None = None
         self._is_restarting = False
         self._reported_roots: tuple[str, ...] | None = None
@@ -169,6 +209,8 @@ class RunProxy:
         self._stopped_by = 0
         self._reported_left_out: set[str] = set()  # each path is reported once
         self._wake_read, self._wake_write = os.pipe()
+        if wall is not None:
+            wall.start(self._on_wall)
 
     def run(self) -> int:
         """Run until the server has ended, and return its exit status. Raise ServerStartFailed."""
@@ -215,6 +257,8 @@ class RunProxy:
     def _step(self) -> None:
         ready = self._poll()
         now = time.monotonic()
+        # The wall comes before the feed: a grant is in force before the server is notified.
+        self._attend_wall()
         # The daemon comes first: a denial applies to all lines that arrive at the same time.
         if now >= self._feed.deadline or any(f in ready for f, _ in self._feed.interest()):
             self._feed.attend()
@@ -235,6 +279,8 @@ class RunProxy:
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
         for descriptor, wanted in self._feed.interest():
+            poll.register(descriptor, wanted)
+        for descriptor, wanted in self._wall.interest() if self._wall else ():
             poll.register(descriptor, wanted)
         if self._client_open and self._has_room_for_client:
             poll.register(STDIN, select.POLLIN)
@@ -259,6 +305,7 @@ class RunProxy:
     def _timeout(self) -> int | None:
         until = min(
             self._feed.deadline,
+            self._wall.deadline if self._wall else math.inf,
             self._session.deadline,
             self._kill_at,
             self._orphans_until,
@@ -271,16 +318,47 @@ class RunProxy:
     # Input
 
     def _on_roots(self, update: RootsUpdate) -> None:
+        # The daemon sent the view before it answered with these roots.
+        self._attend_wall()
         self._session.roots_updated(update, time.monotonic())
+        if self._wall is not None:
+            self._notify_server()
+            self._wall.set_approved(frozenset(each.path for each in update.folders))
+            self._replace_ended_server(self._wall)
         if self._needs_roots:
             self._needs_roots = False
             self._start()
+
+    def _on_wall(self, state: WallState) -> None:
+        self._session.wall_changed(state, time.monotonic())
+        self._notify_server()
+
+    def _notify_server(self) -> None:
+        """Write what waits for the server before the kernel changes, if the server reads."""
+        if self._server and not self._is_restarting:
+            self._write_to_server(self._server)
+
+    def _attend_wall(self) -> None:
+        """Let the wall apply what the daemon has sent."""
+        if self._wall is not None:
+            self._wall.attend()
+            self._replace_ended_server(self._wall)
+
+    def _replace_ended_server(self, wall: Wall) -> None:
+        """Restart the server if a revoke has ended it."""
+        if wall.has_ended_server and self._server and not self._is_restarting:
+            if not self._out.restart_requested:
+                self._session.server_revoked()
+            self._out.restart_requested = False
+            self._is_restarting = True
+            self._server.close_stdin()
 
     def _take_from_client(self) -> int:
         """Read from the client. Return the number of bytes."""
         data = read_stdin()
         # Read what the daemon sent before this. Once `deny` has returned, its notification is in
         # our socket, so that a call made afterwards must not use the denied root.
+        self._attend_wall()
         self._feed.attend()
         lines = self._from_client.feed(data) if data else self._from_client.finish()
         for line in lines:
@@ -358,10 +436,13 @@ class RunProxy:
     # Start and end of servers
 
     def _start(self) -> None:
+        if self._wall is not None:
+            self._wall.prepare()
+        self._is_restarting = False
         launch = self._session.start()
         self._report_left_out(launch)
         try:
-            self._server = ServerProcess(launch)
+            self._server = ServerProcess(launch, self._wall)
         except ServerStartFailed as error:
             self._refuse_all(error)
             raise
@@ -381,7 +462,6 @@ class RunProxy:
 
     def _restart_server(self, old: ServerProcess) -> None:
         old.reap()
-        self._is_restarting = False
         self._client_output.server_gone()
         self._start()
 

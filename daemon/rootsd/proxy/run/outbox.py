@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 _MOST_UNREAD = 1 << 20
-"""Unread bytes of one side, from which on the proxy sends nothing more of its own to it."""
+"""With this many unread bytes, a side gets no more messages of the proxy itself."""
 
 
 class Outbox:

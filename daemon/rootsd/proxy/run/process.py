@@ -14,8 +14,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -38,10 +39,27 @@ class ServerStartFailed(RootsdError):
     status = NOT_EXECUTABLE
 
 
-class ServerProcess:
-    """A running server, in one process group with everything that it starts."""
+class ServerSandbox(Protocol):
+    """What surrounds a server process: its environment, and the way into it."""
 
-    def __init__(self, launch: LaunchSpec) -> None:
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the server's environment."""
+
+    def enter(self) -> None:
+        """Move this new process into the sandbox, before it calls execve."""
+
+    def explain_missing(self, program: str) -> RootsdError:
+        """Return the error for a program that is not found inside."""
+
+
+class ServerProcess:
+    """A running server, in one process group with everything that it starts.
+
+    In a `sandbox`, the direct child is the waiter of `rootsd.confine.supervision`. It forwards
+    signals, and its end is the end of the server and of everything that the server has started.
+    """
+
+    def __init__(self, launch: LaunchSpec, sandbox: ServerSandbox | None = None) -> None:
         """Start the server. Raise ServerStartFailed."""
         library = ctypes.CDLL(None) if sys.platform == "linux" else None
         parent = os.getpid()
@@ -52,7 +70,11 @@ class ServerProcess:
                 library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
                 if os.getppid() != parent:  # the parent died before that call
                     os._exit(1)
+            if sandbox is not None:
+                sandbox.enter()
 
+        environment = {**os.environ, **launch.environment}
+        self._is_walled = False  # until there is a waiter
         self._keeper = _start_keeper()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # starting the user's command is the task
@@ -60,13 +82,16 @@ class ServerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
-                env={**os.environ, **launch.environment},
+                env=environment if sandbox is None else sandbox.environment(environment),
                 process_group=self._keeper.pid,
                 preexec_fn=die_with_parent,  # noqa: PLW1509  # there is one thread
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
             self._end_group()
+            if sandbox is not None and isinstance(error, FileNotFoundError):
+                raise _not_inside(sandbox.explain_missing(launch.words[0])) from error
             raise _start_error(launch.words[0], error) from error
+        self._is_walled = sandbox is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin = self._process.stdin
@@ -114,7 +139,7 @@ class ServerProcess:
     def drain(self) -> Iterator[bytes]:
         """Yield what the server wrote before its end, at most the size of its pipe.
 
-        Another process may hold the pipe too, and could write for ever.
+        Another process may hold the pipe too, and could write forever.
         """
         left = _PIPE_BYTES
         while left > 0 and (data := self.read()):
@@ -145,6 +170,10 @@ class ServerProcess:
             # macOS raises PermissionError for a group of zombies.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._keeper.pid, number)
+        # The waiter has its own session.
+        if self._is_walled and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
 
     def reap(self) -> int:
         """Wait for the server and return its exit status, as shells count: 128 plus a fatal
@@ -189,7 +218,15 @@ def enlarge_pipe(pipe: int) -> None:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _start_error(word: str, error: OSError | ValueError) -> ServerStartFailed:
+def _not_inside(explained: RootsdError) -> ServerStartFailed:
+    found = ServerStartFailed(explained.message, explained.remedy)
+    found.status = NOT_FOUND
+    return found
+
+
+def _start_error(
+    word: str, error: OSError | ValueError | subprocess.SubprocessError
+) -> ServerStartFailed:
     shown = safe_label(word.encode(errors="surrogateescape"), limit=None)
     why = error.strerror if isinstance(error, OSError) else str(error)
     found = ServerStartFailed(f"{shown} cannot be started: {why}", f"command -v {shown}")

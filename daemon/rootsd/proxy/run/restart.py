@@ -33,6 +33,8 @@ class RestartNeed(Enum):
     """The server lacks a root. It may go on without it."""
     NARROWER = auto()
     """The server has a folder that is no longer approved."""
+    WALL = auto()
+    """The wall around the server lacks a root. No call may pass before it has it."""
 
 
 class RestartDecision(NamedTuple):
@@ -51,6 +53,8 @@ class RestartPolicy:
     def __init__(self, command: ServerCommand) -> None:
         self.deadline = math.inf
         """When to start a server, if none runs."""
+        self.wall_is_outdated: Callable[[], bool] = _never_outdated
+        """Returns whether the wall around the server lacks a root."""
         self._command = command
         self._running: LaunchSpec | None = None
         self._launched_with: tuple[RootFolder, ...] = ()
@@ -111,3 +115,7 @@ class RestartPolicy:
             and folder_exists(each.path)
         )
         return RestartDecision(RestartNeed.NARROWER, lost) if lost else NO_RESTART
+
+
+def _never_outdated() -> bool:
+    return False

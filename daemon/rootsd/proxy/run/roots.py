@@ -11,6 +11,10 @@ about to be sent. A request also waits, for a bounded time, until the client has
 The daemon verifies its own roots, but it knows nothing about a client's folder inside one. So the
 provider takes a fingerprint of each folder when it first sees the folder, and checks it each time
 before the folder goes to a server. A folder that was replaced, also by a link, is left out.
+
+For a server behind a wall, there is a third input: the `WallState`. A root reaches the server only
+if the kernel shows it. A root that holds a denied project is withheld from other servers, but the
+wall masks the denied project, so this server gets the root.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.paths import PathError, contains, is_utf8, normalize_path, text_of, to_uri
+from rootsd.core.view import ConfinedRoot, MountAccess
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response, encode
 
@@ -129,11 +134,44 @@ class AccessPolicy(Enum):
     """Read-only roots too: the user trusts the server not to write there."""
 
 
+class WallState(NamedTuple):
+    """The roots behind a server's wall.
+
+    `view` are the roots that the daemon wants there, sorted by name. `shown` are the paths of
+    those that the kernel shows. While `is_changing`, the kernel is about to change.
+    """
+
+    view: tuple[ConfinedRoot, ...] = ()
+    shown: frozenset[bytes] = frozenset()
+    is_changing: bool = False
+
+    def reachable(self, approved: Iterable[RootFolder]) -> Iterator[RootFolder]:
+        """Yield the roots that the server may have and can reach.
+
+        The daemon sends the view and the `approved` roots on two connections, and one of them may
+        be older. So a root must be in both. A withheld root is in the view alone.
+        """
+        known = {each.path for each in approved}
+        for root in self.view:
+            if root.path in self.shown and (root.is_withheld or root.path in known):
+                yield RootFolder(root.path, root.name, root.access is MountAccess.READ_WRITE)
+
+    def agrees_with(self, approved: Iterable[RootFolder]) -> bool:
+        """Return whether the view has the `approved` roots, and no others but withheld ones."""
+        wanted = {root.path for root in self.view if not root.is_withheld}
+        return wanted == {each.path for each in approved}
+
+    def masks(self, path: bytes) -> bool:
+        """Return whether `path` lies in a denied folder inside a root."""
+        return any(contains(denied, path) for root in self.view for denied in root.denied)
+
+
 class RootsFilter:
     """The rule that chooses one server's roots.
 
     `working_directory` is canonical, or None if it no longer exists. `client_folders` are
-    canonical too, or None until the client has named one that exists.
+    canonical too, or None until the client has named one that exists. `wall` is None without a
+    wall.
     """
 
     def __init__(
@@ -141,6 +179,7 @@ class RootsFilter:
     ) -> None:
         self.policy = policy
         self.client_folders: tuple[bytes, ...] | None = None
+        self.wall: WallState | None = None
         self._access = access
         self._working_directory = working_directory
 
@@ -154,7 +193,8 @@ class RootsFilter:
 
     def apply(self, approved: Iterable[RootFolder]) -> tuple[RootFolder, ...]:
         """Return the server's roots. The one with the working directory comes first."""
-        fit = [each for each in approved if each.writable or self._access is AccessPolicy.ADVISORY]
+        known = approved if self.wall is None else self.wall.reachable(approved)
+        fit = [each for each in known if each.writable or self._access is AccessPolicy.ADVISORY]
         if self.policy.narrows:
             if self.client_folders is not None:
                 return tuple(dict.fromkeys(self._intersection(fit, self.client_folders)))
@@ -166,6 +206,8 @@ class RootsFilter:
     def outside(self, approved: Iterable[RootFolder]) -> tuple[bytes, ...]:
         """Return the client's folders that neither lie in an approved root nor contain one."""
         known = [each.path for each in approved]
+        if self.wall is not None:
+            known += [root.path for root in self.wall.view]
         return tuple(
             path
             for path in self.client_folders or ()
@@ -186,7 +228,8 @@ class RootsFilter:
             if around:
                 root = max(around, key=lambda each: len(each.path))
                 below = path[len(root.path) :]
-                if not _is_in_git(below):
+                is_masked = self.wall is not None and self.wall.masks(path)
+                if not is_masked and not _is_in_git(below):
                     yield root._replace(path=path, name=root.name + text_of(below))
             else:
                 yield from (each for each in fit if contains(path, each.path))
@@ -284,6 +327,26 @@ class RootsProvider:
                 folders = (RootFolder(self._empty_folder, "no approved roots"),)
             self._result = make_roots_result(folders)
         return self._result
+
+    @property
+    def wall_is_settled(self) -> bool:
+        """Whether there is no wall, or the kernel shows what the daemon wants."""
+        wall = self._filter.wall
+        return wall is None or not wall.is_changing
+
+    @property
+    def wall_agrees(self) -> bool:
+        """Whether there is no wall, or the daemon has sent the same roots for it."""
+        wall = self._filter.wall
+        return wall is None or wall.agrees_with(self._approved)
+
+    def set_wall(self, state: WallState) -> None:
+        """Set the roots behind the wall. The warden has verified those that it shows."""
+        before, self._filter.wall = self._filter.wall, state
+        if before is None or before.view != state.view:
+            for root in state.view:
+                self._fingerprints.pop(root.path, None)
+        self._apply()
 
     def set_approved(self, approved: tuple[RootFolder, ...]) -> None:
         """Set the approved roots, which the daemon has just verified."""

@@ -1,7 +1,7 @@
 """Keep `rootsd run` informed about the approved roots, across restarts of the daemon.
 
 The feed joins two parts: `DaemonLink` moves bytes and reconnects, `RootsSubscription` speaks the
-protocol. The feed itself adds the time limits. A call never waits for ever on a daemon that is
+protocol. The feed itself adds the time limits. A call never waits forever on a daemon that is
 gone, that hangs, or that ends as soon as it is asked. When a limit is over, the feed reports that
 nothing is approved, which is the safe answer.
 """

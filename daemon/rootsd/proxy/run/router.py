@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from rootsd.core.errors import RootsdError
+from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
 from rootsd.proxy.run import input_required
 from rootsd.proxy.run.input_required import (
     MAX_INPUT_RETRIES,
@@ -36,7 +37,6 @@ from rootsd.proxy.run.input_required import (
 )
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ReadinessGate
-from rootsd.proxy.run.replay import Replay
 from rootsd.proxy.run.roots import RootsProvider
 from rootsd.wire import jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import (
@@ -54,6 +54,19 @@ from rootsd.wire.jsonrpc import (
 
 CALL_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
 """The requests for which a server may need its roots."""
+SERVER_POLICY = RepeatPolicy(
+    frozenset(
+        {
+            "initialize", "ping", "prompts/list", "resources/list", "resources/templates/list",
+            "server/discover", "subscriptions/listen", "tools/list",
+        }
+    )
+)  # fmt: skip
+"""The requests that change nothing at any server, and whose failure makes clients give up.
+
+A server is a third party's program, so this list is shorter than the bridge's, and no tool call is
+repeated.
+"""
 _OWN_ID_PREFIX = "rootsd-run-"
 """The prefix of the ids that the proxy gives to its own messages."""
 
@@ -64,7 +77,7 @@ class MessageRouter:
     def __init__(
         self, provider: RootsProvider, gate: ReadinessGate, out: Outbox, signer: StateSigner
     ) -> None:
-        self.replay = Replay()
+        self.replay = Replay(SERVER_POLICY)
         self.awaits_roots = False
         """Whether a request waits for roots. Later messages of the client wait behind it."""
         self.has_sent_roots = False
@@ -73,31 +86,30 @@ class MessageRouter:
         self._gate = gate
         self._out = out
         self._signer = signer
-        self._open: dict[Id, Request] = {}
         self._retries = InputRetries()
         self._server_requests: Counter[Id] = Counter()  # without a response yet
         self._stale_ids: set[Id] = set()  # requests of servers that are gone
         self._server_ids: dict[Id, Id] = {}  # the server's id for each mapped id
         self._own_ids = 0
         self._client_has_roots = False
-        self._initialize: Request | None = None
+        self._initialize: OpenRequest | None = None
 
     @property
     def pending_responses(self) -> int:
         """How many responses the client waits for, without those that end a stream."""
-        return sum(not self.replay.is_stream(id_) for id_ in self._open)
+        return self.replay.waiting_count
 
     def in_flight(self) -> Iterator[Request]:
         """Yield the requests that would fail if the server were restarted now."""
-        for id_, request in self._open.items():
-            if not self.replay.will_replay(id_):
-                yield request
+        for entry in self.replay.open_requests:
+            if not self.replay.may_repeat(entry):
+                yield entry.request
 
     def cancels_open(self, notification: Notification) -> bool:
         """Whether a notification cancels a request that the server has."""
         match notification:
             case Notification(mcp_messages.CANCELLED, {"requestId": int() | str() as id_}):
-                return id_ in self._open
+                return self.replay.find(id_) is not None
             case _:
                 return False
 
@@ -108,7 +120,7 @@ class MessageRouter:
         Until then it accepts nothing else and cannot be expected to ask for roots.
         """
         begun = self._initialize
-        return begun is not None and self._open.get(begun.id) is begun
+        return begun is not None and self.replay.find(begun.request.id) is begun.request
 
     def from_client(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
         """Return the line that goes to the server, or None."""
@@ -127,7 +139,7 @@ class MessageRouter:
         """Return the line that goes to the client, or None."""
         match message:
             case Request(id_, "roots/list"):
-                if any(each.method in CALL_METHODS for each in self._open.values()):
+                if any(each.request.method in CALL_METHODS for each in self.replay.open_requests):
                     self._gate.roots_requested_in_call()
                 else:
                     self._gate.roots_requested(now)
@@ -157,14 +169,16 @@ class MessageRouter:
     def ignores_all_responses(self) -> bool:
         """Whether the proxy needs to read no response that may come."""
         learns = self.replay.OBSERVED_METHODS
-        return not self._retries and all(r.method not in learns for r in self._open.values())
+        return not self._retries and all(
+            each.request.method not in learns for each in self.replay.open_requests
+        )
 
     def may_stream(self, id_: Id, *, is_complete: bool) -> bool:
-        """Whether the response to a request may go on while it arrives.
+        """Whether the response to a request may be forwarded while it arrives.
 
         `is_complete` says that the result asks for no input.
         """
-        request = self._open.get(id_)
+        request = self.replay.find(id_)
         if request is None or request.method in self.replay.OBSERVED_METHODS:
             return False
         return not self._retries.has_alias(id_) and (is_complete or id_ not in self._retries)
@@ -173,12 +187,11 @@ class MessageRouter:
         """Note a response that was not parsed. Return whether its line may go on unchanged."""
         if self._retries.has_alias(id_):
             return False
-        request = self._open.get(id_)
+        request = self.replay.find(id_)
         if request is None or request.method in self.replay.OBSERVED_METHODS:
             return False
         self._retries.take(id_)
-        self._open.pop(id_, None)
-        self.replay.request_closed(id_)
+        self.replay.close(id_)
         return True
 
     def server_lost(self, error: RootsdError) -> None:
@@ -187,9 +200,8 @@ class MessageRouter:
         Answer the requests that only the old server could answer. Tell the client that it need not
         answer the old server's requests.
         """
-        for id_ in tuple(self._open):
-            if not self.replay.will_replay(id_):
-                self.refuse(id_, error)
+        for entry in self.replay.close_unrepeatable():
+            self._answer_with_error(entry.request.id, error)
         for id_ in self._server_requests:
             self._out.to_client += encode(Notification(mcp_messages.CANCELLED, {"requestId": id_}))
         self._stale_ids.update(self._server_requests)
@@ -201,8 +213,8 @@ class MessageRouter:
 
     def fail_all(self, error: RootsdError) -> None:
         """Answer all open requests of the client with `error`: no server follows."""
-        for id_ in tuple(self._open):
-            self.refuse(id_, error)
+        for entry in self.replay.open_requests:
+            self.refuse(entry.request.id, error)
 
     def refuse_unsent(self, message: Message | Malformed, error: RootsdError) -> None:
         """Answer a request that no server got."""
@@ -217,13 +229,13 @@ class MessageRouter:
             self._out.to_client += encode(ErrorResponse(request.id, INVALID_PARAMS, reason))
             return None
         line = input_required.strip_roots_responses(line.decode(), request).encode()
-        self._open[request.id] = request
         if input_required.carries_protocol_version(request) and request.method != "initialize":
             return self._request_2026(line, request)
         if request.method == "initialize":
-            self._initialize = request
             line = self._with_capability(line, request)
-        self.replay.request_sent(request, line)
+        entry = self.replay.request_sent(request, line + b"\n")
+        if request.method == "initialize":
+            self._initialize = entry
         return line
 
     def _with_capability(self, line: bytes, request: Request) -> bytes:
@@ -243,6 +255,8 @@ class MessageRouter:
 
     def _request_2026(self, line: bytes, request: Request) -> bytes | None:
         text = input_required.with_roots_capability(line.decode(), request)
+        line = text.encode()
+        self.replay.request_sent(request, line + b"\n")
         if input_required.may_require_input(request):
             theirs = self._provider.narrows_by_client and input_required.declares_roots(request)
             retry = InputRetry(
@@ -257,8 +271,6 @@ class MessageRouter:
                     )
                 self._provider.when_known(partial(self._send_with_roots, text, request, wrapped))
                 return None
-        line = text.encode()
-        self.replay.request_sent(request, line)
         return line
 
     def _send_with_roots(
@@ -289,8 +301,7 @@ class MessageRouter:
         return line
 
     def _cancel(self, line: bytes, id_: Id) -> bytes | None:
-        self._open.pop(id_, None)
-        self.replay.request_closed(id_)
+        self.replay.close(id_)
         at_server = self._retries.cancel(id_)
         if at_server is None or at_server == id_:
             return None if at_server is None else line
@@ -354,7 +365,7 @@ class MessageRouter:
         retry = self._retries.take(id_)
         if retry is not None:
             id_ = retry.request.id
-        if id_ in self._open:
+        if self.replay.find(id_) is not None:
             self.refuse(id_, RootsdError(reason, "restart the MCP server in your client"))
 
     def _report_dropped(self, side: str, what: str) -> None:
@@ -423,7 +434,7 @@ class MessageRouter:
         )
         if retry is not None:
             id_ = retry.request.id
-        if id_ in self._open:
+        if self.replay.find(id_) is not None:
             reason = "the server requests roots in a result that must not request input"
             self.refuse(id_, RootsdError(reason, "rootsd sessions"))
 
@@ -438,15 +449,16 @@ class MessageRouter:
         self._send(input_required.make_retry(retry.text, retry.request, id_, question, answers))
 
     def _finish(self, id_: Id, answer: Response | ErrorResponse) -> None:
-        request = self._open.pop(id_, None)
-        if request is not None and isinstance(answer, Response):
-            self.replay.response_received(request, answer.result)
-        self.replay.request_closed(id_)
+        entry = self.replay.close(id_)
+        if entry is not None and isinstance(answer, Response):
+            self.replay.learn(entry, answer.result)
 
     def refuse(self, id_: Id, error: RootsdError) -> None:
         """Answer an open request of the client with `error`."""
-        self._open.pop(id_, None)
-        self.replay.request_closed(id_)
+        self.replay.close(id_)
+        self._answer_with_error(id_, error)
+
+    def _answer_with_error(self, id_: Id, error: RootsdError) -> None:
         self._out.to_client += mcp_messages.encode_error(id_, error)
 
     def _send(self, text: str) -> None:

@@ -31,7 +31,7 @@ from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
-from rootsd.proxy.run.roots import RootFolder, RootsProvider
+from rootsd.proxy.run.roots import RootFolder, RootsProvider, WallState
 from rootsd.proxy.run.router import CALL_METHODS, MessageRouter
 from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.wire import jsonrpc, mcp_messages
@@ -71,6 +71,8 @@ def forward_batch(line: bytes, batch: Batch, now: float, forward: ForwardMember)
 
 _RESTART_WAIT_S = 2.0
 """How long a call waits for other calls to end, which a restart would fail."""
+_AGREEMENT_WAIT_S = 1.0
+"""How long calls wait until the daemon has sent the same roots to the wall and to the session."""
 _UNREAD_MIN_BYTES = 1 << 14  # shorter lines are always parsed
 _MAX_UNANSWERED = 1_000  # roots requests of a server that wait for an answer
 _COMPLETE = re.compile(rb'"result": ?\{"resultType": ?"complete"')
@@ -124,6 +126,8 @@ class RunSession:
         self._last_folders: tuple[RootFolder, ...] = ()
         self._wait_until = math.inf  # while a call waits for others before a restart
         self._may_wait = True
+        self._agrees_with_wall = True
+        self._agreement_by = math.inf
         self._server_state = _ServerState.RUNNING
         self._own_ids = count(1)
         self._handshake_id: Id | None = None
@@ -136,6 +140,7 @@ class RunSession:
             self._provider.deadline,
             self._restart_policy.deadline,
             self._wait_until,
+            self._agreement_by,
         )
 
     def from_client(self, line: bytes, now: float) -> None:
@@ -210,13 +215,23 @@ class RunSession:
         """Apply an update of the approved roots."""
         self._gate.roots_outdated = not update.is_current
         self._provider.set_approved(update.folders)
+        self._compare_with_wall(now)
         self._apply_roots(now)
         for _ in range(update.requests):
             self._provider.daemon_answered(now)
         self._advance(now)
 
+    def wall_changed(self, state: WallState, now: float) -> None:
+        """Apply a change of the roots behind the wall. Calls wait while it is changing."""
+        self._provider.set_wall(state)
+        self._compare_with_wall(now)
+        self._apply_roots(now)
+        self._advance(now)
+
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
+        if now >= self._agreement_by:
+            self._agreement_by = math.inf
         self._gate.tick(now)
         self._provider.tick(now)
         self._apply_roots(now)
@@ -243,13 +258,12 @@ class RunSession:
         if self._server_state is _ServerState.RUNNING:
             return
         self._server_state = _ServerState.INITIALIZING
-        handshake = self._router.replay.handshake
-        if handshake is None:
+        self._handshake_id = id_ = self._next_id()
+        line = self._router.replay.handshake(id_)
+        if line is None:
             self._resume(now)
-            return
-        self._handshake_id = self._next_id()
-        line = jsonrpc.set_member(handshake.decode(), ("id",), f'"{self._handshake_id}"')
-        self._to_server(line.encode())
+        else:
+            self._out.to_server += line
 
     def refuse_oversized_line(self) -> None:
         """Refuse a line of the client that is too long. Its id is not known."""
@@ -297,6 +311,10 @@ class RunSession:
         self._refuse_queue(_NO_APPROVED_ROOTS)
         return True
 
+    def server_revoked(self) -> None:
+        """Note that a revoke has ended the server, which another one replaces now."""
+        self._request_restart()
+
     def fail_all(self, error: RootsdError) -> None:
         """Answer everything that the client waits for with `error`: no server follows."""
         self._router.fail_all(error)
@@ -343,6 +361,10 @@ class RunSession:
         members = message.members if isinstance(message, Batch) else (message,)
         if not any(isinstance(each, Request) and each.method in CALL_METHODS for each in members):
             return _Action.FORWARD
+        if not self._provider.wall_is_settled or self._agreement_by < math.inf:
+            return _Action.HOLD
+        if self._restart_policy.wall_is_outdated():
+            return self._action_for_call(now)
         if (
             self._gate.profile is ServerProfile.IN_CALLS
             and not self._restart_policy.roots_in_command
@@ -366,6 +388,8 @@ class RunSession:
         return _Action.FORWARD if due.need is RestartNeed.WIDER else _Action.REFUSE
 
     def _needed_restart(self) -> RestartDecision:
+        if self._restart_policy.wall_is_outdated():
+            return RestartDecision(RestartNeed.WALL)
         folders = self._provider.folders
         if self._restart_policy.roots_in_command:
             return self._restart_policy.for_command(folders, self._provider.folder_exists)
@@ -425,6 +449,17 @@ class RunSession:
             self._out.to_server += encode(Notification(mcp_messages.ROOTS_CHANGED))
             self._gate.roots_changed(now)
 
+    def _compare_with_wall(self, now: float) -> None:
+        """Let calls wait if the wall and the session have different roots, for a bounded time.
+
+        One of the daemon's two messages about a change is then still on its way.
+        """
+        agreed, self._agrees_with_wall = self._agrees_with_wall, self._provider.wall_agrees
+        if self._agrees_with_wall:
+            self._agreement_by = math.inf
+        elif agreed:
+            self._agreement_by = now + _AGREEMENT_WAIT_S
+
     def _request_restart(self) -> None:
         self._server_state = _ServerState.STOPPING
         self._handshake_id = None
@@ -448,7 +483,7 @@ class RunSession:
             self._out.to_server += encode(message)
         if replay.initialized:
             self._gate.handshake_done(now)
-        self._out.to_server += b"".join(replay.open_requests())
+        self._out.to_server += replay.repeat()
         self._out.to_client += b"".join(replay.change_notifications())
         self._apply_roots(now)
         self._advance(now)

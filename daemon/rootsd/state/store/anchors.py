@@ -27,7 +27,7 @@ next start writes both anchors before anything else can be decided. An anchor ne
 the chain, so no crash looks like a restore. After an acknowledgment, both anchors record the
 decision, so an older state folder, which lacks it, never passes.
 
-File format. An anchor file has two slots, each in a block of its own. Writes alternate between
+File format. An anchor file has two slots, each in its own block. Writes alternate between
 them, so a torn write leaves the other slot intact. The file never grows and is never renamed, so a
 full disk does not stop a write.
 
@@ -70,7 +70,7 @@ from typing import Self
 
 from rootsd.core.encoding import BadRecord
 from rootsd.core.history import ChainHead
-from rootsd.disk.identity import file_handle
+from rootsd.disk.file_handle import file_handle
 from rootsd.disk.reader import read_birth_time_ns
 from rootsd.state.store.database import Database
 from rootsd.state.store.nocow import write_in_place

@@ -241,7 +241,7 @@ def _why_distrusted(
 def _distrust(
     file: Path, found: _Verified, cause: str, anchors: AnchorPair, at: datetime
 ) -> tuple[ChainHead, DatabaseBinding | None, str]:
-    """Take every approval back, and bind the database anew.
+    """Take every approval back, and bind the database again.
 
     Return the head of the chain then, the binding, and a note for the user. The order of the
     writes is described in `rootsd.state.store.anchors`.
@@ -270,9 +270,7 @@ def _lapsed(count: Counter[SubjectKind]) -> str:
         " The guard is the usual one again (rootsd guard)." if count[SubjectKind.SETTING] else ""
     )
     if not approvals and not rules:
-        return (
-            f"It holds no approval; what it lacks is to be decided again: rootsd pending.{guard}"
-        )
+        return f"It has no approvals. Decide again about what it lacks: rootsd pending.{guard}"
     return (
         f"{_count_of(approvals, 'approval')} and {_count_of(rules, 'approve rule')} lapsed:"
         f" rootsd approve --lapsed --all restores them, with --dry-run it shows them.{guard}"

@@ -257,7 +257,7 @@ def check(db: Database) -> HistoryState:
     if pages != ["ok"]:
         raise StoreDamaged("; ".join(pages))
     if db.execute("PRAGMA foreign_key_check").fetchone():
-        raise StoreDamaged("a record names an event that is not there")
+        raise StoreDamaged("a record names a missing event")
     if layout(db) != layout_of(read_number(db, "user_version")):
         raise StoreDamaged("its tables are not those of its version")
     try:
@@ -267,7 +267,7 @@ def check(db: Database) -> HistoryState:
             event.outcome()
             standing[subject.kind.value, subject.key] = (event.seq, event.body)
         if read_fold(db) != standing:
-            raise StoreDamaged("the records are not what the history comes to")
+            raise StoreDamaged("the records do not match the history")
         if read_number(db, "user_version") >= BINDING_SINCE:
             read_binding(db)
     except (BadRecord, BrokenChain) as error:

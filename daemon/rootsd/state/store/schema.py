@@ -65,7 +65,7 @@ MIGRATIONS: Migrations = (
         " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
     ),
     # Settings and refused attempts: two more kinds of subject. SQLite cannot alter a CHECK, so the
-    # tables are created anew, without a CHECK this time: the program itself refuses unknown kinds.
+    # tables are created again, without a CHECK: the program itself refuses unknown kinds.
     (
         "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
         "DROP TABLE record",

@@ -13,11 +13,13 @@ import struct
 
 from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.system.ipc.unix_socket import address_of, peer_of
-from rootsd.system.runtime_dir import unsafe_reason
+from rootsd.system.runtime_dir import find_runtime_dirs, unsafe_reason
 
 CONNECT_TIMEOUT_S = 5.0
 # No process listens: the daemon never started, or it is gone and may have left a stale socket.
 _NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
+CONFINED_VARIABLE = "ROOTSD_CONFINED"
+"""The environment variable that is set, and not empty, inside the wall."""
 
 
 class NotRunning(DaemonUnreachable):
@@ -34,6 +36,10 @@ class ControlSocketHidden(Sandboxed):
     """A sandbox exposes the folder of the MCP socket, but hides the control socket."""
 
 
+class InsideWall(ControlSocketHidden):
+    """A confined program asked for the control socket, which does not exist inside the wall."""
+
+
 class ForeignSocket(RootsdError):
     """Another user's process listens there, or the folder is not safe."""
 
@@ -48,7 +54,7 @@ def connect(path: bytes, *, patience: float = CONNECT_TIMEOUT_S) -> socket.socke
     """
     try:
         connection = socket.socket(socket.AF_UNIX)
-    except PermissionError as error:
+    except OSError as error:
         raise _explained(error, path) from error
     try:
         _reach(connection, path, patience)
@@ -85,8 +91,9 @@ def _explained(error: OSError, path: bytes) -> RootsdError:
         return NotRunning("rootsd is not running", "rootsd up")
     if error.errno == errno.EAGAIN:
         return Busy("rootsd does not accept connections at the moment", "rootsd status")
-    # File permissions give EACCES; system call filters and the macOS sandbox give EPERM.
-    if error.errno == errno.EPERM:
+    # File permissions give EACCES; system call filters and the macOS sandbox give EPERM, and the
+    # filter of a static wall gives EAFNOSUPPORT.
+    if error.errno in (errno.EPERM, errno.EAFNOSUPPORT):
         return Sandboxed(
             "a sandbox forbids this program to use the sockets of rootsd",
             "run it outside, or see docs/SANDBOX.md",
@@ -127,6 +134,23 @@ def sandbox_hides_control(folder: RuntimeDir) -> bool:
     nothing: a sandbox can leave one behind as a mount point.
     """
     return os.path.exists(folder.mcp_socket) and not os.path.lexists(folder.ctl)
+
+
+def is_inside_wall() -> bool:
+    """Return whether this process is confined: the wall sets a variable and hides `ctl/`.
+
+    The variable alone proves nothing, since every program can set it.
+    """
+    return bool(os.environ.get(CONFINED_VARIABLE)) and _is_control_hidden()
+
+
+def in_foreign_sandbox() -> bool:
+    """Return whether a sandbox that is not the wall exposes only the MCP socket."""
+    return not os.environ.get(CONFINED_VARIABLE) and _is_control_hidden()
+
+
+def _is_control_hidden() -> bool:
+    return any(sandbox_hides_control(folder) for folder in find_runtime_dirs())
 
 
 def in_sandbox() -> bool:

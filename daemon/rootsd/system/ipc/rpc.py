@@ -6,6 +6,7 @@ Standard library only and no dataclasses: `rootsd check` runs at every shell pro
 from __future__ import annotations
 
 import json
+import os
 import socket
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
@@ -44,22 +45,29 @@ class DaemonGone(DaemonUnreachable):
 def connect_control() -> socket.socket:
     """Connect to the control socket of the daemon, in whichever runtime folder it is.
 
-    Raises ControlSocketHidden in a sandbox without the socket, DaemonGone if no daemon is running,
-    and what `connect` raises.
+    Raises InsideWall in a confined program, ControlSocketHidden in a sandbox without the socket,
+    DaemonGone if no daemon is running, and what `connect` raises.
     """
     for folder in runtime_dir.find_runtime_dirs():
         try:
             return connect.connect(folder.control_socket)
-        except connect.NotRunning:
+        except (connect.NotRunning, connect.Sandboxed) as error:
+            if os.environ.get(connect.CONFINED_VARIABLE):
+                raise connect.InsideWall(
+                    "this program is inside the wall, where nothing can be decided",
+                    "decide outside the wall, in your own terminal",
+                ) from None
+            if isinstance(error, connect.Sandboxed):
+                raise
             if connect.sandbox_hides_control(folder):
                 raise connect.ControlSocketHidden(
                     "this program runs in a sandbox that hides the control socket of rootsd",
-                    "run it outside of the sandbox, in a terminal of your own",
+                    "run it outside of the sandbox, in your own terminal",
                 ) from None
     if connect.in_sandbox():
         raise DaemonGone(
             "this program runs in a sandbox, from which no daemon can be reached",
-            "run it outside of the sandbox, in a terminal of your own",
+            "run it outside of the sandbox, in your own terminal",
         )
     raise DaemonGone("the daemon is not running", "rootsd up")
 

@@ -1,0 +1,168 @@
+"""`rootsd clients`: list MCP clients, and whether each one is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import click
+
+from rootsd.cli.connecting import client_environment
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
+from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read_version
+from rootsd.connect.record import ConnectRecord
+from rootsd.connect.registry import all_clients
+from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
+from rootsd.sync.record import SyncedClient, SyncRecord
+from rootsd.sync.targets import TARGETS
+
+SECTION = "Set up"
+
+_AT_ONCE = 2  # a starting client uses a whole core
+
+
+def _wrapped(item: Mapping[str, Any]) -> str:
+    names = [
+        server["name"] if server["confined"] else f"{server['name']} (no wall)"
+        for server in item["wrapped"]
+    ]
+    return ", ".join(names)
+
+
+def _synced(item: Mapping[str, Any]) -> str:
+    if item["synced"] is None:
+        return "" if item["can_sync"] else "has no lists"
+    tag = item["synced"]["tag"]
+    return f"denials, grants for tag:{tag}" if tag else "denials"
+
+
+def _answers(item: Mapping[str, Any]) -> str:
+    return f"{item['answers']}: {item['reason']}" if item["reason"] else str(item["answers"])
+
+
+_COLUMNS = (
+    Column("CLIENT", lambda item: item["client"]),
+    Column("VERSION", lambda item: item["version"] or ""),
+    Column("WIRED", lambda item: item["wired"]),
+    Column("WRAPPED", _wrapped, fit=ColumnFit.NOTE),
+    Column("SYNCED", _synced),
+    Column("ANSWERS", _answers, fit=ColumnFit.NOTE),
+    Column("TRIED", lambda item: item["trial"]),
+    Column(
+        "FILE",
+        lambda item: item["file"],
+        short=lambda item: shorten_home(item["file"]),
+        fit=ColumnFit.PATH,
+    ),
+)
+
+
+@click.command(
+    "clients",
+    cls=VerbCommand,
+    epilog="rootsd clients\nrootsd clients --no-check\nrootsd clients --all --json",
+)
+@click.option("--all", "everything", is_flag=True, help="also list the clients that are not there")
+@click.option("--no-check", is_flag=True, help="do not start the clients to ask them")
+@pass_invocation
+def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None:
+    """List the MCP clients that were found: what is wired, wrapped, and synced.
+
+    A client with a command for it is asked whether rootsd answers. It then starts all its servers,
+    as it does in a session, so this may take some seconds.
+    """
+    environment = client_environment()
+    record = ConnectRecord(invocation.places.state)
+    synced = SyncRecord(invocation.places.state).clients()
+    clients = [
+        client
+        for name, client in all_clients().items()
+        if everything or client.is_found(environment) or name in record.names()
+    ]
+    items = [_item(client, environment, record, synced) for client in clients]
+    health = _health(clients, items, environment, is_asked=not no_check)
+    for item, found in zip(items, health, strict=True):
+        item |= {"version": found.version or None, "answers": found.answer, "reason": found.reason}
+    problems = [f"{item['client']}: {item['problem']}" for item in items if item["problem"]]
+    invocation.output.show(CommandResult(items, warnings=problems), _COLUMNS)
+    if invocation.output.on_terminal:
+        _explain(invocation, items)
+
+
+def _item(
+    client: McpClient,
+    environment: ClientEnvironment,
+    record: ConnectRecord,
+    synced: Mapping[str, SyncedClient],
+) -> dict[str, Any]:
+    facts = client.facts
+    wiring = ClientWiring(client, environment, record)
+    state = wiring.state()
+    own = synced.get(facts.name)
+    target = TARGETS.get(facts.name)
+    return {
+        "client": facts.name,
+        "title": facts.title,
+        "found": client.is_found(environment),
+        "file": str(wiring.settings),
+        "wired": state.wired,
+        "tools_allowed": state.tools is ToolAccess.ALLOW,
+        "applies": facts.applies,
+        "wrapped": [
+            {"name": name, "confined": name not in state.unconfined} for name in state.wrapped
+        ],
+        "not_wrapped": [
+            {
+                "name": server.name,
+                "reason": server.obstacle or "it was not tried, or does not work",
+            }
+            for server in state.servers
+            if server.name not in state.wrapped
+        ],
+        "can_sync": target is not None,
+        "synced": None if own is None else {"tag": own.tag},
+        "not_covered": target.not_covered if target is not None else "anything",
+        "trial": facts.trial,
+        "problem": state.problem or None,
+    }
+
+
+def _health(
+    clients: Sequence[McpClient],
+    items: Sequence[Mapping[str, Any]],
+    environment: ClientEnvironment,
+    *,
+    is_asked: bool,
+) -> list[ClientHealth]:
+    def ask(client: McpClient, wired: Wired) -> ClientHealth:
+        if not is_asked:
+            return ClientHealth("", ClientAnswer.UNKNOWN)
+        if wired is Wired.NO:
+            return ClientHealth(read_version(client, environment), ClientAnswer.UNKNOWN)
+        return check_health(client, environment)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(ask, clients, [item["wired"] for item in items]))
+
+
+def _explain(invocation: Invocation, items: Sequence[Mapping[str, Any]]) -> None:
+    """Print the limits of what the table shows."""
+    message = invocation.output.message
+    if not items:
+        message("No MCP client was found. Try: rootsd clients --all")
+    for item in items:
+        if item["synced"] is not None:
+            message(f"{item['client']}: a denial does not cover {item['not_covered']}")
+        for server in item["not_wrapped"]:
+            if item["wrapped"]:
+                message(f"{item['client']}: {server['name']} is not wrapped: {server['reason']}")
+    if any(item["wired"] is Wired.NO and item["found"] for item in items):
+        message("To connect a client: rootsd connect CLIENT")
+    if any(item["synced"] is None and item["can_sync"] for item in items):
+        message("Decisions reach a client's own file tools only after: rootsd sync add CLIENT")

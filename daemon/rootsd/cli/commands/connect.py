@@ -1,0 +1,142 @@
+"""`rootsd connect`: connect MCP clients, in their own configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from rootsd.cli.connecting import (
+    ClientConnector,
+    ConnectOptions,
+    NoClientFound,
+    client_environment,
+    found_clients,
+    is_tried,
+    print_report,
+    rootsd_command,
+)
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.questions import Questions
+from rootsd.cli.server_trials import ServerTrials, WallChoice
+from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.registry import all_clients
+from rootsd.connect.trial import has_wall
+from rootsd.connect.wiring import ToolAccess
+from rootsd.core.errors import ErrorCode, RootsdError
+
+SECTION = "Set up"
+
+
+class ClientNotNamed(RootsdError):
+    """No client was named, and there is no person to ask."""
+
+    code = ErrorCode.USAGE
+
+
+@click.command(
+    "connect",
+    cls=VerbCommand,
+    epilog="rootsd connect\nrootsd connect claude-code codex\nrootsd connect --all --dry-run\n"
+    "rootsd connect claude-code --wrap",
+)
+@click.argument("clients", nargs=-1, type=click.Choice(list(all_clients())), metavar="[CLIENT]...")
+@click.option("--all", "everything", is_flag=True, help="connect every client that was found")
+@click.option("--wrap", is_flag=True, help="also run the client's other servers under rootsd run")
+@click.option("--no-confine", is_flag=True, help="with --wrap: do not put servers behind the wall")
+@click.option(
+    "--sync-access",
+    is_flag=True,
+    help="also deny to the client's own tools what you deny, as rootsd sync add does",
+)
+@click.option(
+    "--allow-tools",
+    is_flag=True,
+    help="let the model call rootsd's three tools without a question",
+)
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="change a file even if it is a symlink or in a repository, and answer other questions"
+    " with yes; this never allows tools",
+)
+@click.option("--dry-run", is_flag=True, help="only show the change of each file")
+@pass_invocation
+def command(  # noqa: PLR0913 - one for each flag
+    invocation: Invocation,
+    clients: tuple[str, ...],
+    *,
+    everything: bool,
+    wrap: bool,
+    no_confine: bool,
+    sync_access: bool,
+    allow_tools: bool,
+    yes: bool,
+    dry_run: bool,
+) -> int:
+    """Connect MCP clients: write rootsd into each client's own configuration.
+
+    Without CLIENT, connect asks about each client that it finds. rootsd clients --all lists all
+    names. The edit keeps comments, order,
+    and layout, and `rootsd disconnect` takes it back. A file that rootsd does not understand is
+    left alone; connect then prints the lines to paste.
+
+    --wrap puts `rootsd run` before the client's other servers, so that they follow your decisions,
+    too. Each one is started once to try it: behind the wall, and if it does not work there,
+    without it. `rootsd clients` lists what was wrapped.
+
+    Clients that were not tried with rootsd are connected only if you name them.
+    """
+    if no_confine and not wrap:
+        raise click.UsageError("--no-confine needs --wrap")
+    questions = Questions(invocation, yes=yes, dry_run=dry_run)
+    environment = client_environment()
+    chosen = _chosen(questions, environment, clients, everything=everything)
+    rootsd = rootsd_command()
+    if not dry_run:
+        words = ["connect", *(client.facts.name for client in chosen)]
+        invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
+    wall = WallChoice.IF_IT_WORKS if wrap and not no_confine and has_wall() else WallChoice.NEVER
+    options = ConnectOptions(
+        ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
+        ServerTrials(questions, environment, wall) if wrap else None,
+    )
+    connector = ClientConnector(invocation, questions, environment)
+    for client in chosen:
+        connector.connect(client, rootsd, options)
+        connector.offer_worktrees(client)
+        if sync_access:
+            connector.sync_access(client)
+    return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _chosen(
+    questions: Questions,
+    environment: ClientEnvironment,
+    names: Sequence[str],
+    *,
+    everything: bool,
+) -> list[McpClient]:
+    """Return the clients to connect. Raises NoClientFound and ClientNotNamed."""
+    if names:
+        return [all_clients()[name] for name in dict.fromkeys(names)]
+    found = found_clients(environment)
+    known = [client for client in found if is_tried(client)]
+    others = ", ".join(client.facts.name for client in found if not is_tried(client))
+    if others:
+        questions.output.message(f"Not tried with rootsd, so only by name: {others}")
+    if not known:
+        raise NoClientFound("no known MCP client was found", "rootsd connect --help")
+    if everything or questions.yes or questions.dry_run:
+        return known
+    if not questions.has_person:
+        raise ClientNotNamed("connect needs the name of a client", "rootsd connect --all")
+    return [
+        client
+        for client in known
+        if questions.agrees(
+            f"Connect {client.facts.title}, in {shorten_home(str(client.settings(environment)))}?"
+        )
+    ]

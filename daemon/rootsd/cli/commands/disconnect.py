@@ -1,0 +1,80 @@
+"""`rootsd disconnect`: restore the configuration of MCP clients."""
+
+from __future__ import annotations
+
+import click
+
+from rootsd.cli.connecting import (
+    ClientConnector,
+    NoClientFound,
+    client_environment,
+    print_report,
+)
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.questions import Questions
+from rootsd.connect.record import ConnectRecord
+from rootsd.connect.registry import all_clients
+from rootsd.sync.record import SyncRecord
+
+SECTION = "Set up"
+
+
+@click.command(
+    "disconnect",
+    cls=VerbCommand,
+    epilog="rootsd disconnect claude-code\nrootsd disconnect --all\n"
+    "rootsd disconnect claude-code --unwrap",
+)
+@click.argument("clients", nargs=-1, type=click.Choice(list(all_clients())), metavar="[CLIENT]...")
+@click.option("--all", "everything", is_flag=True, help="disconnect every client that was changed")
+@click.option(
+    "--unwrap", is_flag=True, help="only restore the other servers, and keep the connection"
+)
+@click.option("--dry-run", is_flag=True, help="only show the change of each file")
+@pass_invocation
+def command(
+    invocation: Invocation,
+    clients: tuple[str, ...],
+    *,
+    everything: bool,
+    unwrap: bool,
+    dry_run: bool,
+) -> int:
+    """Disconnect MCP clients: take back everything that rootsd wrote into their configuration.
+
+    If nobody has changed a file since, it is restored byte for byte. Otherwise exactly the entries
+    of rootsd are removed. Servers that were wrapped get their own commands again, and the client
+    is no longer synced.
+    """
+    record = ConnectRecord(invocation.places.state)
+    synced = SyncRecord(invocation.places.state)
+    known = [name for name in {*record.names(), *synced.clients()} if name in all_clients()]
+    names = sorted(known) if everything else list(dict.fromkeys(clients))
+    if not names:
+        if everything or not known:
+            raise NoClientFound("rootsd has changed no client", "rootsd clients")
+        raise click.UsageError(f"name a client: {', '.join(sorted(known))}")
+    questions = Questions(invocation, yes=True, dry_run=dry_run)
+    if not dry_run:
+        invocation.announce(f"disconnect {' '.join(names)}")
+    connector = ClientConnector(invocation, questions, client_environment())
+    for name in names:
+        client = all_clients()[name]
+        if unwrap:
+            connector.unwrap(client)
+            continue
+        if name in synced.clients():
+            _stop_syncing(invocation, synced, name, dry_run=dry_run)
+        connector.disconnect(client)
+    return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _stop_syncing(invocation: Invocation, record: SyncRecord, name: str, *, dry_run: bool) -> None:
+    if dry_run:
+        invocation.output.message(f"The access lists of {name} would be removed, too.")
+        return
+    from rootsd.cli import sync_control
+
+    sync_control.stop_syncing(invocation, record, name)
+    sync_control.ensure_running(invocation)

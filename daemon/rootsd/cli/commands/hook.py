@@ -1,0 +1,28 @@
+"""`rootsd hook`: answer the permission hook of an agent.
+
+`rootsd.__main__` answers a hook itself, without click. This module has the help.
+"""
+
+from __future__ import annotations
+
+import click
+
+from rootsd import hook
+from rootsd.cli.flags import VerbCommand
+
+SECTION = "For programs"
+
+
+@click.command("hook", cls=VerbCommand, epilog="rootsd hook claude-code <call.json")
+@click.argument("client", type=click.Choice(list(hook.CLIENTS)))
+def command(client: str) -> int:
+    """Answer the permission hook of an agent. Its configuration runs this before each tool call.
+
+    The call is read from standard input, as JSON. The answer denies file tools where you denied a
+    folder. In Claude Code, it also allows reading tools in the workspace of the session. In all
+    other cases, nothing is printed, and the agent asks you or decides as usual.
+
+    This is a convenience. It does not see the paths in shell commands, and the agent lets a call
+    pass if the hook fails. docs/SYNC.md shows the configuration of each client.
+    """
+    return hook.main([client])

@@ -1,0 +1,213 @@
+"""`rootsd init`: set up rootsd step by step, and ask before each one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rootsd.cli import completion
+from rootsd.cli.decisions import DRY_RUN_NOTICE
+from rootsd.cli.first_run import (
+    agent_worktree_folders,
+    completion_setup,
+    guess_parents,
+)
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import pluralize, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.questions import Questions
+from rootsd.cli.render import CommandResult
+from rootsd.cli.terminal import Keyboard
+from rootsd.core.errors import ErrorCode, Exit, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import text_of
+from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.projects import WhyQuery
+
+SECTION = "Set up"
+
+
+class QuestionsNeeded(RootsdError):
+    """There is no person to ask, and no `--yes`."""
+
+    code = ErrorCode.USAGE
+
+
+class NothingToWatch(RootsdError):
+    """No folder to watch was found or chosen."""
+
+    code = ErrorCode.USAGE
+
+
+@click.command("init", cls=VerbCommand, epilog="rootsd init\nrootsd init ~/src --yes")
+@click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completion.folders)
+@click.option("--yes", is_flag=True, help="take every step without a question")
+@click.option("--dry-run", is_flag=True, help="only show the questions")
+@pass_invocation
+def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_run: bool) -> int:
+    """Set up rootsd: folders to watch, the service, completion, and your clients.
+
+    Without PARENT, init looks below your home folder for repositories, and asks about each folder
+    that holds some. It asks before each step; --yes answers for you. No project is published,
+    except that a person may say yes to the one in the working directory.
+    """
+    steps = Questions(invocation, yes=yes, dry_run=dry_run)
+    if not (yes or dry_run or steps.has_person):
+        raise QuestionsNeeded("init asks questions, so it needs a terminal", "rootsd init --yes")
+    chosen = _choose_parents(invocation, steps, parents)
+    if not dry_run:
+        _start(invocation, steps, chosen)
+    elif _can_have_service():
+        steps.agrees(_SERVICE_QUESTION)
+    _set_up_completion(steps)
+    _connect_clients(invocation, steps)
+    if dry_run:
+        invocation.output.message(DRY_RUN_NOTICE)
+        return Exit.OK
+    if invocation.output.is_json:
+        items = [{"path": text_of(path)} for path in chosen]
+        invocation.output.object(CommandResult(items))
+        return Exit.OK
+    return _decide_here(invocation, steps)
+
+
+def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[str]) -> list[bytes]:
+    """Return the new parents that a person chose. Raises NothingToWatch without any parent."""
+    from rootsd.cli import config_edit
+    from rootsd.system.config import read_config
+
+    known = [parent.path for parent in read_config(invocation.places.config_file).parents]
+    if typed:
+        return [config_edit.validate_parent(invocation, path) for path in typed]
+    home = Path.home()
+    chosen = []
+    for guess in guess_parents(home, Path(invocation.cwd)):
+        count = guess.repositories
+        note = f"({count} repositories)" if count > 1 else "(1 repository)"
+        chosen += _asked(invocation, steps, guess.path, note, known)
+    for folder in agent_worktree_folders(home):
+        chosen += _asked(invocation, steps, folder, "(worktrees that agents make)", known)
+    if not (chosen or known or steps.dry_run):
+        raise NothingToWatch("no folder with projects was chosen", "rootsd init ~/src")
+    return chosen
+
+
+def _asked(
+    invocation: Invocation, steps: Questions, folder: Path, note: str, known: Sequence[bytes]
+) -> list[bytes]:
+    """Return the folder as a list if it can be a parent, is none yet, and a person agrees."""
+    from rootsd.cli import config_edit
+
+    path = os.fsencode(folder)
+    if any(path == each or path.startswith(each + b"/") for each in known):
+        return []
+    try:
+        canonical = config_edit.validate_parent(invocation, str(folder))
+    except RootsdError:
+        return []
+    shown = safe_label(shorten_home(text_of(canonical)), limit=None)
+    return [canonical] if steps.agrees(f"Watch {shown} {note}?") else []
+
+
+_SERVICE_QUESTION = "Start rootsd at each login, as a service?"
+
+
+def _can_have_service() -> bool:
+    """Return whether a service can be installed and is not yet."""
+    from rootsd.cli import installer
+
+    try:
+        managing = installer.user_supervisor()
+        if managing.is_installed() or not managing.is_at_hand():
+            return False
+        managing.ensure_reachable()
+    except RootsdError:
+        return False
+    return True
+
+
+def _start(invocation: Invocation, steps: Questions, chosen: Sequence[bytes]) -> None:
+    """Start the daemon, as a service if a person wants one, and watch the chosen folders."""
+    from rootsd.cli import config_edit, installer, lifecycle, sync_control
+
+    if _can_have_service() and steps.agrees(_SERVICE_QUESTION):
+        installer.install_service(invocation, installer.user_supervisor(), strict=None)
+    else:
+        lifecycle.ensure_running(invocation)
+    sync_control.ensure_running(invocation)
+    fresh = config_edit.add_parents(invocation, chosen, {})
+    if fresh:
+        names = " ".join(map(text_of, fresh))
+        lifecycle.reload_if_running(invocation, f"{invocation.command} {names}")
+    found = invocation.scan()
+    pending = invocation.call(StatusQuery())["counts"]["waiting"]
+    invocation.output.message(
+        f"Found {pluralize(found['projects'], 'project')}; {pending} to decide: rootsd pending"
+    )
+
+
+def _set_up_completion(steps: Questions) -> None:
+    setup = completion_setup(Path.home(), os.environ)
+    if setup is None or setup.is_done():
+        return
+    shown = safe_label(shorten_home(str(setup.file)), limit=None)
+    if steps.agrees(f"Complete rootsd's words in {setup.shell}, by a line in {shown}?"):
+        try:
+            setup.apply()
+        except OSError as error:
+            steps.output.warn([f"{shown} cannot be changed: {error.strerror}"])
+
+
+def _connect_clients(invocation: Invocation, steps: Questions) -> None:
+    """Offer to connect each client that is there, and print how to connect others."""
+    from rootsd.cli.connecting import (
+        ClientConnector,
+        ConnectOptions,
+        client_environment,
+        found_clients,
+        is_tried,
+        rootsd_command,
+    )
+    from rootsd.connect.wiring import Wired
+    from rootsd.system.command_path import NoStableCommand
+
+    environment = client_environment()
+    connector = ClientConnector(invocation, steps, environment)
+    output = invocation.output
+    try:
+        rootsd = rootsd_command()
+    except NoStableCommand as error:
+        output.warn([f"no client is connected: {error.message} (try: {error.remedy})"])
+        return
+    for client in found_clients(environment):
+        title, wiring = client.facts.title, connector.wiring(client)
+        if wiring.state().wired is not Wired.NO:
+            continue
+        shown = safe_label(shorten_home(str(wiring.settings)), limit=None)
+        if not is_tried(client):
+            output.message(f"To connect {title}: rootsd connect {client.facts.name}")
+        elif steps.agrees(f"Connect {title}, in {shown}?"):
+            connector.connect(client, rootsd, ConnectOptions())
+    output.warn(connector.report.warnings)
+    for message in connector.report.messages:
+        output.message(message)
+    output.message(f"Any other MCP client runs: {shlex.join((rootsd, 'bridge'))}")
+
+
+def _decide_here(invocation: Invocation, steps: Questions) -> int:
+    """Offer to approve the project in the working directory, if it is pending."""
+    projects = invocation.call(WhyQuery(invocation.cwd))["items"]
+    if not projects or projects[0]["verdict"] != "pending" or projects[0]["path"] is None:
+        return Exit.OK
+    shown = safe_label(shorten_home(projects[0]["path"]), limit=None)
+    if not steps.agrees_to_decide(f"Publish the project in {shown} to your MCP clients?"):
+        return Exit.OK
+    from rootsd.cli.confirm import Confirmation, confirm_and_send
+    from rootsd.wire.decisions import DecideRequest, DecisionVerb
+
+    order = DecideRequest(DecisionVerb.APPROVE, cwd=invocation.cwd, refs=(projects[0]["id"],))
+    return confirm_and_send(invocation, order, Confirmation(Keyboard()))

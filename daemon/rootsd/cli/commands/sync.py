@@ -1,0 +1,237 @@
+"""`rootsd sync`: keep the access lists of clients in step with your decisions."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rootsd.cli import completion
+from rootsd.cli.decisions import DRY_RUN_NOTICE
+from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.formatting import pluralize, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
+from rootsd.cli.render import Column, CommandResult
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.labels import safe_label, safe_text
+from rootsd.sync.record import ClientOutcome, SyncedClient, SyncRecord, holder_of
+from rootsd.sync.targets import TARGETS, SyncTarget
+
+SECTION = "Set up"
+
+_TAG = "tag:"
+_COLUMNS = (
+    Column("CLIENT", lambda item: item["client"]),
+    Column("DENIED", lambda item: str(item["denied"])),
+    Column("GRANTED", lambda item: str(item["granted"])),
+    Column("ONLY", lambda item: f"{_TAG}{item['tag']}" if item["tag"] else ""),
+    Column("APPLIES", lambda item: item["applies"], fit=ColumnFit.NOTE),
+    Column(
+        "FILE",
+        lambda item: item["file"],
+        short=lambda item: shorten_home(item["file"]),
+        fit=ColumnFit.PATH,
+    ),
+)
+
+
+class ConsentNeeded(RootsdError):
+    """The settings file is a symlink or in a repository, and the person did not say --yes."""
+
+    code = ErrorCode.USAGE
+
+
+class ClientNotSynced(RootsdError):
+    """The client is not synced."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+
+@click.group(
+    "sync",
+    cls=VerbGroup,
+    invoke_without_command=True,
+    epilog="rootsd sync add claude-code\nrootsd sync add claude-code --only tag:work\nrootsd sync",
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Keep the access lists of MCP clients in step with your decisions.
+
+    Without a subcommand, list the synced clients. The client's own file tools may not open the
+    folders that you deny. They may open the folders that you approve only if these have the tag
+    that you name. rootsd never writes whether the client trusts a project's own hooks and servers.
+
+    A separate process does this while the daemon runs. When the process ends, it withdraws the
+    grants and leaves the denials. After a power loss, grants stay until the next start.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(status)
+
+
+@command.command("status", cls=VerbCommand, epilog="rootsd sync status --json")
+@pass_invocation
+def status(invocation: Invocation) -> None:
+    """List the synced clients, and what could not be written."""
+    record = SyncRecord(invocation.places.state)
+    outcomes = record.outcomes()
+    items = [
+        _item(name, client, outcomes.get(name, ClientOutcome()))
+        for name, client in record.clients().items()
+    ]
+    extra = {"pid": holder_of(record)}
+    result = CommandResult(items, warnings=record.problems(), extra=extra)
+    invocation.output.show(result, _COLUMNS)
+    if not items:
+        invocation.output.message("No client is synced. Try: rootsd sync add claude-code")
+    elif invocation.output.on_terminal:
+        for item in items:
+            invocation.output.message(
+                f"{item['client']}: a denial does not cover {item['not_covered']}"
+            )
+
+
+def _item(name: str, client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
+    target = TARGETS.get(name)
+    return {
+        "client": name,
+        "file": client.file,
+        "tag": client.tag,
+        "denied": outcome.denied,
+        "granted": outcome.granted,
+        "applies": target.applies if target else "",
+        "not_covered": target.not_covered if target else "",
+        "problem": outcome.problem or None,
+        "omitted": list(outcome.omitted),
+    }
+
+
+@command.command(
+    "add",
+    cls=VerbCommand,
+    epilog="rootsd sync add claude-code --dry-run\nrootsd sync add claude-code --only tag:work",
+)
+@click.argument("client", type=click.Choice(list(TARGETS)))
+@click.option(
+    "--only",
+    metavar="tag:T",
+    shell_complete=completion.tag_scopes,
+    help="also open the roots with this tag, at most 20",
+)
+@click.option(
+    "--yes", is_flag=True, help="change the file even if it is a symlink or in a repository"
+)
+@click.option("--dry-run", is_flag=True, help="only show the change of the file")
+@pass_invocation
+def add(
+    invocation: Invocation, *, client: str, only: str | None, yes: bool, dry_run: bool
+) -> None:
+    """Sync the lists of one client from now on.
+
+    Denied paths become readable in the client's settings file. A list in this file reaches every
+    session of the client, so choose a tag for roots that all of them may open.
+    """
+    from rootsd.cli import sync_control
+
+    target = TARGETS[client]
+    chosen = SyncedClient(str(sync_control.settings_file(target)), _tag(only), yes)
+    _ensure_consent(chosen, client)
+    if dry_run:
+        _print_preview(invocation, target, chosen)
+        return
+    invocation.announce(f"sync add {client}")
+    sync_control.start_syncing(invocation, client, chosen)
+    output = invocation.output
+    shown = safe_label(shorten_home(chosen.file), limit=None)
+    if output.is_json:
+        output.object(CommandResult([_item(client, chosen, ClientOutcome())]))
+        return
+    what = f"denials, and grants for {only}" if only else "denials"
+    output.message(f"{client} is synced: {what}, in {shown}.")
+    output.message(
+        f"It applies them {target.applies}. A denial does not cover {target.not_covered}."
+    )
+
+
+@command.command("rm", cls=VerbCommand, epilog="rootsd sync rm claude-code")
+@click.argument("client", type=click.Choice(list(TARGETS)))
+@click.option("--dry-run", is_flag=True, help="only show what would happen")
+@pass_invocation
+def remove(invocation: Invocation, *, client: str, dry_run: bool) -> None:
+    """Stop syncing a client, and remove everything that rootsd wrote to its lists."""
+    record = SyncRecord(invocation.places.state)
+    if client not in record.clients():
+        raise ClientNotSynced(f"{client} is not synced", "rootsd sync")
+    if dry_run:
+        invocation.output.message(f"The entries of rootsd would be removed from {client}.")
+        invocation.output.message(DRY_RUN_NOTICE)
+        return
+    invocation.announce(f"sync rm {client}")
+    from rootsd.cli import sync_control
+
+    sync_control.stop_syncing(invocation, record, client)
+    sync_control.ensure_running(invocation)
+    if invocation.output.is_json:
+        invocation.output.object(CommandResult(extra={"removed": client}))
+    invocation.output.message(f"{client} is no longer synced.")
+
+
+@command.command("run", cls=VerbCommand, epilog="rootsd sync run")
+@pass_invocation
+def run(invocation: Invocation) -> int:
+    """Sync until a signal or `rootsd down` ends it. `rootsd up` and the service run this."""
+    from rootsd.service import start_record
+    from rootsd.sync import process
+
+    return process.run(invocation.places.state, start_record.is_stopped)
+
+
+@command.command("withdraw", cls=VerbCommand, epilog="rootsd sync withdraw")
+@pass_invocation
+def withdraw(invocation: Invocation) -> int:
+    """Remove the grants of a process that was killed. The service runs this after it ended."""
+    from rootsd.sync import process
+
+    return process.withdraw(invocation.places.state)
+
+
+def _tag(only: str | None) -> str | None:
+    if only is None:
+        return None
+    if not only.startswith(_TAG) or only == _TAG:
+        raise click.UsageError("--only takes a tag, for example tag:work")
+    return only.removeprefix(_TAG)
+
+
+def _ensure_consent(chosen: SyncedClient, client: str) -> None:
+    from rootsd.settings.settings_file import SettingsFile
+
+    reason = SettingsFile(Path(chosen.file)).special_reason()
+    if reason and not chosen.is_accepted:
+        raise ConsentNeeded(reason, f"rootsd sync add {client} --yes")
+
+
+def _print_preview(invocation: Invocation, target: SyncTarget, chosen: SyncedClient) -> None:
+    """Print the change of the settings file as a diff."""
+    from rootsd.sync.process import ControlFeed, preview
+
+    before, after, wanted = preview(invocation.places.state, target, chosen, ControlFeed())
+    file = shorten_home(chosen.file)
+    lines = list(
+        difflib.unified_diff(
+            (before or "").splitlines(), (after or "").splitlines(), file, file, lineterm=""
+        )
+    )
+    if invocation.output.is_json:
+        invocation.output.object(CommandResult(extra={"dry_run": True, "diff": lines}))
+        return
+    for line in lines:
+        invocation.output.line(safe_text(line))
+    invocation.output.message(
+        f"{pluralize(wanted.denied, 'denial')} and {pluralize(wanted.granted, 'grant')}."
+    )
+    invocation.output.warn(list(wanted.omitted))
+    invocation.output.message(DRY_RUN_NOTICE)

@@ -1,0 +1,359 @@
+"""Connect clients one after another, for `rootsd connect` and `rootsd init`.
+
+A client whose configuration cannot be edited is refused: nothing is written, and the result has
+the lines that a person can paste. The other clients are connected all the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rootsd.cli.decisions import DRY_RUN_NOTICE
+from rootsd.cli.formatting import pluralize, shorten_home
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.questions import Questions
+from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.server_trials import ServerTrials
+from rootsd.connect.base import ClientEnvironment, ClientTrial, McpClient, Platform, ToolFile
+from rootsd.connect.record import ConnectRecord
+from rootsd.connect.registry import all_clients
+from rootsd.connect.servers import BRIDGE
+from rootsd.connect.wiring import (
+    ClientWiring,
+    Consent,
+    FileChange,
+    ToolAccess,
+    Wired,
+    WiringWish,
+)
+from rootsd.core.errors import ErrorCode, Exit, RootsdError
+from rootsd.core.labels import safe_label, safe_text
+from rootsd.core.paths import contains
+from rootsd.settings.errors import NotEditable
+from rootsd.sync.record import SyncedClient, SyncRecord
+from rootsd.sync.targets import TARGETS
+from rootsd.system.command_path import stable_command
+
+COLUMNS = (
+    Column("CLIENT", lambda item: item["client"]),
+    Column("RESULT", lambda item: item["result"]),
+    Column("FILE", lambda item: item["file"], short=lambda item: shorten_home(item["file"])),
+)
+
+
+class NoClientFound(RootsdError):
+    """There is no client to connect or to disconnect."""
+
+    code = ErrorCode.NOTHING_MATCHED
+
+
+class WiringRefused(RootsdError):
+    """A file is not edited. A person may accept it, or paste the lines."""
+
+
+class WiringResult(StrEnum):
+    """What became of one client."""
+
+    CONNECTED = "connected"
+    UNCHANGED = "unchanged"
+    BY_HAND = "connected by hand"
+    DISCONNECTED = "disconnected"
+    UNWRAPPED = "unwrapped"
+    WOULD_CHANGE = "would change"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectOptions:
+    """The flags of `rootsd connect`."""
+
+    tools: ToolAccess = ToolAccess.ASK
+    wraps: ServerTrials | None = None
+
+
+@dataclass(slots=True)
+class ConnectReport:
+    """The results by client, in the order in which they came."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a client could not be changed."""
+        return any(item["result"] == WiringResult.REFUSED for item in self.items)
+
+    def add(self, client: McpClient, file: Path, result: WiringResult, **more: object) -> None:
+        """Add the result of one client."""
+        item = {"client": client.facts.name, "result": result, "file": str(file), **more}
+        self.items.append(item)
+
+
+def client_environment() -> ClientEnvironment:
+    """Return the home folder and the variables of this shell."""
+    platform = Platform.MACOS if sys.platform == "darwin" else Platform.LINUX
+    return ClientEnvironment(Path.home(), os.environ, platform)
+
+
+def rootsd_command() -> str:
+    """Return the path of this command that stays valid after an upgrade.
+
+    Raises NoStableCommand.
+    """
+    found = stable_command(
+        sys.argv[0],
+        scripts=Path(sysconfig.get_path("scripts")),
+        environment=Path(sys.prefix),
+        home=Path.home(),
+        search=os.environ.get("PATH", ""),
+    )
+    return str(found)
+
+
+def found_clients(environment: ClientEnvironment) -> list[McpClient]:
+    """Return the clients that are there."""
+    return [client for client in all_clients().values() if client.is_found(environment)]
+
+
+def is_tried(client: McpClient) -> bool:
+    """Return whether rootsd's own tests connect the real program."""
+    return client.facts.trial is ClientTrial.TRIED
+
+
+class ClientConnector:
+    """Connects and disconnects clients, and asks a person where one must decide."""
+
+    def __init__(
+        self, invocation: Invocation, questions: Questions, environment: ClientEnvironment
+    ) -> None:
+        self._invocation = invocation
+        self._questions = questions
+        self._environment = environment
+        self._record = ConnectRecord(invocation.places.state)
+        self.report = ConnectReport()
+
+    def wiring(self, client: McpClient) -> ClientWiring:
+        """Return the configuration of `client`."""
+        return ClientWiring(client, self._environment, self._record)
+
+    def connect(self, client: McpClient, rootsd: str, options: ConnectOptions) -> None:
+        """Connect one client, and report the result."""
+        wiring = self.wiring(client)
+        entry = client.facts.form.entry((rootsd, BRIDGE), _entry_members(client, options))
+        try:
+            wish = wiring.wish_again(WiringWish(rootsd, self._tools(client, wiring, options)))
+            if options.wraps is not None:
+                wish = options.wraps.add_to(wish, client, wiring, self.report.warnings)
+            if self._questions.dry_run:
+                self._preview(client, wiring.settings, wiring.plan(wish))
+                return
+            consent = self._consent(client, wiring, wish)
+            changes = wiring.connect(wish, consent)
+        except NotEditable as error:
+            shown = shorten_home(str(wiring.settings))
+            self._refuse(client, wiring.settings, f"{shown} is not edited: {error}", "", entry)
+        except RootsdError as error:
+            self._refuse(client, wiring.settings, error.message, error.remedy, entry)
+        else:
+            self._tell_connected(client, wiring, changes)
+
+    def offer_worktrees(self, client: McpClient) -> None:
+        """Offer to watch the folder in which a client makes worktrees, if it is there."""
+        from rootsd.cli import config_edit, lifecycle
+        from rootsd.system.config import read_config
+
+        folder = self._environment.home / client.facts.worktrees
+        if not client.facts.worktrees or not folder.is_dir():
+            return
+        known = [
+            parent.path for parent in read_config(self._invocation.places.config_file).parents
+        ]
+        path = config_edit.validate_parent(self._invocation, str(folder))
+        shown = safe_label(shorten_home(str(folder)), limit=None)
+        if any(contains(each, path) for each in known) or not self._questions.agrees(
+            f"Watch {shown}, the worktrees of {client.facts.title}?"
+        ):
+            return
+        config_edit.add_parents(self._invocation, [path], {})
+        lifecycle.reload_if_running(self._invocation, f"connect {client.facts.name}")
+        self.report.messages.append(f"{shown} is now watched.")
+
+    def sync_access(self, client: McpClient) -> None:
+        """Sync the denials to one client from now on, unless it is synced."""
+        from rootsd.cli import sync_control
+        from rootsd.settings.settings_file import SettingsFile
+
+        name, title = client.facts.name, client.facts.title
+        target = TARGETS.get(name)
+        if target is None:
+            self.report.warnings.append(f"{title} has no access lists that rootsd can sync")
+            return
+        file = sync_control.settings_file(target)
+        reason = SettingsFile(file).special_reason()
+        if name in SyncRecord(self._invocation.places.state).clients():
+            return
+        if reason is not None and not self._questions.yes:
+            self.report.warnings.append(f"{title}: {reason} (try: rootsd sync add {name} --yes)")
+            return
+        if not self._questions.dry_run:
+            chosen = SyncedClient(str(file), None, self._questions.yes)
+            sync_control.start_syncing(self._invocation, name, chosen)
+        would_be = "would be" if self._questions.dry_run else "are"
+        self.report.messages.append(
+            f"{title}: your denials {would_be} synced to {shorten_home(str(file))}."
+            f" A denial does not cover {target.not_covered}."
+        )
+
+    def unwrap(self, client: McpClient) -> None:
+        """Restore the commands of the servers of one client, and report the result."""
+        wiring = self.wiring(client)
+        state = wiring.state()
+        wish = WiringWish(state.rootsd, state.tools) if state.wired is Wired.YES else None
+        self._take_back(client, wish, WiringResult.UNWRAPPED)
+
+    def disconnect(self, client: McpClient) -> None:
+        """Take back everything that rootsd wrote for one client, and report the result."""
+        self._take_back(client, None, WiringResult.DISCONNECTED)
+
+    def _take_back(self, client: McpClient, wish: WiringWish | None, result: WiringResult) -> None:
+        wiring = self.wiring(client)
+        try:
+            if self._questions.dry_run:
+                self._preview(client, wiring.settings, wiring.plan(wish))
+                return
+            changes, left = wiring.take_back(wish)
+        except NotEditable as error:
+            shown = shorten_home(str(wiring.settings))
+            self._refuse(client, wiring.settings, f"{shown} is not edited: {error}", "", None)
+        except RootsdError as error:
+            self._refuse(client, wiring.settings, error.message, error.remedy, None)
+        else:
+            self.report.warnings += [f"{client.facts.title}: {each}" for each in left]
+            done = result if changes else WiringResult.UNCHANGED
+            self.report.add(client, wiring.settings, done)
+
+    def _tools(
+        self, client: McpClient, wiring: ClientWiring, options: ConnectOptions
+    ) -> ToolAccess:
+        """Return whether our tools are allowed: by a flag, or by a person, never by `--yes`."""
+        tools = client.facts.tools
+        if options.tools is ToolAccess.ALLOW or tools is None:
+            return options.tools
+        state = wiring.state()
+        if state.wired is not Wired.NO or self._questions.dry_run:
+            return ToolAccess.ASK
+        question = f"May {client.facts.title} call rootsd's three tools without asking you?"
+        is_allowed = self._questions.agrees_to_decide(question)
+        return ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
+
+    def _consent(self, client: McpClient, wiring: ClientWiring, wish: WiringWish) -> Consent:
+        """Return a person's consent. Raises WiringRefused without one that is needed."""
+        reasons = wiring.special_reasons(wish)
+        if not reasons:
+            return Consent.NONE
+        if self._questions.yes or all(
+            self._questions.agrees_to_decide(f"{reason}. Change it?") for reason in reasons
+        ):
+            return Consent.GIVEN
+        raise WiringRefused("; ".join(reasons), f"rootsd connect {client.facts.name} --yes")
+
+    def _tell_connected(
+        self, client: McpClient, wiring: ClientWiring, changes: Sequence[FileChange]
+    ) -> None:
+        facts, state = client.facts, wiring.state()
+        result = WiringResult.CONNECTED if changes else WiringResult.UNCHANGED
+        if state.wired is Wired.BY_HAND:
+            result = WiringResult.BY_HAND
+        self.report.add(
+            client, wiring.settings, result,
+            wrapped=list(state.wrapped), tools_allowed=state.tools is ToolAccess.ALLOW,
+        )  # fmt: skip
+        messages = self.report.messages
+        if changes:
+            files = " and ".join(shorten_home(str(change.path)) for change in changes)
+            messages.append(f"{facts.title} notices the change of {files} {facts.applies}.")
+        if not is_tried(client):
+            messages.append(
+                f"{facts.title} was not tried with rootsd. Please check that it lists rootsd."
+            )
+        messages += facts.notes
+
+    def _preview(self, client: McpClient, file: Path, changes: Sequence[FileChange]) -> None:
+        """Print the changes as diffs."""
+        lines = [line for change in changes for line in _diff(change)]
+        result = WiringResult.WOULD_CHANGE if changes else WiringResult.UNCHANGED
+        self.report.add(client, file, result, diff=lines)
+        if not self._invocation.output.is_json:
+            for line in lines:
+                self._invocation.output.line(safe_text(line))
+
+    def _refuse(
+        self,
+        client: McpClient,
+        file: Path,
+        message: str,
+        remedy: str,
+        entry: Mapping[str, Any] | None,
+    ) -> None:
+        snippet = client.snippet(entry) if entry is not None else None
+        hint = f" (try: {remedy})" if remedy else ""
+        self.report.warnings.append(f"{client.facts.title}: {message}{hint}")
+        self.report.add(
+            client, file, WiringResult.REFUSED, problem=message, remedy=remedy, snippet=snippet
+        )
+        if snippet is not None:
+            shown = safe_label(shorten_home(str(file)), limit=None)
+            self.report.messages += [
+                f"Nothing was changed in {shown}. To connect {client.facts.title}, paste:",
+                *snippet.splitlines(),
+            ]
+
+
+def print_report(invocation: Invocation, report: ConnectReport, *, dry_run: bool) -> int:
+    """Print the results, and return the exit status."""
+    output = invocation.output
+    if dry_run and not output.is_json:
+        output.warn(report.warnings)
+    else:
+        result = CommandResult(report.items, warnings=report.warnings, extra={"dry_run": dry_run})
+        output.show(result, COLUMNS)
+    for message in report.messages:
+        output.message(message)
+    if dry_run:
+        count = sum(item["result"] == WiringResult.WOULD_CHANGE for item in report.items)
+        output.message(f"{pluralize(count, 'client')} would change.")
+        output.message(DRY_RUN_NOTICE)
+    elif any(item["result"] == WiringResult.CONNECTED for item in report.items):
+        output.message("To take this back: rootsd disconnect CLIENT")
+    return Exit.FAILED if report.is_refused else Exit.OK
+
+
+def _entry_members(client: McpClient, options: ConnectOptions) -> Mapping[str, Any]:
+    tools = client.facts.tools
+    is_here = tools is not None and tools.where is ToolFile.ENTRY
+    return (
+        tools.members
+        if tools is not None and is_here and options.tools is ToolAccess.ALLOW
+        else {}
+    )
+
+
+def _diff(change: FileChange) -> list[str]:
+    name = shorten_home(str(change.path))
+    before = "/dev/null" if change.before is None else name
+    after = "/dev/null" if change.after is None else name
+    return list(
+        difflib.unified_diff(
+            (change.before or "").splitlines(), (change.after or "").splitlines(),
+            before, after, lineterm="",
+        )
+    )  # fmt: skip

@@ -1,0 +1,154 @@
+"""Guess what a first run needs: folders to watch, and the shell.
+
+A guess is never more than a question. The search below the home folder reads names only, and it
+is bounded: it must not hang on a large disk.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+USUAL_NAMES = (
+    "src", "code", "Code", "projects", "Projects", "dev", "Developer", "Development", "git",
+    "go/src", "repos", "work", "workspace", "Documents/GitHub",
+)  # fmt: skip
+AGENT_WORKTREES = (".claude/worktrees", ".codex/worktrees", ".cursor/worktrees")
+_REPOSITORIES = frozenset((".git", ".hg", ".jj", ".svn"))
+# Folders with many files and no projects of a person.
+_SKIPPED = frozenset(("Library", "node_modules", "snap", "Applications", "Pictures", "Music"))
+_MAX_DEPTH = 4
+_MAX_FOLDERS = 20_000
+_MAX_ENTRIES = 2_000  # of one folder
+
+
+@dataclass(frozen=True, slots=True)
+class ParentGuess:
+    """A folder that may hold projects, and how many repositories the search found in it."""
+
+    path: Path
+    repositories: int
+
+
+def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
+    """Return the folders to offer as parents, the one around `cwd` first.
+
+    A repository counts for the usual folder that contains it, else for the folder directly below
+    `home`. A repository that lies directly in `home` counts for none: its parent would be the
+    whole home folder.
+    """
+    found: Counter[Path] = Counter()
+    for repository in _repositories(home):
+        if (parent := _parent_of(repository, home)) is not None:
+            found[parent] += 1
+    here = _repository_around(cwd)
+    if here is not None and here.is_relative_to(home):
+        around = _parent_of(here, home)
+    else:
+        around = None if here is None else here.parent
+    if around is not None and not found[around]:
+        found[around] = 1
+    guesses = [ParentGuess(path, count) for path, count in found.items() if count]
+    return sorted(guesses, key=lambda guess: (guess.path != around, -guess.repositories))
+
+
+def agent_worktree_folders(home: Path) -> list[Path]:
+    """Return the folders in which agents keep their worktrees, of those that exist."""
+    return [path for name in AGENT_WORKTREES if (path := home / name).is_dir()]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionSetup:
+    """The line that turns completion on, and the start-up file of the shell that gets it."""
+
+    shell: str
+    file: Path
+    line: str
+
+    def is_done(self) -> bool:
+        """Return whether the file loads our completion already."""
+        try:
+            return "rootsd completion" in self.file.read_text("utf-8", "replace")
+        except OSError:
+            return False
+
+    def apply(self) -> None:
+        """Append the line to the file. Raises OSError."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as stream:
+            stream.write(f"\n{self.line}\n")
+
+
+def completion_setup(home: Path, environment: Mapping[str, str]) -> CompletionSetup | None:
+    """Return the set-up for the login shell of the user, or None for another shell."""
+    match os.path.basename(environment.get("SHELL", "")):
+        case "bash":
+            line = 'eval "$(rootsd completion bash)"'
+            return CompletionSetup("bash", home / ".bashrc", line)
+        case "zsh":
+            folder = Path(environment.get("ZDOTDIR") or home)
+            line = 'eval "$(rootsd completion zsh)"'
+            return CompletionSetup("zsh", folder / ".zshrc", line)
+        case "fish":
+            folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+            line = "rootsd completion fish | source"
+            return CompletionSetup("fish", folder / "fish" / "config.fish", line)
+        case _:
+            return None
+
+
+def _repositories(home: Path) -> Iterator[Path]:
+    """Yield the repositories below `home`, nearest first; none inside another one."""
+    waiting = deque([(home, 0)])
+    seen = 0
+    while waiting and seen < _MAX_FOLDERS:
+        folder, depth = waiting.popleft()
+        seen += 1
+        names = _folders_in(folder)
+        if folder != home and not _REPOSITORIES.isdisjoint(names):
+            yield folder
+        elif depth < _MAX_DEPTH:
+            inner = (name for name in names if name[0] != "." and name not in _SKIPPED)
+            waiting.extend((folder / name, depth + 1) for name in inner)
+
+
+def _folders_in(folder: Path) -> list[str]:
+    """Return the names of the folders in `folder`, and of a `.git` file; none if unreadable."""
+    try:
+        device = folder.stat().st_dev
+        with os.scandir(folder) as entries:
+            found = [entry for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)]
+    except OSError:
+        return []
+    return sorted(entry.name for entry in found if _is_inside(entry, device))
+
+
+def _is_inside(entry: os.DirEntry[str], device: int) -> bool:
+    """Return whether an entry is a folder of the same file system, and not a symlink."""
+    if entry.name in _REPOSITORIES:
+        return True
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_dev == device
+
+
+def _parent_of(repository: Path, home: Path) -> Path | None:
+    for name in USUAL_NAMES:
+        usual = home / name
+        if repository != usual and repository.is_relative_to(usual):
+            return usual
+    inside = repository.relative_to(home).parts
+    return home / inside[0] if len(inside) > 1 else None
+
+
+def _repository_around(folder: Path) -> Path | None:
+    for path in (folder, *folder.parents):
+        if any((path / name).exists() for name in _REPOSITORIES):
+            return path
+    return None

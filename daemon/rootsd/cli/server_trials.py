@@ -1,0 +1,83 @@
+"""Choose which servers of a client to wrap with `rootsd run`, by trying each one.
+
+A server that works behind the wall is wrapped with it. For one that works only without it, a
+person is asked. Any other server is left alone and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from rootsd.cli.questions import Questions
+from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.servers import ServerEntry
+from rootsd.connect.trial import ServerBroken, try_server
+from rootsd.connect.wiring import ClientWiring, WiringWish, WrapMode
+from rootsd.core.labels import safe_label
+
+
+class WallChoice(Enum):
+    """Whether servers are wrapped with the wall."""
+
+    IF_IT_WORKS = "if it works"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTrials:
+    """Tries the servers of clients. `wall` says whether to try them behind the wall."""
+
+    questions: Questions
+    environment: ClientEnvironment
+    wall: WallChoice
+
+    def add_to(
+        self, wish: WiringWish, client: McpClient, wiring: ClientWiring, warnings: list[str]
+    ) -> WiringWish:
+        """Return `wish` with the servers to wrap; `warnings` gets a sentence for each other."""
+        wraps = dict(wish.wraps)
+        for server in wiring.state().servers:
+            if server.name in wraps:
+                continue
+            mode, why = self._mode(wish, server, client.facts.name)
+            if mode is not None:
+                wraps[server.name] = mode
+            else:
+                name = safe_label(server.name)
+                warnings.append(f"{client.facts.title}: {name} is not wrapped: {why}")
+        return WiringWish(wish.rootsd, wish.tools, wraps)
+
+    def _mode(
+        self, wish: WiringWish, server: ServerEntry, client: str
+    ) -> tuple[WrapMode | None, str]:
+        """Return how to wrap a server, or None and why not."""
+        if server.obstacle:
+            return None, server.obstacle
+        best = WrapMode.CONFINED if self.wall is WallChoice.IF_IT_WORKS else WrapMode.OPEN
+        if self.questions.dry_run:
+            return best, ""
+        problem = self._try(wish, server, best)
+        if problem is None:
+            return best, ""
+        open_problem = problem if best is WrapMode.OPEN else self._try(wish, server, WrapMode.OPEN)
+        if open_problem is not None:
+            return None, f"it does not work under rootsd run: {open_problem}"
+        why = f"it does not work behind the wall: {problem}"
+        question = (
+            f"{safe_label(server.name)} is not wrapped yet: {why}. Wrap it without the wall?"
+        )
+        if self.questions.agrees_to_decide(question):
+            return WrapMode.OPEN, ""
+        return None, f"{why} (try: rootsd connect {client} --wrap --no-confine)"
+
+    def _try(self, wish: WiringWish, server: ServerEntry, mode: WrapMode) -> str | None:
+        """Return why a server does not work in this mode, or None."""
+        wall = " behind the wall" if mode is WrapMode.CONFINED else ""
+        self.questions.output.message(f"Trying {safe_label(server.name)}{wall}.")
+        variables = {**self.environment.variables, **(server.variables or {})}
+        try:
+            try_server((*wish.front(mode), *server.words), variables, self.environment.home)
+        except ServerBroken as error:
+            return str(error)
+        return None

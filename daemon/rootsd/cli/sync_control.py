@@ -1,0 +1,89 @@
+"""Start and stop `rootsd sync` for the other commands.
+
+It runs as its own systemd unit if the service is installed, else in the background.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from rootsd.cli.invocation import Invocation
+from rootsd.core.errors import Busy, RootsdError
+from rootsd.service import detect, launcher, start_record
+from rootsd.service.systemd import Systemd
+from rootsd.sync.record import SyncedClient, SyncLock, SyncRecord, holder_of
+from rootsd.sync.targets import SyncTarget
+
+LOG_NAME = "sync.log"
+_STOP_TIMEOUT_S = 20.0
+
+
+def ensure_running(invocation: Invocation) -> None:
+    """Start `rootsd sync` unless it runs or no client is chosen. Raises RootsdError."""
+    record = SyncRecord(invocation.places.state)
+    if record.clients() and holder_of(record) is None:
+        restart(invocation)
+
+
+def restart(invocation: Invocation) -> None:
+    """Restart `rootsd sync`, so that it sees the chosen clients. Raises RootsdError."""
+    service = detect.installed_service(os.environ)
+    if isinstance(service, Systemd) and service.restart_sync():
+        return
+    stop(invocation)
+    daemon = start_record.make_start_record(invocation.places.log)
+    python = daemon.command[: daemon.command.index("rootsd") + 1]
+    log = Path(daemon.log).with_name(LOG_NAME)
+    launcher.launch_detached((*python, "sync", "run"), daemon.environment, log)
+
+
+def stop(invocation: Invocation) -> None:
+    """Stop `rootsd sync` if it runs, and wait until it is gone. Raises Busy."""
+    pid = holder_of(SyncRecord(invocation.places.state))
+    if pid is None:
+        return
+    with launcher.ExitWaiter(pid) as waiter:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        if not waiter.wait(_STOP_TIMEOUT_S):
+            raise Busy(f"rootsd sync (pid {pid}) does not exit", f"kill {pid}")
+
+
+def start_syncing(invocation: Invocation, client: str, chosen: SyncedClient) -> None:
+    """Sync a client from now on. Raises RootsdError."""
+    record = SyncRecord(invocation.places.state)
+    clients = record.clients()
+    if client in clients and clients[client].file != chosen.file:
+        stop_syncing(invocation, record, client)
+    record.save_clients({**record.clients(), client: chosen})
+    restart(invocation)
+
+
+def stop_syncing(invocation: Invocation, record: SyncRecord, client: str) -> None:
+    """Stop the process, and remove our entries of `client`. Raises RootsdError if that fails."""
+    from rootsd.sync.process import AccessSync
+
+    stop(invocation)
+    lock = SyncLock.acquire(record)
+    try:
+        clients = record.clients()
+        outcome = AccessSync(record, clients).remove(client)
+        if outcome.problem:
+            raise RootsdError(outcome.problem, f"rootsd sync rm {client}")
+        record.save_clients({name: each for name, each in clients.items() if name != client})
+    finally:
+        lock.release()
+
+
+def settings_file(target: SyncTarget) -> Path:
+    """Return the settings file of a client, for the environment of this shell."""
+    home = Path(os.path.expanduser("~"))
+    moved = os.environ.get(target.override, "") if target.override else ""
+    file = Path(moved, target.below) if os.path.isabs(moved) else home / target.file
+    with_comments = file.with_suffix(".jsonc")
+    if target.reads_jsonc and with_comments.exists() and not file.exists():
+        return with_comments
+    return file

@@ -1,0 +1,65 @@
+"""The options of the wall, which `rootsd confine` and `rootsd run --confine` share.
+
+`wall_options` adds them to a command, and `wall_words` turns the parsed values back into the words
+that `rootsd.proxy.confine.options` parses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SWITCHES = {
+    "--no-network": "give the program no network except its own loopback",
+    "--ssh-agent": "let the program use your ssh keys",
+    "--gpg": "let the program sign and decrypt with your keys",
+    "--docker": "let the program use docker, which opens the whole machine",
+    "--nested": "let the program make its own sandbox; this is weaker",
+    "--no-protect": "let the program change git hooks and settings that run outside",
+    "--static": "use Landlock alone, without namespaces; a change of the roots needs a restart",
+}
+_PATHS = {
+    "--read": "also show this path, read-only",
+    "--write": "also show this path, writable",
+    "--keep": "also show this path; keep changes for the next program of this name only",
+    "--hide": "hide this path, also inside a root",
+}
+_ON_REVOKE = "--on-revoke"
+
+
+def wall_options(command: Command) -> Command:
+    """Add the options of the wall to `command`, which gets their values as keyword arguments."""
+    # Each decorator puts its option in front of those before it.
+    for flag, text in reversed(_SWITCHES.items()):
+        command = click.option(flag, is_flag=True, help=text)(command)
+    command = click.option(
+        _ON_REVOKE,
+        type=click.Choice(["tell", "kill"]),
+        help="report (tell) or end (kill) programs that still hold a file of a removed root",
+    )(command)
+    for flag, text in reversed(_PATHS.items()):
+        command = click.option(flag, multiple=True, metavar="PATH", type=click.Path(), help=text)(
+            command
+        )
+    return command
+
+
+def wall_words(values: dict[str, Any]) -> Iterator[str]:
+    """Yield the words for the `values` of the options. Remove them from `values`."""
+    for flag in _SWITCHES:
+        if values.pop(_variable(flag)):
+            yield flag
+    for flag in _PATHS:
+        for path in values.pop(_variable(flag)):
+            yield from (flag, path)
+    if (policy := values.pop(_variable(_ON_REVOKE))) is not None:
+        yield from (_ON_REVOKE, policy)
+
+
+def _variable(flag: str) -> str:
+    """Return the name under which click passes the value of `flag`."""
+    return flag.removeprefix("--").replace("-", "_")

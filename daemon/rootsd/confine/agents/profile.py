@@ -1,0 +1,81 @@
+"""The form of what is known about one agent. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class OwnSandbox(Enum):
+    """Whether an agent may make a sandbox of its own inside."""
+
+    OFF = "off"
+    ALLOWED = "allowed"
+
+
+TOP: tuple[str, ...] = ()
+"""The keys of the object that is the file."""
+
+
+class CopiedFile(NamedTuple):
+    """A file of settings that the agent writes. It is JSON, JSON with comments, or TOML.
+
+    * `by_project`: the objects and lists in it whose members are named by folders, each as the
+      keys that lead there. Members about folders that are not visible are left out.
+    * `without`: members of the whole that are left out.
+    * `beside`: where it is below the home folder, unless a variable moves the agent's folder.
+    """
+
+    path: str
+    by_project: tuple[tuple[str, ...], ...] = ()
+    without: tuple[str, ...] = ()
+    beside: str = ""
+
+
+class SandboxSwitch(NamedTuple):
+    """A boolean in a JSON file that turns on a sandbox, which cannot work inside."""
+
+    path: str
+    keys: tuple[str, ...]
+
+
+class AgentFolder(NamedTuple):
+    """A folder of an agent's state.
+
+    * `path`: where it is below the home folder. If the environment variable `variable` is set, it
+      is at `below` in that folder instead. Without `below`, the variable is set inside.
+    * `loads`: what is read-only, as names or patterns of names.
+    * `copies` and `credentials`: files that are copied in.
+    * `sandboxes`: switches in `loads` that turn the agent's own sandbox on.
+    """
+
+    path: str
+    variable: str = ""
+    below: str = ""
+    loads: tuple[str, ...] = ()
+    copies: tuple[CopiedFile, ...] = ()
+    credentials: tuple[str, ...] = ()
+    sandboxes: tuple[SandboxSwitch, ...] = ()
+
+
+class AgentProfile(NamedTuple):
+    """What is known about one agent.
+
+    * `label`: its name for people, as in `rootsd.core.agents`.
+    * `folders`: its state.
+    * `reads`: what it reads besides, below the home folder: its program, and shared instructions.
+    * `caches`: its caches below the home folder, copy-on-write.
+    * `variables`: to be set inside unless the user has set them.
+    * `arguments`: to be inserted before the user's. They turn the agent's own sandbox off, and
+      `remark` is the sentence to print about it.
+    """
+
+    label: str
+    folders: tuple[AgentFolder, ...]
+    reads: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
+    arguments: tuple[str, ...] = ()
+    remark: str = ""

@@ -1,0 +1,264 @@
+"""Find the confined processes that still hold something of a folder that was taken away.
+
+After a revoke, the kernel refuses new accesses. But a file that is open stays open, and a mapping
+stays mapped. `find_holders` finds these processes; `kill` ends them.
+
+A process is confined if it is in an inner pid namespace and descends from the owner of the wall.
+The programs cannot change that: orphans go to their own init. A descriptor belongs to a folder
+that was taken away if its mount is no longer in the list of its process's mounts. This also finds
+processes that hide the path with chroot.
+
+A process can make itself unreadable with PR_SET_DUMPABLE, or let descriptors wait in a socket. It
+then counts as a holder, because nobody can tell. Sources: proc_pid_fdinfo(5), proc_pid_maps(5),
+proc_pid_stat(5), proc_pid_status(5), prctl(2), pidfd_open(2).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+_MAX_LOOKS, _QUIET_LOOKS = 30, 3
+_CHILDREN_FAULTS = 8  # cminflt in proc_pid_stat(5), counted from the state
+_END_TIMEOUT_S = 1.0
+_MAX_COMMAND, _MAX_STATUS = 64, 1 << 14
+
+
+class Holder(NamedTuple):
+    """A confined process that holds something of a folder that was taken away.
+
+    `files` and `mappings` are None if the process hides them.
+    """
+
+    pid: int
+    command: str
+    files: int | None
+    mappings: int | None
+
+
+class _Status(NamedTuple):
+    """What proc tells everybody. `pids` are those in its pid namespaces, outermost first."""
+
+    parent: int
+    pids: list[bytes]
+    has_memory: bool
+    """False for a process that has ended or is about to."""
+
+
+def find_holders(owner: int, devices: frozenset[int], outside: frozenset[bytes]) -> list[Holder]:
+    """Return the holders of detached files on these devices, in the wall of `owner`.
+
+    `outside` are the mounts of files that the owner passed to the program: see
+    `mounts_of_standard_files`.
+    """
+    found = []
+    for pid in confined_processes(owner):
+        try:
+            files = _detached_files(pid, devices, outside)
+            mappings = _detached_mappings(pid, devices)
+            if files or mappings:
+                found.append(Holder(pid, _command(pid), files, mappings))
+        except PermissionError:
+            status = _status(pid)
+            if status is not None and status.has_memory:
+                found.append(Holder(pid, _command(pid), None, None))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def end_holders(owner: int, devices: frozenset[int], outside: frozenset[bytes]) -> None:
+    """Kill all holders in the wall of `owner`.
+
+    A program can pass an open file from process to process while this looks. So this ends only
+    after some looks during which no process began or ended. If the programs are too busy for
+    that, all of their processes are killed.
+    """
+    quiet = 0
+    for _ in range(_MAX_LOOKS):
+        before = _activity(owner)
+        found = find_holders(owner, devices, outside)
+        _kill(owner, [holder.pid for holder in found])
+        quiet = quiet + 1 if not found and before == _activity(owner) else 0
+        if quiet == _QUIET_LOOKS:
+            return
+    _kill(owner, [pid for pid, inner in _inner_pids(owner) if inner == [b"1"]])
+
+
+def mounts_of_standard_files() -> frozenset[bytes]:
+    """Return the ids of the mounts that hold this process's standard files.
+
+    These are mounts outside. No mount of a wall has such an id.
+    """
+    found = set()
+    for fd in ("0", "1", "2"):
+        with suppress(OSError):
+            found.add(_mount_id("self", fd))
+    return frozenset(found)
+
+
+def confined_processes(owner: int) -> list[int]:
+    """Return the processes of programs in the wall of `owner`.
+
+    The waiter and init are left out. They run no code of a program, and map files from outside.
+    """
+    return [pid for pid, inner in _inner_pids(owner) if inner != [b"1"]]
+
+
+def _activity(owner: int) -> dict[int, bytes]:
+    """Return the processes of a wall, each with a counter that changes when it reaps a child."""
+    found = {}
+    for pid, _ in _inner_pids(owner):
+        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+            found[pid] = file.read().rpartition(b")")[2].split()[_CHILDREN_FAULTS]
+    return found
+
+
+def _inner_pids(owner: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the processes in the wall of `owner`, with their pids in inner namespaces."""
+    table = _table()
+    depth = len(table[os.getpid()].pids)
+    for pid, status in table.items():
+        inner = status.pids[depth:]
+        if inner and owner in _ancestors(table, pid):
+            yield pid, inner
+
+
+def _kill(owner: int, pids: Iterable[int]) -> None:
+    """Kill processes and wait for their ends. A pidfd excludes a reused pid."""
+    opened = {}
+    for pid in pids:
+        with suppress(OSError):
+            opened[pid] = os.pidfd_open(pid)
+    table = _table()
+    poll, ending = select.poll(), set()
+    for pid, process in opened.items():
+        if owner in _ancestors(table, pid):
+            with suppress(OSError):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                poll.register(process, select.POLLIN)
+                ending.add(process)
+    deadline = time.monotonic() + _END_TIMEOUT_S
+    while ending and (left := deadline - time.monotonic()) > 0:
+        for process, _ in poll.poll(left * 1000):
+            poll.unregister(process)
+            ending.discard(process)
+    for process in opened.values():
+        os.close(process)
+
+
+def _table() -> dict[int, _Status]:
+    names = (name for name in os.listdir("/proc") if name.isdecimal())
+    found = ((int(name), _status(int(name))) for name in names)
+    return {pid: status for pid, status in found if status is not None}
+
+
+def _status(pid: int) -> _Status | None:
+    """Return what proc_pid_status(5) tells about a process, or None if it is gone.
+
+    This runs for every process of the machine, so it does not split the lines. No name of a
+    process can forge a line: the kernel escapes line feeds.
+    """
+    try:
+        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(fd, _MAX_STATUS)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+    parent, pids = _field(text, b"\nPPid:\t"), _field(text, b"\nNSpid:\t")
+    return _Status(int(parent or 0), pids.split(), b"\nVmSize:" in text)
+
+
+def _field(text: bytes, name: bytes) -> bytes:
+    start = text.find(name)
+    return b"" if start < 0 else text[start + len(name) : text.find(b"\n", start + 1)]
+
+
+def _ancestors(table: Mapping[int, _Status], pid: int) -> list[int]:
+    found: list[int] = []
+    while pid in table and len(found) <= len(table):
+        pid = table[pid].parent
+        if pid in table:
+            found.append(pid)
+    return found
+
+
+def _detached_files(pid: int, devices: frozenset[int], outside: frozenset[bytes]) -> int:
+    """Count open files on `devices` that hang below no mount of the process.
+
+    Descriptors that wait in a socket are of unknown files. Raises PermissionError for these, too.
+    """
+    attached = _mount_ids(pid) | outside
+    if any(_has_waiting_files(pid, fd) for fd in os.listdir(f"/proc/{pid}/fd")):
+        raise PermissionError
+    return sum(
+        _mount_id(pid, fd) not in attached
+        for fd in os.listdir(f"/proc/{pid}/fd")
+        if _device(f"/proc/{pid}/fd/{fd}") in devices
+    )
+
+
+def _detached_mappings(pid: int, devices: frozenset[int]) -> int:
+    """Count mapped files on `devices` that are not at their path in the view of the process."""
+    found = 0
+    with open(f"/proc/{pid}/maps", "rb") as lines:
+        for line in lines:
+            fields = line.split(None, 5)
+            if len(fields) < 6 or not fields[5].startswith(b"/"):  # noqa: PLR2004 - no file
+                continue
+            major, minor = fields[3].split(b":")
+            device, inode = os.makedev(int(major, 16), int(minor, 16)), int(fields[4])
+            if device in devices and not _is_at(pid, fields[5].rstrip(b"\n"), device, inode):
+                found += 1
+    return found
+
+
+def _is_at(pid: int, path: bytes, device: int, inode: int) -> bool:
+    try:
+        found = os.stat(b"/proc/%d/root" % pid + path)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (device, inode)
+
+
+def _mount_ids(pid: int) -> set[bytes]:
+    with open(f"/proc/{pid}/mountinfo", "rb") as lines:
+        return {line.split(b" ", 1)[0] for line in lines}
+
+
+def _mount_id(pid: int | str, fd: str) -> bytes:
+    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as lines:
+        for line in lines:
+            name, _, value = line.partition(b":")
+            if name == b"mnt_id":
+                return value.strip()
+    return b""
+
+
+def _has_waiting_files(pid: int, fd: str) -> bool:
+    """Return whether a socket has descriptors that nobody has received."""
+    with suppress(FileNotFoundError), open(f"/proc/{pid}/fdinfo/{fd}", "rb") as lines:
+        return any(line.startswith(b"scm_fds:") and line.split()[1] != b"0" for line in lines)
+    return False
+
+
+def _device(path: str) -> int:
+    try:
+        return os.stat(path).st_dev
+    except OSError:
+        return -1
+
+
+def _command(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read(_MAX_COMMAND).strip()
+    except OSError:
+        return ""

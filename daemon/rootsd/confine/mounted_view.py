@@ -1,0 +1,144 @@
+"""The view of the engine with namespaces: a shared tree that changes while programs run.
+
+It watches mountinfo, where the kernel signals each change of the mounts, and the names of covered
+files. So the warden notices that a protection or a mask is gone because a process outside replaced
+the file. Between that moment and the repair, a program inside can write the new file. The window
+is the time in which the warden wakes up and mounts again; it depends on the load, and is mostly
+below a few milliseconds. If the user has no inotify watch left, it is a second.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+
+from rootsd.confine import holders
+from rootsd.confine.kernel import interval_timer
+from rootsd.confine.orders import FailedRoot
+from rootsd.confine.tree import VIEW_FOLDER, SharedTree
+from rootsd.confine.warden import AppliedChange, WardenSettings
+from rootsd.core.view import DesiredMount, OnRevoke, difference
+
+_TREE = b"/tree"
+TREE_ROOT = _TREE + VIEW_FOLDER
+"""Where the root folder of the programs is, below the folder of the warden."""
+_MAX_HOLDERS = 32
+_UNWATCHED_INTERVAL_S = 1
+_MAX_REPAIRS = 100
+
+
+class MountedView:
+    """The folders that programs see, as mounts. Make it before the standard files are closed.
+
+    `owner` is the process that starts the programs.
+    """
+
+    def __init__(self, settings: WardenSettings, owner: int) -> None:
+        self.watched = -1
+        self._timer = -1
+        self._settings = settings
+        self._tree = SharedTree(settings.folder + _TREE, settings.protection)
+        self.notes = self._tree.notes
+        self._owner = owner
+        self._outside = holders.mounts_of_standard_files()
+
+    @property
+    def shown(self) -> dict[bytes, DesiredMount]:
+        """The mounts of roots, by path."""
+        return self._tree.shown
+
+    def build(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
+        """Move this process into new namespaces, and mount everything. Raises OSError."""
+        os.makedirs(self._settings.folder + _TREE, 0o700, exist_ok=True)
+        self._tree.build(self._settings.entries, self._settings.folder)
+        self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+        self._events = select.epoll()
+        self._events.register(self._mounts, select.EPOLLPRI)
+        if self._tree.names.fd >= 0:
+            self._events.register(self._tree.names.fd, select.EPOLLIN)
+        self.watched = self._events.fileno()
+        return self.change(desired)
+
+    def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
+        """Mount and unmount roots until they are those of `desired`."""
+        change = difference(self._tree.shown, desired)
+        devices = frozenset(self._devices(change.remove))
+        for path in change.remove:
+            if path in self._tree.shown:
+                self._tree.hide(path)
+        failed = []
+        for mount in change.add:
+            try:
+                self._tree.show(mount)
+            except OSError as error:
+                failed.append(FailedRoot(mount.path, error.strerror or "it cannot be mounted"))
+        self._set_timer()
+        return AppliedChange(tuple(failed), self._holders(devices))
+
+    def repair(self) -> AppliedChange:
+        """Cover again what was replaced outside. A root that cannot be covered goes away."""
+        changed = self._tree.names.changed()
+        # Only the other sources tell about roots without a watch, and files of other machines.
+        is_complete = changed is not None and not self._tree.unwatched
+        broken = self._tree.find_broken(changed if is_complete else None)
+        failed: dict[bytes, FailedRoot] = {}
+        for _ in range(_MAX_REPAIRS):
+            if not broken:
+                break
+            for path, names in broken.items():
+                self._repair_root(path, names, failed)
+            # It may have been replaced again before it was watched.
+            broken = self._tree.find_broken({path: {b""} for path in broken})
+        for path in broken:
+            self._tree.hide(path)
+            failed[path] = FailedRoot(path, "it is replaced all the time outside")
+        self._set_timer()
+        return AppliedChange(tuple(failed.values()))
+
+    def _repair_root(
+        self, path: bytes, broken: set[bytes], failed: dict[bytes, FailedRoot]
+    ) -> None:
+        if path not in self._tree.shown:
+            return  # a root outside it could not be covered
+        try:
+            self._tree.repair(path, broken)
+        except OSError as error:
+            if path in self._tree.shown:
+                self._tree.hide(path)
+            failed[path] = FailedRoot(path, error.strerror or "it cannot be protected")
+
+    def gates(self) -> list[int]:
+        """Return descriptors of the user and the mount namespace."""
+        return [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in ("user", "mnt")]
+
+    def variables(self) -> dict[str, str]:
+        """Return nothing: programs find everything at its usual path."""
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: the mounts end with this process."""
+
+    def _set_timer(self) -> None:
+        """Look regularly while there are roots without a watch."""
+        if self._timer >= 0:
+            os.close(self._timer)  # this takes it out of the events
+            self._timer = -1
+        if self._tree.unwatched:
+            self._timer = interval_timer(_UNWATCHED_INTERVAL_S)
+            self._events.register(self._timer, select.EPOLLIN)
+
+    def _devices(self, paths: Iterable[bytes]) -> Iterator[int]:
+        for path in paths:
+            with suppress(OSError):
+                yield os.stat(self._tree.root + path).st_dev
+
+    def _holders(self, devices: frozenset[int]) -> tuple[str, ...]:
+        if not devices:
+            return ()
+        if self._settings.on_revoke is OnRevoke.KILL:
+            holders.end_holders(self._owner, devices, self._outside)
+            return ()
+        found = holders.find_holders(self._owner, devices, self._outside)
+        return tuple(f"{each.pid} {each.command}" for each in found[:_MAX_HOLDERS])

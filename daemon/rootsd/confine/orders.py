@@ -1,0 +1,239 @@
+"""The protocol between a warden and its owner: lines of JSON over a socket pair. Pure.
+
+The owner sends *orders*, and the warden answers each one, in order, after the kernel has applied
+it:
+
+    {"order": 7, "do": "set", "roots": [ROOT, ...]}       the roots are these, and no others
+    {"order": 8, "do": "add", "roots": [ROOT, ...]}       add or replace these roots
+    {"order": 9, "do": "remove", "paths": [PATH, ...]}    remove these roots
+    {"done": 7, "shown": 12, "read_only": 2, "masked": 1,
+     "failed": [{"path": PATH, "reason": TEXT}], "holders": [TEXT, ...],
+     "lost": [PATH, ...], "waiting": [PATH, ...]}
+
+    ROOT = {"path": PATH, "access": "read" | "read-write", "identity": IDENTITY | null,
+            "denied": [PATH, ...], "shared_git": PATH | null, "name": TEXT, "withheld": BOOLEAN}
+    IDENTITY = {"inode": N, "owner": N, "handle": HEX | null, "born_ns": N | null}
+
+Paths are text with lone surrogates for bytes that are not UTF-8. ROOT is also the form in which
+the daemon publishes roots to wardens; other keys are ignored. `failed` lists all roots that are
+not visible although the owner ordered them, also from earlier orders.
+An owner that tells a program about roots keeps this rule: after a grant, wait for `done` and then
+notify the program; for a revoke, notify the program first and then send the order.
+
+`lost` and `waiting` are for an engine that cannot change a running program. With `lost`, the
+warden ends now, and its programs with it, because they may no longer have these roots. Programs
+see the roots in `waiting` only when they are started again, with another warden.
+
+A report with `done` 0 answers no order: a root went away because it can no longer be protected.
+A warden that follows the daemon by itself gets no orders, and reports to the daemon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.paths import PathError, bytes_of, normalize_path, text_of
+from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
+
+MAX_LINE_BYTES = 1 << 28
+
+
+class BadOrder(ValueError):
+    """A line that is no order, or a root that is not described correctly."""
+
+
+class OrderKind(Enum):
+    """How the roots of an order relate to those before it."""
+
+    SET = "set"
+    ADD = "add"
+    REMOVE = "remove"
+
+
+class WardenOrder(NamedTuple):
+    """A change that an owner orders. `paths` are for REMOVE, `roots` for the others."""
+
+    number: int
+    kind: OrderKind
+    roots: tuple[ConfinedRoot, ...] = ()
+    paths: tuple[bytes, ...] = ()
+
+
+class FailedRoot(NamedTuple):
+    """A root that could not be shown, and why."""
+
+    path: bytes
+    reason: str
+
+
+class WardenReport(NamedTuple):
+    """The state after a change: how many roots are visible, and the problems."""
+
+    number: int
+    shown: int = 0
+    read_only: int = 0
+    masked: int = 0
+    failed: tuple[FailedRoot, ...] = ()
+    holders: tuple[str, ...] = ()
+    lost: tuple[bytes, ...] = ()
+    waiting: tuple[bytes, ...] = ()
+
+
+def encode_order(order: WardenOrder) -> bytes:
+    """Return the line for `order`."""
+    message: dict[str, Any] = {"order": order.number, "do": order.kind.value}
+    if order.kind is OrderKind.REMOVE:
+        message["paths"] = [text_of(path) for path in order.paths]
+    else:
+        message["roots"] = [encode_root(root) for root in order.roots]
+    return _line(message)
+
+
+def decode_order(line: bytes) -> WardenOrder:
+    """Return the order in `line`. Raises BadOrder."""
+    match _parse(line):
+        case {"order": int() as number, "do": "remove", "paths": list() as paths}:
+            return WardenOrder(number, OrderKind.REMOVE, paths=tuple(_paths(paths)))
+        case {"order": int() as number, "do": "set" | "add" as kind, "roots": list() as roots}:
+            decoded = tuple(decode_root(root) for root in roots)
+            return WardenOrder(number, OrderKind(kind), roots=decoded)
+        case _:
+            raise BadOrder("not an order")
+
+
+def encode_report(report: WardenReport) -> bytes:
+    """Return the line for `report`."""
+    return _line(
+        {
+            "done": report.number,
+            "shown": report.shown,
+            "read_only": report.read_only,
+            "masked": report.masked,
+            "failed": [
+                {"path": text_of(path), "reason": reason} for path, reason in report.failed
+            ],
+            "holders": list(report.holders),
+            "lost": [text_of(path) for path in report.lost],
+            "waiting": [text_of(path) for path in report.waiting],
+        }
+    )
+
+
+def decode_report(line: bytes) -> WardenReport:
+    """Return the report in `line`. Raises BadOrder."""
+    match _parse(line):
+        case {
+            "done": int() as number,
+            "shown": int() as shown,
+            "read_only": int() as read_only,
+            "masked": int() as masked,
+            "failed": list() as failed,
+            "holders": list() as holders,
+            "lost": list() as lost,
+            "waiting": list() as waiting,
+        }:
+            return WardenReport(
+                number,
+                shown,
+                read_only,
+                masked,
+                tuple(FailedRoot(bytes_of(each["path"]), each["reason"]) for each in failed),
+                tuple(holders),
+                tuple(bytes_of(path) for path in lost),
+                tuple(bytes_of(path) for path in waiting),
+            )
+        case _:
+            raise BadOrder("not a report")
+
+
+def encode_root(root: ConfinedRoot) -> dict[str, Any]:
+    """Return the JSON object for `root`."""
+    identity = root.identity
+    return {
+        "path": text_of(root.path),
+        "access": root.access.value,
+        "identity": None if identity is None else _encode_identity(identity),
+        "denied": [text_of(path) for path in sorted(root.denied)],
+        "shared_git": None if root.shared_git is None else text_of(root.shared_git),
+        "name": root.name,
+        "withheld": root.is_withheld,
+    }
+
+
+def decode_root(item: object) -> ConfinedRoot:
+    """Return the root in a JSON object. Raises BadOrder."""
+    match item:
+        case {"path": str() as path, "access": "read" | "read-write" as access, **more}:
+            denied, shared = more.get("denied", []), more.get("shared_git")
+            name, withheld = more.get("name", ""), more.get("withheld", False)
+            if not isinstance(denied, list):
+                raise BadOrder("denied is a list")
+            if not isinstance(name, str) or not isinstance(withheld, bool):
+                raise BadOrder("name is a string, and withheld is true or false")
+            return ConfinedRoot(
+                _path(path),
+                MountAccess(access),
+                _decode_identity(more.get("identity")),
+                frozenset(_paths(denied)),
+                None if shared is None else _path(shared),
+                name,
+                withheld,
+            )
+        case _:
+            raise BadOrder("not a root")
+
+
+def _encode_identity(identity: FolderIdentity) -> dict[str, Any]:
+    return {
+        "inode": identity.inode,
+        "owner": identity.owner,
+        "handle": None if identity.handle is None else identity.handle.hex(),
+        "born_ns": identity.born_ns,
+    }
+
+
+def _decode_identity(item: object) -> FolderIdentity | None:
+    match item:
+        case None:
+            return None
+        case {
+            "inode": int() as inode,
+            "owner": int() as owner,
+            "handle": None | str() as handle,
+            "born_ns": None | int() as born_ns,
+        }:
+            try:
+                data = None if handle is None else bytes.fromhex(handle)
+            except ValueError as error:
+                raise BadOrder("not a file handle") from error
+            return FolderIdentity(inode, owner, data, born_ns)
+        case _:
+            raise BadOrder("not an identity")
+
+
+def _paths(items: Iterable[object]) -> Iterator[bytes]:
+    return (_path(item) for item in items)
+
+
+def _path(item: object) -> bytes:
+    if not isinstance(item, str):
+        raise BadOrder("a path is a string")
+    try:
+        return normalize_path(bytes_of(item))
+    except (PathError, UnicodeEncodeError) as error:
+        raise BadOrder(f"not an absolute path: {error}") from error
+
+
+def _parse(line: bytes) -> object:
+    try:
+        return parse_json(line)
+    except Unparsable as error:
+        raise BadOrder("not JSON") from error
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode("ascii") + b"\n"

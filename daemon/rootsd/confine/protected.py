@@ -1,0 +1,302 @@
+"""Find the files in a root that programs outside run or obey, and a root's shared git directory.
+
+Git runs hooks and the commands in its configuration. direnv, editors, and agents run what a
+project's settings name. A confined program that could write these files would run code outside at
+the next `git status` or the next start of an editor. So they are read-only inside.
+
+`find_protected` returns the paths that exist. For each protected file, the folders above it are
+*held*: mounted on themselves, so that they cannot be moved away together with the protection. A
+link is held as a link, and the file to which it leads in the root is protected, too. So are the
+hooks folder, the included settings, and the programs that the repository's own settings name.
+
+`shared_git_folder` follows the `.git` file of a worktree or submodule. Any program that can write
+the root can write that file. So the git directory must point back to the root.
+
+Every file here may be hostile: reads are bounded, and links are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
+
+from rootsd.confine.kernel import closing, open_below
+from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
+
+IN_A_ROOT = b"""
+    .vscode .idea .envrc .mcp.json .cursor .codex .gemini .husky .githooks .devcontainer .zed
+    .claude/settings.json .claude/settings.local.json .claude/commands .claude/agents
+    .claude/hooks .claude/skills .claude/plugins .github/copilot-instructions.md
+    .opencode .opencode.json opencode.json opencode.jsonc .qwen .kiro .goose .amp .continue
+    .mise.toml mise.toml .tool-versions .pre-commit-config.yaml .lefthook.yml lefthook.yml
+    .gitmodules .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el
+    .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .jj/repo/config.toml .jj/config.toml
+    .bzr/branch/branch.conf _darcs/prefs/defaults
+""".split()
+IN_A_GIT_DIRECTORY = b"""
+    config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
+""".split()
+
+_GIT, _GITDIR_WORD = b".git", b"gitdir"
+_MAX_GIT_DIRECTORIES = 512
+_MAX_LINKS = 40  # as the kernel
+# Git runs hooks from this folder, and reads these files as settings.
+_SETTINGS_WITH_PATHS = frozenset((b"hookspath", b"path", b"attributesfile"))
+
+
+class Protection(Enum):
+    """How a path in a root is protected."""
+
+    READ_ONLY = "read-only"
+    HELD = "held in its place"
+
+
+class ProtectionPolicy(Enum):
+    """Whether files that are run outside are read-only inside."""
+
+    PROTECT = "protect"
+    NONE = "none"
+
+
+class NodeKind(Enum):
+    """What lies at a path, without following a link."""
+
+    FOLDER = "folder"
+    FILE = "file"
+    LINK = "symbolic link"
+    OTHER = "other"
+
+
+class ProtectedPath(NamedTuple):
+    """A path relative to a root, how it is protected, and what lies there."""
+
+    path: bytes
+    protection: Protection
+    kind: NodeKind
+
+
+def find_protected(root: int) -> list[ProtectedPath]:
+    """Return the protected paths that exist in the folder open as `root`, outermost first."""
+    found: dict[bytes, ProtectedPath] = {}
+    match kind_below(root, _GIT):
+        case NodeKind.FOLDER:
+            _add(found, root, _GIT, Protection.HELD)
+            _add_git_directory(found, root, _GIT + b"/")
+            _add_named_by_settings(found, root)
+        case NodeKind.LINK:
+            _add_entry(found, root, _GIT, Protection.READ_ONLY)
+            if (target := _target(root, _GIT)) is not None:
+                _add(found, root, target, Protection.HELD)
+                _add_git_directory(found, root, target + b"/")
+        case NodeKind.FILE:
+            _add(found, root, _GIT, Protection.READ_ONLY)  # it leads to the git directory
+        case _:
+            if _is_git_directory(root):
+                _add_git_directory(found, root, b"")
+    for name in IN_A_ROOT:
+        _add(found, root, name, Protection.READ_ONLY)
+    return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
+
+
+def kind_below(root: int, path: bytes) -> NodeKind | None:
+    """Return the kind of `path`; None if it does not exist or a link above leads there."""
+    try:
+        fd = open_below(root, path, os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with closing(fd):
+        mode = os.fstat(fd).st_mode
+    if stat.S_ISDIR(mode):
+        return NodeKind.FOLDER
+    if stat.S_ISLNK(mode):
+        return NodeKind.LINK
+    return NodeKind.FILE if stat.S_ISREG(mode) else NodeKind.OTHER
+
+
+def shared_git_folder(root: bytes) -> bytes | None:
+    """Return the git directory outside `root` that serves it, or None.
+
+    For a worktree, this is the common directory of the repository; for a submodule, its own
+    directory in the main repository. Both must point back to `root`.
+    """
+    try:
+        word, _, text = _read(root + b"/" + _GIT).partition(b": ")
+        if word != _GITDIR_WORD:
+            return None
+        own = os.path.realpath(os.path.join(root, text.strip()))
+        if os.path.lexists(own + b"/commondir"):
+            return _common_directory(root, own)
+        back = _worktree_setting(_read(own + b"/config"))
+        if back is not None and os.path.realpath(os.path.join(own, back)) == root:
+            return own
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _common_directory(root: bytes, own: bytes) -> bytes | None:
+    back = os.path.join(own, _read(own + b"/gitdir").strip())
+    common = os.path.realpath(os.path.join(own, _read(own + b"/commondir").strip()))
+    points_back = os.path.realpath(back) == root + b"/" + _GIT
+    return common if points_back and os.path.dirname(own) == common + b"/worktrees" else None
+
+
+def _worktree_setting(config: bytes) -> bytes | None:
+    for line in config.splitlines():
+        name, equals, value = line.partition(b"=")
+        if equals and name.strip() == b"worktree":
+            return value.strip()
+    return None
+
+
+def _add_git_directory(found: dict[bytes, ProtectedPath], root: int, prefix: bytes) -> None:
+    """Add the files of a git directory, and of the submodules and worktrees in it."""
+    waiting = [prefix]
+    for _ in range(_MAX_GIT_DIRECTORIES):
+        if not waiting:
+            return
+        prefix = waiting.pop()
+        for name in IN_A_GIT_DIRECTORY:
+            _add(found, root, prefix + name, Protection.READ_ONLY)
+        waiting += [
+            folder + b"/"
+            for group in (b"modules", b"worktrees")
+            for folder in _git_directories_below(root, prefix + group)
+        ]
+    # Beyond the limit, nothing of the rest can be changed at all.
+    for prefix in waiting:
+        _add(found, root, prefix.rstrip(b"/"), Protection.READ_ONLY)
+
+
+def _git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
+    """Yield the git directories in `modules` or `worktrees`; names of submodules have slashes."""
+    for name in _names(root, group):
+        folder = group + b"/" + name
+        if kind_below(root, folder) is not NodeKind.FOLDER:
+            continue
+        if kind_below(root, folder + b"/HEAD") is not None:
+            yield folder
+        else:
+            yield from _git_directories_below(root, folder)
+
+
+def _add_named_by_settings(found: dict[bytes, ProtectedPath], root: int) -> None:
+    """Add the files and folders in the root that the repository's settings name."""
+    for name in (b"config", b"config.worktree"):
+        for key, value in _settings(_read_below(root, _GIT + b"/" + name)):
+            names_path = key in _SETTINGS_WITH_PATHS
+            path = value if names_path else value.lstrip(b"!").split()[0]
+            for each in (path, os.path.join(_GIT, path)):
+                inside = os.path.normpath(each)
+                if inside.startswith((b"/", b"..")) or inside in (b".", _GIT):
+                    continue
+                if names_path or _is_program(root, inside):
+                    _add(found, root, inside, Protection.READ_ONLY)
+
+
+def _settings(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys, in lower case, and the values in git's settings."""
+    for line in text.replace(b"\0", b"").splitlines():
+        key, equals, value = line.partition(b"=")
+        value = value.split(b" #")[0].split(b" ;")[0].replace(b'"', b"").strip()
+        if equals and value.strip(b"! "):
+            yield key.split(b"]")[-1].strip().lower(), value
+
+
+def _is_program(root: int, path: bytes) -> bool:
+    with suppress(OSError), closing(open_below(root, path)) as fd:
+        mode = os.fstat(fd).st_mode
+        return stat.S_ISREG(mode) and bool(mode & 0o111)
+    return False
+
+
+def _add(
+    found: dict[bytes, ProtectedPath], root: int, path: bytes, protection: Protection
+) -> None:
+    """Add a path if it exists, the links that lead there, and the folders above, to be held."""
+    for _ in range(_MAX_LINKS):
+        link = _first_link(root, path)
+        if link is None:
+            break
+        _add_entry(found, root, link, Protection.READ_ONLY)
+        target = _target(root, link)
+        if target is None:
+            return
+        path = os.path.normpath(target + path[len(link) :])
+    if path != b".":
+        _add_entry(found, root, path, protection)
+
+
+def _add_entry(
+    found: dict[bytes, ProtectedPath], root: int, path: bytes, protection: Protection
+) -> None:
+    kind = kind_below(root, path)
+    if kind is None or kind is NodeKind.OTHER:
+        return
+    above = b""
+    for name in path.split(b"/")[:-1]:
+        above = above + b"/" + name if above else name
+        found.setdefault(above, ProtectedPath(above, Protection.HELD, NodeKind.FOLDER))
+    if path not in found or protection is Protection.READ_ONLY:
+        found[path] = ProtectedPath(path, protection, kind)
+
+
+def _first_link(root: int, path: bytes) -> bytes | None:
+    """Return the part of `path` that is a link, without a link above it, or None."""
+    above = b""
+    for name in path.split(b"/"):
+        above = above + b"/" + name if above else name
+        kind = kind_below(root, above)
+        if kind is NodeKind.LINK:
+            return above
+        if kind is None:
+            return None
+    return None
+
+
+def _target(root: int, link: bytes) -> bytes | None:
+    """Return the path below the root to which a link leads, or None if it leads outside."""
+    with suppress(OSError), closing(open_below(root, link, os.O_NOFOLLOW)) as fd:
+        target = os.readlink(b"", dir_fd=fd)
+        if target.startswith(b"/"):
+            top = os.readlink(b"/proc/self/fd/%d" % root)
+            if not target.startswith(top + b"/"):
+                return None
+            target = target[len(top) + 1 :]
+        else:
+            target = os.path.join(os.path.dirname(link), target)
+        target = os.path.normpath(target)
+        return None if target.startswith((b"/", b"..")) else target
+    return None
+
+
+def _is_git_directory(root: int) -> bool:
+    return (
+        kind_below(root, b"HEAD") is NodeKind.FILE
+        and kind_below(root, b"objects") is NodeKind.FOLDER
+    )
+
+
+def _names(root: int, folder: bytes) -> list[bytes]:
+    with suppress(OSError), closing(open_below(root, folder, os.O_DIRECTORY)) as fd:
+        return sorted(os.listdir(b"/proc/self/fd/%d" % fd))[:_MAX_GIT_DIRECTORIES]
+    return []
+
+
+def _read(path: bytes) -> bytes:
+    """Return the beginning of a regular file; empty for anything else."""
+    folder, name = os.path.split(path)
+    return read_small(os.path.join(os.path.realpath(folder), name), REF_CAP) or b""
+
+
+def _read_below(root: int, path: bytes) -> bytes:
+    """Return the beginning of a regular file below `root`; empty for anything else."""
+    with suppress(OSError), closing(open_below(root, path)) as found:
+        if stat.S_ISREG(os.fstat(found).st_mode):
+            with open(b"/proc/self/fd/%d" % found, "rb") as file:
+                return file.read(CONFIG_CAP)
+    return b""

@@ -1,0 +1,621 @@
+"""Build the tree of folders that confined programs see, and change it while they run.
+
+The tree lives in a mount namespace of the warden. Below the warden's folder, it keeps three parts:
+
+* `view`: the root folder of the programs. It is a *shared* mount. The namespaces of the programs
+  are *slaves* of it, so the kernel repeats each mount and unmount in all of them, at once and in
+  one direction. Nobody enters a program's namespace to change it.
+* `skeleton`: the empty folders on the way to a mount. It is `view` without the mounts. Programs
+  see it read-only, because a program that could rename a folder on the way could move the mounts.
+* `stage`: a private place where a root gets its masks and protections before programs see it.
+
+A root is attached whole: there is no moment in which it is visible without its protection.
+To hide a root, the tree unmounts it lazily and then removes the mount point, which detaches copies
+that a program keeps in its own namespace.
+
+A protection and a mask are *covers*: mounts over a path in a root. They belong to the file and not
+to its name. The kernel drops a cover when a process outside replaces the file below it, for
+example with `git config`. If such a process moves the file away, the cover moves with it, and a
+new file at the old path has none. Mountinfo signals the first, and `NameWatch` both. `find_broken`
+finds what lost its cover, and `repair` covers it again. A file is protected in place. If a folder
+was replaced, a program may have opened the new one, so the whole root is hidden and shown again.
+
+A program must not move a cover away itself. So the folders between a root and its covers, and
+between a root and the roots inside it, are *held*: mounted on themselves.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from enum import Enum
+from typing import NamedTuple
+
+from rootsd.confine.kernel import (
+    Attribute,
+    Depth,
+    MountFlag,
+    Namespace,
+    attach,
+    attach_copy,
+    change_propagation,
+    clone_tree,
+    closing,
+    detach,
+    is_mount_root,
+    make_namespaces,
+    mount,
+    open_below,
+    open_path,
+    set_attributes,
+)
+from rootsd.confine.name_watch import NameWatch
+from rootsd.confine.protected import (
+    NodeKind,
+    ProtectedPath,
+    Protection,
+    ProtectionPolicy,
+    find_protected,
+    kind_below,
+)
+from rootsd.confine.root_folder import open_root
+from rootsd.core.paths import ancestors, contains
+from rootsd.core.view import (
+    DesiredMount,
+    MountAccess,
+    ViewEntry,
+    ViewEntryKind,
+)
+
+VIEW_FOLDER, _SKELETON, _STAGE, _EMPTY = b"/view", b"/skeleton", b"/stage", b"/empty"
+_TMPFS, _OVERLAY = b"tmpfs", b"overlay"
+_NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
+_MAX_RENAME_TRIES = 10_000
+_INODES = b"nr_inodes=1m"
+_ATTRIBUTES = {
+    ViewEntryKind.READ: Attribute.READ_ONLY | Attribute.NO_DEVICES,
+    ViewEntryKind.WRITE: Attribute.NO_DEVICES,
+    ViewEntryKind.STATE: Attribute.NO_DEVICES,
+    ViewEntryKind.SOCKET: Attribute.NO_DEVICES,
+    ViewEntryKind.DEVICE: Attribute.NO_EXEC,
+}
+_OPEN_TO_ALL = frozenset((b"/tmp", b"/var/tmp", b"/dev/shm"))
+_MOUNT_POINT_FIELD = 4  # in a line of /proc/self/mountinfo; see proc_pid_mountinfo(5)
+
+
+class _Cover(Enum):
+    """What hides the skeleton at a path."""
+
+    BOUND = "a tree from outside"
+    PRIVATE = "a private folder"
+    LOCKED = "a part of the skeleton in a private folder"
+
+
+class _Shown(NamedTuple):
+    """A root that programs see. `fd` is its root folder, `point` its mount point.
+
+    `protected` has the paths that are protected, and those that were and do not exist now.
+    """
+
+    mount: DesiredMount
+    fd: int
+    point: bytes
+    protected: tuple[ProtectedPath, ...]
+
+    @property
+    def masks(self) -> Iterator[bytes]:
+        """The denied folders, relative to the root."""
+        return (mask.path[len(self.mount.path) + 1 :] for mask in self.mount.masks)
+
+    @property
+    def covers(self) -> Iterator[bytes]:
+        """The paths that must be covered if they exist, relative to the root."""
+        yield from (each.path for each in self.protected)
+        yield from self.masks
+
+
+class SharedTree:
+    """The tree of one warden, in the folder `base`. Call `build` once, in its own process."""
+
+    def __init__(self, base: bytes, policy: ProtectionPolicy) -> None:
+        self.root = base + VIEW_FOLDER
+        """The folder that becomes the root of programs."""
+        self.notes: list[str] = []
+        """What could not be shown as described, for people."""
+        self._base = base
+        self._policy = policy
+        self._skeleton = base + _SKELETON
+        self._covers: dict[bytes, _Cover] = {}
+        self._shown: dict[bytes, _Shown] = {}
+        self._stages = 0
+        self.names = NameWatch()
+        """What `find_broken` takes comes from here."""
+        self.unwatched: set[bytes] = set()
+        """The roots in which a replaced file is not noticed at once: no watch was left."""
+
+    def build(self, entries: Iterable[ViewEntry], layers: bytes) -> None:
+        """Move into new namespaces, and mount the base of the view. Raises OSError.
+
+        `layers` is a folder for the changes to copy-on-write folders.
+        """
+        make_namespaces(Namespace.MOUNTS)
+        change_propagation(b"/", MountFlag.RECURSIVE | MountFlag.SLAVE)
+        mount(b"rootsd", self._base, _TMPFS, _NO_PRIVILEGES, b"mode=0700," + _INODES)
+        change_propagation(self._base, MountFlag.PRIVATE)
+        for name in (VIEW_FOLDER, _SKELETON, _STAGE, _EMPTY):
+            os.mkdir(self._base + name, 0o755)
+        os.mkdir(self._base + _EMPTY + b"/folder", 0o555)
+        os.close(os.open(self._base + _EMPTY + b"/file", os.O_CREAT | os.O_WRONLY, 0o444))
+        mount(b"rootsd", self._skeleton, _TMPFS, _NO_PRIVILEGES, b"mode=0755," + _INODES)
+        self._attach_copy(self._skeleton, self.root, Attribute.READ_ONLY, Depth.ONE)
+        change_propagation(self.root, MountFlag.SHARED)
+        for entry in sorted(entries, key=lambda each: each.path.count(b"/")):
+            self._add_entry(entry, layers)
+
+    # Roots
+
+    @property
+    def shown(self) -> dict[bytes, DesiredMount]:
+        """The mounts that programs see now, by path."""
+        return {path: each.mount for path, each in self._shown.items()}
+
+    def show(self, desired: DesiredMount) -> None:
+        """Mount a folder at its own path. It must not be shown. Raises OSError.
+
+        Raises `root_folder.FolderChanged` if another folder is there now.
+        """
+        self._show(desired, ())
+
+    def _show(self, desired: DesiredMount, known: tuple[ProtectedPath, ...]) -> None:
+        """Show a root. `known` was protected in it before."""
+        with closing(open_root(desired)) as source:
+            protects = (
+                self._policy is ProtectionPolicy.PROTECT
+                and desired.access is MountAccess.READ_WRITE
+            )
+            protected = _merge(known, find_protected(source)) if protects else ()
+            attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
+            if desired.access is MountAccess.READ:
+                attributes |= Attribute.READ_ONLY
+            with closing(clone_tree(source, Depth.ALL)) as tree:
+                set_attributes(tree, attributes)
+                if protected or desired.masks:
+                    with closing(self._prepare(tree, desired, protected)) as whole:
+                        self._attach_root(whole, desired, protected)
+                else:
+                    self._attach_root(tree, desired, protected)
+
+    def hide(self, path: bytes) -> None:
+        """Unmount a root. Roots inside it go with it. Raises KeyError if it is not shown."""
+        shown = self._shown.pop(path)
+        for inner in [each for each in self._shown if each.startswith(path + b"/")]:
+            os.close(self._shown.pop(inner).fd)
+            self.names.forget(inner)
+            self.unwatched.discard(inner)
+        self.names.forget(path)
+        self.unwatched.discard(path)
+        del self._covers[path]
+        try:
+            detach(shown.fd)
+        finally:
+            os.close(shown.fd)
+        self._remove_point(shown.point)
+
+    def find_broken(
+        self, changed: Mapping[bytes, set[bytes]] | None = None
+    ) -> dict[bytes, set[bytes]]:
+        """Return the paths that exist and lost their covers, by root.
+
+        `changed` limits the search to these paths, and those below them, of some roots.
+        """
+        for path in changed or ():
+            if path in self._shown:
+                self._watch(path)  # a folder on the way may be another one
+        if changed is None:
+            mounted = _mount_points()
+            suspects = {
+                path: {
+                    each for each in shown.covers if self.root + path + b"/" + each not in mounted
+                }
+                for path, shown in self._shown.items()
+            }
+        else:
+            suspects = {
+                path: {
+                    each
+                    for each in self._shown[path].covers
+                    if any(contains(b"/" + name, b"/" + each) for name in names)
+                }
+                for path, names in changed.items()
+                if path in self._shown
+            }
+        broken = {
+            path: {each for each in names if not _is_covered(self._shown[path].fd, each)}
+            for path, names in suspects.items()
+        }
+        return {path: names for path, names in broken.items() if names}
+
+    def repair(self, path: bytes, broken: Iterable[bytes]) -> None:
+        """Cover what is now at the `broken` paths of a shown root. Raises OSError."""
+        shown = self._shown[path]
+        files = {each.path: each for each in shown.protected if each.kind is NodeKind.FILE}
+        in_place = [files.get(each) for each in broken]
+        for each in in_place:
+            if each is None or kind_below(shown.fd, each.path) is not NodeKind.FILE:
+                self._show_again(path)
+                return
+            _protect(shown.fd, each)
+        # The new settings may name other files.
+        if _merge(shown.protected, find_protected(shown.fd)) != shown.protected:
+            self._show_again(path)
+            return
+        self._watch(path)
+
+    def _show_again(self, path: bytes) -> None:
+        """Hide a root with the roots inside it, and show them. Raises OSError."""
+        known = {
+            each: (shown.mount, shown.protected)
+            for each, shown in self._shown.items()
+            if contains(path, each)
+        }
+        self.hide(path)
+        for each in sorted(known, key=len):
+            self._show(*known[each])
+
+    def _watch(self, path: bytes) -> None:
+        """Watch the names on the way to all covers of a shown root."""
+        self.unwatched.discard(path)
+        shown = self._shown[path]
+        wanted: dict[bytes, dict[bytes, bytes]] = {}
+        for cover in shown.covers:
+            folder = b"."
+            for name in cover.split(b"/"):
+                inner = name if folder == b"." else folder + b"/" + name
+                wanted.setdefault(folder, {})[name] = inner
+                folder = inner
+        with ExitStack() as stack:
+            folders = []
+            for folder, names in wanted.items():
+                with suppress(OSError):  # if it appears, the folder above tells
+                    fd = open_below(shown.fd, folder, os.O_DIRECTORY)
+                    folders.append((stack.enter_context(closing(fd)), names))
+            if not self.names.watch(path, folders):
+                self.unwatched.add(path)
+
+    def _prepare(
+        self, tree: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
+    ) -> int:
+        """Return a detached tree with its masks and protections."""
+        self._stages += 1
+        stage = self._base + _STAGE + b"/%d" % self._stages
+        os.mkdir(stage)
+        try:
+            with closing(open_path(stage)) as point:
+                attach(tree, point)
+            with closing(open_path(stage, os.O_DIRECTORY)) as root:
+                try:
+                    for each in protected:
+                        _protect(root, each)
+                    for mask in desired.masks:
+                        _hold_above(root, mask.path[len(desired.path) + 1 :])
+                    for mask in desired.masks:
+                        self._mask(root, desired.path, mask.path, mask.inner)
+                    return clone_tree(root, Depth.ALL)
+                finally:
+                    detach(root)
+        finally:
+            os.rmdir(stage)
+
+    def _mask(self, root: int, outer: bytes, path: bytes, inner: tuple[bytes, ...]) -> None:
+        """Cover a denied folder. `inner` are the mount points that the cover must have."""
+        try:
+            point = open_below(root, path[len(outer) + 1 :])
+        except FileNotFoundError:
+            return  # there is nothing to hide
+        with closing(point):
+            is_folder = stat.S_ISDIR(os.fstat(point).st_mode)
+            cover = self._base + _EMPTY + (b"/folder" if is_folder else b"/file")
+            if inner and is_folder:
+                self._stages += 1
+                cover = self._base + _EMPTY + b"/%d" % self._stages
+                for each in inner:
+                    os.makedirs(cover + each[len(path) :], exist_ok=True)
+            with closing(open_path(cover)) as source:
+                attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
+
+    def _attach_root(
+        self, tree: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
+    ) -> None:
+        point = self._make_point(desired.path)
+        with closing(open_path(self.root + desired.path, os.O_DIRECTORY)) as target:
+            attach(tree, target)
+        # Not by the path: it may lead elsewhere by now, and nothing could find this mount again.
+        fd = os.dup(tree)
+        self._shown[desired.path] = _Shown(desired, fd, point, protected)
+        self._covers[desired.path] = _Cover.BOUND
+        self._watch(desired.path)
+
+    # Mount points
+
+    def _make_point(self, path: bytes) -> bytes:
+        """Make the folder to mount `path` on, and return where it was made."""
+        above = next((each for each in ancestors(path) if each in self._covers), None)
+        match self._covers.get(above or b""):
+            case _Cover.BOUND:
+                assert above is not None
+                with closing(open_path(self.root + above)) as outer:
+                    _hold_above(outer, path[len(above) + 1 :])
+                return b""  # the folder outside is the mount point
+            case _Cover.PRIVATE:
+                assert above is not None
+                first = _first_below(above, path)
+                self._clear_way(first)
+                if first == path:
+                    return self.root + path
+                self._lock(first)
+            case _Cover.LOCKED | None:
+                pass
+        os.makedirs(self._skeleton + path, exist_ok=True)
+        return self._skeleton + path
+
+    def _clear_way(self, path: bytes) -> None:
+        """Make a folder in a private folder, where a program may have put anything.
+
+        A link that a program put there would lead to the files outside, since this process sees
+        them. So no link is followed.
+        """
+        folder, name = os.path.split(path)
+        with closing(open_path(self.root + folder, os.O_DIRECTORY)) as above:
+            with suppress(FileNotFoundError):
+                found = os.stat(name, dir_fd=above, follow_symlinks=False)
+                if not stat.S_ISDIR(found.st_mode):
+                    os.rename(name, name + b".hidden", src_dir_fd=above, dst_dir_fd=above)
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o755, dir_fd=above)
+
+    def _lock(self, path: bytes) -> None:
+        """Cover a folder of a private folder by one in which nothing can be made or moved."""
+        os.makedirs(self._skeleton + path, exist_ok=True)
+        self._attach_copy(self._skeleton + path, self.root + path, Attribute.READ_ONLY, Depth.ONE)
+        self._covers[path] = _Cover.LOCKED
+
+    def _remove_point(self, point: bytes) -> None:
+        """Remove a mount point, which detaches copies of the mount, and empty folders above."""
+        if not point:
+            return
+        folder, name = os.path.split(point)
+        with suppress(OSError):
+            with closing(open_path(folder, os.O_DIRECTORY)) as above:
+                os.rmdir(name, dir_fd=above)
+            if not point.startswith(self._skeleton):
+                return
+            path = os.path.dirname(point[len(self._skeleton) :])
+            while path != b"/" and path not in self._covers:
+                os.rmdir(self._skeleton + path)
+                path = os.path.dirname(path)
+
+    # The base
+
+    def _add_entry(self, entry: ViewEntry, layers: bytes) -> None:
+        match entry.kind:
+            case ViewEntryKind.LINK:
+                self._add_link(entry.path, entry.target)
+            case ViewEntryKind.FOLDER:
+                self._make_folder(entry.path)
+            case ViewEntryKind.PRIVATE:
+                self._add_private(entry.path)
+            case ViewEntryKind.CACHE:
+                self._add_overlay(entry.path, layers)
+            case ViewEntryKind.KEPT:
+                self._add_kept(entry.path, layers)
+            case ViewEntryKind.HIDDEN:
+                self._add_hidden(entry.path)
+            case ViewEntryKind.PRIVATE_FILE:
+                self._add_private_file(entry.path, entry.content)
+            case (
+                ViewEntryKind.READ
+                | ViewEntryKind.WRITE
+                | ViewEntryKind.STATE
+                | ViewEntryKind.SOCKET
+                | ViewEntryKind.DEVICE
+            ):
+                source = entry.target or entry.path
+                self._add_bound(entry.path, _ATTRIBUTES[entry.kind], source)
+
+    def _add_link(self, path: bytes, target: bytes) -> None:
+        if not os.path.lexists(self.root + path):  # a folder that is shown may have it
+            os.symlink(target, self._new_place(path))
+
+    def _add_hidden(self, path: bytes) -> None:
+        if os.path.lexists(self.root + path):
+            empty = self._base + _EMPTY + (b"/folder" if os.path.isdir(path) else b"/file")
+            self._attach_copy(empty, self.root + path, Attribute.READ_ONLY, Depth.ONE)
+
+    def _add_private(self, path: bytes) -> None:
+        self._make_folder(path)
+        mode = b"mode=1777" if path in _OPEN_TO_ALL else b"mode=0700"
+        mount(b"rootsd-private", self.root + path, _TMPFS, _NO_PRIVILEGES, mode)
+        self._covers[path] = _Cover.PRIVATE
+
+    def _add_private_file(self, path: bytes, content: bytes) -> None:
+        """Write a file into a private folder. Never write where a folder from outside is."""
+        above = next(each for each in ancestors(path) if each in self._covers or each == b"/")
+        if self._covers.get(above) is _Cover.PRIVATE and not os.path.lexists(self.root + path):
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with open(os.open(self._new_place(path), flags, 0o600), "wb") as file:
+                file.write(content)
+
+    def _add_bound(self, path: bytes, attributes: Attribute, source: bytes) -> None:
+        if os.path.isdir(source):
+            self._make_folder(path)
+            self._covers[path] = _Cover.BOUND
+        else:
+            self._make_file(path)
+        self._attach_copy(source, self.root + path, attributes | Attribute.NO_SUID, Depth.ALL)
+
+    def _add_overlay(self, path: bytes, layers: bytes) -> None:
+        self._make_folder(path)
+        place = layers + b"/" + _flat_name(path)
+        upper, work = place + b"/upper", place + b"/work"
+        os.makedirs(upper, 0o700, exist_ok=True)
+        os.makedirs(work, 0o700, exist_ok=True)
+        options = (_escape(path), _escape(upper), _escape(work))
+        data = b"lowerdir=%s,upperdir=%s,workdir=%s,userxattr" % options
+        try:
+            mount(_OVERLAY, self.root + path, _OVERLAY, _NO_PRIVILEGES, data)
+            self._covers[path] = _Cover.BOUND
+        except OSError as error:
+            # Less is visible than described, never more.
+            self.notes.append(f"{os.fsdecode(path)} is empty inside: {error.strerror}")
+            mount(b"rootsd-private", self.root + path, _TMPFS, _NO_PRIVILEGES, b"mode=0700")
+            self._covers[path] = _Cover.PRIVATE
+
+    def _add_kept(self, path: bytes, layers: bytes) -> None:
+        if os.path.isdir(path):
+            self._add_overlay(path, layers)
+            return
+        copy = layers + b"/" + _flat_name(path)
+        if not os.path.exists(copy):
+            shutil.copyfile(path, copy + b".new", follow_symlinks=False)
+            os.chmod(copy + b".new", 0o600)
+            os.rename(copy + b".new", copy)
+        self._add_bound(path, Attribute.NO_DEVICES, copy)
+
+    def _attach_copy(
+        self, source: bytes, target: bytes, attributes: Attribute, depth: Depth
+    ) -> None:
+        """Mount a copy of the tree at `source` on `target`, with these attributes."""
+        fd = os.open(source, os.O_PATH | os.O_CLOEXEC)
+        with closing(fd), closing(open_path(target)) as point:
+            attach_copy(fd, point, attributes, depth)
+
+    def _new_place(self, path: bytes) -> bytes:
+        """Return where to make `path`, after its parents: in a private folder or the skeleton."""
+        above = next((each for each in ancestors(path) if each in self._covers), None)
+        place = self._skeleton + path
+        if above is not None and self._covers[above] is not _Cover.LOCKED:
+            first = _first_below(above, path)
+            if above in _OPEN_TO_ALL and first != path:
+                os.mkdir(self.root + first, 0o755)
+                self._lock(first)
+            else:
+                place = self.root + path
+                # Programs may write there, so a root below needs a locked folder deeper down.
+                between = [each for each in ancestors(path) if contains(above, each)]
+                for folder in reversed(between):
+                    self._covers.setdefault(folder, _Cover.PRIVATE)
+                    _make_folders(self.root + folder, 0o700)  # ssh and gpg insist on this mode
+        _make_folders(os.path.dirname(place), 0o755)
+        return place
+
+    def _make_folder(self, path: bytes) -> None:
+        if not os.path.lexists(self.root + path):
+            os.mkdir(self._new_place(path), 0o755)
+
+    def _make_file(self, path: bytes) -> None:
+        if not os.path.lexists(self.root + path):
+            os.close(os.open(self._new_place(path), os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def _make_folders(path: bytes, mode: int) -> None:
+    """Make a folder and those above it. A link in the way, which a program can make, is an error.
+
+    Raises OSError (ELOOP for a link).
+    """
+    with suppress(FileNotFoundError):
+        os.close(open_path(path, os.O_DIRECTORY))
+        return
+    above, name = os.path.split(path)
+    _make_folders(above, mode)
+    with closing(open_path(above, os.O_DIRECTORY)) as folder, suppress(FileExistsError):
+        os.mkdir(name, mode, dir_fd=folder)
+
+
+def _first_below(folder: bytes, path: bytes) -> bytes:
+    """Return the path of the entry of `folder` that is or contains `path`."""
+    return folder + b"/" + path[len(folder) + 1 :].split(b"/", 1)[0]
+
+
+def _mount_over(root: int, each: ProtectedPath) -> None:
+    """Mount a path below `root` on itself, read-only if it must not be changed."""
+    is_locked = each.protection is Protection.READ_ONLY
+    attributes = Attribute.READ_ONLY if is_locked else Attribute(0)
+    depth = Depth.ALL if each.kind is NodeKind.FOLDER else Depth.ONE
+    with closing(open_below(root, each.path, os.O_NOFOLLOW)) as point:
+        attach_copy(point, point, attributes, depth)
+
+
+def _protect(root: int, each: ProtectedPath) -> None:
+    """Protect a file that may be replaced at this moment; do nothing if there is none.
+
+    The kernel drops the old mount in the middle of the rename. Until the rename is over, the name
+    still leads to the old file, on which nothing can be mounted (ENOENT).
+    """
+    for _ in range(_MAX_RENAME_TRIES):
+        try:
+            os.close(open_below(root, each.path, os.O_NOFOLLOW))
+        except FileNotFoundError:
+            return
+        with suppress(FileNotFoundError):
+            _mount_over(root, each)
+            return
+    raise OSError(errno.EBUSY, f"{os.fsdecode(each.path)} cannot be protected")
+
+
+def _hold_above(root: int, path: bytes) -> None:
+    """Mount the folders between `root` and `path` on themselves, so that they stay in place."""
+    *folders, _ = path.split(b"/")
+    above = b""
+    for name in folders:
+        above = above + b"/" + name if above else name
+        try:
+            point = open_below(root, above, os.O_DIRECTORY)
+        except FileNotFoundError:
+            return
+        with closing(point):
+            if not is_mount_root(point):
+                attach_copy(point, point, Attribute(0), Depth.ALL)
+
+
+def _is_covered(root: int, path: bytes) -> bool:
+    """Return whether something is mounted on `path`, or nothing can be reached there."""
+    try:
+        found = open_below(root, path, os.O_NOFOLLOW)
+    except OSError:
+        return True
+    with closing(found):
+        return is_mount_root(found)
+
+
+def _merge(
+    known: Iterable[ProtectedPath], found: Iterable[ProtectedPath]
+) -> tuple[ProtectedPath, ...]:
+    """Return all protected paths, outermost first. What exists now counts for its kind."""
+    merged = {each.path: each for each in (*known, *found)}
+    return tuple(sorted(merged.values(), key=lambda each: (each.path.count(b"/"), each.path)))
+
+
+def _mount_points() -> set[bytes]:
+    with open("/proc/self/mountinfo", "rb") as lines:
+        return {_unescape(line.split(b" ", 5)[_MOUNT_POINT_FIELD]) for line in lines}
+
+
+def _unescape(path: bytes) -> bytes:
+    r"""Return a path of mountinfo without its escapes, such as `\040` for a space."""
+    if b"\\" not in path:
+        return path
+    first, *rest = path.split(b"\\")
+    return first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest)
+
+
+def _flat_name(path: bytes) -> bytes:
+    return path.lstrip(b"/").replace(b"%", b"%25").replace(b"/", b"%2F")
+
+
+def _escape(path: bytes) -> bytes:
+    r"""Return `path` as an option of overlayfs, where `,` and `:` separate."""
+    return path.replace(b"\\", b"\\\\").replace(b",", b"\\,").replace(b":", b"\\:")

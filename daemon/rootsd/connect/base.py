@@ -1,0 +1,282 @@
+"""Define what rootsd must know about an MCP client to connect it.
+
+To add a client, write one module in `rootsd.connect.clients` with the tuple `CLIENTS`. Nearly all
+clients are a `DescribedClient`, which is data alone. A client that keeps its servers in an unusual
+form implements some methods of `McpClient` itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from rootsd.settings.formats import JsonFormat, Keys, SettingsFormat, TomlFormat, YamlFormat
+
+ENTRY_NAME = "rootsd"
+"""The name of our entry among the servers of a client."""
+TOOLS = ("list_roots", "resolve_root", "request_root")
+"""The tools that a client may call without a question, if a person says so."""
+
+JSON = JsonFormat()
+TOML = TomlFormat()
+YAML = YamlFormat()
+
+
+class Platform(Enum):
+    """A system on which the settings of some clients have another place."""
+
+    LINUX = "linux"
+    MACOS = "darwin"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientEnvironment:
+    """The surroundings in which clients are looked for: a home folder, and the variables there."""
+
+    home: Path
+    variables: Mapping[str, str]
+    platform: Platform
+
+    def program(self, names: Sequence[str]) -> Path | None:
+        """Return the first program of these names on the PATH."""
+        for name in names:
+            found = shutil.which(name, path=self.variables.get("PATH", ""))
+            if found is not None:
+                return Path(found)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsPlace:
+    """Where a file is: `linux` and `macos` are relative to the home folder.
+
+    The variable `override` may name a folder instead, and `below` is the path from there. Without
+    `macos`, the file has the same place on both systems.
+    """
+
+    linux: str
+    macos: str = ""
+    override: str = ""
+    below: str = ""
+
+    def locate(self, environment: ClientEnvironment) -> Path:
+        """Return the absolute path."""
+        moved = environment.variables.get(self.override, "") if self.override else ""
+        if os.path.isabs(moved):
+            return Path(moved, self.below)
+        is_macos = environment.platform is Platform.MACOS
+        return environment.home / (self.macos if is_macos and self.macos else self.linux)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryForm:
+    """How a client writes the command of a server.
+
+    * `fixed`: members of each new entry before the command, and `more` those after it.
+    * `program`: the key of the program. `arguments` is the key of its arguments. None says that
+      `program` has a list with the arguments in it.
+    * `environment`: the key of the variables.
+    * `inside`: the key of an object around the command, in entries that have one.
+    """
+
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    program: str = "command"
+    arguments: str | None = "args"
+    environment: str = "env"
+    inside: str = ""
+
+    def entry(self, words: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a new entry for the command `words`, with the members `extra`."""
+        command: dict[str, Any] = dict(self.fixed)
+        if self.arguments is None:
+            command[self.program] = list(words)
+        else:
+            command |= {self.program: words[0], self.arguments: list(words[1:])}
+        command |= self.more
+        return {self.inside: command, **extra} if self.inside else {**command, **extra}
+
+    def command_keys(self, entry: Mapping[str, Any]) -> Keys:
+        """Return the keys that lead from an entry to the object with its command."""
+        inner = entry.get(self.inside) if self.inside else None
+        return (self.inside,) if isinstance(inner, dict) else ()
+
+    def words(self, entry: Mapping[str, Any]) -> tuple[str, ...] | None:
+        """Return the command of an entry, or None if it has none or an unusual one."""
+        for key in self.command_keys(entry):
+            entry = entry[key]
+        program = entry.get(self.program)
+        if self.arguments is None:
+            whole = program
+        else:
+            arguments = entry.get(self.arguments, [])
+            whole = [program, *arguments] if isinstance(arguments, list) else None
+        if not isinstance(whole, list) or not whole:
+            return None
+        return tuple(whole) if all(isinstance(word, str) for word in whole) and whole[0] else None
+
+    def variables(self, entry: Mapping[str, Any]) -> dict[str, str]:
+        """Return the variables that an entry sets."""
+        for key in self.command_keys(entry):
+            entry = entry[key]
+        found = entry.get(self.environment)
+        if not isinstance(found, dict):
+            return {}
+        return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+class ToolFile(Enum):
+    """Where a client keeps the permission to call a tool without a question."""
+
+    ENTRY = "in the entry of the server"
+    LIST = "in a list of another file"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPermission:
+    """How a client lets its model call our three tools without a question.
+
+    For ENTRY, `members` go into our entry. For LIST, `items` are appended to the array at `keys`
+    of the file at `place`.
+    """
+
+    where: ToolFile
+    members: Mapping[str, Any] = field(default_factory=dict)
+    place: SettingsPlace | None = None
+    keys: Keys = ()
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """A client's own command that lists its servers.
+
+    `connected` matches the output if rootsd answered. `listed` matches if the client knows rootsd.
+    `problems` has a sentence for each pattern that explains a failure. `variables` are set for the
+    command.
+    """
+
+    words: tuple[str, ...]
+    listed: str
+    connected: str = ""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class ClientLock(Enum):
+    """The lock that a client takes while it writes its settings."""
+
+    NONE = "none"
+    FOLDER = "a folder beside the file"
+
+
+class ClientTrial(StrEnum):
+    """Whether rootsd's own tests connect the real program."""
+
+    TRIED = "tried"
+    NOT_TRIED = "not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """What is known about a client.
+
+    * `name`: what a person types, and `title` what they read.
+    * `places`: of its settings. The first one that exists is used, else the first one.
+    * `keys`: lead to the object that has the servers.
+    * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
+    * `applies`: when it notices a change.
+    * `worktrees`: the folder, relative to home, in which it makes worktrees for itself.
+    * `notes`: sentences that `rootsd clients` prints.
+    """
+
+    name: str
+    title: str
+    places: tuple[SettingsPlace, ...]
+    keys: Keys
+    language: SettingsFormat = JSON
+    form: EntryForm = field(default_factory=EntryForm)
+    programs: tuple[str, ...] = ()
+    folder: SettingsPlace | None = None
+    trial: ClientTrial = ClientTrial.NOT_TRIED
+    applies: str = "at its next start"
+    tools: ToolPermission | None = None
+    health: HealthCheck | None = None
+    lock: ClientLock = ClientLock.NONE
+    worktrees: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class McpClient(Protocol):
+    """One MCP client, as `rootsd connect` needs it. Methods on texts raise NotEditable."""
+
+    facts: ClientFacts
+
+    @abstractmethod
+    def settings(self, environment: ClientEnvironment) -> Path:
+        """Return the path of the file that has the servers. It may be missing."""
+
+    @abstractmethod
+    def is_found(self, environment: ClientEnvironment) -> bool:
+        """Return whether the client is there, by its program or its files."""
+
+    @abstractmethod
+    def servers(self, text: str) -> dict[str, Any]:
+        """Return the entries of all servers by name."""
+
+    @abstractmethod
+    def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
+        """Return the text with our entry, and the keys of the containers that are new."""
+
+    @abstractmethod
+    def remove(self, text: str, made: Sequence[Keys]) -> str:
+        """Return the text without our entry, and without those of `made` that are empty then."""
+
+    @abstractmethod
+    def snippet(self, entry: Mapping[str, Any]) -> str:
+        """Return the lines that a person can paste for our entry."""
+
+
+class DescribedClient(McpClient):
+    """A client that keeps its servers as named members of one object."""
+
+    def __init__(self, facts: ClientFacts) -> None:
+        self.facts = facts
+
+    def settings(self, environment: ClientEnvironment) -> Path:
+        """Return the first of the places that exists, else the first one."""
+        paths = [place.locate(environment) for place in self.facts.places]
+        return next((path for path in paths if os.path.lexists(path)), paths[0])
+
+    def is_found(self, environment: ClientEnvironment) -> bool:
+        """Return whether the program is on the PATH, or the settings or the folder exist."""
+        if environment.program(self.facts.programs) is not None:
+            return True
+        settings = self.settings(environment)
+        folder = self.facts.folder.locate(environment) if self.facts.folder else settings.parent
+        return os.path.lexists(settings) or folder.is_dir()
+
+    def servers(self, text: str) -> dict[str, Any]:
+        """Return the members of the object at the keys."""
+        found: Any = self.facts.language.values(text)
+        for key in self.facts.keys:
+            found = found.get(key, {}) if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) else {}
+
+    def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
+        """Insert a member of that object."""
+        return self.facts.language.insert(text, self.facts.keys, ENTRY_NAME, entry)
+
+    def remove(self, text: str, made: Sequence[Keys]) -> str:
+        """Remove that member."""
+        return self.facts.language.remove(text, (*self.facts.keys, ENTRY_NAME), made)
+
+    def snippet(self, entry: Mapping[str, Any]) -> str:
+        """Return the member with the objects around it."""
+        return self.facts.language.snippet(self.facts.keys, ENTRY_NAME, entry)

@@ -1,0 +1,52 @@
+"""Claude Code. It rewrites `~/.claude.json` all the time, and holds a lock meanwhile.
+
+Sources: its documentation of settings and MCP, and runs of version 2.1.330.
+"""
+
+from __future__ import annotations
+
+from rootsd.connect.base import (
+    ENTRY_NAME,
+    TOOLS,
+    ClientFacts,
+    ClientLock,
+    ClientTrial,
+    DescribedClient,
+    EntryForm,
+    HealthCheck,
+    SettingsPlace,
+    ToolFile,
+    ToolPermission,
+)
+
+CLIENTS = (
+    DescribedClient(
+        ClientFacts(
+            name="claude-code",
+            title="Claude Code",
+            places=(
+                SettingsPlace(".claude.json", override="CLAUDE_CONFIG_DIR", below=".claude.json"),
+            ),
+            keys=("mcpServers",),
+            form=EntryForm(fixed={"type": "stdio"}),
+            programs=("claude",),
+            folder=SettingsPlace(".claude", override="CLAUDE_CONFIG_DIR"),
+            trial=ClientTrial.TRIED,
+            tools=ToolPermission(
+                ToolFile.LIST,
+                place=SettingsPlace(
+                    ".claude/settings.json", override="CLAUDE_CONFIG_DIR", below="settings.json"
+                ),
+                keys=("permissions", "allow"),
+                items=tuple(f"mcp__{ENTRY_NAME}__{tool}" for tool in TOOLS),
+            ),
+            health=HealthCheck(
+                ("mcp", "list"),
+                listed=rf"(?m)^{ENTRY_NAME}: ",
+                connected=rf"(?m)^{ENTRY_NAME}: .*Connected",
+            ),
+            lock=ClientLock.FOLDER,
+            worktrees=".claude/worktrees",
+        )
+    ),
+)

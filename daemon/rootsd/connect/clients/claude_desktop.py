@@ -1,0 +1,25 @@
+"""Claude Desktop. It has no official build for Linux; the path there is that of others.
+
+Source: the guide to local servers of the Model Context Protocol project.
+"""
+
+from __future__ import annotations
+
+from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+
+CLIENTS = (
+    DescribedClient(
+        ClientFacts(
+            name="claude-desktop",
+            title="Claude Desktop",
+            places=(
+                SettingsPlace(
+                    ".config/Claude/claude_desktop_config.json",
+                    macos="Library/Application Support/Claude/claude_desktop_config.json",
+                ),
+            ),
+            keys=("mcpServers",),
+            notes=("Quit Claude Desktop before you connect it.",),
+        )
+    ),
+)

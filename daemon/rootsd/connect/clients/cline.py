@@ -1,0 +1,39 @@
+"""Cline: the program for the terminal, and the extension of VS Code. Each has its own file.
+
+The program reads entries with the command in `transport`. Other installers write it directly into
+the entry, so both forms are understood. Source: runs of version 3.0.65.
+"""
+
+from __future__ import annotations
+
+from rootsd.connect.base import ClientFacts, ClientTrial, DescribedClient, EntryForm, SettingsPlace
+
+_FILE = "cline_mcp_settings.json"
+_EXTENSION = f"Code/User/globalStorage/saoudrizwan.claude-dev/settings/{_FILE}"
+
+CLIENTS = (
+    DescribedClient(
+        ClientFacts(
+            name="cline",
+            title="Cline",
+            places=(SettingsPlace(f".cline/data/settings/{_FILE}"),),
+            keys=("mcpServers",),
+            form=EntryForm(fixed={"type": "stdio"}, inside="transport"),
+            programs=("cline",),
+            folder=SettingsPlace(".cline"),
+            trial=ClientTrial.TRIED,
+        )
+    ),
+    DescribedClient(
+        ClientFacts(
+            name="cline-vscode",
+            title="Cline in VS Code",
+            places=(
+                SettingsPlace(
+                    f".config/{_EXTENSION}", macos=f"Library/Application Support/{_EXTENSION}"
+                ),
+            ),
+            keys=("mcpServers",),
+        )
+    ),
+)

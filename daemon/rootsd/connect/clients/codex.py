@@ -1,0 +1,34 @@
+"""Codex. It asks for no permission to call our tools, and its listing starts no server.
+
+Sources: its documentation of `config.toml`, and runs of version 0.169.0.
+"""
+
+from __future__ import annotations
+
+from rootsd.connect.base import (
+    ENTRY_NAME,
+    TOML,
+    ClientFacts,
+    ClientTrial,
+    DescribedClient,
+    HealthCheck,
+    SettingsPlace,
+)
+
+CLIENTS = (
+    DescribedClient(
+        ClientFacts(
+            name="codex",
+            title="Codex",
+            places=(
+                SettingsPlace(".codex/config.toml", override="CODEX_HOME", below="config.toml"),
+            ),
+            keys=("mcp_servers",),
+            language=TOML,
+            programs=("codex",),
+            trial=ClientTrial.TRIED,
+            health=HealthCheck(("mcp", "list"), listed=rf"(?m)^{ENTRY_NAME}\s"),
+            worktrees=".codex/worktrees",
+        )
+    ),
+)

@@ -1,0 +1,42 @@
+"""Gemini CLI. In a folder that it does not trust, it starts no server.
+
+Sources: its documentation of MCP servers, and runs of version 0.61.0.
+"""
+
+from __future__ import annotations
+
+from rootsd.connect.base import (
+    ENTRY_NAME,
+    ClientFacts,
+    ClientTrial,
+    DescribedClient,
+    HealthCheck,
+    SettingsPlace,
+    ToolFile,
+    ToolPermission,
+)
+
+CLIENTS = (
+    DescribedClient(
+        ClientFacts(
+            name="gemini",
+            title="Gemini CLI",
+            places=(SettingsPlace(".gemini/settings.json"),),
+            keys=("mcpServers",),
+            programs=("gemini",),
+            trial=ClientTrial.TRIED,
+            tools=ToolPermission(ToolFile.ENTRY, members={"trust": True}),
+            health=HealthCheck(
+                ("mcp", "list"),
+                listed=rf" {ENTRY_NAME}: ",
+                connected=rf" {ENTRY_NAME}: .*- Connected",
+                problems={
+                    rf" {ENTRY_NAME}: .*- Disabled": "it does not trust your home folder",
+                },
+                # The listing runs in the home folder, whose settings are those of the user anyway.
+                variables={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
+            ),
+            notes=("Gemini CLI starts servers only in folders that you trust.",),
+        )
+    ),
+)

@@ -1,0 +1,17 @@
+"""Windsurf. Source: the vendor's documentation of MCP servers."""
+
+from __future__ import annotations
+
+from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+
+CLIENTS = (
+    DescribedClient(
+        ClientFacts(
+            name="windsurf",
+            title="Windsurf",
+            places=(SettingsPlace(".codeium/windsurf/mcp_config.json"),),
+            keys=("mcpServers",),
+            programs=("windsurf",),
+        )
+    ),
+)

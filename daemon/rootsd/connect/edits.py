@@ -1,0 +1,200 @@
+"""Change the text of a client's configuration, and take each change back. Pure.
+
+Each change keeps what is needed to take it back later, when a person or the client has changed the
+rest of the file. What was changed itself is left alone, and a sentence says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rootsd.connect.base import ENTRY_NAME, McpClient
+from rootsd.connect.servers import is_bridge, is_wrapped
+from rootsd.settings import json_spans
+from rootsd.settings.errors import NotEditable
+from rootsd.settings.formats import Keys, ValueFormat
+
+
+class EntryTaken(NotEditable):
+    """Another server has the name of our entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedEntry:
+    """Our entry was inserted, with the containers `made` around it."""
+
+    made: tuple[Keys, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedServer:
+    """Words were put before the command of a server.
+
+    `keys` lead to the object with the command, and `front` are the words after the program.
+    `program` is the raw text of the program from before, or None if it stands in the list, too.
+    `arguments` is the raw text of the list, or None if there was none.
+    """
+
+    name: str
+    keys: Keys
+    front: tuple[str, ...]
+    program: str | None
+    arguments: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedItems:
+    """Items were appended to an array, with the containers `made` around it."""
+
+    keys: Keys
+    items: tuple[str, ...]
+    made: tuple[Keys, ...]
+
+
+Change = AddedEntry | WrappedServer | AppendedItems
+
+
+def add_entry(
+    client: McpClient, text: str, words: Sequence[str], extra: Mapping[str, Any]
+) -> tuple[str, list[Change]]:
+    """Return the text with our entry, and the change; no change if a person wrote the entry.
+
+    Raises EntryTaken and NotEditable.
+    """
+    entries = client.servers(text)
+    if _has_bridge(client, entries):
+        return text, []
+    if ENTRY_NAME in entries:
+        raise EntryTaken(f"another server is named {ENTRY_NAME}")
+    after, made = client.insert(text, client.facts.form.entry(words, extra))
+    return after, [AddedEntry(tuple(made))]
+
+
+def wrap_server(
+    client: McpClient, text: str, name: str, front: Sequence[str]
+) -> tuple[str, list[Change]]:
+    """Return the text with the words `front` before the command of the server `name`.
+
+    Raises NotEditable.
+    """
+    language, form = _value_format(client), client.facts.form
+    entry = client.servers(text).get(name)
+    words = form.words(entry) if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or words is None:
+        return text, []
+    keys = (*client.facts.keys, name, *form.command_keys(entry))
+    if form.arguments is None:
+        raw = _raw(client, text, (*keys, form.program))
+        text = language.replace(text, (*keys, form.program), language.prepend(raw, front))
+        return text, [WrappedServer(name, keys, tuple(front), None, raw)]
+    program = _raw(client, text, (*keys, form.program))
+    after = [*front[1:], words[0]]
+    arguments = (*keys, form.arguments)
+    raw_arguments = language.raw(text, arguments)
+    if raw_arguments is None:
+        text = language.insert_beside(text, (*keys, form.program), form.arguments, after)
+    else:
+        text = language.replace(text, arguments, language.prepend(raw_arguments, after))
+    text = language.replace(text, (*keys, form.program), language.literal(front[0]))
+    return text, [WrappedServer(name, keys, tuple(after), program, raw_arguments)]
+
+
+def append_items(text: str, keys: Keys, items: Sequence[str]) -> tuple[str, list[Change]]:
+    """Return JSON text with those of `items` that the array at `keys` lacks.
+
+    Raises NotEditable.
+    """
+    there = json_spans.contents(text, keys, is_mapping=False)
+    missing = [item for item in items if item not in there]
+    if not missing:
+        return text, []
+    text, made = json_spans.insert(text, json_spans.Items(keys, missing))
+    return text, [AppendedItems(keys, tuple(missing), tuple(made))]
+
+
+def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[str, list[str]]:
+    """Return the text without our changes, and a sentence for each that a person replaced.
+
+    Raises NotEditable.
+    """
+    left: list[str] = []
+    for change in reversed(changes):
+        match change:
+            case AddedEntry(made):
+                text, kept = _without_entry(client, text, made)
+            case WrappedServer():
+                text, kept = _unwrapped(client, text, change)
+            case AppendedItems(keys, items, made):
+                text = json_spans.remove(text, json_spans.Items(keys, items))
+                text, _ = json_spans.remove_empty(text, made)
+                kept = ""
+        left += [kept] if kept else []
+    return text, left
+
+
+def _has_bridge(client: McpClient, entries: Mapping[str, Any]) -> bool:
+    form = client.facts.form
+    commands = [form.words(entry) for entry in entries.values() if isinstance(entry, dict)]
+    return any(is_bridge(words) for words in commands if words is not None)
+
+
+def _without_entry(client: McpClient, text: str, made: Sequence[Keys]) -> tuple[str, str]:
+    entry = client.servers(text).get(ENTRY_NAME)
+    words = client.facts.form.words(entry) if isinstance(entry, dict) else ()
+    if entry is not None and not is_bridge(words or ()):
+        return text, f"the entry {ENTRY_NAME} runs another program now, so it stays"
+    return client.remove(text, made), ""
+
+
+def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str, str]:
+    language, form = _value_format(client), client.facts.form
+    entry = client.servers(text).get(change.name)
+    words = form.words(entry) if isinstance(entry, dict) else None
+    if words is None or not is_wrapped(words):
+        return text, ""  # a person removed or unwrapped it
+    program, arguments = (*change.keys, form.program), (*change.keys, form.arguments or "")
+    count = len(change.front)
+    own = words[:count] if change.program is None else words[1 : count + 1]
+    raw = language.raw(text, program if change.program is None else arguments)
+    if raw is None or not _is_front(own, change):
+        return text, f"the command of {change.name} was changed, so it stays under rootsd run"
+    if change.program is None:
+        return language.replace(text, program, _arguments(client, raw, change)), ""
+    if change.arguments is not None or len(words) > count + 1:
+        text = language.replace(text, arguments, _arguments(client, raw, change))
+    else:
+        text = language.remove_beside(text, arguments)
+    return language.replace(text, program, change.program), ""
+
+
+def _arguments(client: McpClient, raw: str, change: WrappedServer) -> str:
+    """Return the raw text of the list without our words. A client may have reformatted it."""
+    left = _value_format(client).without_first(raw, len(change.front))
+    is_empty = not left[1:-1].strip()
+    had_none = change.arguments is not None and not change.arguments[1:-1].strip()
+    return (change.arguments or left) if is_empty and had_none else left
+
+
+def _is_front(own: Sequence[str], change: WrappedServer) -> bool:
+    """Return whether a command still begins with our words.
+
+    rootsd itself may have another path by now.
+    """
+    skip = 1 if change.program is None else 0
+    return tuple(own[skip:]) == change.front[skip:]
+
+
+def _value_format(client: McpClient) -> ValueFormat:
+    language = client.facts.language
+    if not isinstance(language, ValueFormat):
+        raise NotEditable("single values are not edited in this format")
+    return language
+
+
+def _raw(client: McpClient, text: str, keys: Keys) -> str:
+    raw = _value_format(client).raw(text, keys)
+    if raw is None:
+        raise NotEditable(f"{'.'.join(keys)} is not a plain value there")
+    return raw

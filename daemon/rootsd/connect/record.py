@@ -1,0 +1,231 @@
+"""What `rootsd connect` changed: files in the state folder.
+
+`NAME.json` has the changes of each file of the client NAME, with the hash of the text that was
+written. Beside it are the texts from before. Both are written before the file itself. So after a
+kill at any moment, what is ours is known. The texts may hold secrets of the client, so only this
+user can read them, and a disconnect deletes them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer
+from rootsd.core.errors import RootsdError
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.settings.formats import Keys
+from rootsd.settings.settings_file import MAX_BYTES
+from rootsd.system.private_files import (
+    display_path,
+    ensure_private_folder,
+    list_names,
+    open_private_file,
+    path_exists,
+    sync,
+    sync_path,
+    unusable_error,
+)
+
+_VERSION = 1
+_ENDING = ".json"
+
+
+class ConnectRecordDamaged(RootsdError):
+    """A file of `rootsd connect` in the state folder cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """One file that was changed.
+
+    * `before`: the text without our changes, None if there was no file. `after` is the SHA-256 of
+      the text with them.
+    * `changes`: in the order in which they were made.
+    * `is_accepted`: a person accepted that the file is a symlink or in a repository.
+    * `made_folders`: the folders that were made for the file, the outermost one first.
+    * `unconfined`: the names of wrapped servers that do not work behind the wall.
+    """
+
+    before: str | None
+    after: str
+    changes: tuple[Change, ...]
+    is_accepted: bool = False
+    made_folders: tuple[str, ...] = ()
+    unconfined: tuple[str, ...] = ()
+
+
+def digest(text: str | None) -> str:
+    """Return the SHA-256 of a text, or an empty string without a file."""
+    return "" if text is None else hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+class ConnectRecord:
+    """The files of `rootsd connect` below the state folder `state`."""
+
+    def __init__(self, state: bytes) -> None:
+        self.folder = Path(os.fsdecode(state), "connect")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs of the command line from changes meanwhile. Raises NotPrivate."""
+        ensure_private_folder(self.folder)
+        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def names(self) -> list[str]:
+        """Return the names of the clients that were changed. Raises NotPrivate."""
+        names = list_names(self.folder)
+        return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+
+    def files(self, client: str) -> dict[str, ChangedFile]:
+        """Return the changed files of a client by path.
+
+        Raises ConnectRecordDamaged and NotPrivate.
+        """
+        file = self.folder / f"{client}{_ENDING}"
+        if not path_exists(file):
+            return {}
+        try:
+            match parse_json(self._read(file)):
+                case {"version": 1, "files": dict(files)}:
+                    return {path: self._decode(value) for path, value in files.items()}
+                case _:
+                    raise self._damaged(file)
+        except (Unparsable, KeyError, TypeError, ValueError) as error:
+            raise self._damaged(file) from error
+
+    def save(self, client: str, path: str, changed: ChangedFile | None) -> None:
+        """Replace what is known about one file of a client; None forgets it.
+
+        Raises ConnectRecordDamaged and NotPrivate.
+        """
+        ensure_private_folder(self.folder)
+        files = self.files(client)
+        files.pop(path, None)
+        if changed is not None:
+            files[path] = changed
+            if changed.before is not None:
+                self._write(self._backup(changed.before), changed.before)
+        file = self.folder / f"{client}{_ENDING}"
+        if files:
+            encoded = {each: _encode(value) for each, value in files.items()}
+            text = json.dumps({"version": _VERSION, "files": encoded}, indent=1) + "\n"
+            self._write(file, text)
+        else:
+            with suppress(FileNotFoundError):
+                file.unlink()
+        self._delete_unused()
+
+    def _delete_unused(self) -> None:
+        """Delete the texts that no client needs."""
+        used = {
+            self._backup(changed.before).name
+            for name in self.names()
+            for changed in self.files(name).values()
+            if changed.before is not None
+        }
+        for name in list_names(self.folder):
+            if name.endswith(".before") and name not in used:
+                (self.folder / name).unlink()
+
+    def _backup(self, text: str) -> Path:
+        return self.folder / f"{digest(text)}.before"
+
+    def _decode(self, value: Mapping[str, Any]) -> ChangedFile:
+        before = value["before"]
+        text = None
+        if before is not None:
+            text = self._read(self.folder / f"{before}.before")
+            if digest(text) != before:
+                raise ValueError(before)
+        return ChangedFile(
+            text,
+            str(value["after"]),
+            tuple(map(_decode_change, value["changes"])),
+            bool(value["accepted"]),
+            tuple(map(str, value["made_folders"])),
+            tuple(map(str, value["unconfined"])),
+        )
+
+    def _read(self, file: Path) -> str:
+        fd = open_private_file(file, os.O_RDONLY)
+        with open(fd, "rb") as stream:
+            return stream.read(MAX_BYTES).decode("utf-8")
+
+    def _write(self, file: Path, text: str) -> None:
+        new = file.with_name(f"{file.name}.new")
+        try:
+            fd = open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with open(fd, "wb") as stream:
+                stream.write(text.encode("utf-8"))
+                stream.flush()
+                sync(fd)
+            new.replace(file)
+            sync_path(self.folder)
+        except OSError as error:
+            with suppress(OSError):
+                new.unlink()
+            raise unusable_error(file, error) from error
+
+    def _damaged(self, file: Path) -> ConnectRecordDamaged:
+        shown = display_path(file)
+        return ConnectRecordDamaged(f"{shown} is damaged", f"mv {shown} {shown}.old")
+
+
+def _encode(changed: ChangedFile) -> dict[str, Any]:
+    return {
+        "before": None if changed.before is None else digest(changed.before),
+        "after": changed.after,
+        "changes": [_encode_change(change) for change in changed.changes],
+        "accepted": changed.is_accepted,
+        "made_folders": changed.made_folders,
+        "unconfined": changed.unconfined,
+    }
+
+
+def _encode_change(change: Change) -> dict[str, Any]:
+    match change:
+        case AddedEntry(made):
+            return {"kind": "entry", "made": made}
+        case WrappedServer(name, keys, front, program, arguments):
+            return {
+                "kind": "wrapped", "name": name, "keys": keys, "front": front, "program": program,
+                "arguments": arguments,
+            }  # fmt: skip
+        case AppendedItems(keys, items, made):
+            return {"kind": "items", "keys": keys, "items": items, "made": made}
+
+
+def _decode_change(value: Mapping[str, Any]) -> Change:
+    match value:
+        case {"kind": "entry", "made": list(made)}:
+            return AddedEntry(_all_keys(made))
+        case {
+            "kind": "wrapped", "name": str(name), "keys": list(keys), "front": list(front),
+            "program": None | str() as program, "arguments": None | str() as arguments,
+        }:  # fmt: skip
+            return WrappedServer(name, _keys(keys), _keys(front), program, arguments)
+        case {"kind": "items", "keys": list(keys), "items": list(items), "made": list(made)}:
+            return AppendedItems(_keys(keys), _keys(items), _all_keys(made))
+        case _:
+            raise ValueError(value.get("kind"))
+
+
+def _keys(words: Sequence[object]) -> Keys:
+    return tuple(map(str, words))
+
+
+def _all_keys(keys: Sequence[Sequence[object]]) -> tuple[Keys, ...]:
+    return tuple(_keys(each) for each in keys)

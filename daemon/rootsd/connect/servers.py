@@ -1,0 +1,92 @@
+"""Find out which servers of a client `rootsd run` can wrap, and why not the others. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rootsd.connect.base import ENTRY_NAME, EntryForm
+
+RUN = "run"
+BRIDGE = "bridge"
+_ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
+_REMOTE_TYPES = frozenset(("http", "https", "sse", "remote", "streamable-http", "ws"))
+# Programs that run a server somewhere else, or behind a wall of their own.
+_SANDBOXES = frozenset(
+    ("bwrap", "container", "docker", "firejail", "nono", "podman", "sandbox-exec", "srt", "ssh")
+)
+_PLACEHOLDER = re.compile(r"\{roots?(?::[^{}]*)?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    """One server of a client. `obstacle` is a clause that says why it cannot be wrapped, or empty.
+
+    `words` is the command, and `variables` are those that the entry sets.
+    """
+
+    name: str
+    words: tuple[str, ...] = ()
+    variables: Mapping[str, str] | None = None
+    obstacle: str = ""
+
+
+def list_servers(form: EntryForm, entries: Mapping[str, Any]) -> list[ServerEntry]:
+    """Return the servers besides rootsd itself, in the order of the file."""
+    found = [_server(form, name, entry) for name, entry in entries.items()]
+    return [server for server in found if not is_bridge(server.words)]
+
+
+def without_edits(servers: Sequence[ServerEntry]) -> list[ServerEntry]:
+    """Return the servers of a file in which no command can be edited."""
+    why = "rootsd does not edit single values in YAML"
+    return [replace(each, obstacle=each.obstacle or why) for each in servers]
+
+
+def is_rootsd(words: Sequence[str]) -> bool:
+    """Return whether a command is rootsd, in any installation."""
+    return bool(words) and os.path.basename(words[0]) == ENTRY_NAME
+
+
+def is_bridge(words: Sequence[str]) -> bool:
+    """Return whether a command connects a client to rootsd."""
+    return is_rootsd(words) and BRIDGE in words[1:2]
+
+
+def is_wrapped(words: Sequence[str]) -> bool:
+    """Return whether a command runs a server under `rootsd run`."""
+    return is_rootsd(words) and RUN in words[1:2]
+
+
+def _server(form: EntryForm, name: str, entry: object) -> ServerEntry:
+    if not isinstance(entry, dict):
+        return ServerEntry(name, obstacle="its entry has an unusual form")
+    inner = entry
+    for key in form.command_keys(entry):
+        inner = entry[key]
+    if any(key in inner for key in _ADDRESSES) or inner.get("type") in _REMOTE_TYPES:
+        return ServerEntry(name, obstacle="it is reached over the network")
+    words = form.words(entry)
+    if words is None:
+        return ServerEntry(name, obstacle="its entry has an unusual form")
+    return ServerEntry(name, words, form.variables(entry), _obstacle(entry, words))
+
+
+def _obstacle(entry: Mapping[str, Any], words: Sequence[str]) -> str:
+    program = os.path.basename(words[0])
+    if is_wrapped(words):
+        return "it runs under rootsd run already"
+    if is_rootsd(words):
+        return "it is rootsd"
+    if entry.get("enabled") is False or entry.get("disabled") is True:
+        return "it is turned off, so it cannot be tried"
+    if program in _SANDBOXES:
+        return f"{program} runs it in an environment of its own"
+    if program == "codex" and "sandbox" in words[1:2]:
+        return "the sandbox of Codex runs it"
+    if any(_PLACEHOLDER.search(word) for word in words):
+        return "its command has a placeholder of rootsd run"
+    return ""

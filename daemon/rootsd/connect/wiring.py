@@ -1,0 +1,373 @@
+"""Edit the files of one client: connect it, wrap its servers, and take everything back.
+
+A connect first takes the text without our earlier changes, and then makes all changes again. So it
+can be repeated, and the record always describes the whole difference. If nobody has touched the
+file, that text is the one that was kept. Otherwise each change is taken back by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Any
+
+from rootsd.connect.base import (
+    ENTRY_NAME,
+    ClientEnvironment,
+    ClientLock,
+    McpClient,
+    ToolFile,
+)
+from rootsd.connect.edits import (
+    AddedEntry,
+    Change,
+    WrappedServer,
+    add_entry,
+    append_items,
+    take_back,
+    wrap_server,
+)
+from rootsd.connect.record import ChangedFile, ConnectRecord, digest
+from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, list_servers, without_edits
+from rootsd.settings.client_lock import hold_lock_folder
+from rootsd.settings.errors import NotEditable
+from rootsd.settings.formats import ValueFormat
+from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
+from rootsd.system.private_files import FOLDER_MODE, display_path
+
+
+class ToolAccess(Enum):
+    """Whether the client asks before its model calls our three tools."""
+
+    ASK = "ask"
+    ALLOW = "allow"
+
+
+class WrapMode(StrEnum):
+    """Whether a server is wrapped with the wall: the flag of `rootsd run`."""
+
+    CONFINED = "--confine"
+    OPEN = "--no-confine"
+
+
+class Consent(Enum):
+    """Whether a person accepts the change of a file that is a symlink or in a repository."""
+
+    NONE = "none"
+    GIVEN = "given"
+
+
+class Wired(StrEnum):
+    """Whether a client has an entry for rootsd, and who wrote it."""
+
+    NO = "no"
+    YES = "yes"
+    BY_HAND = "by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class WiringWish:
+    """What a person wants in the configuration of a client.
+
+    `rootsd` is the path of the command. `wraps` has the servers to wrap by name.
+    """
+
+    rootsd: str
+    tools: ToolAccess = ToolAccess.ASK
+    wraps: Mapping[str, WrapMode] = field(default_factory=dict)
+
+    def front(self, mode: WrapMode) -> tuple[str, ...]:
+        """Return the words to put before the command of a server.
+
+        They name the mode, so that a later change of config.toml changes no server.
+        """
+        return (self.rootsd, RUN, mode, "--")
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """The text of one file before and after. None stands for no file."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WiringState:
+    """What is in the configuration of a client now.
+
+    `rootsd` is the program in the entry for rootsd. `unconfined` are those of the `wrapped`
+    servers that run without the wall.
+    """
+
+    wired: Wired = Wired.NO
+    rootsd: str = ""
+    tools: ToolAccess = ToolAccess.ASK
+    wrapped: tuple[str, ...] = ()
+    unconfined: tuple[str, ...] = ()
+    servers: tuple[ServerEntry, ...] = ()
+    problem: str = ""
+
+
+Apply = Callable[[str], tuple[str, list[Change]]]
+
+
+class ClientWiring:
+    """The configuration of `client` in one environment, and the record of our changes there."""
+
+    def __init__(
+        self, client: McpClient, environment: ClientEnvironment, record: ConnectRecord
+    ) -> None:
+        self._client = client
+        self._environment = environment
+        self._record = record
+        self.settings = client.settings(environment)
+
+    def state(self) -> WiringState:
+        """Return what is there. A file that cannot be read makes a problem, not an error."""
+        try:
+            text = SettingsFile(self.settings).read()
+            entries = self._client.servers(text) if text else {}
+            changed = self._record.files(self._client.facts.name)
+        except SettingsUnusable as error:
+            return WiringState(problem=error.message)
+        except NotEditable as error:
+            return WiringState(problem=f"{display_path(self.settings)}: {error}")
+        form = self._client.facts.form
+        commands = [form.words(entry) for entry in entries.values() if isinstance(entry, dict)]
+        own = changed.get(str(self.settings))
+        changes = own.changes if own else ()
+        wired = Wired.NO
+        bridges = [words for words in commands if words is not None and is_bridge(words)]
+        if bridges:
+            is_ours = any(isinstance(change, AddedEntry) for change in changes)
+            wired = Wired.YES if is_ours else Wired.BY_HAND
+        servers = list_servers(form, entries)
+        if not isinstance(self._client.facts.language, ValueFormat):
+            servers = without_edits(servers)
+        wrapped = [change.name for change in changes if isinstance(change, WrappedServer)]
+        return WiringState(
+            wired,
+            bridges[0][0] if bridges else "",
+            self._tools(entries, changed),
+            tuple(wrapped),
+            own.unconfined if own else (),
+            tuple(servers),
+        )
+
+    def wish_again(self, wish: WiringWish) -> WiringWish:
+        """Return `wish` with everything that earlier calls wrote."""
+        now = self.state()
+        earlier = {
+            name: WrapMode.OPEN if name in now.unconfined else WrapMode.CONFINED
+            for name in now.wrapped
+        }
+        is_allowed = ToolAccess.ALLOW in (now.tools, wish.tools)
+        tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
+        return replace(wish, tools=tools, wraps={**earlier, **wish.wraps})
+
+    def special_reasons(self, wish: WiringWish) -> list[str]:
+        """Return why a person must accept the change of a file: a symlink, or version control."""
+        known = self._record.files(self._client.facts.name)
+        found = []
+        for path, _ in self._tasks(wish):
+            if (own := known.get(str(path))) is not None and own.is_accepted:
+                continue
+            if reason := SettingsFile(path).special_reason():
+                found.append(reason)
+        return found
+
+    def plan(self, wish: WiringWish | None) -> list[FileChange]:
+        """Return what `connect` would change, or for None what `disconnect` would.
+
+        Raises NotEditable and RootsdError.
+        """
+        known = self._record.files(self._client.facts.name)
+        plans = []
+        for path, apply in self._all_tasks(wish, known):
+            text = SettingsFile(path).read()
+            base, _ = self._restored(text, known.get(str(path)))
+            plans.append(FileChange(path, text, self._applied(base, apply)[0]))
+        return [plan for plan in plans if plan.before != plan.after]
+
+    def connect(self, wish: WiringWish, consent: Consent) -> list[FileChange]:
+        """Write our entry, and what else a person wants. Return the files that changed.
+
+        Raises NotEditable and RootsdError.
+        """
+        return self._change(wish, consent)[0]
+
+    def take_back(self, wish: WiringWish | None) -> tuple[list[FileChange], list[str]]:
+        """Take back our changes, except for what is in `wish`.
+
+        Return the changed files, and a sentence for each change that a person replaced. Raises
+        NotEditable and RootsdError.
+        """
+        return self._change(wish, Consent.GIVEN if wish is None else Consent.NONE)
+
+    def _change(
+        self, wish: WiringWish | None, consent: Consent
+    ) -> tuple[list[FileChange], list[str]]:
+        changes: list[FileChange] = []
+        left: list[str] = []
+        with self._record.locked():
+            known = self._record.files(self._client.facts.name)
+            for path, apply in self._all_tasks(wish, known):
+                own = known.get(str(path))
+                made = own.made_folders if own else ()
+                if apply is not _unchanged:
+                    made += _make_folders(path.parent)
+                is_accepted = consent is Consent.GIVEN or (own is not None and own.is_accepted)
+                new = ChangedFile(None, "", (), is_accepted, made)
+                with self._locked(path):
+                    change, sentences = self._rewrite(path, apply, wish, new)
+                changes += [change] if change.before != change.after else []
+                left += sentences
+        return changes, left
+
+    def _rewrite(
+        self, path: Path, apply: Apply, wish: WiringWish | None, new: ChangedFile
+    ) -> tuple[FileChange, list[str]]:
+        """Edit one file, and record the changes before they are in the file."""
+        name = self._client.facts.name
+        old = self._record.files(name).get(str(path))
+        result = FileChange(path, None, None)
+        left: list[str] = []
+        has_changes = False
+
+        def change(text: str | None) -> str | None:
+            nonlocal result, left, has_changes
+            base, left = self._restored(text, old)
+            after, changes = self._applied(base, apply)
+            has_changes = bool(changes)
+            if old is not None and self._is_done(text, after, old, changes):
+                result = FileChange(path, text, text)
+                return text
+            if has_changes:
+                own = replace(new, before=base, after=digest(after), changes=tuple(changes))
+                own = replace(own, unconfined=_unconfined(wish, changes))
+                self._record.save(name, str(path), own)
+            result = FileChange(path, text, after)
+            return after
+
+        SettingsFile(path, new.is_accepted).update(change)
+        if not has_changes:
+            self._record.save(name, str(path), None)
+            _remove_folders(new.made_folders)
+        return result, left
+
+    def _is_done(
+        self, text: str | None, after: str | None, old: ChangedFile, changes: Sequence[Change]
+    ) -> bool:
+        """Return whether a text that others changed has all wanted values already."""
+        if text is None or after is None or digest(text) == old.after:
+            return False
+        values = self._client.facts.language.values
+        return len(changes) == len(old.changes) and values(text) == values(after)
+
+    def _restored(self, text: str | None, own: ChangedFile | None) -> tuple[str | None, list[str]]:
+        """Return the text without our changes, and a sentence for each that stays."""
+        if own is None or text is None:
+            return text, []
+        if digest(text) == own.after:
+            return own.before, []
+        base, left = take_back(self._client, text, own.changes)
+        new_file = self._client.facts.language.new_file
+        is_ours_alone = own.before is None and "".join(base.split()) == new_file.strip()
+        return None if is_ours_alone else base, left
+
+    def _applied(self, base: str | None, apply: Apply) -> tuple[str | None, list[Change]]:
+        language = self._client.facts.language
+        after, changes = apply(language.new_file if base is None else base)
+        if not changes:
+            return base, []
+        return language.lay_out(after) if base is None else after, changes
+
+    def _all_tasks(
+        self, wish: WiringWish | None, known: Mapping[str, ChangedFile]
+    ) -> list[tuple[Path, Apply]]:
+        """Return the edit of each file that is wanted, and none for the others that are known."""
+        tasks = self._tasks(wish) if wish is not None else []
+        wanted = {str(path) for path, _ in tasks}
+        return tasks + [(Path(path), _unchanged) for path in known if path not in wanted]
+
+    def _tasks(self, wish: WiringWish) -> list[tuple[Path, Apply]]:
+        tools = self._client.facts.tools if wish.tools is ToolAccess.ALLOW else None
+        extra = tools.members if tools is not None and tools.where is ToolFile.ENTRY else {}
+
+        def wire(text: str) -> tuple[str, list[Change]]:
+            words = (wish.rootsd, BRIDGE)
+            text, changes = add_entry(self._client, text, words, extra)
+            for name, mode in wish.wraps.items():
+                text, more = wrap_server(self._client, text, name, wish.front(mode))
+                changes += more
+            return text, changes
+
+        tasks: list[tuple[Path, Apply]] = [(self.settings, wire)]
+        if tools is not None and tools.place is not None:
+            keys, items = tools.keys, tools.items
+            path = tools.place.locate(self._environment)
+            tasks.append((path, lambda text: append_items(text, keys, items)))
+        return tasks
+
+    def _tools(self, entries: Mapping[str, Any], known: Mapping[str, ChangedFile]) -> ToolAccess:
+        """Return whether we allowed our tools, in another file or in our entry."""
+        tools = self._client.facts.tools
+        if tools is None:
+            return ToolAccess.ASK
+        if tools.place is not None:
+            is_allowed = str(tools.place.locate(self._environment)) in known
+        else:
+            entry = entries.get(ENTRY_NAME)
+            is_allowed = isinstance(entry, dict) and tools.members.items() <= entry.items()
+        return ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
+
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        if self._client.facts.lock is not ClientLock.FOLDER or path != self.settings:
+            yield
+            return
+        try:
+            with hold_lock_folder(path):
+                yield
+        except OSError as error:
+            shown, why = display_path(path), error.strerror or str(error)
+            raise SettingsUnusable(
+                f"{shown} cannot be locked: {why}", f"ls -ld {display_path(path.parent)}"
+            ) from error
+
+
+def _unchanged(text: str) -> tuple[str, list[Change]]:
+    return text, []
+
+
+def _unconfined(wish: WiringWish | None, changes: Sequence[Change]) -> tuple[str, ...]:
+    wraps = wish.wraps if wish is not None else {}
+    names = [change.name for change in changes if isinstance(change, WrappedServer)]
+    return tuple(name for name in names if wraps[name] is WrapMode.OPEN)
+
+
+def _make_folders(folder: Path) -> tuple[str, ...]:
+    """Make the missing folders for a file, and return them, the outermost one first."""
+    if os.path.lexists(folder):
+        return ()
+    outer = _make_folders(folder.parent)
+    try:
+        folder.mkdir(FOLDER_MODE)
+    except OSError as error:
+        why = error.strerror or str(error)
+        shown = display_path(folder)
+        raise SettingsUnusable(f"{shown} cannot be made: {why}", f"ls -ld {shown}") from error
+    return (*outer, str(folder))
+
+
+def _remove_folders(made: Sequence[str]) -> None:
+    """Remove the folders that were made, as far as they are empty."""
+    with suppress(OSError):
+        for folder in reversed(made):
+            os.rmdir(folder)

@@ -1,0 +1,139 @@
+"""What the handlers of control requests use: the daemon, discovery, the ledger, and the audit log.
+
+Each module in `rootsd.control.handlers` takes what it needs from one `ControlServices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rootsd.control.facts import (
+    CollectFacts,
+    FindExecutedFiles,
+    ReadOrigins,
+    no_executed_files,
+    no_facts,
+    no_origins,
+)
+from rootsd.control.guard import CommandGuard
+from rootsd.control.items import NoteForPath, no_note
+from rootsd.control.references import never_plain, real_path
+from rootsd.control.routes import ProgressSink, RouteSource
+from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
+from rootsd.control.wardens import WallServices
+from rootsd.core.catalog import Catalog
+from rootsd.core.history import HistoryEvent
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import Actor, Parent
+from rootsd.state.ledger import Ledger
+from rootsd.wire.daemon import ConfigStatus, DaemonStatus, ParentStatus, SessionItem, SessionStatus
+
+
+class DaemonControl(Protocol):
+    """The running daemon, as request handlers use it."""
+
+    def about(self) -> DaemonStatus:
+        """Return the version, process id, start time, and confinement."""
+
+    def config_status(self) -> ConfigStatus:
+        """Return the state of the configuration."""
+
+    def sessions(self) -> list[SessionStatus]:
+        """Return the MCP connections."""
+
+    def session_items(self) -> list[SessionItem]:
+        """Return the MCP connections, with the roots that each got last."""
+
+    def session_history(self, last: int) -> list[SessionItem]:
+        """Return the `last` sessions that began, with their roots; call it in a thread."""
+
+    def closed_connections(self) -> dict[str, int]:
+        """Return the number of connections that the daemon closed, by the reason in words."""
+
+    def degraded(self, *, is_look: bool) -> list[str]:
+        """Return a sentence for each problem. `is_look` says that a person sees them now."""
+
+    async def reload(self, actor: Actor | None = None) -> None:
+        """Read the configuration again, at the command of `actor`.
+
+        Raises BadConfig, and then the old configuration stays.
+        """
+
+    def stop(self) -> None:
+        """End the daemon."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStats:
+    """The cost of one scan, and the projects that were not complete yet."""
+
+    folders: int
+    seconds: float
+    being_made: frozenset[bytes]
+
+
+class DiscoveryControl(Protocol):
+    """Discovery, as request handlers use it."""
+
+    def parents(self) -> Sequence[Parent]:
+        """Return the configured parents."""
+
+    def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
+        """Return the status of each parent."""
+
+    def watches(self) -> int:
+        """Return the number of kernel watches that discovery uses."""
+
+    def degraded(self) -> list[str]:
+        """Return a sentence for each problem of discovery."""
+
+    async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
+        """Scan now, and return when the catalog holds every project that the scan found."""
+
+    async def propose(self, path: bytes) -> None:
+        """Read one folder and add it to the catalog. Raises RootsdError if it cannot be read."""
+
+    async def foresee(self, path: bytes) -> ProjectObserved:
+        """Read one folder without adding it to the catalog. Raises as `propose` does."""
+
+    async def follow(self, mains: Sequence[bytes]) -> None:
+        """Update the worktrees of these repositories in the catalog."""
+
+
+class EventStore(Protocol):
+    """The audit log in the store. Call it in a thread, while no other thread uses the store."""
+
+    def events(self, after: int = 0, limit: int | None = None) -> Sequence[HistoryEvent]:
+        """Return the events after number `after`, oldest first, at most `limit`."""
+
+    def last_events(self, count: int) -> Sequence[HistoryEvent]:
+        """Return the newest `count` events, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlServices:
+    """The services that request handlers use.
+
+    `archive` is the audit log in the store, and `state` the folder of the store. `note_on` returns
+    a note about the session that asked for a folder, and `requests` knows that session.
+    `real_path(typed, cwd)` reads the disk, so it is called in a thread. `is_plain` reports paths
+    that need no such call.
+    """
+
+    ledger: Ledger
+    discovery: DiscoveryControl
+    daemon: DaemonControl
+    command_guard: CommandGuard
+    archive: EventStore
+    notifier: RouteSource
+    wall: WallServices
+    note_on: NoteForPath = no_note
+    requests: SessionRequests = NO_SESSION_REQUESTS
+    facts_of: CollectFacts = no_facts
+    origins_of: ReadOrigins = no_origins
+    executed_in: FindExecutedFiles = no_executed_files
+    real_path: Callable[[str, str], bytes] = real_path
+    is_plain: Callable[[bytes], bool] = never_plain
+    state: bytes = b"/"

@@ -1,0 +1,232 @@
+"""The wardens that are connected to the control socket, and the views that they follow.
+
+A warden subscribes with `confine`. `ConnectedWarden.send_updates` then sends a new view after each
+change of the catalog or the focus that changes the view. It sends the view of the catalog as it
+is, without another look at the disk: a change that takes a root away must not wait. A warden
+compares the identity of each folder itself before it mounts the folder, so a view that is too old
+opens nothing else.
+
+Texts from wardens come from programs that may be hostile. They are cut and made safe to show here,
+and the number of wardens is limited.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import anyio
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import Busy
+from rootsd.core.labels import safe_label
+from rootsd.core.model import Focus, Identity
+from rootsd.core.paths import text_of
+from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
+from rootsd.core.timestamps import rfc3339
+from rootsd.core.wall import WallSettings
+from rootsd.core.wall_view import WallRoot, WallRoots, WallView, wall_view
+from rootsd.state.ledger import Ledger
+from rootsd.wire.wall import (
+    VIEW_METHOD,
+    ConfinedProgramItem,
+    ConfineRequest,
+    IdentityItem,
+    ReportConfinedRequest,
+    WallRootItem,
+    WallViewItem,
+)
+
+MAX_WARDENS = 256
+MAX_LINES = 32
+MAX_LINE_LENGTH = 200
+
+SendNotification = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+
+
+class ConnectedWarden:
+    """One connected warden, with the entry of its program and the view that it got last."""
+
+    def __init__(
+        self,
+        wardens: WardenRegistry,
+        entry: ConfinedProgramItem,
+        scope: Scope,
+        sessions: frozenset[str],
+    ) -> None:
+        self._wardens = wardens
+        self._scope = replace(scope, sessions=sessions)
+        self._focus = wardens.ledger.focus
+        self.entry = entry
+        self.view = self._current_view()
+
+    async def send_updates(self, send: SendNotification) -> None:
+        """Send each new view for as long as the connection lives.
+
+        If the warden reads slowly, the views in between are skipped.
+        """
+        ledger = self._wardens.ledger
+        while True:
+            catalog, focus = ledger.catalog, ledger.focus
+            view = self._current_view()
+            if view.roots != self.view.roots:
+                self.view = view
+                await send(VIEW_METHOD, view_item(view))
+            else:
+                await _wait_for_change(ledger, catalog, focus)
+
+    def report(self, request: ReportConfinedRequest) -> None:
+        """Update the entry of the program."""
+        entry = self.entry
+        if request.engine is not None:
+            entry["engine"] = request.engine.value
+        if request.network is not None:
+            entry["network"] = request.network
+        if request.stays_open is not None:
+            entry["stays_open"] = _safe_lines(request.stays_open)
+        if request.holders is not None:
+            entry["holders"] = _safe_lines(request.holders)
+        if request.not_shown is not None:
+            entry["not_shown"] = _safe_lines(request.not_shown)
+        entry["pid"] = _count(request.pid, entry["pid"])
+        entry["landlock"] = _count(request.landlock, entry["landlock"])
+        entry["roots"] = _count(request.roots, entry["roots"])
+        entry["read_only"] = _count(request.read_only, entry["read_only"])
+        entry["masked"] = _count(request.masked, entry["masked"])
+        entry["waiting"] = _count(request.waiting, entry["waiting"])
+
+    def close(self) -> None:
+        """Remove the entry: the connection has ended."""
+        self._wardens.remove(self)
+
+    def _current_view(self) -> WallView:
+        ledger = self._wardens.ledger
+        scope = apply_focus(self._scope, ledger.focus.tag_for(self._focus))
+        return wall_view(ledger.revision, self._wardens.roots(), scope)
+
+
+class WardenRegistry:
+    """The connected wardens, oldest first."""
+
+    def __init__(self, ledger: Ledger, now: Callable[[], datetime]) -> None:
+        self.ledger = ledger
+        self._now = now
+        self._wardens: dict[str, ConnectedWarden] = {}
+        self._roots = WallRoots.of(ledger.catalog)
+
+    def connect(
+        self, request: ConfineRequest, scope: Scope, sessions: frozenset[str], pid: int
+    ) -> ConnectedWarden:
+        """Register the program of a warden that runs as `pid`. Raises Busy if there are too many.
+
+        `sessions` are the ids of the sessions that the warden belongs to.
+        """
+        if len(self._wardens) >= MAX_WARDENS:
+            raise Busy(f"{MAX_WARDENS} programs are confined already", "rootsd sessions")
+        entry = ConfinedProgramItem(
+            id=secrets.token_hex(4),
+            name=safe_label(request.name),
+            program=safe_label(request.program, MAX_LINE_LENGTH) if request.program else "",
+            pid=_count(request.pid, 0),
+            warden=pid,
+            engine=request.engine.value,
+            landlock=_count(request.landlock, 0),
+            network=request.network,
+            scope=[safe_label(word, limit=None) for word in describe_scope(scope)],
+            since=rfc3339(self._now()),
+            roots=0,
+            read_only=0,
+            masked=0,
+            waiting=0,
+            stays_open=_safe_lines(request.stays_open),
+            holders=[],
+            not_shown=[],
+        )
+        warden = self._wardens[entry["id"]] = ConnectedWarden(self, entry, scope, sessions)
+        return warden
+
+    def remove(self, warden: ConnectedWarden) -> None:
+        """Forget a warden."""
+        self._wardens.pop(warden.entry["id"], None)
+
+    def items(self) -> list[ConfinedProgramItem]:
+        """Return the entries of all confined programs."""
+        return [warden.entry.copy() for warden in self._wardens.values()]
+
+    def roots(self) -> Mapping[bytes, WallRoot]:
+        """Return all roots that a warden can show now."""
+        self._roots = self._roots.after(self.ledger.catalog)
+        return self._roots.roots
+
+
+@dataclass(frozen=True, slots=True)
+class WallServices:
+    """The parts of the daemon that the handlers of the wall use.
+
+    * `settings`: returns the settings in force.
+    * `canonical` and `session_start`: see `rootsd.wire.scope.resolve_scope`.
+    * `sessions_of`: returns the ids of the sessions that a process belongs to.
+    """
+
+    wardens: WardenRegistry
+    settings: Callable[[], WallSettings]
+    canonical: Callable[[bytes], Awaitable[bytes]]
+    session_start: Callable[[bytes], Awaitable[SessionStart]]
+    sessions_of: Callable[[int], Awaitable[frozenset[str]]]
+
+
+def view_item(view: WallView) -> WallViewItem:
+    """Return a view for the wire."""
+    return WallViewItem(revision=view.revision, roots=[_root_item(each) for each in view.roots])
+
+
+def _root_item(shown: WallRoot) -> WallRootItem:
+    root, target = shown.root, shown.identity.git_target
+    return WallRootItem(
+        path=text_of(root.path),
+        name=root.name,
+        access=root.access.value,
+        identity=_identity_item(shown.identity),
+        denied=[text_of(path) for path in shown.denied],
+        shared_git=None if shown.shared_git is None else text_of(shown.shared_git),
+        git_target=None if target is None else _identity_item(target),
+        withheld=shown.is_withheld,
+    )
+
+
+def _identity_item(identity: Identity) -> IdentityItem:
+    return IdentityItem(
+        filesystem=identity.filesystem.hex(),
+        inode=identity.inode,
+        handle=None if identity.handle is None else identity.handle.hex(),
+        born_ns=identity.born_ns,
+        owner=identity.owner,
+    )
+
+
+async def _wait_for_change(ledger: Ledger, catalog: Catalog, focus: Focus) -> None:
+    """Wait until the catalog or the focus is another one."""
+    revision = ledger.revision
+    if ledger.catalog is not catalog or ledger.focus is not focus:
+        return
+    async with anyio.create_task_group() as group:
+
+        async def wait_for_catalog() -> None:
+            await ledger.wait_for_change(catalog)
+            group.cancel_scope.cancel()
+
+        group.start_soon(wait_for_catalog)
+        await ledger.wait_for_revision_past(revision)
+        group.cancel_scope.cancel()
+
+
+def _safe_lines(lines: Iterable[str]) -> list[str]:
+    return [safe_label(line, MAX_LINE_LENGTH) for line in [*lines][:MAX_LINES]]
+
+
+def _count(reported: int | None, before: int) -> int:
+    """Return a number that a warden reported; `before` if it reported none or nonsense."""
+    return before if reported is None or not 0 <= reported < 1 << 31 else reported

@@ -1,0 +1,212 @@
+"""Decide what a confined program sees, and what changes between two views. Pure.
+
+A view has two parts. The *base* is a list of `ViewEntry`: system files, devices, caches, and the
+private folders. It is fixed when the program starts. The *roots* are the approved folders in the
+scope of the session. They change while the program runs.
+
+`desired_mounts` turns roots into mounts: one for each root, with the denied folders that must be
+masked inside it. `difference` says which mounts to take away and which to add. Taking away comes
+first. A mount that lies inside a removed mount goes away with it, so it is added again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum, StrEnum
+from typing import NamedTuple
+
+from rootsd.core.paths import ancestors, contains
+
+
+class ViewEntryKind(Enum):
+    """How a path of the base appears inside."""
+
+    READ = "read-only"
+    WRITE = "writable"
+    SOCKET = "socket"
+    DEVICE = "device"
+    CACHE = "copy-on-write"
+    KEPT = "kept copy"
+    """A file or folder whose changes stay with the name of the confined program."""
+    STATE = "kept folder"
+    """A folder that belongs to the confined programs of one name. It is `target` outside."""
+    PRIVATE = "private"
+    """An empty folder that only the confined programs have. It is gone when they end."""
+    PRIVATE_FILE = "private file"
+    """A file in a private folder, unless something else of the view is there."""
+    FOLDER = "mount point"
+    LINK = "link"
+    HIDDEN = "hidden"
+    """An empty file or folder over something that would be visible otherwise."""
+
+
+class ViewEntry(NamedTuple):
+    """One path of the base, and the reason for it.
+
+    `target` is where a link leads, or where a kept folder or a socket is outside. `content` is
+    that of a private file.
+    """
+
+    path: bytes
+    kind: ViewEntryKind
+    reason: str
+    target: bytes = b""
+    content: bytes = b""
+
+
+class MountAccess(Enum):
+    """What a program may do in a root."""
+
+    READ = "read"
+    READ_WRITE = "read-write"
+
+
+class OnRevoke(StrEnum):
+    """What happens to processes that still hold a file of a root that was taken away."""
+
+    TELL = "tell"
+    KILL = "kill"
+
+
+class FolderIdentity(NamedTuple):
+    """The facts that tell a folder from another one at its path; see `core.model.Identity`."""
+
+    inode: int
+    owner: int
+    handle: bytes | None
+    born_ns: int | None
+
+    def matches(self, other: FolderIdentity) -> bool:
+        """Return whether both are one folder. False if only the inode numbers can be compared."""
+        if (self.inode, self.owner) != (other.inode, other.owner):
+            return False
+        if self.handle is not None and other.handle is not None:
+            return self.handle == other.handle
+        return self.born_ns is not None and self.born_ns == other.born_ns
+
+
+class ConfinedRoot(NamedTuple):
+    """An approved root, as the owner of a wall orders it.
+
+    `path` is canonical. `identity` is the folder that was approved; None if the sender does not
+    know it. `denied` are folders inside the root that no program may see. `shared_git` is the
+    folder whose git directory a worktree or submodule may use, if the program may see it. MCP
+    clients get the root under its `name`, unless it is withheld because of a denied project in it.
+    """
+
+    path: bytes
+    access: MountAccess
+    identity: FolderIdentity | None = None
+    denied: frozenset[bytes] = frozenset()
+    shared_git: bytes | None = None
+    name: str = ""
+    is_withheld: bool = False
+
+
+class MountPurpose(Enum):
+    """Why a folder is mounted."""
+
+    ROOT = "approved root"
+    SHARED_GIT = "git directory of an approved worktree or submodule"
+
+
+class Mask(NamedTuple):
+    """A denied folder inside a mount. `inner` are the mount points that it must still hold."""
+
+    path: bytes
+    inner: tuple[bytes, ...] = ()
+
+
+class DesiredMount(NamedTuple):
+    """One folder that a program must see."""
+
+    path: bytes
+    access: MountAccess
+    purpose: MountPurpose = MountPurpose.ROOT
+    identity: FolderIdentity | None = None
+    masks: tuple[Mask, ...] = ()
+    owner: bytes = b""
+    """The root that a shared git directory belongs to; it must point back there."""
+
+
+class ViewChange(NamedTuple):
+    """The mounts to remove, deepest first, and then those to add, outermost first."""
+
+    remove: tuple[bytes, ...]
+    add: tuple[DesiredMount, ...]
+
+
+def desired_mounts(
+    roots: Iterable[ConfinedRoot], git_directories: Mapping[bytes, bytes]
+) -> dict[bytes, DesiredMount]:
+    """Return the mounts for `roots`, by path.
+
+    `git_directories` has the git directory outside a root that belongs to it, by the root's path.
+    It is shown only if `shared_git` allows it and no denial covers it. If it lies in another root,
+    it needs no separate mount.
+    """
+    known = {root.path: root for root in roots}
+    shown = {
+        path: root
+        for path, root in known.items()
+        if not any(contains(denied, path) for denied in root.denied)
+    }
+    mounts = {
+        path: DesiredMount(
+            path,
+            root.access,
+            identity=root.identity,
+            masks=_masks(root, shown),
+        )
+        for path, root in shown.items()
+    }
+    denied = [path for root in known.values() for path in root.denied]
+    for root in shown.values():
+        git = git_directories.get(root.path)
+        if git is None or root.shared_git is None or not contains(root.shared_git, git):
+            continue
+        if any(contains(path, git) for path in denied):
+            continue
+        if git in mounts or _holder(git, shown) is not None:
+            continue
+        mounts[git] = DesiredMount(git, root.access, MountPurpose.SHARED_GIT, owner=root.path)
+    return mounts
+
+
+def difference(
+    current: Mapping[bytes, DesiredMount], desired: Mapping[bytes, DesiredMount]
+) -> ViewChange:
+    """Return what to do so that `current` becomes `desired`."""
+    removed = {path for path, mount in current.items() if desired.get(path) != mount}
+    # Removing an outer mount detaches all mounts inside it, and a new one would hide them.
+    outer = removed | (desired.keys() - current.keys())
+    removed |= {path for path in current if any(above in outer for above in ancestors(path))}
+    kept = current.keys() - removed
+    return ViewChange(
+        tuple(sorted(removed, key=_depth, reverse=True)),
+        tuple(
+            sorted(
+                (mount for path, mount in desired.items() if path not in kept),
+                key=lambda mount: _depth(mount.path),
+            )
+        ),
+    )
+
+
+def _masks(root: ConfinedRoot, roots: Mapping[bytes, ConfinedRoot]) -> tuple[Mask, ...]:
+    inside = sorted(
+        path for path in root.denied if path != root.path and contains(root.path, path)
+    )
+    outermost = [path for path in inside if not any(above in inside for above in ancestors(path))]
+    return tuple(
+        Mask(path, tuple(sorted(each for each in roots if each != path and contains(path, each))))
+        for path in outermost
+    )
+
+
+def _holder(path: bytes, roots: Mapping[bytes, ConfinedRoot]) -> bytes | None:
+    return next((above for above in ancestors(path) if above in roots), None)
+
+
+def _depth(path: bytes) -> tuple[int, bytes]:
+    return path.count(b"/"), path

@@ -1,0 +1,201 @@
+"""The view of a program behind the wall: the roots that it may reach, and what to mask in them.
+
+The wall is the part of rootsd that makes the kernel enforce approvals. A program behind it reaches
+the roots in its scope and nothing else of the user's files. A warden is the process that mounts
+these roots for the program. The daemon sends it a `WallView`, and a new one after each change.
+
+A view differs from the published set in one point. A root that holds a denied project is withheld
+from MCP clients, because a client could read the denied project through it. A warden masks the
+denied project, so the view has the withheld root too.
+
+A linked worktree and a submodule need a Git directory that lies outside their own folder. The view
+names the checkout that this directory belongs to, if programs may reach that checkout themselves.
+So a root never opens the Git directory of a denied or a pending checkout.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.model import (
+    GitEntry,
+    Identity,
+    Presence,
+    Project,
+    ProjectKind,
+    PublishedRoot,
+    PublishedSet,
+)
+from rootsd.core.paths import ancestors
+from rootsd.core.scope import Scope, apply_scope, is_folder
+
+
+@dataclass(frozen=True, slots=True)
+class WallRoot:
+    """A root as a warden mounts it.
+
+    * `identity`: of the folder that was approved.
+    * `denied`: the folders inside to mask, sorted; none of them lies inside another.
+    * `shared_git`: the checkout whose Git directory the root uses, if the warden may show it.
+    * `is_withheld`: whether MCP clients do not get the root, because of `denied`.
+    """
+
+    root: PublishedRoot
+    identity: Identity
+    denied: tuple[bytes, ...] = ()
+    shared_git: bytes | None = None
+    is_withheld: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WallView:
+    """The roots that a program behind the wall may reach, sorted by name, at one revision.
+
+    Two views can differ at the same revision: a denial inside a withheld root changes the view and
+    not the published set.
+    """
+
+    revision: int
+    roots: tuple[WallRoot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WallRoots:
+    """Every root that a warden can show, by path and sorted by name, as one catalog has it.
+
+    All wardens share it. `linked` are the roots whose `.git` is a file.
+    """
+
+    catalog: Catalog
+    roots: Mapping[bytes, WallRoot]
+    linked: frozenset[bytes]
+
+    @staticmethod
+    def of(catalog: Catalog) -> WallRoots:
+        """Return the roots of `catalog`."""
+        return _all_roots(catalog, {})
+
+    def after(self, catalog: Catalog) -> WallRoots:
+        """Return the same as `of`, faster for a catalog that differs little.
+
+        Most changes leave all roots as they are. Then only the roots are computed again that other
+        projects have a part in: those with a mask, and those with a shared Git directory.
+        """
+        before = self.catalog
+        if catalog is before:
+            return self
+        if (
+            catalog.roots != before.roots
+            or catalog.withheld != before.withheld
+            or catalog.identities != before.identities
+        ):
+            return _all_roots(catalog, self.roots)
+        masks = _outermost_denied(catalog)
+        dependent = [*(path for path in catalog.withheld if path in self.roots), *self.linked]
+        fresh = {path: _wall_root(catalog, self.roots[path].root, masks) for path in dependent}
+        changed = {path: root for path, root in fresh.items() if root != self.roots[path]}
+        roots = {**self.roots, **changed} if changed else self.roots
+        return WallRoots(catalog, roots, self.linked)
+
+
+def wall_view(revision: int, roots: Mapping[bytes, WallRoot], scope: Scope) -> WallView:
+    """Return the part of `roots` that is in `scope`.
+
+    A withheld root is in the scope under the same conditions as a published one.
+    """
+    every = PublishedSet(revision, tuple(each.root for each in roots.values()))
+    chosen = apply_scope(every, scope).roots
+    return WallView(revision, tuple(roots[root.path] for root in chosen))
+
+
+def _all_roots(catalog: Catalog, known: Mapping[bytes, WallRoot]) -> WallRoots:
+    """Return the roots of `catalog`. Reuse `known` ones, so that comparing two views is cheap."""
+    masks = _outermost_denied(catalog)
+    every = [*catalog.roots.values(), *catalog.withheld.values()]
+    roots: dict[bytes, WallRoot] = {}
+    linked = []
+    for root in sorted(every, key=lambda root: root.name):
+        identity = catalog.identities.get(root.path)
+        if identity is None or not is_folder(root):
+            continue
+        before = known.get(root.path)
+        if identity.git is GitEntry.FILE:
+            linked.append(root.path)
+        elif (
+            before is not None
+            and (before.root, before.identity) == (root, identity)
+            and (before.denied, before.is_withheld) == (masks.get(root.path, ()), False)
+            and root.path not in catalog.withheld
+        ):
+            roots[root.path] = before
+            continue
+        roots[root.path] = _wall_root(catalog, root, masks)
+    return WallRoots(catalog, roots, frozenset(linked))
+
+
+def _wall_root(
+    catalog: Catalog, root: PublishedRoot, masks: Mapping[bytes, tuple[bytes, ...]]
+) -> WallRoot:
+    return WallRoot(
+        root,
+        catalog.identities[root.path],
+        masks.get(root.path, ()),
+        _shared_git(catalog, root),
+        root.path in catalog.withheld,
+    )
+
+
+def _outermost_denied(catalog: Catalog) -> Mapping[bytes, tuple[bytes, ...]]:
+    """Return withheld root -> the denied folders inside it that lie in no other denied one.
+
+    A folder that is gone is left out, because nothing can be mounted over it. It is in the next
+    view after it came back.
+    """
+    if not catalog.withheld:
+        return {}
+    inside: dict[bytes, list[bytes]] = defaultdict(list)
+    present = {path for path in catalog.denied if _is_folder_there(catalog.projects[path])}
+    for path in sorted(present):
+        above = [*ancestors(path)]
+        if not present.isdisjoint(above):
+            continue
+        for folder in above:
+            if folder in catalog.withheld:
+                inside[folder].append(path)
+    return {folder: tuple(paths) for folder, paths in inside.items()}
+
+
+def _is_folder_there(project: Project) -> bool:
+    seen = project.observed
+    return seen.kind is not ProjectKind.URI and seen.presence is not Presence.MISSING
+
+
+def _shared_git(catalog: Catalog, root: PublishedRoot) -> bytes | None:
+    """Return the checkout whose Git directory `root` uses, or None if it may not be shown."""
+    if catalog.identities[root.path].git is not GitEntry.FILE:
+        return None
+    owner = root.main_checkout or _superproject(catalog, ancestors(root.path))
+    if owner is None:
+        return None
+    shown = catalog.roots.get(owner) or catalog.withheld.get(owner)
+    return owner if shown is not None and shown.session in (None, root.session) else None
+
+
+def _superproject(catalog: Catalog, above: Iterable[bytes]) -> bytes | None:
+    """Return the checkout that holds the Git directories of submodules in it, or None.
+
+    The Git directory of a submodule in a submodule lies in that of the outermost checkout. The one
+    of a submodule in a worktree lies in that of the main checkout.
+    """
+    for path in above:
+        project = catalog.projects.get(path)
+        if project is None or project.observed.identity is None:
+            continue
+        if project.observed.main_checkout is not None:
+            return project.observed.main_checkout
+        if project.observed.identity.git is GitEntry.FOLDER:
+            return path
+    return None

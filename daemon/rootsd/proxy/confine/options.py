@@ -1,0 +1,151 @@
+"""Parse the arguments of `rootsd confine`."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import NamedTuple
+
+from rootsd.core.view import OnRevoke
+from rootsd.wire.hello import RequestedScope, parse_scope
+
+WALL_USAGE = (
+    "[--no-network] [--ssh-agent] [--gpg] [--docker] [--nested] [--no-protect] [--read PATH]..."
+    " [--write PATH]... [--keep PATH]... [--hide PATH]... [--on-revoke tell|kill] [--static]"
+)
+"""The options that `rootsd run --confine` has, too."""
+USAGE = (
+    f"usage: rootsd confine [--all | --only NAME|tag:T|cwd...] {WALL_USAGE} [--name NAME]"
+    " (--show | -- PROGRAM [ARGUMENT]...)"
+)
+
+
+class ConfineUsageError(Exception):
+    """An error in the arguments of `rootsd confine`; the message names the argument."""
+
+
+class Opening(Enum):
+    """A flag that opens something, selects the engine, or shows the view."""
+
+    ALL = "--all"
+    NO_NETWORK = "--no-network"
+    SSH_AGENT = "--ssh-agent"
+    GPG = "--gpg"
+    DOCKER = "--docker"
+    NESTED = "--nested"
+    NO_PROTECT = "--no-protect"
+    STATIC = "--static"
+    SHOW = "--show"
+
+
+class ConfineOptions(NamedTuple):
+    """The program and the options, as typed. `on_revoke` is None if no flag gives it."""
+
+    words: tuple[str, ...] = ()
+    flags: frozenset[Opening] = frozenset()
+    only: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    on_revoke: OnRevoke | None = None
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name of the confined program for people, and for what it keeps."""
+        return self.name or os.path.basename(self.words[0] if self.words else "") or "program"
+
+
+_LISTS = {
+    "--only": "only",
+    "--read": "read",
+    "--write": "write",
+    "--keep": "keep",
+    "--hide": "hide",
+}
+_FLAGS = {flag.value: flag for flag in Opening}
+_OWN = ("--all", "--only", "--name", "--show")
+"""The flags that `rootsd run` lacks, or gives to its proxy."""
+WALL_FLAGS = tuple(flag for flag in _FLAGS if flag not in _OWN)
+WALL_VALUES = (*(flag for flag in _LISTS if flag not in _OWN), "--on-revoke")
+
+
+_NOT_STATIC = {
+    Opening.NESTED: "programs may make their own sandbox of Landlock anyway",
+    Opening.SSH_AGENT: "it refuses all sockets of programs outside",
+    Opening.GPG: "it refuses all sockets of programs outside",
+    Opening.DOCKER: "it refuses all sockets of programs outside",
+}
+
+
+def parse_arguments(argv: list[str]) -> ConfineOptions:
+    """Return the options in the arguments after `confine`. Raises ConfineUsageError."""
+    options = ConfineOptions()
+    words = list(argv)
+    while words and words[0].startswith("-"):
+        flag, equals, value = words.pop(0).partition("=")
+        if flag == "--" and not equals:
+            break
+        if flag in _FLAGS and not equals:
+            options = options._replace(flags=options.flags | {_FLAGS[flag]})
+            continue
+        if flag not in _LISTS and flag not in ("--on-revoke", "--name"):
+            raise ConfineUsageError(f"unknown argument {flag!a}")
+        if not equals and words:
+            value = words.pop(0)
+        if not value:
+            raise ConfineUsageError(f"{flag} needs a value")
+        options = _with_value(options, flag, value)
+    if not words and Opening.SHOW not in options.flags:
+        raise ConfineUsageError("no program; put it after --")
+    if Opening.ALL in options.flags and options.only:
+        raise ConfineUsageError("--all and --only cannot be combined")
+    if Opening.STATIC in options.flags:
+        _check_static(options)
+    return options._replace(words=tuple(words))
+
+
+def _check_static(options: ConfineOptions) -> None:
+    for flag, why in _NOT_STATIC.items():
+        if flag in options.flags:
+            raise ConfineUsageError(f"--static and {flag.value} cannot be combined: {why}")
+    if options.on_revoke is OnRevoke.TELL:
+        raise ConfineUsageError("--static always ends the program at a revoke: --on-revoke kill")
+
+
+def scope_of(options: ConfineOptions) -> RequestedScope:
+    """Return the scope that the flags ask for. Without a flag, it is the workspace.
+
+    Raises ConfineUsageError.
+    """
+    try:
+        scope = parse_scope(options.only, os.getcwd, any_uri=False)
+        if options.only or Opening.ALL in options.flags:
+            return scope
+        return scope._replace(workspace=os.getcwd())
+    except FileNotFoundError as error:
+        message = "the working directory is gone; try: --all or --only NAME"
+        raise ConfineUsageError(message) from error
+    except ValueError as error:
+        raise ConfineUsageError(str(error)) from error
+
+
+def _with_value(options: ConfineOptions, flag: str, value: str) -> ConfineOptions:
+    if flag == "--name":
+        return options._replace(name=value)
+    if flag == "--on-revoke":
+        if value not in tuple(OnRevoke):
+            raise ConfineUsageError("--on-revoke must be tell or kill")
+        return options._replace(on_revoke=OnRevoke(value))
+    match flag:
+        case "--only":
+            return options._replace(only=(*options.only, value))
+        case "--read":
+            return options._replace(read=(*options.read, value))
+        case "--write":
+            return options._replace(write=(*options.write, value))
+        case "--keep":
+            return options._replace(keep=(*options.keep, value))
+        case _:
+            return options._replace(hide=(*options.hide, value))

@@ -1,0 +1,159 @@
+"""Compose the base of one program's view from the defaults, the configuration, and the flags.
+
+This looks at the disk and changes nothing. It also says which parts of the wall stay open, in
+sentences for people.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import rootsd
+from rootsd.confine.default_view import base_entries, entry_for
+from rootsd.confine.landlock import AttachedGuarantee
+from rootsd.core.errors import RootsdError
+from rootsd.core.paths import contains
+from rootsd.core.view import ConfinedRoot, OnRevoke, ViewEntry, ViewEntryKind
+from rootsd.proxy.confine.daily_work import daily_work
+from rootsd.proxy.confine.options import ConfineOptions, Opening
+from rootsd.proxy.confine.view_feed import ConfineSettings
+from rootsd.system.runtime_dir import find_runtime_dirs, home_folder
+
+_PROTECTED = "git config and hooks (change them outside)"
+_BESIDE = "folders beside the roots (run git worktree add ../NAME outside)"
+NETWORK_IS_ON = (
+    "the network is on: a service on localhost may read files outside the wall; "
+    "turn it off with --no-network"
+)
+
+
+class ComposedView(NamedTuple):
+    """The base of the view, and the choices that are not paths.
+
+    `variables` are to be set inside. `closed` names what the user has and the program has not,
+    each with the option that opens it.
+    """
+
+    home: bytes
+    entries: tuple[ViewEntry, ...]
+    hidden: frozenset[bytes]
+    variables: Mapping[bytes, bytes]
+    has_network: bool
+    protects: bool
+    on_revoke: OnRevoke
+    stays_open: tuple[str, ...]
+    closed: tuple[str, ...]
+
+    @property
+    def state(self) -> dict[str, object]:
+        """The part of a report to the daemon that stays as it is."""
+        return {"network": self.has_network, "stays_open": list(self.stays_open)}
+
+    def with_hidden(self, root: ConfinedRoot) -> ConfinedRoot:
+        """Return `root` with the paths that `--hide` names masked in it."""
+        inside = frozenset(path for path in self.hidden if contains(root.path, path))
+        return root._replace(denied=root.denied | inside) if inside else root
+
+
+def compose(
+    options: ConfineOptions,
+    settings: ConfineSettings,
+    guarantee: AttachedGuarantee,
+    extra: Iterable[ViewEntry] = (),
+) -> ComposedView:
+    """Return the view for a session. Raises RootsdError.
+
+    `extra` is what the program needs besides; what a person names wins.
+    """
+    home = os.path.realpath(home_folder())
+    if home == b"/":
+        raise RootsdError("the home folder is /, which cannot be private", "export HOME=...")
+    hidden = frozenset(_real_paths((*settings.hide, *options.hide)))
+    named = [
+        *_named(settings.read, ViewEntryKind.READ, "[confine] read in config.toml"),
+        *_named(options.read, ViewEntryKind.READ, "--read"),
+        *_named(settings.write, ViewEntryKind.WRITE, "[confine] write in config.toml"),
+        *_named(options.write, ViewEntryKind.WRITE, "--write"),
+        *_named(settings.keep, ViewEntryKind.KEPT, "[confine] keep in config.toml"),
+        *_named(options.keep, ViewEntryKind.KEPT, "--keep"),
+    ]
+    work = daily_work(options.flags, home, (entry.path for entry in named))
+    entries = [
+        *base_entries(home, os.geteuid()),
+        *_rootsd_entries(),
+        *extra,
+        *work.hints,
+        *work.opened.entries,
+        *named,
+        *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
+    ]
+    has_network = settings.network and Opening.NO_NETWORK not in options.flags
+    protects = settings.protect and Opening.NO_PROTECT not in options.flags
+    return ComposedView(
+        home,
+        tuple(_without_repeats(entries)),
+        hidden,
+        work.opened.variables,
+        has_network,
+        protects,
+        options.on_revoke or OnRevoke(settings.on_revoke),
+        (
+            *open_parts(options, guarantee, has_network=has_network, protects=protects),
+            *work.opened.stays_open,
+        ),
+        (*work.closed, *([_PROTECTED] if protects else []), _BESIDE),
+    )
+
+
+def open_parts(
+    options: ConfineOptions, guarantee: AttachedGuarantee, *, has_network: bool, protects: bool
+) -> Iterator[str]:
+    """Yield a sentence for each part of the wall that stays open."""
+    if has_network:
+        yield NETWORK_IS_ON
+    if Opening.NESTED in options.flags:
+        yield "--nested: after a revoke, open folders can still be used"
+    elif guarantee < AttachedGuarantee.FOLDERS:
+        yield "this kernel: after a revoke, open folders can still be used"
+    elif guarantee < AttachedGuarantee.TRUNCATE:
+        yield "this kernel: after a revoke, truncate works through an open folder"
+    if has_network and (
+        guarantee < AttachedGuarantee.ABSTRACT_SOCKETS or Opening.NESTED in options.flags
+    ):
+        yield "this kernel: abstract sockets of other programs (--no-network)"
+    if not protects:
+        yield "--no-protect: files that git, editors, and agents run outside are writable"
+
+
+def _rootsd_entries() -> Iterator[ViewEntry]:
+    """Yield the socket for MCP clients, and the folders in which this program is installed."""
+    for folder in find_runtime_dirs():
+        if os.path.isdir(folder.pub):
+            yield ViewEntry(folder.pub, ViewEntryKind.READ, "rootsd's socket for MCP clients")
+    package = os.path.dirname(os.path.abspath(rootsd.__file__))
+    for place in (sys.prefix, sys.base_prefix, package):
+        path = os.path.realpath(os.fsencode(place))
+        if path.count(b"/") > 1:  # not /usr, which is there already
+            yield from entry_for(path, ViewEntryKind.READ, "rootsd itself")
+
+
+def _named(paths: Iterable[str], kind: ViewEntryKind, reason: str) -> Iterator[ViewEntry]:
+    """Yield the entries for paths that a person names. Raises RootsdError if one is missing."""
+    for path in _real_paths(paths):
+        if not os.path.exists(path):
+            raise RootsdError(f"{reason}: {os.fsdecode(path)} does not exist", "ls -ld PATH")
+        yield ViewEntry(path, kind, reason)
+
+
+def _real_paths(paths: Iterable[str]) -> Iterator[bytes]:
+    for path in paths:
+        yield os.fsencode(os.path.realpath(os.path.expanduser(path)))
+
+
+def _without_repeats(entries: Iterable[ViewEntry]) -> Iterator[ViewEntry]:
+    """Keep the last entry for each path: what a person names wins."""
+    last = {entry.path: entry for entry in entries}
+    yield from last.values()

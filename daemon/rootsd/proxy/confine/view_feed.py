@@ -1,0 +1,304 @@
+"""Follow the roots that the daemon shows to one confined program.
+
+`subscribe` runs in the front, before anything is built, since the daemon's settings are part of
+the view.
+`ViewFeed` takes over its connection in the warden. If the daemon is lost, the roots stay for
+`GRACE_S` seconds, because a restart must not interrupt a program. After that, nothing is shown
+until a daemon answers again. The warden never starts a daemon, since that would run inside the
+warden's namespaces.
+
+The messages are those of the control socket: the request `confine`, notifications `view`, and the
+request `report_confined`.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rootsd.confine.orders import BadOrder, WardenReport, decode_root
+from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.core.paths import text_of
+from rootsd.core.view import ConfinedRoot
+from rootsd.proxy.daemon_link import AutostartProcess
+from rootsd.proxy.reconnect import GRACE_S, ReconnectPolicy
+from rootsd.system.ipc import connect, rpc
+from rootsd.system.runtime_dir import find_runtime_dirs
+from rootsd.wire.hello import ResumeState
+from rootsd.wire.jsonrpc import (
+    ErrorResponse,
+    LineReader,
+    Notification,
+    Request,
+    Response,
+    encode,
+    parse,
+)
+
+_SUBSCRIBE, _VIEW, _REPORT = "confine", "view", "report_confined"
+_SUBSCRIBE_ID = 1
+_MAX_LINE_BYTES = 1 << 28
+_ANSWER_TIMEOUT_S = 10.0
+_CONNECT_TIMEOUT_S = 0.1
+_RESTART = "rootsd down && rootsd up"
+
+
+class ConfineSettings(NamedTuple):
+    """The `[confine]` section of the daemon's configuration."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    protect: bool = True
+    network: bool = True
+    on_revoke: str = "tell"
+
+
+class WallSubscription(NamedTuple):
+    """An answered subscription: the connection, and what the daemon sent.
+
+    `params` are those to subscribe with again.
+    """
+
+    connection: socket.socket
+    lines: LineReader
+    params: dict[str, Any]
+    settings: ConfineSettings
+    roots: tuple[ConfinedRoot, ...]
+
+    @property
+    def start(self) -> ResumeState | None:
+        """The start of the session; None for a scope without a folder."""
+        match self.params:
+            case {"anchor": anchor, "approvals": approvals}:
+                return ResumeState(anchor, approvals)
+            case _:
+                return None
+
+
+class BadView(RootsdError):
+    """An answer of the daemon that this version cannot understand."""
+
+
+def subscribe(params: dict[str, Any]) -> WallSubscription:
+    """Connect to the daemon, starting it if necessary, and subscribe. Raises RootsdError."""
+    connection = _connect_or_start()
+    connection.settimeout(_ANSWER_TIMEOUT_S)
+    lines = LineReader(_MAX_LINE_BYTES)
+    try:
+        connection.sendall(encode(Request(_SUBSCRIBE_ID, _SUBSCRIBE, params)))
+        while (line := lines.pop()) is None:
+            data = connection.recv(1 << 16)
+            if not data:
+                raise DaemonUnreachable("the daemon hung up before it answered", "rootsd status")
+            lines.feed(data)
+    except OSError as error:
+        raise DaemonUnreachable("the daemon does not answer", _RESTART) from error
+    result = _result(line)
+    return WallSubscription(
+        connection, lines, _resumed(params, result), _settings(result), _roots(result.get("view"))
+    )
+
+
+class ViewFeed:
+    """The daemon's roots, as the warden's loop drives them.
+
+    `state` is sent with each report. A daemon that is connected later gets the last report, too.
+    """
+
+    def __init__(
+        self,
+        subscription: WallSubscription,
+        on_roots: Callable[[Sequence[ConfinedRoot]], None],
+        state: dict[str, object],
+    ) -> None:
+        self._state = state
+        self._params = subscription.params
+        self._on_roots = on_roots
+        self._connection: socket.socket | None = subscription.connection
+        self._connection.settimeout(0)
+        self._lines = subscription.lines
+        self._policy = ReconnectPolicy()
+        self._policy.connected()
+        self._hide_at = math.inf
+        self._reports = _SUBSCRIBE_ID
+        self._outgoing = bytearray()
+
+    @property
+    def deadline(self) -> float:
+        """When to connect again, or to hide everything."""
+        if self._connection is not None:
+            return self._hide_at
+        return min(self._hide_at, self._policy.retry_at)
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptor of the connection."""
+        if self._connection is not None:
+            wanted = select.POLLIN | (select.POLLOUT if self._outgoing else 0)
+            yield self._connection.fileno(), wanted
+
+    def attend(self) -> None:
+        """Read what the daemon sent, connect again, or hide everything, if it is time."""
+        now = time.monotonic()
+        if self._connection is None and now >= self._policy.retry_at:
+            self._connect()
+        if self._connection is not None:
+            self._flush()
+            self._receive()
+        if time.monotonic() >= self._hide_at:
+            self._hide_at = math.inf
+            self._on_roots(())
+
+    def report(self, report: WardenReport) -> None:
+        """Tell the daemon which roots are shown, and which processes hold removed files."""
+        self._state = {
+            **self._state,
+            "roots": report.shown,
+            "read_only": report.read_only,
+            "masked": report.masked,
+            "waiting": len(report.waiting),
+            "holders": list(report.holders),
+            "not_shown": [f"{text_of(path)}: {reason}" for path, reason in report.failed],
+        }
+        if self._connection is not None:
+            self._send_state()
+            self._flush()
+
+    def _send_state(self) -> None:
+        self._reports += 1
+        self._outgoing += encode(Request(self._reports, _REPORT, self._state))
+
+    def _connect(self) -> None:
+        connection = _connect_control(_CONNECT_TIMEOUT_S)
+        if connection is None:
+            self._policy.missed(time.monotonic())
+            return
+        connection.settimeout(0)
+        self._connection = connection
+        self._lines = LineReader(_MAX_LINE_BYTES)
+        self._policy.connected()
+        self._outgoing = bytearray(encode(Request(_SUBSCRIBE_ID, _SUBSCRIBE, self._params)))
+        self._send_state()
+
+    def _receive(self) -> None:
+        while self._connection is not None:
+            try:
+                data = self._connection.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            if not data:
+                self._lost()
+                return
+            self._lines.feed(data)
+        newest = None
+        try:
+            while (line := self._lines.pop()) is not None:
+                roots = self._take(line)
+                newest = newest if roots is None else roots
+        except RootsdError:
+            newest = ()
+        if newest is not None:
+            self._hide_at = math.inf
+            self._on_roots(newest)
+
+    def _take(self, line: bytes) -> tuple[ConfinedRoot, ...] | None:
+        match parse(line):
+            case Notification(method, params) if method == _VIEW:
+                return _roots(params)
+            case Response(id_) | ErrorResponse(id_) if id_ == _SUBSCRIBE_ID:
+                result = _result(line)
+                self._params = _resumed(self._params, result)
+                return _roots(result.get("view"))
+            case _:
+                return None
+
+    def _lost(self) -> None:
+        assert self._connection is not None
+        self._connection.close()
+        self._connection = None
+        self._outgoing.clear()
+        now = time.monotonic()
+        self._policy.lost(now, useful=True)
+        self._hide_at = min(self._hide_at, now + GRACE_S)
+
+    def _flush(self) -> None:
+        try:
+            while self._outgoing and self._connection is not None:
+                del self._outgoing[: self._connection.send(self._outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._outgoing.clear()  # `_receive` finds the loss
+
+
+def _connect_or_start() -> socket.socket:
+    try:
+        return rpc.connect_control()
+    except rpc.DaemonGone:
+        if connect.in_sandbox():
+            raise
+    starter = AutostartProcess()
+    while not starter.has_ended():
+        pass  # each call reads what the starter wrote, and blocks until there is something
+    if (failure := starter.outcome()) is not None:
+        raise failure
+    return rpc.connect_control()
+
+
+def _connect_control(timeout_s: float) -> socket.socket | None:
+    for folder in find_runtime_dirs():
+        try:
+            return connect.connect(folder.control_socket, patience=timeout_s)
+        except RootsdError:
+            continue
+    return None
+
+
+def _result(line: bytes) -> dict[str, Any]:
+    match parse(line):
+        case Response(_, dict() as result):
+            return result
+        case ErrorResponse(_, _, message, data):
+            remedy = data.get("remedy") if isinstance(data, dict) else None
+            raise BadView(message, remedy if isinstance(remedy, str) else _RESTART)
+        case _:
+            raise BadView("the daemon does not answer as expected", _RESTART)
+
+
+def _resumed(params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that continue the session after a restart of the daemon."""
+    match result.get("start"):
+        case {"anchor": anchor, "approvals": approvals}:
+            return {**params, "anchor": anchor, "approvals": approvals}
+        case _:
+            return params
+
+
+def _settings(result: dict[str, Any]) -> ConfineSettings:
+    match result.get("settings"):
+        case dict() as found:
+            fields = ConfineSettings._fields
+            kept = {name: value for name, value in found.items() if name in fields}
+            for name in ("read", "write", "keep", "hide"):
+                kept[name] = tuple(kept.get(name, ()))
+            return ConfineSettings(**kept)
+        case _:
+            return ConfineSettings()
+
+
+def _roots(view: object) -> tuple[ConfinedRoot, ...]:
+    match view:
+        case {"roots": list() as roots}:
+            try:
+                return tuple(decode_root(root) for root in roots)
+            except BadOrder as error:
+                raise BadView(f"the daemon sent a wrong view: {error}", _RESTART) from error
+        case _:
+            raise BadView("the daemon sent no view", _RESTART)

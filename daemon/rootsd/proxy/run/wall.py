@@ -1,0 +1,252 @@
+"""Put the server of `rootsd run --confine` behind a wall, and change the wall in time.
+
+The run proxy owns the warden: it follows the daemon's view itself and orders each change. It has
+one thread. So while the warden applies a change, no call passes, and the order is certain:
+
+* A grant: the kernel shows the folder first. Then the server is notified.
+* A revoke: the server is notified first, if it reads its input. Then the kernel takes the folder
+  away. A server that does not read delays nothing.
+
+The daemon sends each revoke twice: as a new view, and as an update of the approved roots. The
+first of the two takes the root away.
+
+The server gets the roots that the kernel shows. A root that the warden could not mount is not one
+of them; standard error and `rootsd status` say why.
+
+An engine that cannot change a running program answers with `lost` or `waiting` (see
+`rootsd.confine.orders`). After a loss, the server is gone, and the loop starts another one. With a
+waiting root, the server goes on, and the next call starts another one. Each new server then gets
+another warden, with the newest roots.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Self
+
+from rootsd.confine.orders import (
+    FailedRoot,
+    OrderKind,
+    WardenOrder,
+    WardenReport,
+    decode_report,
+    encode_order,
+)
+from rootsd.confine.supervision import CellOptions, Network
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.view import ConfinedRoot
+from rootsd.proxy.confine.daily_work import explain_missing
+from rootsd.proxy.confine.main import OwnedWall, environment_inside
+from rootsd.proxy.confine.view_feed import ViewFeed
+from rootsd.proxy.daemon_link import is_readable
+from rootsd.proxy.run.process import ServerSandbox
+from rootsd.proxy.run.roots import WallState
+
+_ANSWER_TIMEOUT_S = 60.0
+_CHUNK = 1 << 16
+
+
+class ServerWall(ServerSandbox):
+    """The wall around one server, and around each server that replaces it."""
+
+    def __init__(self, wall: OwnedWall) -> None:
+        self._wall = wall
+        self._orders = 0
+        self._awaited = 0
+        """The number of the order without an answer, or 0."""
+        self._lines = bytearray()
+        self._approved: frozenset[bytes] = frozenset()
+        self._revoked: frozenset[bytes] = frozenset()
+        """Roots of the view that are no longer approved. The next view lacks them."""
+        self._view = wall.subscription.roots
+        self._ordered = self._wanted()
+        self._shown: frozenset[bytes] = frozenset()
+        self._on_change: Callable[[WallState], None] = _ignore
+        self._printed = set(wall.warden.first.failed)  # the start has printed these
+        self.has_ended_server = False
+        """Whether a revoke has ended the server. No other server has been prepared yet."""
+        self._is_outdated = False
+        wall.warden.channel.settimeout(_ANSWER_TIMEOUT_S)
+        self._feed = ViewFeed(wall.subscription, self._set_view, wall.view.state)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the warden."""
+        self._wall.warden.end()
+
+    @property
+    def deadline(self) -> float:
+        """When to call `attend` even if no descriptor is ready."""
+        return self._feed.deadline
+
+    def start(self, on_change: Callable[[WallState], None]) -> None:
+        """Call `on_change` with the first state now, and with each later one."""
+        self._on_change = on_change
+        self._take_report(self._wall.warden.first)
+        self._feed.attend()  # it may hold messages that arrived with the subscription
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+        yield from self._feed.interest()
+        if not self.has_ended_server:
+            yield self._wall.warden.channel.fileno(), select.POLLIN
+
+    def attend(self) -> None:
+        """Apply what the daemon has sent. Returns after the kernel has applied it."""
+        self._feed.attend()
+        # Without an order, the warden reports roots that it can no longer protect.
+        while not self.has_ended_server and is_readable(self._wall.warden.channel.fileno()):
+            self._read_reports()
+
+    def set_approved(self, approved: frozenset[bytes]) -> None:
+        """Take away the roots that an update of the approved roots lacks since the last one."""
+        self._revoked = (self._revoked | (self._approved - approved)) - approved
+        self._approved = approved
+        self._apply()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the server lacks a root that only another server can get, or has ended."""
+        return self._is_outdated or self.has_ended_server
+
+    def prepare(self) -> None:
+        """Start another warden, if the server that is about to start needs one."""
+        if not self.is_outdated:
+            return
+        self._wall = self._wall.renewed(self._ordered)
+        warden = self._wall.warden
+        warden.channel.settimeout(_ANSWER_TIMEOUT_S)
+        self._lines.clear()
+        self.has_ended_server = False
+        self._take_report(warden.first)
+
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the server's environment, without the variables that lead outside."""
+        wall = self._wall
+        return environment_inside(environment, wall.label, wall.view, wall.warden)
+
+    def enter(self) -> None:
+        """Move the server's new process behind the wall, before it calls execve."""
+        signal.set_wakeup_fd(-1)  # the proxy's pipe is closed in there
+        view = self._wall.view
+        network = Network.SHARED if view.has_network else Network.PRIVATE
+        folder = None
+        with suppress(FileNotFoundError):
+            folder = os.getcwdb()
+        cell = CellOptions(
+            network=network, without=self._wall.without, folder=folder, home=view.home
+        )
+        self._wall.kind.engine.enter(self._wall.warden, cell)
+
+    def explain_missing(self, program: str) -> RootsdError:
+        """Return the error for a program that is not found inside."""
+        return explain_missing(program)
+
+    def _set_view(self, roots: Sequence[ConfinedRoot]) -> None:
+        self._view = tuple(roots)
+        self._revoked &= {root.path for root in roots if not root.is_withheld}
+        self._apply()
+
+    def _wanted(self) -> tuple[ConfinedRoot, ...]:
+        """Return the roots that the kernel must show."""
+        return tuple(
+            self._wall.view.with_hidden(root)
+            for root in self._view
+            if root.is_withheld or root.path not in self._revoked
+        )
+
+    def _apply(self) -> None:
+        """Make the kernel show the wanted roots, with the server notified in the right order."""
+        wanted = self._wanted()
+        if wanted == self._ordered:
+            return
+        before, self._ordered = self._ordered, wanted
+        self._shown &= {root.path for root in wanted}
+        if self.has_ended_server:  # the next warden gets these roots
+            self._on_change(WallState(wanted, self._shown))
+            return
+        self._on_change(WallState(wanted, self._shown, is_changing=True))
+        self._orders += 1
+        self._awaited = self._orders
+        try:
+            self._wall.warden.channel.sendall(encode_order(_order(self._orders, before, wanted)))
+        except OSError:
+            raise self._lost() from None
+        while self._awaited:
+            self._read_reports()
+
+    def _read_reports(self) -> None:
+        """Wait for reports of the warden, and take them. Raises WardenLost."""
+        try:
+            data = self._wall.warden.channel.recv(_CHUNK)
+        except OSError:
+            raise self._lost() from None
+        if not data:
+            raise self._lost()
+        self._lines += data
+        *lines, self._lines = self._lines.split(b"\n")
+        for line in lines:
+            self._take_report(decode_report(bytes(line)))
+
+    def _take_report(self, report: WardenReport) -> None:
+        if report.number != self._awaited:
+            return  # it was sent before the order that the report to come answers
+        self._awaited = 0
+        self.has_ended_server = bool(report.lost)
+        self._is_outdated = bool(report.waiting)
+        absent = {each.path for each in report.failed} | {*report.waiting}
+        self._shown = frozenset(root.path for root in self._ordered) - absent
+        self._print_failures(report.failed)
+        self._feed.report(report)
+        self._on_change(WallState(self._ordered, self._shown))
+
+    def _print_failures(self, failed: Iterable[FailedRoot]) -> None:
+        """Print once why a root is not shown."""
+        for each in failed:
+            if each not in self._printed:
+                self._printed.add(each)
+                shown = safe_label(each.path, limit=None)
+                sys.stderr.write(
+                    f"rootsd run: {shown} is not shown to the server: {each.reason};"
+                    f" try: rootsd why {shown}\n"
+                )
+
+    def _lost(self) -> WardenLost:
+        """Return the error. Without a warden nothing can be taken away, and its end kills the
+        server. A warden that hangs is ended here, which has the same effect.
+        """
+        with suppress(ProcessLookupError):
+            os.kill(self._wall.warden.pid, signal.SIGKILL)
+        return WardenLost("the warden ended, so the server was ended, too", "rootsd doctor")
+
+
+def _order(
+    number: int, before: tuple[ConfinedRoot, ...], wanted: tuple[ConfinedRoot, ...]
+) -> WardenOrder:
+    """Return the shortest order that changes the roots `before` into those `wanted`.
+
+    One order is applied as a whole. So roots that come and go at once need the whole list.
+    """
+    known = {root.path: root for root in before}
+    new = tuple(root for root in wanted if known.pop(root.path, None) != root)
+    if not known:
+        return WardenOrder(number, OrderKind.ADD, new)
+    if not new:
+        return WardenOrder(number, OrderKind.REMOVE, paths=tuple(known))
+    return WardenOrder(number, OrderKind.SET, wanted)
+
+
+def _ignore(_: WallState) -> None:
+    """Do nothing: the proxy has not started."""
+
+
+class WardenLost(RootsdError):
+    """An error: the warden has ended, and with it the server."""

@@ -1,0 +1,312 @@
+"""Insert a member of a mapping or an item of a sequence into YAML text, and remove it.
+
+ruamel.yaml finds the positions of values. An insertion writes whole lines directly below the key
+of the container, and a removal deletes whole lines. So every other byte stays, and comments stay
+above the values that they belong to. Containers in flow style, and texts with aliases, are
+refused. As in the other formats, each edit parses its own result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from rootsd.core.parsing import Unparsable, check_levels
+from rootsd.settings.errors import NotEditable
+
+Keys = tuple[str, ...]
+
+MAX_CHARACTERS = 1 << 20
+"""The largest text. ruamel.yaml reads about 100 kB in a second."""
+_BOM = "\ufeff"
+_STEP = "  "
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./+-]*")
+_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+_ALIAS = re.compile(r"(?:^|[\s,\[{:-])\*[^\s*]", re.MULTILINE)
+_DEEP = re.compile(r"(?:[\[{][\s-]*){65}")  # ruamel.yaml takes the square of the levels
+_REST = re.compile(r"[ \t]*(?:#[^\r\n]*)?(\r?\n|$)")
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the values of `text`, which is one document or empty. Raises NotEditable."""
+    if len(text) > MAX_CHARACTERS:
+        raise NotEditable("it is too large")
+    body = _body(text)
+    if _DEEP.search(body):
+        raise NotEditable("it is nested too deeply")
+    try:
+        has_alias = _ALIAS.search(body) is not None and _has_alias(body)
+        value = None if has_alias else YAML(typ="safe", pure=True).load(body)
+        check_levels(value)
+    except Unparsable as error:
+        raise NotEditable(str(error)) from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise NotEditable(f"it is not YAML: {_first_line(error)}") from error
+    if has_alias:
+        raise NotEditable("it has aliases")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise NotEditable("the file is not a mapping")
+    return value
+
+
+def insert_member(text: str, keys: Keys, name: str, value: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return `text` with `value` as the first member `name` of the mapping at `keys`.
+
+    Also returns whether the mapping is new. Raises NotEditable.
+    """
+    expected = deepcopy(parse(text))
+    if name in _container(expected, keys, {}):
+        raise NotEditable(f"{'.'.join((*keys, name))} is there already")
+    target = _container(expected, keys, {})
+    target[name] = dict(value)
+    lines = [f"{_scalar(name)}:", *(_STEP + line for line in _lines(value))]
+    return _inserted(text, keys, lines, expected)
+
+
+def insert_item(text: str, keys: Keys, value: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return `text` with `value` as the first item of the sequence at `keys`.
+
+    Also returns whether the sequence is new. Raises NotEditable.
+    """
+    expected = deepcopy(parse(text))
+    _container(expected, keys, []).insert(0, dict(value))
+    first, *others = _lines(value)
+    lines = [f"- {first}", *(_STEP + line for line in others)]
+    return _inserted(text, keys, lines, expected)
+
+
+def remove_member(text: str, keys: Keys) -> str:
+    """Return `text` without the member at `keys`, if it is there. Raises NotEditable."""
+    expected = deepcopy(parse(text))
+    container = _found(expected, keys[:-1])
+    if not isinstance(container, dict) or keys[-1] not in container:
+        return text
+    del container[keys[-1]]
+    key, value = _member(_node_at(text, keys[:-1]), keys[-1])
+    return _cut(text, key.start_mark.index, _end(_body(text), value, key), expected)
+
+
+def remove_item(text: str, keys: Keys, name: str) -> str:
+    """Return `text` without the items named `name` of the sequence at `keys`.
+
+    Raises NotEditable.
+    """
+    while True:
+        expected = deepcopy(parse(text))
+        items = _found(expected, keys)
+        at = next((n for n, item in enumerate(items or ()) if _name_of(item) == name), None)
+        if at is None or not isinstance(items, list):
+            return text
+        del items[at]
+        node = _node_at(text, keys)
+        item = node.value[at]
+        text = _cut(text, item.start_mark.index, _end(_body(text), item, None), expected)
+
+
+def remove_empty(text: str, keys: Keys) -> str:
+    """Return `text` without the key at `keys`, if it has no value. Raises NotEditable."""
+    expected = deepcopy(parse(text))
+    parent = _found(expected, keys[:-1])
+    if not isinstance(parent, dict) or keys[-1] not in parent or parent[keys[-1]]:
+        return text
+    del parent[keys[-1]]
+    key, value = _member(_node_at(text, keys[:-1]), keys[-1])
+    return _cut(text, key.start_mark.index, _end(_body(text), value, key), expected)
+
+
+def _inserted(
+    text: str, keys: Keys, lines: Sequence[str], expected: dict[str, Any]
+) -> tuple[str, bool]:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    body = _body(text)
+    root = _root(body)
+    if root is not None and not isinstance(root, MappingNode):
+        raise NotEditable("the file is not a mapping")
+    if root is None or not any(_is_named(key, keys[0]) for key, _ in root.value):
+        block = [f"{_scalar(keys[0])}:", *(_STEP + line for line in lines)]
+        if root is not None and root.flow_style:
+            raise NotEditable("the file is in flow style")
+        return _verified(_with_block(text, len(text), block, newline), expected), True
+    key, value = _member(root, keys[0])
+    indent = _indent(value, key)
+    match = _REST.match(body, _colon(body, key) + 1)
+    if match is None:
+        raise NotEditable(f"{keys[0]} is in flow style")
+    at = match.end() + len(text) - len(body)
+    block = [indent + line for line in lines]
+    return _verified(_with_block(text, at, block, newline), expected), False
+
+
+def _with_block(text: str, at: int, lines: Sequence[str], newline: str) -> str:
+    """Return `text` with whole lines at the start of a line, or at the end of the text."""
+    block = newline.join(lines)
+    head = text[:at].removeprefix(_BOM)
+    if head and not head.endswith("\n"):
+        return f"{text[:at]}{newline}{block}{text[at:]}"
+    return f"{text[:at]}{block}{newline}{text[at:]}"
+
+
+def _cut(text: str, start: int, end: int, expected: dict[str, Any]) -> str:
+    """Return `text` without the lines from `start` to `end`, which count without a mark."""
+    body = _body(text)
+    first = body.rfind("\n", 0, start) + 1
+    last = body.find("\n", end)
+    lead = body[first:start].strip(" -")
+    if lead or not _REST.match(body, end):
+        raise NotEditable("the entry shares a line with another value")
+    if last < 0:  # the last line ends without a newline, and so does the text before
+        head = body[:first]
+        head = head.removesuffix("\n").removesuffix("\r")
+        body = head
+    else:
+        body = body[:first] + body[last + 1 :]
+    mark = _BOM if text.startswith(_BOM) else ""
+    return _verified(mark + body, expected)
+
+
+def _has_alias(body: str) -> bool:
+    """Return whether a value stands for another one. A few aliases can mean a billion values."""
+    return any(isinstance(event, AliasEvent) for event in YAML(typ="safe", pure=True).parse(body))
+
+
+def _body(text: str) -> str:
+    return text.removeprefix(_BOM)
+
+
+def _root(body: str) -> Node | None:
+    try:
+        root: Node | None = YAML(typ="rt", pure=True).compose(body)
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise NotEditable(f"it is not YAML: {_first_line(error)}") from error
+    return root
+
+
+def _node_at(text: str, keys: Keys) -> Node:
+    node = _root(_body(text))
+    for key in keys:
+        _, node = _member(node, key)
+    if node is None:
+        raise NotEditable("the file is empty")
+    return node
+
+
+def _member(node: Node | None, name: str) -> tuple[Node, Node]:
+    """Return the key and the value of a member of a mapping in block style."""
+    if not isinstance(node, MappingNode) or node.flow_style:
+        raise NotEditable("it is in flow style")
+    for key, value in node.value:
+        if _is_named(key, name):
+            return key, value
+    raise NotEditable(f"{name} comes from an alias")
+
+
+def _is_named(key: Node, name: str) -> bool:
+    return isinstance(key, ScalarNode) and key.value == name
+
+
+def _indent(value: Node, key: Node) -> str:
+    """Return the blanks before the children of a container, or before those of a new one."""
+    if isinstance(value, MappingNode | SequenceNode):
+        if value.flow_style or not value.value:
+            raise NotEditable(f"{key.value} is in flow style")
+        first = value.value[0]
+        if isinstance(value, MappingNode):
+            return " " * int(first[0].start_mark.column)
+        return " " * int(value.start_mark.column)
+    if isinstance(value, ScalarNode) and not value.value:
+        return " " * int(key.start_mark.column) + _STEP
+    raise NotEditable(f"{key.value} is no container")
+
+
+def _colon(body: str, key: Node) -> int:
+    match = re.compile(r"[ \t]*:").match(body, key.end_mark.index)
+    if match is None:
+        raise NotEditable(f"{key.value} has an unusual form")
+    return match.end() - 1
+
+
+def _end(body: str, value: Node, key: Node | None) -> int:
+    """Return the end of the last scalar in `value`, or that of the colon after the key."""
+    ends = [int(node.end_mark.index) for node in _leaves(value)]
+    return max([*ends, _colon(body, key) + 1 if key is not None else 0])
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if not isinstance(node, MappingNode | SequenceNode):
+        if node.value:
+            yield node
+        return
+    if node.flow_style:
+        yield node
+        return
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            yield from _leaves(part)
+
+
+def _container(value: dict[str, Any], keys: Keys, empty: Any) -> Any:  # noqa: ANN401
+    """Return the container at `keys`, made if there is none."""
+    [key] = keys
+    if value.get(key) is None:
+        value[key] = empty
+    if not isinstance(value[key], type(empty)):
+        raise NotEditable(f"{key} is another kind of value")
+    return value[key]
+
+
+def _found(value: Any, keys: Keys) -> Any:  # noqa: ANN401
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _name_of(item: object) -> object:
+    return item.get("name") if isinstance(item, dict) else None
+
+
+def _lines(value: Mapping[str, Any]) -> list[str]:
+    """Return the members of a mapping of scalars and lists as lines."""
+    found = []
+    for key, each in value.items():
+        if isinstance(each, Mapping):
+            found += [f"{_scalar(key)}:", *(_STEP + line for line in _lines(each))]
+        elif isinstance(each, list | tuple):
+            found.append(f"{_scalar(key)}: [{', '.join(map(_scalar, each))}]")
+        else:
+            found.append(f"{_scalar(key)}: {_scalar(each)}")
+    return found
+
+
+def _scalar(value: object) -> str:
+    """Return a string, a number, or a truth value as YAML."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value)  # a scalar of JSON is one of YAML
+
+
+def _first_line(error: Exception) -> str:
+    """Return what is wrong, and the line."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    return f"{problem} in line {mark.line + 1}" if mark is not None else str(problem)
+
+
+def _verified(text: str, expected: dict[str, Any]) -> str:
+    if _without_null(parse(text)) != _without_null(expected):
+        raise NotEditable("the edit would change other values")
+    return text
+
+
+def _without_null(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the values without empty containers: a key may have none, or an empty one."""
+    return {key: each for key, each in value.items() if each not in (None, {}, [])}

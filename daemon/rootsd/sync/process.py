@@ -1,0 +1,320 @@
+"""The process `rootsd sync`: follow the daemon, and keep the lists of the chosen clients in step.
+
+It waits for the next entry of the log, or for another revision of the published set. Then it asks
+for the denied and the published projects, and writes what changed. If the daemon is gone for some
+seconds, and when the process ends, it withdraws the grants and leaves the denials.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from rootsd.confine.landlock import READ, WRITE, Right, Ruleset, version
+from rootsd.core.errors import Exit, RootsdError
+from rootsd.core.model import Verdict
+from rootsd.settings.errors import NotEditable
+from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
+from rootsd.sync.access import choose_access
+from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, keep_denials, plan_file
+from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord
+from rootsd.sync.targets import TARGETS, ListEntry, SyncTarget, Wanted
+from rootsd.system.ipc import rpc
+from rootsd.system.private_files import display_path
+from rootsd.wire.guard import LogQuery
+from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.request import ControlRequest, encode_request
+
+_WAIT_S = 10  # for the next entry of the log; failed writes are tried again after it
+_TIMEOUT_S = 60.0
+_GRACE_S = 5.0  # how long a daemon that restarts may be away before grants are withdrawn
+_PAUSE_S = 0.2
+_DEV_NULL = b"/dev/null"
+
+
+class DaemonFeed(Protocol):
+    """Where the process learns what is denied and published."""
+
+    def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
+        """Return the items that the daemon lists. Raises RootsdError."""
+
+    def wait(self) -> None:
+        """Return when something may have changed, or after some seconds. Raises RootsdError."""
+
+
+class ControlFeed:
+    """The feed over the control socket."""
+
+    def __init__(self) -> None:
+        self._after: int | None = None
+
+    def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
+        """See DaemonFeed."""
+        items: list[dict[str, Any]] = _ask(query)["items"]
+        return items
+
+    def start(self) -> None:
+        """Note the newest entry of the log, before the first look. Raises RootsdError."""
+        items = _ask(LogQuery(1))["items"]
+        self._after = items[-1]["seq"] if items else 0
+
+    def wait(self) -> None:
+        """See DaemonFeed."""
+        listing = _ask(LogQuery(1000, after=self._after, wait_s=_WAIT_S))
+        if items := listing["items"]:
+            self._after = items[-1]["seq"]
+
+
+def _ask(request: ControlRequest) -> dict[str, Any]:
+    method, params = encode_request(request)
+    with rpc.connect_control() as channel:
+        channel.settimeout(_TIMEOUT_S)
+        return rpc.ask(channel, method, params)
+
+
+@dataclass
+class AccessSync:
+    """Writes the lists of the chosen clients. `record` must be locked by this process."""
+
+    record: SyncRecord
+    clients: Mapping[str, SyncedClient]
+    outcomes: dict[str, ClientOutcome] = field(default_factory=dict)
+
+    def apply(self, feed: DaemonFeed) -> None:
+        """Ask for the decisions, and write them. Raises RootsdError if the daemon fails."""
+        wanted = {name: _wanted(TARGETS[name], each, feed) for name, each in self.clients.items()}
+        for name, entries in wanted.items():
+            self._write(name, entries)
+        self._report()
+
+    def withdraw(self) -> None:
+        """Remove all grants, and leave the denials. Failures are reported as outcomes."""
+        try:
+            own = self.record.own()
+        except RootsdError as error:
+            sys.stderr.write(f"rootsd sync: {error.message}\n")
+            return
+        for name, client in self.clients.items():
+            kept = keep_denials(own.get(client.file, NOTHING_OWN))
+            before = self.outcomes.get(name, ClientOutcome())
+            self._write(name, Wanted(kept, before.denied, 0, before.omitted))
+        self._report()
+
+    def remove(self, name: str) -> ClientOutcome:
+        """Remove everything that is ours for client `name`."""
+        self._write(name, Wanted())
+        return self.outcomes[name]
+
+    def _write(self, name: str, wanted: Wanted) -> None:
+        client = self.clients[name]
+        omitted = wanted.omitted
+        try:
+            conflicts = self._write_file(client, wanted.entries)
+        except (RootsdError, NotEditable) as error:
+            problem = (
+                error.message
+                if isinstance(error, RootsdError)
+                else f"{display_path(Path(client.file))} is left alone: {error}"
+            )
+            self._note(name, ClientOutcome(problem=problem, omitted=omitted))
+            return
+        others = [f"{entry.name} has another value in the file" for entry in conflicts]
+        done = ClientOutcome(wanted.denied, wanted.granted, omitted=(*omitted, *others))
+        self._note(name, done)
+
+    def _write_file(
+        self, client: SyncedClient, wanted: tuple[ListEntry, ...]
+    ) -> tuple[ListEntry, ...]:
+        everything = self.record.own()
+        own = everything.get(client.file, NOTHING_OWN)
+        plan = FilePlan(None, own)
+
+        def change(text: str | None) -> str | None:
+            nonlocal own, plan
+            plan = plan_file(text, wanted, own)
+            if plan.text != text:
+                # First the record: after a kill in between, our entries are known as ours.
+                own = own.with_more(plan.own)
+                if everything.get(client.file) != own:
+                    everything[client.file] = own
+                    self.record.save_own(everything)
+            return plan.text
+
+        file = Path(client.file)
+        if not file.parent.is_dir():
+            if wanted:
+                raise SettingsUnusable(
+                    f"{display_path(file.parent)} is missing", "start the client once"
+                )
+            return ()
+        SettingsFile(file, client.is_accepted).update(change)
+        if everything.get(client.file, NOTHING_OWN) != plan.own:
+            everything[client.file] = plan.own
+            self.record.save_own(everything)
+        return plan.conflicts
+
+    def _note(self, name: str, outcome: ClientOutcome) -> None:
+        before = self.outcomes.get(name, ClientOutcome())
+        if outcome.problem and outcome.problem != before.problem:
+            sys.stderr.write(f"rootsd sync: {name}: {outcome.problem}\n")
+        self.outcomes[name] = outcome
+
+    def _report(self) -> None:
+        with suppress(RootsdError):  # a full disk: the problem is in the log
+            if self.record.outcomes() != self.outcomes:
+                self.record.save_outcomes(self.outcomes)
+
+
+def preview(
+    state: bytes, target: SyncTarget, client: SyncedClient, feed: DaemonFeed
+) -> tuple[str | None, str | None, Wanted]:
+    """Return the text of a client's file, the text after a sync, and what is wanted in it.
+
+    Raises RootsdError.
+    """
+    wanted = _wanted(target, client, feed)
+    own = SyncRecord(state).own().get(client.file, NOTHING_OWN)
+    file = SettingsFile(Path(client.file), client.is_accepted)
+    before = file.read()
+    try:
+        return before, plan_file(before, wanted.entries, own).text, wanted
+    except NotEditable as error:
+        raise SettingsUnusable(f"{display_path(file.path)}: {error}", "") from error
+
+
+def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed) -> Wanted:
+    denied = feed.projects(ProjectsQuery("/", verdict=Verdict.DENIED))
+    published: list[dict[str, Any]] = []
+    if client.tag is not None:
+        query = ProjectsQuery("/", select=Selection.PUBLISHED, tag=client.tag)
+        published = feed.projects(query)
+    return target.entries(choose_access(denied, published, client.tag))
+
+
+class _Ended(BaseException):
+    """A signal asks the process to end. No handler of errors may catch it."""
+
+
+def run(state: bytes, is_stopped: Callable[[], bool]) -> int:
+    """Run until a signal comes, or until the daemon is gone and `is_stopped` returns true.
+
+    Raises Busy if another process does this, and what the record raises.
+    """
+    record = SyncRecord(state)
+    lock = SyncLock.acquire(record)
+    clients = {name: each for name, each in record.clients().items() if name in TARGETS}
+    work = AccessSync(record, clients)
+    ending = _on_signals()
+    try:
+        _confine(record, clients.values())
+        if not clients:
+            sys.stderr.write("rootsd sync: no client is synced (try: rootsd sync add CLIENT)\n")
+            return Exit.OK
+        _follow(work, is_stopped, ending)
+    except _Ended:
+        pass
+    finally:
+        ending.is_busy = True
+        work.withdraw()
+        lock.release()
+    return Exit.OK
+
+
+def withdraw(state: bytes) -> int:
+    """Remove all grants in place of a process that was killed. Raises Busy if one runs."""
+    record = SyncRecord(state)
+    lock = SyncLock.acquire(record)
+    try:
+        AccessSync(record, {n: c for n, c in record.clients().items() if n in TARGETS}).withdraw()
+    finally:
+        lock.release()
+    return Exit.OK
+
+
+@dataclass
+class _Ending:
+    """Whether a signal came, and whether it must wait until a write is done."""
+
+    is_asked: bool = False
+    is_busy: bool = True
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self.is_asked = True
+        if not self.is_busy:
+            self.is_busy = True
+            raise _Ended
+
+    def wait(self, wait: Callable[[], None]) -> None:
+        """Call `wait`, and raise _Ended if a signal comes before or during the call."""
+        self.is_busy = False
+        try:
+            if self.is_asked:
+                raise _Ended
+            wait()
+        finally:
+            self.is_busy = True
+
+
+def _on_signals() -> _Ending:
+    ending = _Ending()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, ending.handle)
+    return ending
+
+
+def _follow(work: AccessSync, is_stopped: Callable[[], bool], ending: _Ending) -> None:
+    lost_at: float | None = None
+    has_withdrawn = False
+    feed: ControlFeed | None = None
+    while True:
+        try:
+            if feed is None:
+                feed = ControlFeed()
+                ending.wait(feed.start)
+            work.apply(feed)
+            lost_at, has_withdrawn = None, False
+            ending.wait(feed.wait)
+        except rpc.DaemonError as error:  # it is too old, or does not like us: grants end
+            sys.stderr.write(f"rootsd sync: {error.message}\n")
+            feed, lost_at = None, lost_at or time.monotonic()
+        except RootsdError:
+            feed, lost_at = None, lost_at or time.monotonic()
+        if lost_at is not None:
+            if not has_withdrawn and time.monotonic() - lost_at > _GRACE_S:
+                work.withdraw()
+                has_withdrawn = True
+            if is_stopped():
+                return
+            ending.wait(_pause)
+
+
+def _pause() -> None:
+    select.select((), (), (), _PAUSE_S)
+
+
+def _confine(record: SyncRecord, clients: Iterable[SyncedClient]) -> None:
+    """Allow this process to write only the folders of the settings files and its own."""
+    if sys.platform != "linux" or not version():
+        return
+    sys.dont_write_bytecode = True
+    folders = {record.folder, *(SettingsFile(Path(each.file)).folder() for each in clients)}
+    try:
+        rules = Ruleset()
+        rules.allow(b"/", READ)
+        rules.allow(_DEV_NULL, READ | Right.WRITE_FILE)
+        for folder in folders:
+            with suppress(FileNotFoundError):
+                rules.allow(os.fsencode(folder), WRITE)
+        rules.restrict()
+    except OSError as error:
+        sys.stderr.write(f"rootsd sync is not confined: {error.strerror}\n")

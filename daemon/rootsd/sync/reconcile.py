@@ -1,0 +1,124 @@
+"""Plan the change of one settings file: from the entries there, those wanted, and those of ours.
+
+An entry that a person wrote stays theirs, even if we want the same one: only entries that this
+package inserted are ever removed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rootsd.settings.json_spans import Items, contents, insert, remove, remove_empty
+from rootsd.sync.targets import EntryKind, Keys, ListEntry
+
+EMPTY_FILE = "{}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntries:
+    """What is ours in one file: the entries, the containers that we made for them, and whether we
+    made the file itself.
+    """
+
+    entries: tuple[ListEntry, ...] = ()
+    made: tuple[Keys, ...] = ()
+    has_made_file: bool = False
+
+    def with_more(self, other: OwnEntries) -> OwnEntries:
+        """Return everything that is in this or in `other`."""
+        return OwnEntries(
+            tuple(dict.fromkeys((*self.entries, *other.entries))),
+            tuple(dict.fromkeys((*self.made, *other.made))),
+            self.has_made_file or other.has_made_file,
+        )
+
+
+NOTHING_OWN = OwnEntries()
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The new text of a file, None for no file, and what is ours in it then.
+
+    `conflicts` are the wanted entries for which a person wrote another value.
+    """
+
+    text: str | None
+    own: OwnEntries
+    conflicts: tuple[ListEntry, ...] = field(default=())
+
+
+def plan_file(text: str | None, wanted: Sequence[ListEntry], own: OwnEntries) -> FilePlan:
+    """Return the plan for a file with `text`, or for a missing file. Raises NotEditable."""
+    if text is None:
+        if not wanted:
+            return FilePlan(None, NOTHING_OWN)
+        return _planned(EMPTY_FILE, wanted, OwnEntries(has_made_file=True))
+    return _planned(text, wanted, own)
+
+
+def keep_denials(own: OwnEntries) -> tuple[ListEntry, ...]:
+    """Return what stays in a file when the process ends."""
+    return tuple(entry for entry in own.entries if entry.kind is EntryKind.DENIAL)
+
+
+def _planned(text: str, wanted: Sequence[ListEntry], own: OwnEntries) -> FilePlan:
+    present = _present(text, (*wanted, *own.entries))
+    needed = {entry.place: entry for entry in wanted}
+    ours = [entry for entry in own.entries if _has(present, entry)]
+    stale = [entry for entry in ours if needed.get(entry.place, entry).value != entry.value
+             or entry.place not in needed]  # fmt: skip
+    for items in _grouped(stale):
+        text = remove(text, items)
+    gone = {entry.place for entry in stale}
+    missing, conflicts = [], []
+    for entry in needed.values():
+        if entry.place in gone or entry.place not in present:
+            missing.append(entry)
+        elif not _has(present, entry):
+            conflicts.append(entry)
+    made = list(own.made)
+    for items in _grouped(missing):
+        text, new = insert(text, items)
+        made += new
+    text, made = remove_empty(text, list(dict.fromkeys(made)))
+    kept = [needed[entry.place] for entry in ours if entry not in stale]
+    left = OwnEntries((*kept, *missing), tuple(made), own.has_made_file)
+    is_ours_alone = own.has_made_file and not left.entries and text == EMPTY_FILE
+    if is_ours_alone:
+        return FilePlan(None, NOTHING_OWN, tuple(conflicts))
+    return FilePlan(text, left, tuple(conflicts))
+
+
+def _present(text: str, entries: Iterable[ListEntry]) -> dict[tuple[Keys, str], str | None]:
+    """Return the places of `entries` that the text has, with their values."""
+    found: dict[tuple[Keys, str], str | None] = {}
+    for items in _grouped(entries):
+        there = contents(text, items.keys, is_mapping=items.is_mapping)
+        for name in items.values:
+            if name in there:
+                value = there[name] if isinstance(there, dict) else None
+                found[items.keys, name] = value
+    return found
+
+
+def _has(present: dict[tuple[Keys, str], str | None], entry: ListEntry) -> bool:
+    return entry.place in present and present[entry.place] == entry.value
+
+
+def _grouped(entries: Iterable[ListEntry]) -> list[Items]:
+    """Return the entries by their container, in order."""
+    groups: dict[Keys, list[ListEntry]] = defaultdict(list)
+    for entry in entries:
+        groups[entry.keys].append(entry)
+    return [
+        Items(
+            keys,
+            [entry.name for entry in group]
+            if group[0].value is None
+            else {entry.name: entry.value or "" for entry in group},
+        )
+        for keys, group in groups.items()
+    ]

@@ -1,0 +1,237 @@
+"""What is synced, and which entries are ours: three files in the state folder.
+
+`clients.json` has the clients that a person chose. `own.json` has our entries in each file, and is
+written before the file itself. So after a kill at any moment, an entry of ours is known as ours.
+`status.json` has the outcome for `rootsd sync status`. If a file cannot be read, nothing is
+changed: without the record, our entries cannot be told from those of a person.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rootsd.core.errors import Busy, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries
+from rootsd.sync.targets import EntryKind, ListEntry
+from rootsd.system.private_files import (
+    display_path,
+    ensure_private_folder,
+    open_private_file,
+    path_exists,
+    sync,
+    sync_path,
+    unusable_error,
+)
+
+_MAX_BYTES = 4 << 20
+_VERSION = 1
+_PID_BYTES = 32
+
+
+class SyncRecordDamaged(RootsdError):
+    """A file of `rootsd sync` in the state folder cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedClient:
+    """A person's choice for one client.
+
+    `file` is its settings file. Roots with `tag` are granted, none if it is None. `is_accepted`
+    says that the file may be changed although it is a symlink or in a repository.
+    """
+
+    file: str
+    tag: str | None = None
+    is_accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOutcome:
+    """The outcome for one client: the numbers of entries' folders, and what went wrong."""
+
+    denied: int = 0
+    granted: int = 0
+    problem: str = ""
+    omitted: tuple[str, ...] = ()
+
+
+class SyncRecord:
+    """The files of `rootsd sync` below the state folder `state`."""
+
+    def __init__(self, state: bytes) -> None:
+        self.folder = Path(os.fsdecode(state), "sync")
+        self.clients_file = self.folder / "clients.json"
+
+    def clients(self) -> dict[str, SyncedClient]:
+        """Return the chosen clients by name. Raises SyncRecordDamaged."""
+        found = {}
+        for name, value in self._read("clients.json").items():
+            match value:
+                case {"file": str(file), "tag": None | str() as tag, "accepted": bool(accepted)}:
+                    found[name] = SyncedClient(file, tag, accepted)
+                case _:
+                    raise self._damaged("clients.json")
+        return found
+
+    def save_clients(self, clients: Mapping[str, SyncedClient]) -> None:
+        """Replace the chosen clients. Raises NotPrivate."""
+        self._write("clients.json", {
+            name: {"file": client.file, "tag": client.tag, "accepted": client.is_accepted}
+            for name, client in clients.items()
+        })  # fmt: skip
+
+    def own(self) -> dict[str, OwnEntries]:
+        """Return our entries by settings file. Raises SyncRecordDamaged."""
+        try:
+            return {file: _own_in(value) for file, value in self._read("own.json").items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged("own.json") from error
+
+    def save_own(self, own: Mapping[str, OwnEntries]) -> None:
+        """Replace our entries. Raises NotPrivate."""
+        self._write("own.json", {
+            file: {
+                "entries": [[e.keys, e.name, e.kind, e.value] for e in each.entries],
+                "made": each.made,
+                "file": each.has_made_file,
+            }
+            for file, each in own.items()
+            if each != NOTHING_OWN
+        })  # fmt: skip
+
+    def outcomes(self) -> dict[str, ClientOutcome]:
+        """Return the last outcome of each client, as far as it is known."""
+        try:
+            return {
+                name: ClientOutcome(
+                    int(value["denied"]), int(value["granted"]), str(value["problem"]),
+                    tuple(map(str, value["omitted"])),
+                )
+                for name, value in self._read("status.json").items()
+            }  # fmt: skip
+        except (RootsdError, KeyError, TypeError, ValueError):
+            return {}
+
+    def problems(self) -> list[str]:
+        """Return a sentence for each problem with the lists of the chosen clients."""
+        try:
+            clients = self.clients()
+            is_running = not clients or holder_of(self) is not None
+        except RootsdError as error:
+            return [error.message]
+        found = [] if is_running else ["rootsd sync does not run (try: rootsd up)"]
+        for name, outcome in self.outcomes().items():
+            if name in clients:
+                sentences = filter(None, (outcome.problem, *outcome.omitted))
+                found += [f"{name}: {safe_label(each, limit=None)}" for each in sentences]
+        return found
+
+    def save_outcomes(self, outcomes: Mapping[str, ClientOutcome]) -> None:
+        """Replace the outcomes. Raises NotPrivate."""
+        self._write("status.json", {
+            name: {
+                "denied": each.denied, "granted": each.granted, "problem": each.problem,
+                "omitted": each.omitted,
+            }
+            for name, each in outcomes.items()
+        })  # fmt: skip
+
+    def _read(self, name: str) -> dict[str, Any]:
+        file = self.folder / name
+        if not path_exists(file):
+            return {}
+        fd = open_private_file(file, os.O_RDONLY)
+        with open(fd, "rb") as stream:
+            text = stream.read(_MAX_BYTES)
+        try:
+            match parse_json(text):
+                case {"version": 1, "clients": dict(clients)}:
+                    return clients
+                case _:
+                    raise self._damaged(name)
+        except Unparsable as error:
+            raise self._damaged(name) from error
+
+    def _write(self, name: str, clients: Mapping[str, Any]) -> None:
+        ensure_private_folder(self.folder)
+        file = self.folder / name
+        text = json.dumps({"version": _VERSION, "clients": clients}, indent=1) + "\n"
+        new = file.with_suffix(".new")
+        try:
+            fd = open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with open(fd, "wb") as stream:
+                stream.write(text.encode("ascii"))
+                stream.flush()
+                sync(fd)
+            new.replace(file)
+            sync_path(self.folder)
+        except OSError as error:
+            with suppress(OSError):
+                new.unlink()
+            raise unusable_error(file, error) from error
+
+    def _damaged(self, name: str) -> SyncRecordDamaged:
+        shown = display_path(self.folder / name)
+        return SyncRecordDamaged(f"{shown} is damaged", f"mv {shown} {shown}.old")
+
+
+def _own_in(value: Any) -> OwnEntries:  # noqa: ANN401 - a JSON value
+    entries = [
+        ListEntry(
+            tuple(map(str, keys)), str(name), EntryKind(kind), None if text is None else str(text)
+        )
+        for keys, name, kind, text in value["entries"]
+    ]
+    made = tuple(tuple(map(str, keys)) for keys in value["made"])
+    return OwnEntries(tuple(entries), made, bool(value["file"]))
+
+
+class SyncLock:
+    """The lock that one `rootsd sync` at a time holds. Its file has the pid of the holder."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @classmethod
+    def acquire(cls, record: SyncRecord) -> SyncLock:
+        """Take the lock. Raises Busy with the pid of the holder, and NotPrivate."""
+        ensure_private_folder(record.folder)
+        fd = open_private_file(record.folder / "lock")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            pid = holder_of(record)
+            raise Busy(f"rootsd sync runs already (pid {pid})", "rootsd sync status") from None
+        os.pwrite(fd, str(os.getpid()).encode().ljust(_PID_BYTES), 0)
+        return cls(fd)
+
+    def release(self) -> None:
+        """Release the lock."""
+        os.close(self._fd)
+
+
+def holder_of(record: SyncRecord) -> int | None:
+    """Return the pid of the process that holds the lock, or None if it is free."""
+    file = record.folder / "lock"
+    if not path_exists(file):
+        return None
+    fd = open_private_file(file)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(fd, _PID_BYTES, 0).strip()
+        return int(text) if text.isdigit() else None
+    else:
+        return None
+    finally:
+        os.close(fd)

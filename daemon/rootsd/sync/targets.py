@@ -1,0 +1,225 @@
+"""The access lists of each client: in which file they are, under which keys, and in which words.
+
+Only access is written, never trust: nothing here lets a project's own hooks or servers run. No
+switch is written that turns the sandbox of a client on or off.
+
+A pattern language gives some characters a meaning. A folder whose path has one of these is left
+out, and `rootsd sync status` names it. Sources: the settings references of the clients, and runs
+of Claude Code 2.1 and opencode 1.18, as of November 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rootsd.sync.access import AccessLists, GrantedFolder
+
+Keys = tuple[str, ...]
+
+_PATTERN_CHARACTERS = frozenset("*?[]{}!\\()\"'#~,$%|^&;<>`")
+_EXPANDED_CHARACTERS = frozenset("$%~\\")
+
+
+class EntryKind(StrEnum):
+    """Whether an entry takes access away or gives it. Grants do not outlive the process."""
+
+    DENIAL = "denial"
+    GRANT = "grant"
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntry:
+    """One line of a client's list: an item of the array at `keys` or, with a `value`, a member of
+    the object there.
+    """
+
+    keys: Keys
+    name: str
+    kind: EntryKind
+    value: str | None = None
+
+    @property
+    def place(self) -> tuple[Keys, str]:
+        """What identifies the entry in its file."""
+        return self.keys, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The entries for one file, and a sentence for each folder that cannot be written there.
+
+    `denied` and `granted` are the numbers of folders that can.
+    """
+
+    entries: tuple[ListEntry, ...] = ()
+    denied: int = 0
+    granted: int = 0
+    omitted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncTarget:
+    """The lists of one client.
+
+    * `name`: of the client, as in `rootsd connect`.
+    * `file`: of the settings, relative to the home folder. `override` names the variable that
+      locates its folder instead, and `below` is the path from there.
+    * `denial` and `grant`: return the entries for a folder, or a clause that says why there are
+      none.
+    * `applies`: when a running client notices.
+    * `not_covered`: what a denial does not cover.
+    * `reads_jsonc`: whether the file may also end in `.jsonc`.
+    """
+
+    name: str
+    file: str
+    override: str
+    below: str
+    denial: Callable[[str], list[ListEntry] | str]
+    grant: Callable[[GrantedFolder], list[ListEntry] | str]
+    applies: str
+    not_covered: str
+    reads_jsonc: bool = False
+
+    def entries(self, lists: AccessLists) -> Wanted:
+        """Return the entries for `lists`."""
+        denials = [(path, self.denial(path)) for path in lists.denied]
+        grants = [(folder.path, self.grant(folder)) for folder in lists.granted]
+        omitted = [
+            *lists.omitted,
+            *(
+                f"{path} is not denied there: {why}"
+                for path, why in denials
+                if isinstance(why, str)
+            ),
+            *(
+                f"{path} is not opened there: {why}"
+                for path, why in grants
+                if isinstance(why, str)
+            ),
+        ]
+        denied = [found for _, found in denials if not isinstance(found, str)]
+        granted = [found for _, found in grants if not isinstance(found, str)]
+        entries = [entry for found in (*denied, *granted) for entry in found]
+        return Wanted(tuple(entries), len(denied), len(granted), tuple(omitted))
+
+
+def _refusal(path: str, special: frozenset[str]) -> str | None:
+    """Return why `path` cannot be written, or None.
+
+    Only characters that a person can see are written. So no path can end a line or hide its end.
+    """
+    if not path.isprintable() or path != path.strip():
+        return "its path has invisible characters"
+    if found := sorted(special & set(path)):
+        return f"{found[0]} has another meaning in this client's lists"
+    return None
+
+
+def _items(
+    keys: Keys, kind: EntryKind, names: Iterable[str], path: str, special: frozenset[str]
+) -> list[ListEntry] | str:
+    return _refusal(path, special) or [ListEntry(keys, name, kind) for name in names]
+
+
+def _claude_denial(path: str) -> list[ListEntry] | str:
+    names = (f"Read(/{path}/**)", f"Edit(/{path}/**)")
+    keys = ("permissions", "deny")
+    return _items(keys, EntryKind.DENIAL, names, path, _PATTERN_CHARACTERS)
+
+
+def _claude_grant(folder: GrantedFolder) -> list[ListEntry] | str:
+    path = folder.path
+    keys = ("permissions", "additionalDirectories")
+    special = _EXPANDED_CHARACTERS if folder.is_writable else _PATTERN_CHARACTERS
+    opened = _items(keys, EntryKind.GRANT, (path,), path, special)
+    if isinstance(opened, str) or folder.is_writable:
+        return opened
+    kept = ListEntry(("permissions", "deny"), f"Edit(/{path}/**)", EntryKind.GRANT)
+    return [kept, *opened]
+
+
+def _no_denials(path: str) -> list[ListEntry] | str:
+    del path
+    return "this client has no list of denied folders"
+
+
+def _include_grant(folder: GrantedFolder) -> list[ListEntry] | str:
+    if not folder.is_writable:
+        return "this client cannot open a folder for reading only"
+    keys = ("context", "includeDirectories")
+    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _EXPANDED_CHARACTERS)
+
+
+def _opencode_entry(path: str, kind: EntryKind, value: str) -> list[ListEntry] | str:
+    keys = ("permission", "external_directory")
+    refused = _refusal(path, _PATTERN_CHARACTERS)
+    return refused or [ListEntry(keys, f"{path}/**", kind, value)]
+
+
+def _opencode_denial(path: str) -> list[ListEntry] | str:
+    return _opencode_entry(path, EntryKind.DENIAL, "deny")
+
+
+def _opencode_grant(folder: GrantedFolder) -> list[ListEntry] | str:
+    if not folder.is_writable:
+        return "this client cannot open a folder for reading only"
+    return _opencode_entry(folder.path, EntryKind.GRANT, "allow")
+
+
+_COPILOT = ("sandbox", "userPolicy", "filesystem")
+
+
+def _copilot_denial(path: str) -> list[ListEntry] | str:
+    keys = (*_COPILOT, "deniedPaths")
+    return _items(keys, EntryKind.DENIAL, (path,), path, _PATTERN_CHARACTERS)
+
+
+def _copilot_grant(folder: GrantedFolder) -> list[ListEntry] | str:
+    keys = (*_COPILOT, "readwritePaths" if folder.is_writable else "readonlyPaths")
+    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _PATTERN_CHARACTERS)
+
+
+def _cursor_grant(folder: GrantedFolder) -> list[ListEntry] | str:
+    keys = ("additionalReadwritePaths" if folder.is_writable else "additionalReadonlyPaths",)
+    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _PATTERN_CHARACTERS)
+
+
+_AT_NEXT_START = "at its next start"
+_SHELL = "paths in shell commands, unless its sandbox is on"
+
+TARGETS = {
+    target.name: target
+    for target in (
+        SyncTarget(
+            "claude-code", ".claude/settings.json", "CLAUDE_CONFIG_DIR", "settings.json",
+            _claude_denial, _claude_grant, "within a second or two, in running sessions", _SHELL,
+        ),
+        SyncTarget(
+            "gemini", ".gemini/settings.json", "", "",
+            _no_denials, _include_grant, _AT_NEXT_START, "anything",
+        ),
+        SyncTarget(
+            "qwen", ".qwen/settings.json", "", "",
+            _no_denials, _include_grant, _AT_NEXT_START, "anything",
+        ),
+        SyncTarget(
+            "opencode", ".config/opencode/opencode.json", "XDG_CONFIG_HOME",
+            "opencode/opencode.json", _opencode_denial, _opencode_grant, _AT_NEXT_START,
+            "a project that the session itself began in, and paths that a shell command hides",
+            reads_jsonc=True,
+        ),
+        SyncTarget(
+            "copilot", ".copilot/settings.json", "COPILOT_HOME", "settings.json",
+            _copilot_denial, _copilot_grant, _AT_NEXT_START,
+            "anything, unless its sandbox is on",
+        ),
+        SyncTarget(
+            "cursor", ".cursor/sandbox.json", "", "",
+            _no_denials, _cursor_grant, _AT_NEXT_START, "anything",
+        ),
+    )
+}  # fmt: skip
+"""The clients whose lists can be synced, by name."""

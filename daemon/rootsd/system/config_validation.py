@@ -1,0 +1,86 @@
+"""Validate the tables of `config.toml` against their structs, and report every problem.
+
+`msgspec.convert` stops at the first problem, so this module converts each key on its own. A key
+with a problem keeps its default, and therefore does not hide another problem.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeGuard, TypeVar
+
+import msgspec
+from msgspec import Struct, inspect
+
+from rootsd.system.toml_lines import KeyPath
+
+Table = TypeVar("Table", bound=Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """A problem of one key. `text` completes the line "key KEY: …"."""
+
+    key: KeyPath
+    text: str
+
+
+class TableValidator:
+    """Converts tables to structs, and collects the problems."""
+
+    def __init__(self) -> None:
+        self.problems: list[ConfigProblem] = []
+
+    def convert(
+        self, table: Mapping[str, object], shape: type[Table], at: KeyPath
+    ) -> Table | None:
+        """Return `table` as a struct, or None if a required key is missing or has a problem."""
+        fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
+        values: dict[str, object] = {}
+        misspelled = set()
+        for name, raw in table.items():
+            if name not in fields:
+                misspelled.add(self._report_unknown(name, list(fields), at))
+                continue
+            value = self._value(raw, fields[name].type, (*at, name))
+            if value is not None:
+                values[name] = value
+        missing = {name for name, field in fields.items() if field.required} - values.keys()
+        for name in sorted(missing - table.keys() - misspelled):
+            self._add((*at, name), "this key is required")
+        return None if missing else shape(**values)
+
+    def _value(self, raw: object, annotation: object, at: KeyPath) -> object:
+        """Return the value of a key, or None after adding its problems."""
+        kind = inspect.type_info(annotation)
+        expected = ""
+        if isinstance(kind, inspect.Metadata):
+            expected = (kind.extra or {})["expected"]
+            kind = kind.type
+        match kind:
+            case inspect.StructType(cls=shape) if isinstance(raw, dict):
+                return self.convert(raw, shape, at)
+            case inspect.ListType(item_type=inspect.StructType(cls=shape)) if _is_tables(raw):
+                # A table with a problem stays as None, so that the others keep their index.
+                return [self.convert(item, shape, (*at, i)) for i, item in enumerate(raw)]
+        try:
+            return msgspec.convert(raw, annotation)
+        except msgspec.ValidationError:
+            self._add(at, f"expected {expected}")
+            return None
+
+    def _report_unknown(self, name: str, known: list[str], at: KeyPath) -> str | None:
+        """Add the problem of an unknown key. Return the known key with a similar name, or None."""
+        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(known)}"
+        self._add((*at, name), f"there is no such key; {hint}")
+        return similar[0] if similar else None
+
+    def _add(self, key: KeyPath, text: str) -> None:
+        self.problems.append(ConfigProblem(key, text))
+
+
+def _is_tables(raw: object) -> TypeGuard[list[dict[str, object]]]:
+    return isinstance(raw, list) and all(isinstance(item, dict) for item in raw)

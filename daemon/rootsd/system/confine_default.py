@@ -1,0 +1,98 @@
+"""Read from `config.toml` whether `rootsd run` confines its server by itself.
+
+MCP clients start `rootsd run` once for each server. So this module uses little of the standard
+library, and it asks no daemon: a server must not start outside the wall because no daemon runs
+yet. It reads one key of the file that the daemon reads. A client may have stripped the variables
+that locate this file, so the record of the last `rootsd up` comes first, as for the daemon itself.
+
+If the file says something about the wall and cannot be understood, the answer is an error. A
+server never runs outside the wall because of a typing mistake.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from rootsd.core.errors import BadConfig
+from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable, parse_json, parse_toml
+from rootsd.system.runtime_dir import home_folder, overriding_folder
+
+_MAX_BYTES = 1 << 20
+_VARIABLE = "XDG_CONFIG_HOME"
+_TABLE = "confine"
+_REMEDY = "rootsd config check, or rootsd run --no-confine"
+
+
+def confines_by_default() -> bool:
+    """Return the value of `default` in the table `[confine]`; false if there is none.
+
+    Raises BadConfig if that cannot be known, and FolderUnavailable.
+    """
+    file = config_file()
+    content = _read(file)
+    # A key may be written with escapes, such as "c\u006fnfine".
+    if _TABLE.encode() not in content and b"\\" not in content:
+        return False
+    try:
+        table = parse_toml(content.decode()).get(_TABLE, {})
+    except (Unparsable, UnicodeDecodeError) as error:
+        raise _unknown(file, "it is not valid") from error
+    value = table.get("default", False) if isinstance(table, dict) else None
+    if not isinstance(value, bool):
+        raise _unknown(file, "[confine] default is neither true nor false")
+    return value
+
+
+def config_file() -> bytes:
+    """Return the file that the daemon reads. Raises FolderUnavailable.
+
+    `rootsd.system.places` has the same rule for programs that may load platformdirs.
+    """
+    if top := overriding_folder():
+        return top + b"/config/config.toml"
+    home = home_folder()
+    record, default = home + b"/.local/state/rootsd", home + b"/.config"
+    if sys.platform == "darwin":
+        record = home + b"/Library/Application Support/rootsd"
+        default = os.path.dirname(record)
+    recorded = _recorded_folder(record + b"/start.json")
+    folder = recorded if recorded is not None else os.environb.get(_VARIABLE.encode(), b"")
+    # The XDG base directory specification demands to ignore relative paths.
+    return (folder if folder.startswith(b"/") else default) + b"/rootsd/config.toml"
+
+
+def _recorded_folder(record: bytes) -> bytes | None:
+    """Return the folder of configurations of the last `rootsd up`; None without a record.
+
+    It is empty if the variable was not set.
+    """
+    try:
+        with open(record, "rb") as stream:
+            variables = parse_json(stream.read(_MAX_BYTES))["environment"]
+        return os.fsencode(variables.get(_VARIABLE, ""))
+    except (OSError, Unparsable, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _read(file: bytes) -> bytes:
+    try:
+        # Not blocking: a FIFO in this place must not hang the server.
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise _unknown(file, "it is not a regular file")
+            content = stream.read(_MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise _unknown(file, error.strerror or str(error)) from error
+    if len(content) > _MAX_BYTES:
+        raise _unknown(file, f"it is larger than {_MAX_BYTES} bytes")
+    return content
+
+
+def _unknown(file: bytes, reason: str) -> BadConfig:
+    shown = safe_label(file, limit=None)
+    return BadConfig(f"whether to confine the server is not known: {shown}: {reason}", _REMEDY)

@@ -1,0 +1,40 @@
+"""The folders that a user names as parents: their canonical paths, and why one is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+from rootsd.core.paths import RefusedPlaces, bytes_of
+from rootsd.disk.hung_mounts import HungMountDetector
+from rootsd.disk.safety import explain_alias
+
+
+def canonical_path(typed: str) -> bytes:
+    """Return `typed` as an absolute path, with `~` expanded and symlinks followed.
+
+    Parts that do not exist, or lie on a file system that does not answer, stay as they are.
+    """
+    absolute = os.path.join(os.getcwdb(), bytes_of(os.path.expanduser(typed)))
+    return HungMountDetector().real_path(absolute)
+
+
+def parent_refusal(places: RefusedPlaces, path: bytes) -> str | None:
+    """Return the reason why `path` can never be a parent, or None."""
+    reason = places.why_no_parent(path)
+    return reason or (explain_alias(path) if HungMountDetector().answers(path) else None)
+
+
+def find_same_folder(paths: Iterable[bytes], path: bytes) -> bytes | None:
+    """Return the one of `paths` that is the folder at `path` under another name, or None.
+
+    A bind mount gives a folder a second name.
+    """
+    answering = HungMountDetector()
+    for other in paths:
+        if other != path and answering.answers(other):
+            with suppress(OSError):
+                if os.path.samefile(other, path):
+                    return other
+    return None

@@ -1,0 +1,56 @@
+"""Turn the scope that a connection asks for into a `Scope`: for MCP sessions and for wardens."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.scope import Scope, ScopeExtent, SessionStart, UriFilter
+from rootsd.wire.hello import RequestedScope, ResumeState
+
+
+async def resolve_scope(
+    requested: RequestedScope,
+    canonical: Callable[[bytes], Awaitable[bytes]],
+    session_start: Callable[[bytes], Awaitable[SessionStart]],
+) -> Scope:
+    """Return the scope for `requested`.
+
+    `canonical` resolves the symlinks of a path, and `session_start` finds the start of a session
+    that begins now in a canonical folder. Raises ValueError, with a sentence about the wrong path.
+    """
+    uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
+    scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris)
+    if requested.workspace is not None:
+        folder, extent = (
+            parse_absolute("workspace", requested.workspace),
+            ScopeExtent.WORKSPACE,
+        )
+    elif requested.cwd is not None:
+        folder, extent = parse_absolute("cwd", requested.cwd), ScopeExtent.ROOT
+    else:
+        return scope
+    found = await canonical(folder)
+    if requested.start is None:
+        start = await session_start(found)
+    else:
+        text = requested.start.anchor
+        anchor = None if text is None else parse_absolute("anchor", text)
+        start = SessionStart(anchor, requested.start.approvals)
+    return replace(scope, folder=found, extent=extent, start=start)
+
+
+def resume_state(scope: Scope) -> ResumeState | None:
+    """Return the start of a session for its peer, or None for a scope without a folder."""
+    if scope.folder is None:
+        return None
+    anchor = scope.start.anchor
+    return ResumeState(None if anchor is None else text_of(anchor), scope.start.approvals)
+
+
+def parse_absolute(field: str, path: str) -> bytes:
+    """Return the bytes of an absolute path. Raises ValueError, which names the `field`."""
+    if not path.startswith("/") or "\0" in path:
+        raise ValueError(f"{field} must be an absolute path")
+    return bytes_of(path)

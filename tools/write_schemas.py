@@ -1,0 +1,202 @@
+"""Write the JSON Schemas in docs/schema/ from the types in the code: `make schemas`.
+
+Each schema is made by one function of `SCHEMAS`. A test compares the files with what these
+functions return now.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rootsd.cli.render import CommandOutput, ErrorOutput
+from rootsd.system.config_schema import ConfigTables
+from rootsd.wire.daemon import ScanProgressItem
+from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
+from rootsd.wire.hello import (
+    HELLO_METHOD,
+    PROPOSED_FOLDER_METHOD,
+    REPORTED_ROOTS_METHOD,
+    HelloParams,
+    HelloResult,
+    ProposedFolderParams,
+    ReportedRootsParams,
+)
+from rootsd.wire.registry import REQUEST_TYPES
+from rootsd.wire.wall import VIEW_METHOD, WallViewItem
+
+FOLDER = Path(__file__).parent.parent / "docs" / "schema"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+JsonSchema = dict[str, Any]
+
+_ABOUT = """\
+The messages of rootsd's own protocol, and the output of its commands with --json.
+
+control.sock takes one JSON-RPC 2.0 request per line. rootsd/hello and the notifications
+rootsd/told and rootsd/proposed go to mcp.sock. The parameters of METHOD are in $defs under
+METHOD.params, and its result under METHOD.result, with - in place of /.
+
+Newer versions add keys to results. A query ignores keys that the daemon does not know. A command
+that decides something, and rootsd/hello, are refused with them. Strings may have lone surrogates,
+which stand for bytes of a path that are not UTF-8. Times are RFC 3339 in UTC."""
+
+_ABOUT_CONFIG = """\
+The configuration of rootsd. `rootsd config path` prints where the file is. `rootsd config check`
+also checks what this schema cannot: whether each folder can be a parent."""
+
+_RESULTS: Mapping[str, type] = {
+    **{request_type.method: request_type.result for request_type in REQUEST_TYPES},
+    HELLO_METHOD: HelloResult,
+}
+_REQUESTS: Mapping[str, type] = {
+    **{request_type.method: request_type for request_type in REQUEST_TYPES},
+    HELLO_METHOD: HelloParams,
+}
+_NOTIFICATIONS: Mapping[str, type] = {
+    "progress": ScanProgressItem,
+    VIEW_METHOD: WallViewItem,
+    REPORTED_ROOTS_METHOD: ReportedRootsParams,
+    PROPOSED_FOLDER_METHOD: ProposedFolderParams,
+}
+_ID = {"type": ["integer", "string"]}
+
+
+def control_schema() -> JsonSchema:
+    """Return the schema of `rootsd/1`. Its root matches each message and each printed object."""
+    printed = (CommandOutput, ErrorOutput)
+    types = (*_REQUESTS.values(), *_RESULTS.values(), *_NOTIFICATIONS.values(), ErrorDetails)
+    definitions = _definitions((*types, *printed))
+    definitions[HelloParams.__name__]["additionalProperties"] = False
+    params = {**_REQUESTS, **_NOTIFICATIONS}
+    definitions |= {f"{_key(name)}.params": _ref(of.__name__) for name, of in params.items()}
+    definitions |= {f"{_key(name)}.result": _ref(of.__name__) for name, of in _RESULTS.items()}
+    messages = [
+        *(_request(method, definitions[of.__name__]) for method, of in _REQUESTS.items()),
+        *(_notification(method) for method in _NOTIFICATIONS),
+        _response("result", {"type": "object"}),
+        _response("error", _error()),
+        *(_ref(of.__name__) for of in printed),
+    ]
+    return {
+        "$schema": DIALECT,
+        "$id": "rootsd-1.schema.json",
+        "title": "rootsd/1",
+        "description": _ABOUT,
+        "anyOf": messages,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def config_schema() -> JsonSchema:
+    """Return the schema of `config.toml`.
+
+    It has no `$ref`: editors often ignore a description or a default beside one. It has no `$id`:
+    Taplo rejects a schema with a relative one, and no absolute one is known.
+    """
+    definitions = _definitions((ConfigTables,))
+    whole = _inlined(definitions[ConfigTables.__name__], definitions)
+    return {
+        "$schema": DIALECT,
+        "title": "config.toml of rootsd",
+        **whole,
+        "description": _ABOUT_CONFIG,
+    }
+
+
+CONFIG_SCHEMA = "config.schema.json"
+SCHEMAS: Mapping[str, Callable[[], JsonSchema]] = {
+    "rootsd-1.schema.json": control_schema,
+    CONFIG_SCHEMA: config_schema,
+}
+
+
+def text_of(schema: JsonSchema) -> str:
+    """Return the text of the file of `schema`."""
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _definitions(types: Iterable[type]) -> dict[str, JsonSchema]:
+    unique = tuple(dict.fromkeys(types))
+    _, definitions = msgspec.json.schema_components(unique, ref_template="#/$defs/{name}")
+    for definition in definitions.values():
+        definition["description"] = inspect.cleandoc(definition["description"])
+    return definitions
+
+
+def _inlined(schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonSchema:
+    """Return `schema` with each `$ref` replaced by its definition, without generated titles.
+
+    A table has no default: an editor would complete it as one long line.
+    """
+    own = {key: value for key, value in schema.items() if key not in ("$ref", "title")}
+    if "$ref" in schema:
+        own = {**_inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions), **own}
+    if own.get("type") == "object":
+        own.pop("default", None)
+        properties = own["properties"].items()
+        own["properties"] = {name: _inlined(each, definitions) for name, each in properties}
+    if "items" in own:
+        own["items"] = _inlined(own["items"], definitions)
+    return own
+
+
+def _key(method: str) -> str:
+    return method.replace("/", "-")
+
+
+def _ref(name: str) -> JsonSchema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _request(method: str, params: JsonSchema) -> JsonSchema:
+    of_message = _message(method)
+    if params["title"] != HelloParams.__name__:
+        of_message["params"]["properties"] = {CHALLENGE_ANSWER: {"type": "string"}}
+    required = ["jsonrpc", "id", "method", *(["params"] if params.get("required") else [])]
+    return _object(f"request {method}", {"id": _ID, **of_message}, required)
+
+
+def _notification(method: str) -> JsonSchema:
+    required = ["jsonrpc", "method", "params"]
+    return _object(f"notification {method}", _message(method), required)
+
+
+def _message(method: str) -> dict[str, Any]:
+    params = _ref(f"{_key(method)}.params")
+    return {"jsonrpc": {"const": "2.0"}, "method": {"const": method}, "params": params}
+
+
+def _response(key: str, value: JsonSchema) -> JsonSchema:
+    id_ = {"type": [*_ID["type"], "null"]}
+    properties = {"jsonrpc": {"const": "2.0"}, "id": id_, key: value}
+    return _object(f"response with {key}", properties, list(properties))
+
+
+def _error() -> JsonSchema:
+    reason = _object("data of mcp.sock", {"reason": {"type": "string"}}, ["reason"])
+    properties = {
+        "code": {"type": "integer"},
+        "message": {"type": "string"},
+        "data": {"anyOf": [_ref(ErrorDetails.__name__), reason]},
+    }
+    return _object("error", properties, ["code", "message"])
+
+
+def _object(title: str, properties: JsonSchema, required: list[str]) -> JsonSchema:
+    return {"title": title, "type": "object", "properties": properties, "required": required}
+
+
+def main() -> None:
+    """Write each schema into its file."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, make in SCHEMAS.items():
+        (FOLDER / name).write_text(text_of(make()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
