@@ -1,11 +1,11 @@
-"""What every test runs in: no home folder, no settings of the person who runs it, and a size.
+"""The environment of every test: no home folder, no personal settings, and a size.
 
-* The environment is an allow-list. HOME lies below a device file, so that not even root can make
-  it, and git takes its identity, default branch and protocols from variables.
-* `ROOTSD_DIR` is another folder for each test; the fixture `rootsd_dir` tells which. It does not
-  exist yet: whoever needs it makes it, as the program does.
-* `--sizes=test|check|soak` picks how large the sized tests are, see `support/sizes.py`. Hypothesis
-  follows: reproducible for `test` and `check`, at random for `soak`.
+* The environment is an allow-list. HOME is below a device file, so that not even root can create
+  it. Git takes its identity, default branch, and protocols from variables.
+* `ROOTSD_DIR` is a different folder for each test; the fixture `rootsd_dir` returns it. It does
+  not exist yet. A test that needs it creates it, as the program does.
+* `--sizes=test|check|soak` sets the size of the sized tests, see `support/sizes.py`. Hypothesis
+  follows: reproducible for `test` and `check`, random for `soak`.
 * `@pytest.mark.needs(...)` skips with a reason, see `support/needs.py`. With CI=true a skip is a
   failure, unless `--record=FILE` writes down the outcome of each test. CI records one run as root
   and one as an ordinary user, and `tools/compare_runs.py` fails if a test ran in neither.
@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import signal
@@ -23,7 +24,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from support.left_behind import end_left_behind
+from support import preloaded
+from support.leftover_processes import end_left_behind
 from support.needs import unmet
 from support.sizes import Size, Sizes
 
@@ -48,7 +50,9 @@ SET_VARIABLES = {
     "GIT_CONFIG_KEY_1": "protocol.file.allow",
     "GIT_CONFIG_VALUE_1": "always",
 }
-EXAMPLES = {Size.TEST: 100, Size.CHECK: 1_000, Size.SOAK: 20_000}
+EXAMPLES = {Size.TEST: 50, Size.CHECK: 1_000, Size.SOAK: 20_000}
+# Shells and nohup(1) start programs that ignore these.
+INHERITED_SIGNALS = (signal.SIGHUP, signal.SIGQUIT)
 _folder_numbers = itertools.count(1)
 _unmet = cache(unmet)
 _outcomes: dict[str, str] = {}
@@ -79,17 +83,17 @@ def pytest_configure(config: pytest.Config) -> None:
         for name, value in os.environ.items()
         if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
-    # Debian keeps mkfs and its like out of the PATH of most people.
+    # On Debian, the PATH of ordinary users lacks mkfs and similar programs.
     kept["PATH"] = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.clear()
     os.environ.update(kept | SET_VARIABLES)
-    # What a shell starts in the background ignores Ctrl-C, and so would all it starts.
+    # A background job of a shell ignores Ctrl-C, and so would the programs that it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     size = Size(config.getoption("--sizes"))
     hypothesis.settings.register_profile(
         size,
         max_examples=EXAMPLES[size],
-        deadline=None,  # a wall-clock limit per example fails on a busy machine, for no bug
+        deadline=None,  # a wall-clock limit per example fails on a busy machine without a bug
         database=None,
         derandomize=size is not Size.SOAK,
         print_blob=True,
@@ -108,6 +112,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if record is not None and not hasattr(session.config, "workerinput"):
         with record.open("a") as file:
             file.writelines(f"{outcome}\t{test}\n" for test, outcome in _outcomes.items())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage: none of what is collected goes away before the end.
+
+    Each worker collects all tests, and would spend a third of the time on that.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -152,27 +170,43 @@ def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 @pytest.fixture(scope="session")
 def sizes(request: pytest.FixtureRequest) -> Sizes:
-    """How large this run is; `sizes.pick(test=…, check=…, soak=…)`."""
+    """Return the size of this run; `sizes.pick(test=…, check=…, soak=…)`."""
     return Sizes(Size(request.config.getoption("--sizes")))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No process that a test started goes on after the run: it is ended, and the run fails."""
+    """End the processes that tests left running, and fail the run if there are any."""
     yield
+    preloaded.close()
     left = end_left_behind("ROOTSD_DIR", f"{tmp_path_factory.getbasetemp()}/")
     assert not left, "tests left processes behind"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_ignored_signals() -> Iterator[None]:
+    """Let the programs that tests start ignore no signal, even if this run does (nohup(1)).
+
+    A started program inherits an ignored signal, but gets the default for a handled one. The run
+    still survives the signal.
+    """
+    ignored = [each for each in INHERITED_SIGNALS if signal.getsignal(each) is signal.SIG_IGN]
+    for each in ignored:
+        signal.signal(each, lambda *_: None)
+    yield
+    for each in ignored:
+        signal.signal(each, signal.SIG_IGN)
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """The daemon runs on asyncio alone."""
+    """Return asyncio, the only backend of the daemon."""
     return "asyncio"
 
 
 @pytest.fixture(autouse=True)
 def rootsd_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The `ROOTSD_DIR` of this test, which is set in the environment and not made yet."""
+    """Return the `ROOTSD_DIR` of this test. The variable is set; the folder does not exist yet."""
     folder = tmp_path_factory.getbasetemp() / f"rootsd-{next(_folder_numbers)}"
     monkeypatch.setenv("ROOTSD_DIR", str(folder))
     return folder

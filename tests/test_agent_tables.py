@@ -13,7 +13,7 @@ import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS, Agent
 from support.agent_programs import PROGRAMS, AgentProgram, Server, version
-from support.self_approval import WAYS, Outcome, Way
+from support.self_approval import ATTEMPTS, Attempt, Outcome
 
 TOP = Path(__file__).parent.parent
 READERS: dict[str, Callable[[str], Any]] = {"json": json.loads, "toml": tomllib.loads}
@@ -39,17 +39,17 @@ def outcome_in(cell: str) -> Outcome:
     return Outcome.REFUSED if cell.startswith("refused") else Outcome.CHALLENGED
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-def test_the_table_has_the_outcome_of_each_way_that_real_agents_take(way: Way) -> None:
+@pytest.mark.parametrize("way", ATTEMPTS, ids=lambda way: way.name)
+def test_the_table_has_the_outcome_of_each_attempt_of_real_agents(way: Attempt) -> None:
     said = table(TOP / "docs" / "SECURITY.md", "an agent orders an approval")
     for row in (way.row, way.alone, way.shared):
         (cell,) = said[row.text]
         assert outcome_in(cell) is row.outcome
 
 
-def test_there_are_twenty_ways() -> None:
-    assert len({way.name for way in WAYS}) >= 20
-    assert len({way.command for way in WAYS}) == len(WAYS)
+def test_there_are_at_least_twenty_attempts() -> None:
+    assert len({way.name for way in ATTEMPTS}) >= 20
+    assert len({way.command for way in ATTEMPTS}) == len(ATTEMPTS)
 
 
 def codes(cell: str) -> Iterator[tuple[str, bool]]:
@@ -59,7 +59,7 @@ def codes(cell: str) -> Iterator[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize("agent", KNOWN_AGENTS, ids=lambda agent: agent.label)
-def test_the_list_of_agents_has_what_the_guard_knows(agent: Agent) -> None:
+def test_the_list_of_agents_matches_the_guard(agent: Agent) -> None:
     programs, variables, _ = table(TOP / "docs" / "AGENTS.md", "agent")[agent.label]
     assert {word for word, _ in codes(programs)} == agent.names
     assert {word for word, italic in codes(variables) if not italic} == agent.markers
@@ -71,7 +71,7 @@ def test_the_list_of_agents_has_no_other() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda program: program.name)
-def test_the_documents_name_the_version_that_runs(program: AgentProgram) -> None:
+def test_the_documents_name_the_tested_versions(program: AgentProgram) -> None:
     *_, source = table(TOP / "docs" / "AGENTS.md", "agent")[program.label]
     assert source.startswith(f"run, {version(program)}")
     if program.speaks_mcp:
@@ -93,7 +93,9 @@ def snippets(label: str) -> list[Any]:
 @pytest.mark.parametrize(
     "label", ["Codex", "Gemini CLI", "Copilot CLI", "opencode", "Qwen Code", "Cline"]
 )
-def test_the_snippet_of_a_client_is_what_its_real_program_gets(label: str, tmp_path: Path) -> None:
+def test_the_snippet_of_a_client_is_tested_with_its_real_program(
+    label: str, tmp_path: Path
+) -> None:
     """`make agents` runs each program with the entry that `configure` writes."""
     (program,) = (one for one in PROGRAMS.values() if one.label in (label, f"{label} CLI"))
     server = Server(("/home/you/.local/bin/rootsd", "bridge"))

@@ -53,7 +53,7 @@ def test_the_exit_status_is_the_answer_and_nothing_is_printed(
     assert capsys.readouterr() == ("", "")
 
 
-def test_without_a_daemon_it_is_69_and_one_line_that_names_the_next_command(
+def test_without_a_daemon_the_status_is_69_and_one_line_names_the_next_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert check.main("/src/api") == 69
@@ -121,7 +121,7 @@ def test_the_count_is_the_number_of_pending_projects(
     assert capsys.readouterr() == (f"{waiting}\n", "")
 
 
-def test_the_count_without_a_daemon_is_69_and_no_number(
+def test_without_a_daemon_count_ends_with_status_69_and_no_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert check.count_pending() == 69

@@ -29,8 +29,8 @@ from rootsd.client import (
 from rootsd.core.errors import Busy, ErrorCode
 from rootsd.core.model import Access, ProjectKind
 from support.bridges import Daemon, daemons, fault, reply
-from support.publishing import FakeSource, root
-from support.serving import published
+from support.mcp_harness import FakeSource, root
+from support.threaded_publisher import published
 
 HANG_GUARD_S = 30
 SITE = root("https://example.org/v1", name="site", kind=ProjectKind.URI)
@@ -143,7 +143,7 @@ def test_a_relative_path_starts_at_the_working_directory(
 
 
 @pytest.mark.parametrize("path", ["/src/a\0b", b"/src/\xff", "/src/\udcff"])
-def test_a_path_that_no_root_can_hold_is_not_allowed(path: str | bytes) -> None:
+def test_an_invalid_path_is_not_allowed(path: str | bytes) -> None:
     assert not is_path_allowed(path)
 
 
@@ -200,7 +200,7 @@ async def test_watch_roots_narrows_and_fails_if_the_daemon_cannot() -> None:
             await names(watched)
 
 
-async def test_watch_roots_goes_on_with_the_next_daemon_and_yields_only_changes() -> None:
+async def test_watch_roots_continues_with_the_next_daemon_and_yields_only_changes() -> None:
     async with aclosing(watch_roots(client="x")) as watched:
         with published(FakeSource(root("/src/api"))):
             assert await names(watched) == ["api"]

@@ -1,9 +1,10 @@
-"""What tests/conftest.py promises: a closed environment, sizes, and no skip where CI=true."""
+"""The guarantees of tests/conftest.py: a closed environment, sizes, and no skip with CI=true."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,12 +28,13 @@ def suite(tmp_path: Path) -> Suite:
     def run(text: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
         shutil.copy(TOP / "pyproject.toml", tmp_path)
         tests = tmp_path / "tests"
+        tests.mkdir(exist_ok=True)
         shutil.copytree(TOP / "tests" / "support", tests / "support")
         shutil.copy(TOP / "tests" / "conftest.py", tests)
         (tests / "test_planted.py").write_text(text)
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
         return subprocess.run(
-            # A base of its own: else each run would first clear away what earlier ones left.
+            # A separate base: otherwise each run would first remove the files of earlier ones.
             [
                 sys.executable,
                 "-m",
@@ -66,20 +68,19 @@ def test_unmet_need_skips_with_reason_and_install_line(suite: Suite) -> None:
     assert "needs nothing-has-this, which is not here: apt-get install this" in run.stdout
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        PLANT_NEED + NEEDY,
-        "import pytest\n\ndef test_it():\n    pytest.skip('no')\n",
-        "import pytest\n\n@pytest.mark.skip(reason='no')\ndef test_it():\n    pass\n",
-        "import pytest\n\npytest.importorskip('nothing_has_this', reason='no')\n",
-    ],
-    ids=["needs", "skip in the test", "skip mark", "skip of the file"],
-)
-def test_no_skip_passes_in_ci(text: str, suite: Suite) -> None:
-    run = suite(text, CI="true")
-    assert run.returncode not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}, run.stdout
-    assert "A skip fails where CI=true." in run.stdout
+def test_no_skip_passes_in_ci(suite: Suite, tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    for name, text in {
+        "in_the_test": "import pytest\n\ndef test_it():\n    pytest.skip('no')\n",
+        "by_a_mark": "import pytest\n\n@pytest.mark.skip(reason='no')\ndef test_it(): pass\n",
+        "of_a_file": "import pytest\n\npytest.importorskip('nothing_has_this', reason='no')\n",
+    }.items():
+        (tmp_path / "tests" / f"test_{name}.py").write_text(text)
+    run = suite(PLANT_NEED + NEEDY, "--continue-on-collection-errors", CI="true")
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout
+    assert "1 failed, 3 errors in " in run.stdout
+    # Each reason is beside its traceback and in the summary.
+    assert run.stdout.count("A skip fails where CI=true. ") == 2 * 4
 
 
 def test_a_process_left_behind_fails_the_run_and_is_ended(suite: Suite, tmp_path: Path) -> None:
@@ -90,13 +91,14 @@ def test_a_process_left_behind_fails_the_run_and_is_ended(suite: Suite, tmp_path
         "    left = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
         f"    open({str(told)!r}, 'w').write(str(left.pid))\n"
     )
-    run = suite("from support import left_behind\nleft_behind.GRACE_S = 0.0\n" + text)
+    no_grace = "from support import leftover_processes\nleftover_processes.GRACE_S = 0.0\n"
+    run = suite(no_grace + text)
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
     assert "tests left processes behind" in run.stdout
     assert not psutil.pid_exists(int(told.read_text()))
 
 
-def test_expected_failure_is_no_skip(suite: Suite) -> None:
+def test_expected_failure_is_not_a_skip(suite: Suite) -> None:
     text = "import pytest\n\n@pytest.mark.xfail\ndef test_it():\n    assert False\n"
     assert suite(text, CI="true").returncode == 0
 
@@ -118,7 +120,7 @@ def test_a_met_need_has_no_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert unmet("svn") != ""
 
 
-def test_sized_alone_takes_only_tests_that_grow(suite: Suite) -> None:
+def test_the_mark_sized_selects_only_sized_tests(suite: Suite) -> None:
     text = (
         "from hypothesis import given, settings, strategies\n\n"
         "def test_one(): pass\n"
@@ -132,7 +134,7 @@ def test_sized_alone_takes_only_tests_that_grow(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize(("size", "picked"), [(Size.TEST, 1), (Size.CHECK, 2), (Size.SOAK, 3)])
-def test_sizes_pick_by_the_run(size: Size, picked: int) -> None:
+def test_sizes_follow_the_option(size: Size, picked: int) -> None:
     assert Sizes(size).pick(test=1, check=2, soak=3) == picked
 
 
@@ -141,7 +143,7 @@ def test_home_cannot_be_made_even_by_root() -> None:
         Path.home().mkdir(parents=True)
 
 
-def test_settings_of_the_person_do_not_reach_a_test(suite: Suite) -> None:
+def test_personal_settings_do_not_reach_a_test(suite: Suite) -> None:
     text = (
         "import os\n\n"
         "def test_it():\n"
@@ -150,6 +152,22 @@ def test_settings_of_the_person_do_not_reach_a_test(suite: Suite) -> None:
         "    assert os.environ['ROOTSD_DIR'] != '/elsewhere'\n"
     )
     run = suite(text, XDG_RUNTIME_DIR="/run/user/0", GIT_DIR="/elsewhere", ROOTSD_DIR="/elsewhere")
+    assert run.returncode == 0, run.stdout
+
+
+def test_a_signal_that_the_run_ignores_has_its_default_in_started_programs(suite: Suite) -> None:
+    text = (
+        "import signal, subprocess, sys\n\n"
+        "def test_it():\n"
+        "    program = 'import os; os.kill(os.getpid(), 1)'\n"
+        "    ended = subprocess.run([sys.executable, '-c', program], check=False)\n"
+        "    assert ended.returncode == -signal.SIGHUP\n"
+    )
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run = suite(text)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert run.returncode == 0, run.stdout
 
 
@@ -166,7 +184,7 @@ def test_git_commits_and_clones_without_a_home(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_each_test_has_a_rootsd_dir_of_its_own(turn: int, rootsd_dir: Path) -> None:
+def test_each_test_has_its_own_rootsd_dir(turn: int, rootsd_dir: Path) -> None:
     assert os.environ["ROOTSD_DIR"] == str(rootsd_dir)
     assert not rootsd_dir.exists()
     rootsd_dir.mkdir()

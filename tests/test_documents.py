@@ -14,16 +14,16 @@ import pytest
 from draw_terminal import PICTURES, THEMES, draw, session_of
 
 from support.documents import Block, Reader, blocks, drawn, fits, normal
-from support.service import Desktop
 from support.terminal import Shell
+from support.user_session import UserSession
 
 TOP = Path(__file__).parent.parent
 README, CLIENTS, SHELL = TOP / "README.md", TOP / "docs" / "CLIENTS.md", TOP / "docs" / "SHELL.md"
 DOCUMENTS = (README, *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("[CS]*.md")))
-# Documents that print commands with what these print.
+# Documents that show commands with their output.
 GUIDES = (README, TOP / "docs" / "SERVICE.md", TOP / "docs" / "SANDBOX.md")
-# Blocks that the reader cannot type in a home made for them, by their first words, and what stands
-# for them beside the tests below: a CI stage, a real service manager, a real sandbox.
+# Blocks that cannot run in a test's home, by their first words, with the test that covers each: a
+# CI stage, a real service manager, a real sandbox.
 ELSEWHERE = {
     "make up": "tests/test_tools.py",
     "rootsd service install": "tests/e2e/test_service.py",
@@ -85,7 +85,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 @pytest.mark.needs("bash")
-def test_every_command_of_the_guides_prints_what_they_say(reader: Reader) -> None:
+def test_every_command_of_the_guides_prints_the_shown_output(reader: Reader) -> None:
     run = run_here()
     assert len(run) >= 2
     for block in run:
@@ -100,7 +100,7 @@ def block_of(words: str) -> list[str]:
     return [command.partition(" #")[0].strip() for command, _ in block.commands]
 
 
-def test_every_other_command_of_the_guides_is_run_elsewhere() -> None:
+def test_every_other_command_of_the_guides_has_another_test() -> None:
     others = [block for block in console_blocks() if block not in run_here()]
     assert len(others) == len(ELSEWHERE)
     for words, where in ELSEWHERE.items():
@@ -109,7 +109,7 @@ def test_every_other_command_of_the_guides_is_run_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("command", block_of("make up"))
-def test_what_the_readme_has_make_do_are_its_targets(command: str) -> None:
+def test_the_make_targets_in_the_readme_exist(command: str) -> None:
     rehearsed = subprocess.run(
         [*shlex.split(command), "--dry-run"], cwd=TOP, capture_output=True, text=True, check=False
     )
@@ -118,12 +118,12 @@ def test_what_the_readme_has_make_do_are_its_targets(command: str) -> None:
 
 
 @pytest.fixture
-def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
-    return Desktop(tmp_path, monkeypatch)
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserSession:
+    return UserSession(tmp_path, monkeypatch)
 
 
 def test_the_commands_for_the_service_install_show_and_remove_it(
-    desktop: Desktop, capsys: pytest.CaptureFixture[str]
+    desktop: UserSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell = Shell(capsys)
     desktop.service_runs()
@@ -140,8 +140,8 @@ def test_the_commands_for_the_service_install_show_and_remove_it(
     assert "Decisions are kept" in done["uninstall"].err
 
 
-def test_what_the_readme_has_removed_at_the_end_is_all_that_there_is(
-    desktop: Desktop, capsys: pytest.CaptureFixture[str]
+def test_the_documented_removal_removes_everything(
+    desktop: UserSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     down, remove, _ = block_of("rootsd down")
     shell = Shell(capsys)
@@ -154,7 +154,8 @@ def test_what_the_readme_has_removed_at_the_end_is_all_that_there_is(
     purged = shell.run("service", "uninstall", "--purge", "--dry-run", "--json")
     at_stake = {Path(folder) for folder in json.loads(purged.out)["removed"]}
     assert at_stake
-    # A folder inside of one that is named goes with it, and that of the sockets with the session.
+    # A folder inside a named one is removed with it, and the folder of the sockets ends with the
+    # session.
     own = {folder for folder in at_stake if not folders.isdisjoint((folder, *folder.parents))}
     assert at_stake - own <= {desktop.home / "run"}
     assert folders <= at_stake
@@ -171,7 +172,7 @@ def test_what_the_readme_has_removed_at_the_end_is_all_that_there_is(
         (["a"], [], False),
     ],
 )
-def test_what_varies_does_not_matter_and_all_else_does(
+def test_only_the_varying_parts_are_ignored(
     said: list[str], shown: list[str], is_fit: bool
 ) -> None:
     assert fits(said, shown) == is_fit
@@ -220,7 +221,7 @@ def commands_of_clients() -> list[list[str]]:
     return found
 
 
-def test_every_client_is_told_the_same_command() -> None:
+def test_every_snippet_has_the_same_command() -> None:
     assert commands_of_clients() == [[COMMAND, "bridge"]] * 15
     text = CLIENTS.read_text()
     for client in ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Zed", "Codex",
@@ -292,7 +293,7 @@ SHOWS = {
 @pytest.mark.parametrize(
     "shell", [pytest.param(name, marks=pytest.mark.needs(name)) for name in SHOWS]
 )
-def test_the_prompt_tells_how_many_wait_and_nothing_without_a_daemon(
+def test_the_prompt_shows_the_number_of_pending_projects_and_nothing_without_a_daemon(
     reader: Reader, shell: str
 ) -> None:
     program, show = SHOWS[shell]
@@ -312,7 +313,7 @@ def test_the_prompt_tells_how_many_wait_and_nothing_without_a_daemon(
     assert "<3 waiting" in prompt()
 
 
-def test_the_starship_module_shows_how_many_wait(reader: Reader) -> None:
+def test_the_starship_module_shows_the_number_of_pending_projects(reader: Reader) -> None:
     module = tomllib.loads(prompts("toml"))["custom"]["rootsd"]
 
     def run(command: str) -> subprocess.CompletedProcess[str]:
@@ -330,7 +331,7 @@ def test_the_starship_module_shows_how_many_wait(reader: Reader) -> None:
 
 @pytest.mark.parametrize("name", PICTURES)
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_pictures_are_there_and_load_nothing(name: str, theme: str) -> None:
+def test_the_pictures_exist_and_load_nothing(name: str, theme: str) -> None:
     picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
     assert not re.search(r"@font-face|@import|href|url\((?!#)", picture)
     pages = (README, TOP / "docs" / "GUIDE.md")
@@ -339,22 +340,22 @@ def test_the_pictures_are_there_and_load_nothing(name: str, theme: str) -> None:
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_the_pictures_show_what_a_terminal_shows_today(name: str) -> None:
-    """Where this fails, and rightly so: make screens."""
+def test_the_pictures_show_the_current_output(name: str) -> None:
+    """If this fails because the output changed, run `make screens`."""
     session = session_of(PICTURES[name])
     for theme in THEMES:
         picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
         assert drawn(picture) == drawn(draw(session, theme))
 
 
-def test_a_picture_of_something_else_is_told_apart() -> None:
+def test_a_picture_of_other_output_is_detected() -> None:
     green = draw("$ rootsd\n\x1b[32mok\x1b[0m pid 7", "dark")
     assert drawn(green) == drawn(draw("$ rootsd\n\x1b[32mok\x1b[0m pid 12345", "dark"))
     for other in ("\x1b[32mno\x1b[0m pid 7", "\x1b[1;31mok\x1b[0m pid 7", "ok pid 7"):
         assert drawn(green) != drawn(draw(f"$ rootsd\n{other}", "dark"))
 
 
-def test_drawing_leaves_nothing_out() -> None:
+def test_drawing_omits_nothing() -> None:
     picture = draw("\x1b[32mgreen\x1b[0m <b> & more", "dark")
     assert all(word in picture for word in ("green", "&lt;b&gt;", "&amp;", "more"))
     assert normal("\x1b[32mx\x1b[0m") == "x"

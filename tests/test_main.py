@@ -14,8 +14,11 @@ from rootsd import __main__ as entry
 from support.fake_daemon import FakeDaemon, a_listing, a_status
 
 HANG_GUARD = 60
-HEAVY = ("click", "rich", "mcp", "pydantic", "asyncio", "anyio", "dataclasses", "platformdirs")
-# Runs the entry point as the console script does, then tells which heavy modules it loaded.
+HEAVY = (
+    "click", "rich", "mcp", "msgspec", "pydantic", "asyncio", "anyio", "dataclasses",
+    "platformdirs",
+)  # fmt: skip
+# Runs the entry point as the console script does, then reports the loaded heavy modules.
 PROBE = """
 import sys
 from rootsd.__main__ import main
@@ -60,6 +63,9 @@ def loaded(*words: str, heavy: tuple[str, ...] = HEAVY) -> set[str]:
         ("bridge",),
         ("-q", "bridge", "--client", "x"),
         ("run", "--nonsense"),
+        ("hook", "claude-code"),
+        ("hook", "nonsense"),
+        ("confine", "--nonsense"),
     ],
 )
 def test_a_quick_command_loads_nothing_heavy(daemon: FakeDaemon, words: tuple[str, ...]) -> None:
@@ -71,7 +77,7 @@ def test_a_quick_command_does_not_even_load_typing(daemon: FakeDaemon) -> None:
 
 
 @pytest.mark.parametrize("words", [("--help",), ("approve", "--help"), ("ls",), ("status",)])
-def test_the_command_line_does_not_load_the_sdk_nor_what_it_does_not_use(
+def test_the_command_line_loads_neither_the_sdk_nor_unused_modules(
     daemon: FakeDaemon, words: tuple[str, ...]
 ) -> None:
     assert loaded(*words) <= {"click", "dataclasses"}
@@ -94,6 +100,7 @@ def test_the_command_line_does_not_load_the_sdk_nor_what_it_does_not_use(
         ("run", "--help"),
         ("run", "--only", "x", "--help", "--", "server"),
         ("--json", "run", "server"),
+        ("confine", "--help"),
         ("daemon", "--help"),
         ("daemon", "--ready-fd", "nine"),
         ("-v", "daemon"),
@@ -130,7 +137,7 @@ def test_the_servers_arguments_are_not_parsed(
     assert seen == [list(words)]
 
 
-def test_a_quick_command_answers_as_the_full_one_does(daemon: FakeDaemon) -> None:
+def test_a_quick_command_gives_the_same_answer_as_the_full_one(daemon: FakeDaemon) -> None:
     for words in (("check", "/src"), ("check", "/src", "--json")):
         done = subprocess.run(
             [sys.executable, "-m", "rootsd", *words],

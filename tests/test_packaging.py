@@ -1,4 +1,4 @@
-"""The wheel and the source archive hold what they should, and nothing else."""
+"""The contents of the wheel and of the source archive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from rootsd.cli.commands.completion import completion_script
 from rootsd.cli.man_page import render_man_page
 
 TOP = Path(__file__).parent.parent
-# Below the prefix of an installation, where man and the shells look.
+TEMPLATES = ("systemd", "launchd", "completions")
+# The folders below the prefix where man and the shells look.
 SHARED = {
     "man/man1/rootsd.1": render_man_page(),
     "bash-completion/completions/rootsd": completion_script("bash"),
@@ -69,9 +70,9 @@ def test_wheel_holds_the_package_and_the_service_files(wheel: Path) -> None:
     } | {"rootsd/py.typed"}
     info = f"rootsd-{rootsd.__version__}"
     templates = {
-        f"rootsd/share/{path.relative_to(TOP)}"
-        for folder in ("systemd", "launchd", "completions")
-        for path in (TOP / folder).rglob("*")
+        f"rootsd/share/{path.relative_to(top)}"
+        for top, folder in (*((TOP, name) for name in TEMPLATES), (TOP / "docs", "schema"))
+        for path in (top / folder).rglob("*")
         if path.is_file()
     }
     shared = {f"rootsd-{rootsd.__version__}.data/data/share/{name}" for name in SHARED}
@@ -80,9 +81,7 @@ def test_wheel_holds_the_package_and_the_service_files(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), SHARED.items(), ids=SHARED)
-def test_wheel_holds_man_page_and_completions_as_they_are_now(
-    wheel: Path, name: str, text: str
-) -> None:
+def test_wheel_has_the_current_man_page_and_completions(wheel: Path, name: str, text: str) -> None:
     with zipfile.ZipFile(wheel) as zipped:
         kept = zipped.read(f"rootsd-{rootsd.__version__}.data/data/share/{name}")
     assert kept.decode() == text
@@ -106,7 +105,7 @@ def test_source_archive_can_be_tested(archive: Path) -> None:
     assert ".venv" not in top_level
 
 
-def test_the_debian_package_is_of_this_version_and_takes_along_what_the_wheel_is_made_of() -> None:
+def test_the_debian_package_has_this_version_and_includes_the_sources_of_the_wheel() -> None:
     newest = (TOP / "packaging/debian/changelog").read_text().splitlines()[0]
     assert newest.startswith(f"rootsd ({rootsd.__version__}) ")
     script = (TOP / "packaging/build_deb.sh").read_text()

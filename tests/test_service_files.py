@@ -1,4 +1,4 @@
-"""The service files are whole: known sections and keys, values of the right type, our command."""
+"""The service files: known sections and keys, values of the right type, and our command."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ UNITS = sorted(path for path in SYSTEMD.rglob("*") if path.is_file())
 # systemd.resource-control(5) of systemd 252: the keys that we use.
 KEYS = {
     "Unit": {
-        "After", "ConditionPathExists", "Description", "Requires", "StartLimitBurst",
-        "StartLimitIntervalSec",
+        "After", "ConditionPathExists", "Description", "PartOf", "Requires",
+        "StartLimitBurst", "StartLimitIntervalSec", "Wants",
     },
     "Install": {"WantedBy"},
     "Socket": {
@@ -31,7 +31,8 @@ KEYS = {
         "Service", "SocketMode",
     },
     "Service": {
-        "CapabilityBoundingSet", "Environment", "ExecReload", "ExecStart", "InaccessiblePaths",
+        "CapabilityBoundingSet", "Environment", "ExecReload", "ExecStart", "ExecStopPost",
+        "InaccessiblePaths",
         "KeyringMode", "LimitCORE", "LimitNOFILE", "LockPersonality", "MemoryDenyWriteExecute",
         "MemoryHigh", "MemoryMax",
         "NoNewPrivileges", "NotifyAccess", "PrivateDevices", "PrivateNetwork", "PrivateUsers",
@@ -45,7 +46,7 @@ KEYS = {
     },
 }  # fmt: skip
 
-# These do more harm than good here: each hides parents, removes our sockets, or names a folder
+# These directives are harmful here: each hides parents, removes our sockets, or names a folder
 # that differs between versions of systemd.
 LEFT_OFF = {"PrivateTmp", "RuntimeDirectory", "StateDirectory"}
 
@@ -98,9 +99,10 @@ def test_unit_holds_only_known_settings(unit: Path) -> None:
     assert unknown == []
 
 
-def test_the_units_are_the_ones_that_the_installer_expects() -> None:
+def test_the_installer_expects_exactly_these_units() -> None:
     assert [str(unit.relative_to(SYSTEMD)) for unit in UNITS] == [
         "rootsd-control.socket",
+        "rootsd-sync.service",
         "rootsd.service",
         "rootsd.service.d/10-sockets.conf",
         "rootsd.service.d/15-places.conf",
@@ -156,7 +158,7 @@ def test_plist_survives_a_round_trip() -> None:
     assert plistlib.loads(plistlib.dumps(agent)) == agent
 
 
-def test_agent_is_kept_alive_until_it_ends_well() -> None:
+def test_agent_is_restarted_until_it_exits_successfully() -> None:
     agent = plistlib.loads(PLIST.read_bytes())
     assert agent["Label"] == PLIST.stem
     assert agent["ProgramArguments"] == ["@ROOTSD@", "daemon"]
@@ -192,6 +194,7 @@ def _install(folder: Path, program: Path, *, strict: bool = False) -> Path:
         environment={"XDG_STATE_HOME": "/a state"},
         writable=(Path("/var/tmp"),),
         stopped=folder / "stopped",
+        synced=Path("/home/ann/state/sync/clients.json"),
         log=folder / "log",
         strict=strict,
     )
@@ -248,7 +251,7 @@ def _exposure(units: Path) -> float:
 
 @pytest.mark.needs("systemd-analyze")
 def test_each_tier_reaches_its_score(tmp_path: Path, program: Path) -> None:
-    """A score proves no effect; tests/e2e/test_service_hardening.py looks at those."""
+    """The score proves no effect; tests/e2e/test_service_hardening.py tests the effects."""
     plain = _install(tmp_path / "plain", program)
     strict = _install(tmp_path / "strict", program, strict=True)
     bare = _install(tmp_path / "bare", program)

@@ -1,4 +1,4 @@
-"""The scripts behind `make`: which Python is taken, which folder is watched, what is pinned."""
+"""The scripts behind `make`: the chosen Python, the watched folder, and the pinned packages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import count_code
 import pytest
 from compare_runs import main as compare_runs
 
 TOP = Path(__file__).parent.parent
-# What the scripts call, apart from the programs that a test plants.
+# The programs that the scripts call, except those that a test plants.
 COMMON = ("basename", "cat", "dirname", "git", "id", "mkdir", "rm", "sh")
 
 
@@ -70,7 +71,7 @@ def test_shim_without_a_python_behind_it_is_passed_over(programs: Path) -> None:
     assert Path(run.stdout.strip()).samefile(Path(sys.executable).resolve())
 
 
-def test_python_that_was_asked_for_is_not_replaced_by_another(programs: Path) -> None:
+def test_a_requested_python_is_not_replaced_by_another(programs: Path) -> None:
     _plant(programs / "python3", f'exec {sys.executable} "$@"')
     run = _find_python(programs, PYTHON="/nowhere/python3.11")
     assert run.returncode == 1
@@ -94,12 +95,12 @@ def _up(checkout: Path, programs: Path, **variables: str) -> str:
     return run.stdout
 
 
-def test_up_takes_the_folder_that_holds_the_checkout(tmp_path: Path, programs: Path) -> None:
+def test_up_watches_the_folder_of_the_checkout(tmp_path: Path, programs: Path) -> None:
     said = _up(tmp_path / "src" / "rootsd", programs, HOME=str(tmp_path))
     assert f"called: up {tmp_path}/src\n" in said
 
 
-def test_up_takes_the_home_folder_when_it_holds_the_checkout(
+def test_up_watches_the_home_folder_if_it_contains_the_checkout(
     tmp_path: Path, programs: Path
 ) -> None:
     said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path))
@@ -107,14 +108,14 @@ def test_up_takes_the_home_folder_when_it_holds_the_checkout(
 
 
 @pytest.mark.parametrize(("asked", "taken"), [("/some/where", "/some/where"), ("~/s", "HOME/s")])
-def test_up_takes_the_folder_asked_for(
+def test_up_watches_the_requested_folder(
     asked: str, taken: str, tmp_path: Path, programs: Path
 ) -> None:
     said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path), PARENT=asked)
     assert f"called: up {taken.replace('HOME', str(tmp_path))}\n" in said
 
 
-def test_up_samples_where_the_checkout_lies_above_home(tmp_path: Path, programs: Path) -> None:
+def test_up_uses_samples_if_the_checkout_is_outside_home(tmp_path: Path, programs: Path) -> None:
     home = tmp_path / "people" / "me"
     home.mkdir(parents=True)
     said = _up(tmp_path / "rootsd", programs, HOME=str(home), TMPDIR=str(tmp_path))
@@ -125,7 +126,7 @@ def test_up_samples_where_the_checkout_lies_above_home(tmp_path: Path, programs:
     assert (sample / "copy" / "README").read_text() == "A sample for rootsd.\n"
 
 
-def test_up_ends_by_saying_how_to_call_rootsd(tmp_path: Path, programs: Path) -> None:
+def test_up_ends_with_the_command_for_rootsd(tmp_path: Path, programs: Path) -> None:
     said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path))
     assert f"From now on:  {tmp_path}/rootsd/.venv/bin/rootsd pending" in said
     assert "'make install' puts the command rootsd on your PATH" in said
@@ -134,7 +135,7 @@ def test_up_ends_by_saying_how_to_call_rootsd(tmp_path: Path, programs: Path) ->
 def _name(requirement: str) -> str:
     found = re.match(r"[a-z0-9.-]+", requirement)
     assert found, requirement
-    return found[0]
+    return found[0].replace(".", "-")  # as the lock writes it, by PEP 503
 
 
 def _requirements_of_the_project() -> set[str]:
@@ -143,7 +144,7 @@ def _requirements_of_the_project() -> set[str]:
     return {_name(entry) for entries in lists for entry in entries if isinstance(entry, str)}
 
 
-def test_every_pin_has_a_hash_and_nothing_is_an_address_or_an_option() -> None:
+def test_every_pin_has_a_hash_and_no_line_is_an_address_or_an_option() -> None:
     lines = (TOP / "requirements" / "lock.txt").read_text().splitlines()
     pins = [number for number, line in enumerate(lines) if re.match(r"\S+==\S+ .*\\$", line)]
     hashed = [n for n in pins if re.match(r"    --hash=sha256:[0-9a-f]{64}", lines[n + 1])]
@@ -156,7 +157,7 @@ def test_every_pin_has_a_hash_and_nothing_is_an_address_or_an_option() -> None:
     assert "://" not in "\n".join(lines)
 
 
-def test_everything_the_project_asks_for_is_pinned() -> None:
+def test_every_dependency_is_pinned() -> None:
     constraints = subprocess.run(
         ["/bin/sh", str(TOP / "tools" / "constraints.sh")],
         capture_output=True,
@@ -188,3 +189,20 @@ def test_ci_notices_a_test_that_ran_in_no_run(
         record.write_text(text)
     assert compare_runs([str(record) for record in records]) == status
     assert ("ran in none of 2 runs: b" in capsys.readouterr().err) == ("skipped\tb" in as_user)
+
+
+def test_count_code_finds_packages_that_import_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package, source in {
+        "core": "from app.disk import reader\n",
+        "disk": "from app.core.model import Root\n",
+        "vcs": "from app.core import model\n",
+    }.items():
+        (tmp_path / "app" / package).mkdir(parents=True)
+        text = f"{source}\n\nclass Root:\n    def uri(self): ...\n"
+        (tmp_path / "app" / package / "module.py").write_text(text)
+    count_code.main(tmp_path / "app")
+    printed = capsys.readouterr().out
+    assert "      1  mutual imports between packages" in printed
+    assert "      1  class names used twice" in printed

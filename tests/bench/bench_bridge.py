@@ -1,5 +1,7 @@
-"""What a client pays for `rootsd bridge`: start to first answer, a call, and memory, against a
-server on stdio that the SDK makes of the same tools.
+"""The cost of `rootsd bridge` for a client, compared with a stdio server of the SDK with the same
+tools.
+
+It measures the start until the first answer, a call, and memory.
 
 Run: make bench ARGS='-k bench_bridge'
 """

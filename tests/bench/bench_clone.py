@@ -1,9 +1,9 @@
-"""How long after `git clone` exits the project is proposed, against watchman.
+"""The time from the exit of `git clone` until the project is proposed, compared with watchman.
 
-Ours has two figures: when discovery proposes it, and when a client of the daemon has it that asks
-only once the command is over, over and over: that holds questions and their answers, too.
-watchman's is when it tells of the file that git writes last; it does not know what a project is,
-nor when it is whole.
+There are two figures for rootsd: when discovery proposes the project, and when a client that asks
+repeatedly after the command gets it. The second includes the questions and their answers.
+watchman's figure is its report of the file that git writes last. watchman does not know what a
+project is, or when it is complete.
 
 Run: make bench ARGS='-k bench_clone'
 """
@@ -26,8 +26,8 @@ from bench.peers import Watchman, bearable, has_watchman, watchman
 from bench.running import Daemon, daemon
 from rootsd.core.model import Parent
 from rootsd.discovery.service import Discovery
-from support.observed import HANG_S, Proposals
-from support.repos import raw
+from support.report_collector import HANG_S, ProposalTimes
+from support.repositories import raw
 from support.sizes import Sizes
 
 HANG_GUARD_S = 20
@@ -58,14 +58,14 @@ class Workshop:
         origin.mkdir(parents=True)
         git("init", "-q", str(origin))
         for number in range(files):
-            # What cannot be compressed, so that the pack is as large as the files.
+            # Incompressible content, so that the pack is as large as the files.
             (origin / f"file{number}").write_bytes(os.urandom(size))
         git("-C", str(origin), "add", ".")
         git("-C", str(origin), "commit", "-qm", "first")
         return origin
 
     def _clone(self, origin: Path, to: Path, *options: str) -> None:
-        # By its URL, so that git makes a pack as it does from a server.
+        # By its URL, so that git makes a pack, as it does for a server.
         git("clone", "-q", *options, origin.as_uri(), str(to))
 
     def _worktree(self, to: Path) -> None:
@@ -84,16 +84,16 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def proposed(proposals: Proposals, path: Path, exited: float) -> float:
+def proposed(proposals: ProposalTimes, path: Path, exited: float) -> float:
     """Milliseconds from the exit of the command to the proposal; negative if it was before."""
     proposals.wait(lambda: raw(path) in proposals.whole_at)
     return (proposals.whole_at[raw(path)] - exited) * 1e3
 
 
 @contextmanager
-def discovering(src: Path) -> Iterator[Proposals]:
+def discovering(src: Path) -> Iterator[ProposalTimes]:
     """Discovery as in the daemon, in this process."""
-    proposals = Proposals()
+    proposals = ProposalTimes()
     discovery = Discovery(report=proposals.report, on_status=proposals.on_status)
     discovery.start([Parent(raw(src))], {})
     discovery.scan(None).result(HANG_S)

@@ -1,4 +1,4 @@
-"""How scan, rescan and start grow with the number of repositories, and a plot of it.
+"""How scan, rescan, and start grow with the number of repositories, with a plot.
 
 Run: make bench ARGS='-k bench_growth --sizes=check --plot=docs/growth.svg'
 """

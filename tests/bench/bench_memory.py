@@ -1,5 +1,5 @@
-"""Memory of the daemon with 5,000 projects, without and with an MCP session, and what it does
-while nothing happens: CPU and wake-ups. Against watchman on the same folders.
+"""Memory of the daemon with 5,000 projects, with and without an MCP session, and its CPU time and
+wakeups while idle, compared with watchman on the same folders.
 
 Run: make bench ARGS='-k bench_memory'
 """

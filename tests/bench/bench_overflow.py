@@ -1,7 +1,7 @@
-"""The kernel's queue of events overflows with 5,000 repositories: how soon all is right again.
+"""Recovery after the kernel's event queue overflows with 5,000 repositories.
 
-The daemon is stopped by a signal, the queue runs over, then the set changes, of which nothing is
-told any more, and the daemon is woken.
+A signal stops the daemon, the queue overflows, the set changes without events, and the daemon
+continues.
 
 Run: make bench ARGS='-k bench_overflow'
 """

@@ -1,8 +1,8 @@
-"""How soon an approval reaches each of many MCP sessions, and what a session costs.
+"""How soon an approval reaches each of many MCP sessions, and the cost of a session.
 
-A real daemon, with sessions of both eras in several processes. The time runs from before the order
-is sent, over the decision that is on the disk, to the notice in the session's process; the round
-trips of a ping in the same run tell what this machine is like at that moment.
+A real daemon has sessions of both eras in several processes. The time runs from before the order
+is sent, through the saved decision, to the notification in the session's process. The round trips
+of a ping in the same run show the speed of the machine at that moment.
 
 Run: make bench ARGS='-k bench_publish'
 """
@@ -24,7 +24,7 @@ import pytest
 from bench.measuring import memory, pause, percentile, table
 from bench.running import HANG_GUARD_S, Client, Daemon, daemon
 from rootsd.system.runtime_dir import find_runtime_dir
-from support.repos import fake_repository
+from support.repositories import fake_repository
 from support.sizes import Sizes
 
 LISTENERS = Path(__file__).with_name("listeners.py")

@@ -1,6 +1,7 @@
-"""What a client pays for `rootsd run`, against the same server without it: a call, many at a time,
-a result of 5 MB, start, and memory. Client and servers speak by hand, so that nothing of an SDK's
-client is in the figures.
+"""The cost of `rootsd run`, compared with the same server without it: a call, many calls at once,
+a result of 5 MB, the start, and memory.
+
+Client and servers are written by hand, so the figures include no SDK client.
 
 Run: make bench ARGS='-k bench_relay'
 """
@@ -19,11 +20,11 @@ import pytest
 
 from bench.measuring import memory, table
 from support.bridges import INITIALIZE, environment, notice, request
-from support.publishing import FakeSource, root
-from support.relays import SCRIPTED, RelayClient, command
-from support.serving import published
+from support.mcp_harness import FakeSource, root
+from support.real_servers import npm
+from support.run_proxy import SCRIPTED, RunProxyClient, command
 from support.sizes import Sizes
-from support.tried import npm
+from support.threaded_publisher import published
 
 ALONE, RUN = "the server alone", "rootsd run"
 BULK = 5_000_000
@@ -39,12 +40,12 @@ def roots() -> Iterator[None]:
 
 
 @contextmanager
-def process(words: list[str]) -> Iterator[RelayClient]:
+def process(words: list[str]) -> Iterator[RunProxyClient]:
     pipe = subprocess.PIPE
     quiet = subprocess.DEVNULL
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=quiet, env=environment()) as it:
         try:
-            yield RelayClient(it)
+            yield RunProxyClient(it)
         finally:
             it.kill()
 
@@ -53,7 +54,7 @@ def commands(server: list[str]) -> dict[str, list[str]]:
     return {ALONE: server, RUN: command(*server)}
 
 
-def shake_hands(client: RelayClient) -> None:
+def shake_hands(client: RunProxyClient) -> None:
     """As clients do; then the server is given the roots, by the relay or by this."""
     client.say(request("i", "initialize", INITIALIZE))
     while client.hear().get("id") != "i":
@@ -61,7 +62,7 @@ def shake_hands(client: RelayClient) -> None:
     client.say(notice("notifications/initialized"))
 
 
-def ready(stack: ExitStack, server: list[str]) -> dict[str, RelayClient]:
+def ready(stack: ExitStack, server: list[str]) -> dict[str, RunProxyClient]:
     clients = {}
     for name, words in commands(server).items():
         clients[name] = stack.enter_context(process(words))
@@ -80,7 +81,7 @@ def interleaved(rounds: int, actions: Mapping[str, Callable[[], float]]) -> dict
     return measured
 
 
-def answer_to(client: RelayClient, id_: object) -> bytes:
+def answer_to(client: RunProxyClient, id_: object) -> bytes:
     """The line that answers; others are passed over."""
     mark = json.dumps(id_).encode()
     while True:
@@ -90,7 +91,7 @@ def answer_to(client: RelayClient, id_: object) -> bytes:
             return line
 
 
-def a_call(client: RelayClient, line: bytes) -> float:
+def a_call(client: RunProxyClient, line: bytes) -> float:
     begin = time.perf_counter()
     client.say(line)
     answer_to(client, "c")
@@ -129,7 +130,7 @@ def test_a_large_result(sizes: Sizes) -> None:
     )
 
 
-def many(client: RelayClient) -> float:
+def many(client: RunProxyClient) -> float:
     """Milliseconds until so many calls are answered that were all made at once."""
     lines = b"".join(
         request(f"m{n}", "tools/call", {"name": "echo", "arguments": {"message": str(n)}})

@@ -1,7 +1,8 @@
-"""Times our scan of a forest against fd, find and a C walk, and our rescan against our scan.
+"""Our scan of a forest compared with fd, find, and a C walk, and our rescan compared with our
+scan.
 
-All rounds are interleaved; medians and their ratios are shown. Programs that are not installed
-are left out, and said so. Ours run in this process, the others as processes of their own.
+All rounds are interleaved. The output has medians and their ratios. Programs that are not
+installed are skipped and named. Ours run in this process, the others in separate processes.
 
 Run: make bench ARGS='-k bench_scan'
 """

@@ -1,6 +1,7 @@
-"""From start to watching, completeness checks done, and the watches that takes, against watchdog
-(recursive, with a filter), watchfiles and watchman; a restart from the kept index against fd; and
-how soon the daemon answers while it scans.
+"""The time from the start until everything is watched, with all checks, and the number of watches.
+
+Compared with watchdog (recursive, with a filter), watchfiles, and watchman; a restart from the
+saved snapshot compared with fd; and how soon the daemon answers while it scans.
 
 Run: make bench ARGS='-k bench_start'
 """

@@ -1,5 +1,5 @@
-"""CPU that a watcher takes while 24,000 files are written inside one repository, and that the
-daemon takes while they are written beside the repositories, into folders that it watches.
+"""The CPU time of a watcher while 24,000 files are written inside one repository, and of the
+daemon while they are written beside the repositories, into watched folders.
 
 Run: make bench ARGS='-k bench_storm'
 """

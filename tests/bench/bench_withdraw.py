@@ -1,8 +1,9 @@
-"""How soon a root that was removed, renamed or closed by chmod is withdrawn and clients are told.
+"""How soon a root that was removed, renamed, or closed by chmod is withdrawn, and clients are
+notified.
 
-The time runs from the end of the system call that does it. "Told" is the notice at an MCP client,
-"checked" the first answer of `check` that the root is none, "listed" the first list of all roots
-at an MCP client that lacks it.
+The time runs from the end of the system call. "Told" is the notification at an MCP client,
+"checked" the first answer of `check` that it is no root, and "listed" the first list at an MCP
+client without it.
 
 Run: make bench ARGS='-k bench_withdraw'
 """

@@ -1,4 +1,4 @@
-"""What the benchmarks share: one forest for all that need a large one, made once."""
+"""Shared fixtures of the benchmarks: one large forest, created once."""
 
 from __future__ import annotations
 

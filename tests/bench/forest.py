@@ -1,10 +1,10 @@
-"""Makes a forest of repositories to scan and to watch, and writes down what is in it.
+"""Create a forest of repositories to scan and to watch, and record its contents.
 
 Layouts: 60 % host/owner/repo (as ghq does), 25 % flat, 15 % client/project/repo. A third of the
-repositories hold a node_modules, .venv or target; one in 50 is a monorepo. Beside them lie plain
-folders, loose projects, bare repositories, worktrees, a submodule, other VCS, loops of links,
-unreadable folders and names that are not UTF-8. All other repositories share one real `.git`, its
-objects as hard links; each has an index of its own, as git would have written it there.
+repositories contain a node_modules, .venv, or target; one in 50 is a monorepo. Beside them are
+plain folders, loose projects, bare repositories, worktrees, a submodule, other VCS, loops of
+links, unreadable folders, and names that are not UTF-8. All other repositories share one real
+`.git` with its objects as hard links; each has its own index, as git would have written it there.
 
 Run: python tests/bench/forest.py FOLDER [--repositories N] [--heavy N] [--lean]
 """

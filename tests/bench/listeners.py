@@ -1,12 +1,12 @@
-"""Many MCP sessions in one process, driven by a parent: a program, not a test.
+"""A program with many MCP sessions in one process, which a parent controls.
 
     python listeners.py SOCKET COUNT MODERN
 
-opens COUNT sessions (every MODERNth with `subscriptions/listen`, the others with a handshake and
-`resources/subscribe`), says `ready`, and obeys one word per line: `told` waits until every session
-was told of one change of the set and prints when (nanoseconds of the monotonic clock), `ping N`
-prints how long N round trips on the first session took (nanoseconds), `read` lets every session
-read the set once and prints how long each waited.
+It opens COUNT sessions (every MODERNth with `subscriptions/listen`, the others with a handshake
+and `resources/subscribe`), prints `ready`, and obeys one word per line. `told` waits until every
+session was notified of one change of the set, and prints when (nanoseconds of the monotonic
+clock). `ping N` prints the duration of N round trips on the first session (nanoseconds). `read`
+lets every session read the set once, and prints how long each waited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What every benchmark measures with: cost of a call, of a process, medians, tables, versions."""
+"""Measurements for all benchmarks: the cost of a call and of a process, medians, tables, and
+versions.
+"""
 
 from __future__ import annotations
 

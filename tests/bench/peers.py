@@ -1,8 +1,8 @@
-"""Other watchers, each in a process of its own: watchdog, watchfiles and watchman.
+"""Other watchers, each in its own process: watchdog, watchfiles, and watchman.
 
-`python tests/bench/peers.py watchdog|watchfiles FOLDER` watches FOLDER and all below it, says
-`ready SECONDS` once it does, and drops what it is told, as cheaply as its library allows. It ends
-when its standard input does.
+`python tests/bench/peers.py watchdog|watchfiles FOLDER` watches FOLDER and everything below it,
+prints `ready SECONDS` once it does, and drops its events as cheaply as its library allows. It ends
+at the end of its standard input.
 """
 
 from __future__ import annotations

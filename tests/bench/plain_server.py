@@ -1,7 +1,7 @@
-"""What the bridge is measured against: an SDK server on stdio, with the tools of rootsd.
+"""The server that the bridge is compared with: an SDK server on stdio with the tools of rootsd.
 
 `python tests/bench/plain_server.py PATH…` has the folders as its roots. It needs no daemon, no
-socket and no look at the disk: less than any server that does the same for a client.
+socket, and no disk access: less than any real server with the same answers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from rootsd.mcp.server import build_server, handshake_options
-from support.publishing import FakeSource, root
+from support.mcp_harness import FakeSource, root
 
 
 async def main(paths: list[str]) -> None:

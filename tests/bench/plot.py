@@ -1,4 +1,4 @@
-"""Draws curves as SVG, readable on light and on dark ground; standard library only."""
+"""Draw curves as SVG, readable on light and dark backgrounds; standard library only."""
 
 from __future__ import annotations
 

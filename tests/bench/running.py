@@ -1,4 +1,4 @@
-"""A daemon of its own for a benchmark: `rootsd daemon` as a process, below ROOTSD_DIR."""
+"""A separate daemon for a benchmark: `rootsd daemon` as a process, below ROOTSD_DIR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.forest import Forest
 from rootsd.system.ipc.connect import connect
 from rootsd.system.ipc.rpc import ask, connect_control
 from rootsd.system.runtime_dir import find_runtime_dir
-from support.unguarded import NO_GUARD
+from support.guard_settings import NO_GUARD
 
 HANG_GUARD_S = 120
 URI = "roots://approved"

@@ -1,4 +1,6 @@
-"""What a shell prompt pays: `rootsd check` and `pending --count` against `python -c pass`."""
+"""The cost of a shell prompt: `rootsd check` and `pending --count` compared with `python -c
+pass`.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from support.terminal import Shell
 
 @pytest.fixture
 def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Runs commands; the hook for bugs that a run sets goes with the test."""
+    """Return a shell that runs commands. The exception hook that a run sets is reset at the
+    end.
+    """
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     return Shell(capsys)
 

@@ -43,12 +43,12 @@ def test_a_path_in_the_home_folder_is_shortened_by_components(
     assert shorten_home(path) == shown
 
 
-def test_a_home_that_is_the_top_shortens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_folder_of_slash_shortens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/")
     assert shorten_home("/srv") == "/srv"
 
 
-def test_a_program_gets_a_path_that_is_not_utf8_as_its_uri() -> None:
+def test_json_has_a_path_that_is_not_utf8_as_its_uri() -> None:
     raw = b"/src/\xff"
     item = an_item(path=None, uri=None, path_b64=b64encode(raw).decode())
     assert bytes_of(path_of(item)) == raw
@@ -63,7 +63,7 @@ def test_a_uri_root_shows_its_uri() -> None:
     assert path_of(item) == "https://api.example.com/v1"
 
 
-def test_a_note_says_what_no_other_column_says() -> None:
+def test_a_note_repeats_no_other_column() -> None:
     item = an_item(
         incomplete="interrupted", presence="missing", access="read", tags=["work", "x"],
         worktree_of="/src/main", note="approval lapsed: replaced",

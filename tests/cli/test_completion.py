@@ -7,16 +7,18 @@ import pytest
 
 from rootsd.cli.completion import complete_words
 from rootsd.cli.invocation import Invocation
-from rootsd.cli.main import VERBS, root
+from rootsd.cli.main import root
 from rootsd.cli.man_page import verb_contexts
+from rootsd.cli.verb_table import verb_table
 from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status, an_item
 
-# Nobody can know what these will be: names, numbers, and the words of somebody else's program.
+# These have no candidates: new names, numbers, and the arguments of another program.
 FREE = {
     "rename name",
     "approve --as", "approve --for", "add --name", "bridge --client", "run --env", "run --name",
-    "run words", "completion words", "parent add --skip", "parent set --skip",
+    "run words", "confine --name", "confine words", "completion words",
+    "parent add --skip", "parent set --skip",
     "parent add --project-file", "parent set --project-file",
 }  # fmt: skip
 KNOWN_TYPES = (click.Choice, click.types.IntParamType, click.types.IntRange)
@@ -42,9 +44,9 @@ def projects(daemon: FakeDaemon) -> FakeDaemon:
 
 
 def test_verbs_aliases_and_global_flags_come_with_their_summary() -> None:
-    assert words_for("") == [*VERBS, "allow", "block", "revoke"]
+    assert words_for("") == [*verb_table(), "allow", "block", "revoke"]
     assert complete_words(root, ["appr"], Invocation()) == [
-        ["plain", "approve", VERBS["approve"].summary]
+        ["plain", "approve", verb_table()["approve"].summary]
     ]
     assert "--json" in words_for("--")
 
@@ -63,7 +65,7 @@ def test_pending_projects_complete_an_approval(projects: FakeDaemon) -> None:
     assert {query["select"] for query in projects.asked("projects")} == {"waiting"}
 
 
-def test_a_name_that_a_shell_would_take_apart_goes_by_its_id(projects: FakeDaemon) -> None:
+def test_a_name_that_needs_quoting_is_completed_by_its_id(projects: FakeDaemon) -> None:
     assert words_for("deny", "") == ["acme/api", "acme/web", "k3v9", "m2m2"]
 
 
@@ -109,13 +111,13 @@ def test_without_a_daemon_there_are_no_candidates_and_no_error(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_daemon_that_objects_is_not_heard(daemon: FakeDaemon) -> None:
+def test_an_error_of_the_daemon_is_ignored(daemon: FakeDaemon) -> None:
     daemon.answers["projects"] = Objection(ErrorCode.BUSY, "busy")
     assert words_for("approve", "ac") == []
 
 
 @pytest.mark.parametrize("words", [("nonsense", ""), ("approve", "--nonsense", ""), ("x", "--y")])
-def test_nonsense_completes_to_nothing(words: tuple[str, ...]) -> None:
+def test_invalid_words_have_no_candidates(words: tuple[str, ...]) -> None:
     assert complete_words(root, words, Invocation()) in ([], [["plain", "--help", "x"]])
 
 

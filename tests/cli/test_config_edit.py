@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
@@ -13,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.cli.config_edit import (
-    NEW_FILE_TEXT,
     CannotEdit,
     edit_config,
+    new_file_text,
+    schema_file,
     with_parent,
     with_parent_changed,
     without_parent,
@@ -52,9 +54,7 @@ def test_a_parent_is_added_at_the_end() -> None:
 
 
 def test_a_first_parent_is_added_to_a_new_file() -> None:
-    assert (
-        with_parent(NEW_FILE_TEXT, {"path": "/a"}) == NEW_FILE_TEXT + '\n[[parent]]\npath = "/a"\n'
-    )
+    assert with_parent("# new\n", {"path": "/a"}) == '# new\n\n[[parent]]\npath = "/a"\n'
     assert with_parent("", {"path": "/a"}) == '[[parent]]\npath = "/a"\n'
 
 
@@ -72,7 +72,7 @@ def test_a_removed_parent_leaves_all_comments() -> None:
     assert tomllib.loads(left) == {"parent": [{"path": "~/src", "depth": 3}]}
 
 
-def test_a_changed_parent_keeps_its_comments_and_a_new_key_joins_the_others() -> None:
+def test_a_changed_parent_keeps_its_comments_and_gets_a_new_key() -> None:
     assert with_parent_changed(TEXT, 0, {"depth": 5, "nested": "vcs"}) == TEXT.replace(
         "depth = 3\n", 'depth = 5\nnested = "vcs"\n'
     )
@@ -93,7 +93,7 @@ def test_inline_parents_stay_inline() -> None:
     assert tomllib.loads(with_parent_changed(INLINE, 1, {"depth": 9}))["parent"][1]["depth"] == 9
 
 
-def test_a_file_too_unusual_to_be_cut_is_left_alone() -> None:
+def test_a_file_with_an_unusual_layout_is_left_alone() -> None:
     text = "[[parent]]\npath = '/a'\nskip = ['''\n[[parent]]\n''']\n[[parent]]\npath = '/b'\n"
     with pytest.raises(CannotEdit, match="too unusual"):
         without_parent(text, 0)
@@ -108,7 +108,7 @@ GAPS = st.sampled_from(("", "\n", "# a note\n", "\n# two\n\n# notes\n"))
 
 
 @given(st.lists(st.tuples(ENTRIES, GAPS), max_size=4), ENTRIES, st.data())
-def test_every_edit_says_exactly_what_was_meant_and_keeps_every_comment(
+def test_every_edit_has_its_effect_and_keeps_every_comment(
     given_entries: list[tuple[dict[str, object], str]],
     fresh: dict[str, object],
     data: st.DataObject,
@@ -136,6 +136,25 @@ def change(file: Path, new: str) -> None:
         write(lambda _: new)
 
 
+def test_a_new_file_names_the_schema_for_taplo(file: Path) -> None:
+    schema = schema_file()
+    assert schema is not None
+    assert json.loads(schema.read_text())["title"] == "config.toml of rootsd"
+    assert new_file_text().splitlines()[0] == f"#:schema {schema.as_uri()}"
+    with edit_config(bytes(file)) as write:
+        write(lambda text: with_parent(text, {"path": "/a"}))
+    assert file.read_text() == new_file_text() + '\n[[parent]]\npath = "/a"\n'
+
+
+def test_an_existing_file_keeps_its_first_line(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text("# mine\n")
+    with edit_config(bytes(file)) as write:
+        write(lambda text: with_parent(text, {"path": "/a"}))
+    assert file.read_text().startswith("# mine\n")
+    assert "#:schema" not in file.read_text()
+
+
 def test_a_new_file_is_private(file: Path) -> None:
     seen: list[str] = []
 
@@ -145,7 +164,7 @@ def test_a_new_file_is_private(file: Path) -> None:
 
     with edit_config(bytes(file)) as write:
         write(edit)
-    assert seen == [NEW_FILE_TEXT]
+    assert seen == [new_file_text()]
     assert file.read_text() == "# new\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -204,7 +223,7 @@ def test_a_link_inside_the_home_folder_is_written_through(
     assert dotfile.read_text() == "# new\n"
 
 
-def test_a_link_that_leads_out_of_the_home_folder_is_not_followed(
+def test_a_link_out_of_the_home_folder_is_not_followed(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -217,7 +236,7 @@ def test_a_link_that_leads_out_of_the_home_folder_is_not_followed(
     assert outside.read_text() == "# theirs\n"
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").touch()
     with pytest.raises(CannotEdit, match="cannot be written"):
         change(tmp_path / "config" / "config.toml", "")

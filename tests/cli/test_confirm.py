@@ -1,4 +1,4 @@
-"""An approval that covers more than its words name is shown first and needs one key."""
+"""An approval that covers more than its arguments name is listed first and needs one key."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def planned(
     trees: tuple[dict[str, Any], ...] = (),
     executed: tuple[dict[str, Any], ...] = (),
 ) -> None:
-    """Have each order cover this many projects, with these worktrees and executed files."""
+    """Let each order cover this many projects, with these worktrees and executed files."""
     items = [an_item(f"p{number}", id=f"i{number}") for number in range(count)]
 
     def decide(params: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def sent(daemon: FakeDaemon) -> list[dict[str, Any]]:
     ("count", "executed", "is_asked"),
     [(BULK_THRESHOLD, (), False), (BULK_THRESHOLD + 1, (), True), (1, tuple(RISKY), True)],
 )
-def test_a_sweep_over_many_projects_or_over_what_agents_execute_takes_a_key(
+def test_many_projects_or_files_that_agents_execute_take_a_key(
     daemon: FakeDaemon,
     order: DecideRequest,
     count: int,
@@ -111,7 +111,7 @@ def test_without_the_key_nothing_is_sent(daemon: FakeDaemon) -> None:
     assert sent(daemon) == []
 
 
-def test_a_project_that_is_named_takes_no_key_whatever_it_holds(daemon: FakeDaemon) -> None:
+def test_a_named_project_takes_no_key(daemon: FakeDaemon) -> None:
     planned(daemon, 1, executed=tuple(RISKY))
     assert confirm_and_send(Invocation(), API, Confirmation(Person())) == Exit.OK
     assert len(sent(daemon)) == 1
@@ -140,7 +140,7 @@ def test_without_a_question_existing_worktrees_stay_pending(
     assert "rootsd approve /src/api --worktrees" in said
 
 
-def test_one_key_confirms_the_worktrees_that_were_shown_and_no_other(
+def test_one_key_confirms_only_the_listed_worktrees(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = a_worktree("copy", confirmable=False, reason="it contains another project")
@@ -162,14 +162,14 @@ def test_the_projects_can_be_published_without_their_worktrees(daemon: FakeDaemo
     assert "worktrees" not in order
 
 
-def test_the_flag_confirms_if_nobody_can_be_asked(daemon: FakeDaemon) -> None:
+def test_without_a_terminal_the_flag_confirms(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
     confirmation = Confirmation(Person(is_there=False), ExistingWorktrees.PUBLISH)
     assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
     assert [order["worktrees"] for order in sent(daemon)] == [["id-fix"]]
 
 
-def test_on_a_terminal_the_flag_still_takes_the_key(daemon: FakeDaemon) -> None:
+def test_on_a_terminal_the_flag_still_needs_the_key(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
     assert (
         confirm_and_send(Invocation(), API, Confirmation(Person("n"), ExistingWorktrees.PUBLISH))
@@ -181,7 +181,7 @@ def test_on_a_terminal_the_flag_still_takes_the_key(daemon: FakeDaemon) -> None:
     assert [order["worktrees"] for order in sent(daemon)] == [["id-fix"]]
 
 
-def test_the_worktrees_of_a_folder_that_nobody_knew_are_confirmed_after_it(
+def test_the_worktrees_of_an_unknown_folder_are_confirmed_after_it(
     daemon: FakeDaemon,
 ) -> None:
     def decide(params: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_progress_is_passed_on(daemon: FakeDaemon) -> None:
     assert control_client.call(ScanRequest()) == a_scan()
 
 
-def test_an_objection_is_raised_with_its_code(daemon: FakeDaemon) -> None:
+def test_an_error_is_raised_with_its_code(daemon: FakeDaemon) -> None:
     daemon.answers["status"] = Objection(ErrorCode.REFUSED, "an agent asked", "in your terminal")
     with pytest.raises(RootsdError, match="an agent asked") as caught:
         control_client.call(StatusQuery())
@@ -46,7 +46,7 @@ def test_without_a_daemon_the_next_command_is_named() -> None:
     assert caught.value.remedy == "rootsd up"
 
 
-def test_a_socket_that_takes_connections_is_a_daemon(daemon: FakeDaemon) -> None:
+def test_a_socket_that_accepts_connections_is_a_daemon(daemon: FakeDaemon) -> None:
     assert control_client.is_running()
 
 
@@ -60,9 +60,7 @@ def test_a_verbose_call_prints_the_request(
     assert "\x1b" not in said
 
 
-def test_a_long_socket_path_is_no_obstacle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_socket_path_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / ("long" * 20) / ("path" * 20)
     monkeypatch.setenv("ROOTSD_DIR", str(folder))
     with FakeDaemon(folder) as daemon:
@@ -78,7 +76,7 @@ def _challenging(params: dict[str, Any]) -> dict[str, Any]:
     return {"guard": params["typed"]}
 
 
-def test_a_challenge_is_answered_by_what_is_typed_on_the_same_connection(
+def test_the_typed_word_answers_the_challenge_on_the_same_connection(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["set-guard"] = _challenging
@@ -90,19 +88,19 @@ def test_a_challenge_is_answered_by_what_is_typed_on_the_same_connection(
 def test_a_challenge_of_an_older_daemon_is_a_refusal(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def of_before(params: dict[str, Any]) -> dict[str, Any]:
+    def older(params: dict[str, Any]) -> dict[str, Any]:
         objection = Objection(ErrorCode.REFUSED, "confirm it")
         objection.data["challenge"] = {"lines": ["guard off"], "word": "bada"}
         raise objection
 
-    daemon.answers["set-guard"] = of_before
+    daemon.answers["set-guard"] = older
     monkeypatch.setattr(terminal, "typed_word", lambda: "bada")
     with pytest.raises(RootsdError, match="confirm it"):
         control_client.call(SetGuardRequest(Guard.OFF))
     assert len(daemon.asked("set-guard")) == 1
 
 
-def test_without_a_person_the_order_is_refused(
+def test_without_a_terminal_the_order_is_refused(
     daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["set-guard"] = _challenging

@@ -24,7 +24,7 @@ APPROVED = an_item(verdict="approved", published=True)
         (DecisionVerb.FORGET, "already undecided"),
     ],
 )
-def test_an_unchanged_project_is_a_message_and_not_data(
+def test_an_unchanged_project_is_a_message_on_standard_error(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], verb: DecisionVerb, word: str
 ) -> None:
     daemon.answers["decide"] = a_decision(APPROVED, unchanged=[an_item("web\x1b")])
@@ -34,7 +34,7 @@ def test_an_unchanged_project_is_a_message_and_not_data(
     assert told.err.startswith(f"web\\u{{1b}}: {word}\n")
 
 
-def test_to_forget_what_is_undecided_says_what_takes_it_off_the_list(
+def test_forgetting_a_pending_project_names_the_command_that_hides_it(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     daemon.answers["decide"] = a_decision(unchanged=[an_item("web", id="w1")])

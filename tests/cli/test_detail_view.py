@@ -6,7 +6,7 @@ from rootsd.cli.formatting import detail_lines
 from support.fake_daemon import an_item
 
 
-def test_known_facts_are_shown_and_unknown_ones_left_out() -> None:
+def test_known_facts_are_shown_and_unknown_ones_omitted() -> None:
     finding = {"concern": "executed", "path": ".envrc", "detail": "direnv"}
     item = an_item(
         findings=[finding], branch="main", size={"bytes": 2048, "files": 1, "whole": True}

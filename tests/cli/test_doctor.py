@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
 
 from rootsd.cli import doctor, installer, lifecycle
 from rootsd.cli.invocation import Invocation
+from rootsd.confine.probe import Probe
 from rootsd.core.doctor import DoctorFinding, Severity
 from rootsd.core.errors import RootsdError
 from rootsd.service import detect
@@ -54,7 +58,7 @@ def test_a_healthy_daemon_is_reported_as_ok(running: FakeDaemon) -> None:
         assert told[topic].condition is OK, told[topic]
 
 
-def test_no_daemon_is_an_error_and_the_cure_starts_one(
+def test_a_missing_daemon_is_an_error_and_the_fix_starts_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Invocation] = []
@@ -80,7 +84,7 @@ def test_a_daemon_of_another_version_is_replaced(
 
 
 @pytest.mark.parametrize("name", ["state", "run/pub", "run/ctl"])
-def test_a_folder_that_is_open_to_others_is_closed(
+def test_a_folder_that_is_open_to_others_is_made_private(
     running: FakeDaemon, rootsd_dir: Path, name: str
 ) -> None:
     topic = "state" if name == "state" else "sockets"
@@ -93,18 +97,14 @@ def test_a_folder_that_is_open_to_others_is_closed(
     assert (rootsd_dir / name).stat().st_mode & 0o777 == 0o700
 
 
-def test_a_socket_that_nobody_listens_on_is_an_error(
-    running: FakeDaemon, rootsd_dir: Path
-) -> None:
+def test_a_socket_without_a_listener_is_an_error(running: FakeDaemon, rootsd_dir: Path) -> None:
     (rootsd_dir / "run" / "pub" / "mcp.sock").unlink()
     assert found("sockets")[-1] == DoctorFinding(
         "sockets", ERROR, "no daemon listens for MCP clients", "rootsd up"
     )
 
 
-def test_a_configuration_that_cannot_be_used_is_named(
-    running: FakeDaemon, rootsd_dir: Path
-) -> None:
+def test_an_invalid_configuration_is_reported(running: FakeDaemon, rootsd_dir: Path) -> None:
     file = rootsd_dir / "config" / "config.toml"
     file.parent.mkdir()
     file.write_text("parnet = 1\n")
@@ -113,7 +113,7 @@ def test_a_configuration_that_cannot_be_used_is_named(
     assert "line 1, key parnet" in told.finding
 
 
-def test_variables_that_clients_do_not_hand_on_are_named(
+def test_variables_that_clients_do_not_pass_on_are_named(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (told,) = found("environment")
@@ -170,3 +170,34 @@ def test_the_service_is_reported(
     monkeypatch.setattr(installer, "plan_files", lambda *_, **__: outline)
     (told,) = found("service")
     assert (told.condition, told.remedy) == (condition, remedy)
+
+
+RESTRICTED = Probe(errno.EACCES, 7, 0, overlay=True, restricts=True)
+
+
+@pytest.mark.parametrize(("answer", "runs"), [(True, 1), (False, 0)])
+def test_a_profile_is_installed_after_it_was_shown_and_confirmed(
+    answer: bool,
+    runs: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ran: list[list[str]] = []
+
+    def confirm(text: str, **_: object) -> None:
+        assert "userns" in capsys.readouterr().err
+        if not answer:
+            raise click.Abort
+
+    monkeypatch.setattr(click, "confirm", confirm)
+    with suppress(click.Abort):
+        doctor.install_profile(
+            Invocation(), lambda: RESTRICTED, lambda _, words: ran.append(words)
+        )
+    assert len(ran) == runs
+    assert all(words[:2] == ["sh", "-c"] and "sudo tee" in words[2] for words in ran)
+
+
+def test_no_profile_is_installed_where_none_is_needed() -> None:
+    with pytest.raises(RootsdError, match="does not restrict"):
+        doctor.install_profile(Invocation(), lambda: RESTRICTED._replace(restricts=False))

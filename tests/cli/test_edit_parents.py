@@ -1,4 +1,4 @@
-"""Parents: which folders may be one, and how they are written to the configuration."""
+"""Which folders may be parents, and how parents are written to the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.model import Parent
 from rootsd.disk.safety import explain_alias
 from rootsd.system.config import read_config
-from support.subjects import OWN_MOUNTS, run_python
+from support.subprocesses import OWN_MOUNTS, run_python
 from support.terminal import Privileges, Shell
 
 
@@ -63,7 +63,7 @@ def test_a_system_folder_under_another_name_is_refused(
     alias = home / "alias"
     alias.symlink_to(folder(home))
     judge = partial(explain_alias, places=[bytes(alias)])
-    monkeypatch.setattr("rootsd.system.config.explain_alias", judge)
+    monkeypatch.setattr("rootsd.system.parent_paths.explain_alias", judge)
     with pytest.raises(BadParent, match="alias under another name"):
         config_edit.validate_parent(invocation, "~/src")
 
@@ -97,7 +97,7 @@ def test_the_folders_of_the_daemon_are_refused(invocation: Invocation, rootsd_di
         config_edit.validate_parent(invocation, str(state))
 
 
-def test_a_parent_that_does_not_exist_points_to_what_does(
+def test_a_missing_parent_names_the_nearest_existing_folder(
     invocation: Invocation, home: Path
 ) -> None:
     with pytest.raises(BadParent, match="/nowhere/at/all does not exist") as caught:
@@ -105,22 +105,20 @@ def test_a_parent_that_does_not_exist_points_to_what_does(
     assert caught.value.remedy == f"ls {home}"
 
 
-def test_a_file_is_no_parent_but_its_folder_might_be(invocation: Invocation, home: Path) -> None:
+def test_a_file_is_refused_and_its_folder_suggested(invocation: Invocation, home: Path) -> None:
     (home / "file").touch()
     with pytest.raises(BadParent, match="file is not a folder") as caught:
         config_edit.validate_parent(invocation, "~/file")
     assert caught.value.remedy == f"rootsd up {home}"
 
 
-def test_a_path_through_a_file_is_no_parent(invocation: Invocation, home: Path) -> None:
+def test_a_path_through_a_file_is_refused(invocation: Invocation, home: Path) -> None:
     (home / "file").touch()
     with pytest.raises(BadParent, match="Not a directory"):
         config_edit.validate_parent(invocation, "~/file/x")
 
 
-def test_a_path_that_is_not_utf8_cannot_be_written_down(
-    invocation: Invocation, home: Path
-) -> None:
+def test_a_path_that_is_not_utf8_is_refused(invocation: Invocation, home: Path) -> None:
     name = os.fsdecode(b"\xff")
     folder(home, name)
     with pytest.raises(BadParent, match="not UTF-8"):
@@ -157,7 +155,7 @@ def test_settings_are_written_with_the_parent(invocation: Invocation) -> None:
     assert (parent.depth, parent.skip, parent.nested.value) == (2, (b"a",), "vcs")
 
 
-def test_a_parent_is_altered_and_removed_by_any_spelling(
+def test_a_parent_is_changed_and_removed_by_any_spelling(
     invocation: Invocation, home: Path
 ) -> None:
     config_edit.add_parents(invocation, [bytes(folder(home)), b"/srv/work"], {})
@@ -181,7 +179,7 @@ def test_a_parent_that_is_gone_from_disk_can_still_be_removed(
 @pytest.mark.parametrize(
     "change", [config_edit.remove_parent, lambda s, t: config_edit.change_parent(s, t, {})]
 )
-def test_what_is_no_parent_is_named(invocation: Invocation, change: object) -> None:
+def test_a_folder_that_is_not_a_parent_is_named(invocation: Invocation, change: object) -> None:
     assert callable(change)
     with pytest.raises(UnknownParent, match="/srv is not a parent") as caught:
         change(invocation, "/srv")
@@ -192,6 +190,6 @@ def test_a_damaged_configuration_is_not_written_to(invocation: Invocation) -> No
     file = Path(os.fsdecode(invocation.places.config_file))
     file.parent.mkdir(parents=True)
     file.write_text("[[parent]]\npaht = '/srv/work'\n")
-    with pytest.raises(BadConfig, match="line 2, key paht"):
+    with pytest.raises(BadConfig, match=r"line 2, key parent\[0\]\.paht"):
         config_edit.add_parents(invocation, [b"/srv/work"], {})
     assert file.read_text() == "[[parent]]\npaht = '/srv/work'\n"

@@ -38,7 +38,7 @@ def buggy(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_an_objection_of_the_daemon_ends_with_its_status(
+def test_an_error_of_the_daemon_has_its_exit_status(
     daemon: FakeDaemon, shell: Shell, code: ErrorCode
 ) -> None:
     expected = {
@@ -51,9 +51,7 @@ def test_an_objection_of_the_daemon_ends_with_its_status(
     assert done.err == "error: no\n  try: rootsd ls\n"
 
 
-def test_an_ambiguous_reference_lists_what_could_be_meant(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_an_ambiguous_reference_lists_the_candidates(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["decide"] = Objection(
         ErrorCode.AMBIGUOUS, "api fits two projects", "rootsd approve acme/api",
         ("acme/api", "beta/\x1bapi"),
@@ -86,7 +84,7 @@ def test_an_error_with_json_is_one_object_on_stdout(shell: Shell) -> None:
     ("words", "command"),
     [(("ls", "--wat"), "ls"), (("parent", "add"), "parent add"), (("deny",), "deny")],
 )
-def test_a_usage_error_names_the_help_of_that_verb(
+def test_a_usage_error_names_the_help_of_its_verb(
     shell: Shell, words: tuple[str, ...], command: str
 ) -> None:
     done = shell.run(*words)
@@ -124,7 +122,7 @@ def test_a_bug_is_printed_with_its_traceback_if_no_file_can_be_written(
     assert "report it with the text above" in done.stderr
 
 
-def test_verbose_shows_the_traceback_of_a_bug_at_once() -> None:
+def test_with_verbose_the_traceback_of_a_bug_is_printed() -> None:
     assert "Traceback" in buggy("ls", "-v").stderr
 
 
@@ -142,7 +140,7 @@ def test_an_interrupt_ends_with_130_and_says_nothing(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_reader_that_has_gone_is_no_bug(daemon: FakeDaemon, rootsd_dir: Path) -> None:
+def test_a_closed_pipe_is_not_reported_as_a_bug(daemon: FakeDaemon, rootsd_dir: Path) -> None:
     daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(20_000)))
     read, write = os.pipe()
     os.close(read)

@@ -54,7 +54,7 @@ def test_no_input_and_no_color_are_taken_everywhere(daemon: FakeDaemon, shell: S
     assert shell.run("--no-color", "status", "--no-input").status == 0
 
 
-def test_a_flag_behind_two_dashes_is_an_argument(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_flag_after_two_dashes_is_an_argument(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["decide"] = {"revision": 8, "items": [], "unchanged": [], "warnings": []}
     shell.run("deny", "--", "--json")
     assert daemon.asked("decide")[0]["refs"] == ["--json"]

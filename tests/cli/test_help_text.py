@@ -10,7 +10,7 @@ def test_every_exit_status_is_explained_and_every_explained_one_exists() -> None
     assert set(help_text.EXIT_STATUSES) == set(Exit)
 
 
-def test_the_line_of_the_help_lists_all_statuses_but_those_of_signals() -> None:
+def test_the_help_lists_all_statuses_except_those_of_signals() -> None:
     line = help_text.exit_status_summary()
     assert line.startswith("Exit status: 0 ok, 1 failed, ")
     assert line.endswith(", 78 bad configuration.")

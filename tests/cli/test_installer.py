@@ -1,4 +1,4 @@
-"""Installing, changing and removing the service; systemctl and launchctl are recorders."""
+"""Installing, changing, and removing the service, with fakes of systemctl and launchctl."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record, unit_files
 from rootsd.service.launcher import StartFailed
 from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable
-from support.service import Desktop
+from support.user_session import UserSession
 
 UNITS = "rootsd.service rootsd.socket rootsd-control.socket"
 
 
 @pytest.fixture
-def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
-    return Desktop(tmp_path, monkeypatch)
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserSession:
+    return UserSession(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def install(invocation: Invocation, *, strict: bool | None = None) -> None:
     installer.install_service(invocation, installer.user_supervisor(), strict=strict)
 
 
-def installed(desktop: Desktop, invocation: Invocation, *, strict: bool | None = None) -> None:
+def installed(desktop: UserSession, invocation: Invocation, *, strict: bool | None = None) -> None:
     """Install and start the service, and clear the recorded calls."""
     with desktop.daemon():
         install(invocation, strict=strict)
@@ -45,7 +45,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 def test_the_files_are_written_loaded_and_started(
-    desktop: Desktop, invocation: Invocation
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     with desktop.daemon(pid=0):
         install(invocation)
@@ -59,8 +59,8 @@ def test_the_files_are_written_loaded_and_started(
     assert str(desktop.state) in (desktop.units / "rootsd.service").read_text()
 
 
-def test_again_nothing_is_written_and_nothing_restarted(
-    desktop: Desktop, invocation: Invocation
+def test_a_second_install_writes_and_restarts_nothing(
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     installed(desktop, invocation)
     before = {file: file.stat().st_mtime_ns for file in desktop.units.rglob("*")}
@@ -73,14 +73,18 @@ def test_again_nothing_is_written_and_nothing_restarted(
     ]
 
 
-def test_after_a_down_it_may_run_again(desktop: Desktop, invocation: Invocation) -> None:
+def test_install_after_a_down_starts_the_service(
+    desktop: UserSession, invocation: Invocation
+) -> None:
     start_record.mark_stopped()
     with desktop.daemon():
         install(invocation)
     start_record.ensure_start_allowed()
 
 
-def test_a_daemon_in_the_background_makes_room(desktop: Desktop, invocation: Invocation) -> None:
+def test_a_background_daemon_is_replaced_by_the_service(
+    desktop: UserSession, invocation: Invocation
+) -> None:
     desktop.service_runs("inactive", pid=0)
     with desktop.daemon(pid=77):
         install(invocation)
@@ -88,7 +92,7 @@ def test_a_daemon_in_the_background_makes_room(desktop: Desktop, invocation: Inv
 
 
 def test_an_older_daemon_of_the_service_is_replaced(
-    desktop: Desktop, invocation: Invocation
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     installed(desktop, invocation)
     with desktop.daemon(version="0.0.1"):
@@ -97,7 +101,7 @@ def test_an_older_daemon_of_the_service_is_replaced(
 
 
 def test_changed_sockets_are_stopped_first_since_they_are_in_use(
-    desktop: Desktop, invocation: Invocation
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     installed(desktop, invocation)
     socket = desktop.units / "rootsd.socket"
@@ -110,9 +114,7 @@ def test_changed_sockets_are_stopped_first_since_they_are_in_use(
     assert "Backlog=1024" in socket.read_text()
 
 
-def test_strictness_is_kept_until_it_is_taken_back(
-    desktop: Desktop, invocation: Invocation
-) -> None:
+def test_strict_is_kept_until_no_strict(desktop: UserSession, invocation: Invocation) -> None:
     drop_in = desktop.units / unit_files.STRICT_DROP_IN
     installed(desktop, invocation, strict=True)
     assert drop_in.exists()
@@ -124,8 +126,8 @@ def test_strictness_is_kept_until_it_is_taken_back(
     assert "systemctl --user restart rootsd.service" in desktop.recorder.orders()
 
 
-def test_strictness_that_the_system_refuses_is_taken_out_again(
-    desktop: Desktop, invocation: Invocation, capsys: pytest.CaptureFixture[str]
+def test_strict_is_removed_if_the_system_refuses_it(
+    desktop: UserSession, invocation: Invocation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed(desktop, invocation)
     drop_in = desktop.units / unit_files.STRICT_DROP_IN
@@ -137,15 +139,13 @@ def test_strictness_that_the_system_refuses_is_taken_out_again(
     assert "cannot start with --strict" in capsys.readouterr().err
 
 
-def test_another_failed_start_is_reported(desktop: Desktop, invocation: Invocation) -> None:
+def test_another_failed_start_is_reported(desktop: UserSession, invocation: Invocation) -> None:
     desktop.recorder.answers["systemctl --user start"] = ProgramResult(1, "", "it failed")
     with pytest.raises(StartFailed, match="it failed"):
         install(invocation)
 
 
-def test_a_unit_that_somebody_wrote_by_hand_is_left_alone(
-    desktop: Desktop, invocation: Invocation
-) -> None:
+def test_a_handwritten_unit_is_left_alone(desktop: UserSession, invocation: Invocation) -> None:
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").write_text("[Service]\nExecStart=/my/own\n")
     with pytest.raises(installer.ForeignServiceFile) as caught:
@@ -157,7 +157,7 @@ def test_a_unit_that_somebody_wrote_by_hand_is_left_alone(
 
 
 def test_without_a_user_manager_nothing_is_written(
-    desktop: Desktop, invocation: Invocation
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     desktop.recorder.answers["systemctl"] = ProgramResult(1, "", "Failed to connect to bus")
     with pytest.raises(ServiceManagerUnavailable):
@@ -165,8 +165,8 @@ def test_without_a_user_manager_nothing_is_written(
     assert not desktop.units.exists()
 
 
-def test_places_of_ones_own_have_no_service(
-    desktop: Desktop, monkeypatch: pytest.MonkeyPatch
+def test_with_rootsd_dir_there_is_no_service(
+    desktop: UserSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROOTSD_DIR", "/somewhere")
     with pytest.raises(installer.ServiceNeedsDefaultPlaces) as caught:
@@ -174,8 +174,8 @@ def test_places_of_ones_own_have_no_service(
     assert caught.value.remedy == "env -u ROOTSD_DIR rootsd service install"
 
 
-def test_places_of_the_shell_are_the_services_too(
-    desktop: Desktop, invocation: Invocation, monkeypatch: pytest.MonkeyPatch
+def test_the_service_gets_the_folders_of_the_shell(
+    desktop: UserSession, invocation: Invocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(desktop.home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative, so to be ignored")
@@ -188,8 +188,8 @@ def test_places_of_the_shell_are_the_services_too(
     assert f"ReadWritePaths={written}" in strict
 
 
-def test_only_install_changes_the_places(
-    desktop: Desktop,
+def test_only_install_changes_the_folders_of_the_service(
+    desktop: UserSession,
     invocation: Invocation,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -210,8 +210,8 @@ def test_only_install_changes_the_places(
     assert installer.plan_files(invocation, installer.user_supervisor(), strict=None).stale() == []
 
 
-def test_what_was_installed_is_removed_and_nothing_else(
-    desktop: Desktop, invocation: Invocation
+def test_uninstall_removes_only_the_installed_files(
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     installed(desktop, invocation, strict=True)
     own = desktop.units / "rootsd.service.d" / "override.conf"
@@ -228,14 +228,14 @@ def test_what_was_installed_is_removed_and_nothing_else(
         installer.uninstall_service(invocation, installer.user_supervisor())
 
 
-def test_no_empty_folder_is_left(desktop: Desktop, invocation: Invocation) -> None:
+def test_no_empty_folder_is_left(desktop: UserSession, invocation: Invocation) -> None:
     installed(desktop, invocation)
     installer.uninstall_service(invocation, installer.user_supervisor())
     assert not (desktop.home / ".config/systemd").exists()
 
 
-def test_started_stopped_and_restarted_it_minds_the_mark_of_down(
-    desktop: Desktop, invocation: Invocation
+def test_start_stop_and_restart_respect_the_mark_of_down(
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     installed(desktop, invocation)
     managing = installer.installed_supervisor()
@@ -251,14 +251,14 @@ def test_started_stopped_and_restarted_it_minds_the_mark_of_down(
     ]  # fmt: skip
 
 
-def test_what_is_not_installed_cannot_be_started(desktop: Desktop) -> None:
+def test_without_an_installed_service_start_is_an_error(desktop: UserSession) -> None:
     with pytest.raises(installer.ServiceNotInstalled) as caught:
         installer.installed_supervisor()
     assert caught.value.remedy == "rootsd service install"
 
 
 def test_on_a_mac_the_agent_is_written_loaded_and_started(
-    desktop: Desktop, invocation: Invocation
+    desktop: UserSession, invocation: Invocation
 ) -> None:
     desktop.is_a_mac()
     with desktop.daemon():

@@ -1,4 +1,4 @@
-"""The services of an invocation: places, working directory, output, and calls."""
+"""The services of an invocation: folders, working directory, output, and calls."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rootsd.core.errors import RootsdError
 from support.fake_daemon import FakeDaemon, a_scan
 
 
-def test_the_working_directory_is_what_references_are_relative_to(
+def test_references_are_relative_to_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert Invocation().cwd == str(tmp_path)
 
 
-def test_a_working_directory_that_is_gone_is_an_error(
+def test_a_deleted_working_directory_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -30,11 +30,11 @@ def test_a_working_directory_that_is_gone_is_an_error(
         _ = Invocation().cwd
 
 
-def test_the_places_are_those_of_this_environment(rootsd_dir: Path) -> None:
+def test_the_folders_are_those_of_this_environment(rootsd_dir: Path) -> None:
     assert Invocation().places.config_file == bytes(rootsd_dir / "config" / "config.toml")
 
 
-def test_a_scan_may_be_of_one_parent(daemon: FakeDaemon) -> None:
+def test_a_scan_may_cover_one_parent(daemon: FakeDaemon) -> None:
     daemon.answers["scan"] = a_scan()
     assert Invocation(Flags(quiet=True)).scan("/src") == a_scan()
     Invocation().scan()

@@ -40,7 +40,7 @@ def started(**variables: str) -> tuple[int, int]:
     ("pressed", "got"),
     [(b"y", "y"), (b"\x1b[A", "?"), (b"yyy", "?"), (b"\x04", "q"), (b"\xc3\xa9", "\u00e9")],
 )
-def test_one_key_is_an_answer_and_a_burst_is_not(pressed: bytes, got: str) -> None:
+def test_one_key_is_an_answer_and_pasted_input_is_not(pressed: bytes, got: str) -> None:
     pid, terminal = started()
     assert "there True" in until(terminal, "key? ")
     os.write(terminal, pressed)
@@ -62,7 +62,7 @@ def test_the_terminal_is_left_as_it_was_also_after_an_interrupt() -> None:
     os.close(terminal)
 
 
-def test_a_terminal_that_knows_no_keys_is_asked_for_a_line() -> None:
+def test_a_terminal_without_key_input_is_asked_for_a_line() -> None:
     pid, terminal = started(TERM="dumb")
     until(terminal, "key? ")
     os.write(terminal, b"y\n")
@@ -73,5 +73,5 @@ def test_a_terminal_that_knows_no_keys_is_asked_for_a_line() -> None:
     os.close(terminal)
 
 
-def test_without_a_terminal_nobody_is_there() -> None:
+def test_without_a_terminal_there_is_no_person() -> None:
     assert not Keyboard().is_there()

@@ -29,26 +29,26 @@ def laid_out(
 @pytest.mark.parametrize(
     ("text", "columns"), [("abc", 3), (WIDE, 6), ("e\u0301", 1), ("\U0001f600", 2), ("", 0)]
 )
-def test_the_width_is_what_a_terminal_takes(text: str, columns: int) -> None:
+def test_the_width_is_counted_in_terminal_columns(text: str, columns: int) -> None:
     assert width(text) == columns
 
 
 @given(TEXTS, ROOMS)
-def test_wrapped_text_is_whole_and_fits(text: str, room: int) -> None:
+def test_wrapped_text_is_complete_and_fits(text: str, room: int) -> None:
     lines = wrap(text, room)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(width(line) <= room for line in lines)
 
 
 @given(PATHS, ROOMS)
-def test_a_path_breaks_only_behind_a_slash(path: str, room: int) -> None:
+def test_a_path_breaks_only_after_a_slash(path: str, room: int) -> None:
     lines = wrap(path, room)
     assert "".join(lines) == path
     assert all(line.endswith("/") for line in lines[:-1])
 
 
 @pytest.mark.parametrize("word", ["x" * 100, "/src/" + "x" * 100, r"\u{1b}" * 20])
-def test_a_word_that_no_line_can_hold_stays_whole(word: str) -> None:
+def test_a_word_longer_than_a_line_stays_whole(word: str) -> None:
     assert word.removeprefix("/src/") in wrap(f"before {word} after", 60)
 
 
@@ -59,7 +59,7 @@ def test_text_without_spaces_breaks_between_wide_letters() -> None:
 
 
 @given(TEXTS, ROOMS)
-def test_text_hangs_beside_its_label(text: str, room: int) -> None:
+def test_text_is_indented_beside_its_label(text: str, room: int) -> None:
     lines = hanging_indent("label    ", text, room)
     assert lines[0].startswith("label")
     assert all(line.startswith("  ") for line in lines[1:])
@@ -88,7 +88,7 @@ def test_a_table_that_fits_is_aligned_in_the_order_of_its_columns() -> None:
     ]
 
 
-def test_notes_go_below_first_and_then_the_paths_that_are_too_long() -> None:
+def test_notes_move_below_the_row_first_and_then_long_paths() -> None:
     asks = 'claude-code asks for it: "I want to read the interface of the payment service"'
     rows = [
         ["r7k2", "api", "git", "~/src/api", "2h ago", asks],
@@ -113,7 +113,7 @@ def test_notes_go_below_first_and_then_the_paths_that_are_too_long() -> None:
     ]
 
 
-def test_a_row_with_a_wide_cell_flows_and_the_others_stay_aligned() -> None:
+def test_a_row_with_a_wide_cell_wraps_and_the_others_stay_aligned() -> None:
     rows = [["r7k2", "api", "git"], ["q1zd", "n" * 30, "git"], ["m9ab", "web", "hg"]]
     assert laid_out(["ID", "NAME", "KIND"], [ColumnFit.LINE] * 3, rows, 38) == [
         "ID    NAME  KIND",
@@ -129,7 +129,7 @@ def test_columns_without_titles_have_no_header() -> None:
     assert laid_out([""], [ColumnFit.PATH], [["/a"]], 1) == ["/", "a"]
 
 
-def test_paint_changes_no_width() -> None:
+def test_colors_change_no_width() -> None:
     def bracketed(column: int, text: str) -> str:
         return f"<{column}{text}>"
 

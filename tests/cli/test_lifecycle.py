@@ -18,7 +18,7 @@ from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
 from rootsd.service.start_record import StartRecord
 from support.fake_daemon import FakeDaemon, a_status
-from support.service import PID, Desktop
+from support.user_session import PID, UserSession
 
 SESSION = Invocation(Flags(quiet=True))
 
@@ -29,7 +29,7 @@ def running(version: str = __version__, pid: int = 4121) -> dict[str, object]:
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[StartRecord]:
-    """The start records that were used; nothing is started."""
+    """Return the start records that were used. Nothing is started."""
     recipes: list[StartRecord] = []
     monkeypatch.setattr(launcher, "launch", recipes.append)
     return recipes
@@ -43,7 +43,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_daemon_that_runs_reads_the_configuration_again(
+def test_a_running_daemon_reloads_the_configuration(
     daemon: FakeDaemon, launched: list[StartRecord]
 ) -> None:
     daemon.answers |= {"status": running(), "reload": running()}
@@ -63,7 +63,7 @@ def test_a_daemon_killed_during_a_request_is_started_again(
     assert len(launched) == 1
 
 
-def test_one_whose_locks_are_still_held_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_waits_for_the_locks_of_the_old_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = [StartFailed("another rootsd is at work", "", ErrorCode.BUSY), None]
 
     def launch(_: StartRecord) -> None:
@@ -102,7 +102,7 @@ def test_a_daemon_of_another_version_is_replaced(
     assert process.wait(60) != 0
 
 
-def test_a_newer_daemon_goes_on(
+def test_a_newer_daemon_keeps_running(
     daemon: FakeDaemon, launched: list[StartRecord], capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answers |= {"status": running("99.0"), "reload": running()}
@@ -140,7 +140,7 @@ def test_on_a_terminal_an_older_daemon_is_replaced_only_if_the_person_agrees(
 def test_an_installed_service_is_started_instead(
     launched: list[StartRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desktop = Desktop(tmp_path, monkeypatch)
+    desktop = UserSession(tmp_path, monkeypatch)
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").touch()
     is_running = iter((False, True))
@@ -155,7 +155,7 @@ def test_an_installed_service_is_started_instead(
 def test_stopping_a_service_reports_its_pid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desktop = Desktop(tmp_path, monkeypatch)
+    desktop = UserSession(tmp_path, monkeypatch)
     assert lifecycle.shut_down(SESSION) is None
     desktop.units.mkdir(parents=True)
     (desktop.units / "rootsd.service").touch()
@@ -169,7 +169,7 @@ def test_a_daemon_that_never_starts_is_reported() -> None:
         lifecycle.wait_until_ready(0.0)
 
 
-def test_a_daemon_that_somebody_else_started_meanwhile_will_do(
+def test_a_daemon_started_concurrently_is_accepted(
     daemon: FakeDaemon, launched: list[StartRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon.answers["reload"] = running()
@@ -191,7 +191,7 @@ def test_a_failed_start_is_reported(monkeypatch: pytest.MonkeyPatch, code: Error
         lifecycle.ensure_running(SESSION)
 
 
-def test_a_stop_waits_until_the_process_is_gone(
+def test_a_stop_waits_until_the_process_has_ended(
     daemon: FakeDaemon, process: subprocess.Popen[bytes]
 ) -> None:
     def end(_: object) -> dict[str, object]:
@@ -223,13 +223,13 @@ def test_a_running_daemon_reloads(daemon: FakeDaemon) -> None:
     assert lifecycle.reload_if_running(SESSION)
 
 
-def test_changed_places_are_used_and_reported_once_the_daemon_is_down(
+def test_changed_folders_are_used_and_reported_after_a_stop(
     launched: list[StartRecord],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Desktop(tmp_path, monkeypatch)
+    UserSession(tmp_path, monkeypatch)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     invocation = Invocation(Flags())
     lifecycle.ensure_running(invocation)

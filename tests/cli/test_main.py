@@ -10,10 +10,11 @@ import click
 import pytest
 
 from rootsd.cli.help_text import EXIT_STATUSES
-from rootsd.cli.main import ALIASES, VERBS
+from rootsd.cli.main import ALIASES
 from rootsd.cli.man_page import verb_contexts
+from rootsd.cli.verb_table import verb_names, verb_table
 from rootsd.core.errors import ErrorCode, Exit
-from support.answers import ANSWERS
+from rootsd.proxy.confine.options import WALL_FLAGS, WALL_VALUES
 from support.fake_daemon import (
     Answer,
     FakeDaemon,
@@ -23,10 +24,12 @@ from support.fake_daemon import (
     a_status,
     an_item,
 )
+from support.sample_answers import ANSWERS
 from support.terminal import Shell
 
 # The flags of each verb, without --help, -h, and the global flags, which every verb has.
 DOCUMENTED = {
+    "init": {"--yes", "--dry-run"},
     "up": {"--foreground", "--dry-run"},
     "guard": {"--dry-run"},
     "log": {"--last", "-f", "--follow"},
@@ -59,7 +62,7 @@ DOCUMENTED = {
     "config show": set(),
     "config check": set(),
     "config edit": set(),
-    "doctor": {"--fix"},
+    "doctor": {"--fix", "--install-profile"},
     "scan": set(),
     "pending": {"--count", "--exit-code"},
     "approve": {
@@ -97,11 +100,34 @@ DOCUMENTED = {
         "--advisory-access",
         "--all",
         "--client-roots",
+        "--confine",
         "--env",
         "--name",
+        "--no-confine",
         "--only",
         "--workspace",
+        *WALL_FLAGS,
+        *WALL_VALUES,
     },
+    "hook": set(),
+    "connect": {
+        "--all",
+        "--wrap",
+        "--no-confine",
+        "--sync-access",
+        "--allow-tools",
+        "--yes",
+        "--dry-run",
+    },
+    "disconnect": {"--all", "--unwrap", "--dry-run"},
+    "clients": {"--all", "--no-check"},
+    "sync": set(),
+    "sync status": set(),
+    "sync add": {"--only", "--yes", "--dry-run"},
+    "sync rm": {"--dry-run"},
+    "sync run": set(),
+    "sync withdraw": set(),
+    "confine": {"--all", "--name", "--only", "--show", *WALL_FLAGS, *WALL_VALUES},
     "daemon": {"--ready-fd", "--detach"},
 }
 EVERYWHERE = {
@@ -126,22 +152,24 @@ def test_the_documented_flags_are_the_existing_ones() -> None:
     assert existing == DOCUMENTED
 
 
-# What decides nothing, and writes neither the configuration nor a file of the system.
+# Verbs that decide nothing and write neither the configuration nor a system file.
 CHANGES_NOTHING = {
     "status", "ls", "show", "log", "sessions", "check", "why", "version", "pending", "export",
     "help", "completion", "config path", "config show", "config check", "rule ls", "parent ls",
-    "service status", "service logs", "service print",
+    "service status", "service logs", "service print", "sync status",
+    "clients",
 }  # fmt: skip
-# What a person does step by step, each answered before the next; and what only starts, stops or
-# looks. `doctor` without --fix is its own rehearsal.
+# Verbs with a question before each step, and verbs that only start, stop, or read. `doctor`
+# without --fix shows what it would fix.
 NEEDS_NO_REHEARSAL = {
     "review", "config edit", "doctor", "scan", "down", "daemon", "bridge", "run",
-    "service start", "service stop", "service restart",
+    "confine", "hook", "sync run", "sync withdraw", "service start", "service stop",
+    "service restart",
 }  # fmt: skip
 
 
 def test_every_verb_that_changes_something_has_a_dry_run() -> None:
-    groups = {"", "parent", "rule", "config", "service"}
+    groups = {"", "parent", "rule", "config", "service", "sync"}
     changing = CONTEXTS.keys() - CHANGES_NOTHING - NEEDS_NO_REHEARSAL - groups
     assert {path for path in CONTEXTS if "--dry-run" in flags_of(CONTEXTS[path])} == changing
 
@@ -175,13 +203,13 @@ def test_every_example_starts_with_a_command_that_exists() -> None:
     for context in CONTEXTS.values():
         for line in (context.command.epilog or "").splitlines():
             for verb in re.findall(r"rootsd ([a-z]+)", line):
-                assert verb in VERBS
+                assert verb in verb_names()
 
 
-def test_the_help_of_the_whole_lists_every_verb_and_the_exit_statuses(shell: Shell) -> None:
+def test_the_main_help_lists_every_verb_and_the_exit_statuses(shell: Shell) -> None:
     done = shell.run("--help")
     assert (done.status, done.err) == (0, "")
-    for name, verb in VERBS.items():
+    for name, verb in verb_table().items():
         assert re.search(rf"^  {name} +{re.escape(verb.summary)}$", done.out, re.MULTILINE)
     assert "69 no daemon" in " ".join(done.out.split())
 
@@ -219,7 +247,7 @@ def refused_with(code: ErrorCode) -> Answer:
     return Objection(code, "no")
 
 
-# What the daemon answers, and the words that end so then.
+# The daemon's answer, and the command that then ends with this status.
 WAYS: Mapping[Exit, tuple[Mapping[str, Answer], tuple[str, ...]]] = {
     Exit.OK: ({"check": ANSWERS["check"]}, ("check", "/src/api")),
     Exit.FAILED: ({"decide": refused_with(ErrorCode.FAILED)}, ("approve", "api")),
@@ -249,7 +277,7 @@ def test_without_a_daemon_and_with_a_broken_file_the_status_says_so(
     assert shell.run("config", "check").status == Exit.BAD_CONFIG
 
 
-def test_every_documented_status_is_tried() -> None:
-    # The two by signals are in test_boundary.py, with a real ^C and a real pipe.
+def test_every_documented_status_has_a_test() -> None:
+    # The two statuses of signals are in test_error_handler.py.
     elsewhere = {Exit.UNREACHABLE, Exit.BAD_CONFIG, Exit.INTERRUPTED, Exit.BROKEN_PIPE}
     assert WAYS.keys() | elsewhere == set(Exit) == set(EXIT_STATUSES)

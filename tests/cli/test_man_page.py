@@ -36,23 +36,23 @@ def lint(*command: str | Path) -> str:
     return "".join(
         line
         for line in (done.stdout + done.stderr).splitlines(keepends=True)
-        # The line that apropos reads has to be one.
+        # The line for apropos must be a single line.
         if "STYLE: input text line longer" not in line
     )
 
 
 @pytest.mark.needs("mandoc")
-def test_mandoc_has_nothing_to_say_about_it(page: Path) -> None:
+def test_mandoc_reports_no_problem(page: Path) -> None:
     assert lint("mandoc", "-Tlint", page) == ""
 
 
 @pytest.mark.needs("groff")
-def test_groff_has_nothing_to_say_about_it(page: Path) -> None:
+def test_groff_reports_no_problem(page: Path) -> None:
     assert lint("groff", "-man", "-ww", "-z", "-Tutf8", page) == ""
 
 
 @pytest.mark.needs("mandoc")
-def test_a_page_that_is_wrong_is_found(tmp_path: Path) -> None:
+def test_an_invalid_page_is_found(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.1"
     wrong.write_text(render_man_page().replace(".SH SYNOPSIS", ".SN SYNOPSIS"))
     assert "SN" in lint("mandoc", "-Tlint", wrong)
@@ -80,7 +80,7 @@ def test_it_names_every_exit_status_and_no_other(shown: str) -> None:
     assert told == set(Exit)
 
 
-def test_whatever_a_text_holds_roff_takes_it_for_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roff_markup_in_a_text_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = {".so /etc/passwd": '\'ds x \\*y "quoted" ~ ^ --flag'}
     monkeypatch.setattr(help_text, "FILES", odd)
     assert "\n.so" not in render_man_page()

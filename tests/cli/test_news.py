@@ -1,4 +1,4 @@
-"""The line about new projects after an interactive command."""
+"""The line about new proposals after an interactive command."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ def told(daemon: FakeDaemon) -> FakeDaemon:
     return daemon
 
 
-def test_on_a_terminal_news_follow_the_output(told: FakeDaemon, shell: Shell) -> None:
-    assert shell.terminal("ls").out.endswith(NEW)
+def test_on_a_terminal_the_line_follows_the_output(told: FakeDaemon, shell: Shell) -> None:
+    assert shell.run_on_terminal("ls").out.endswith(NEW)
 
 
-def test_what_a_client_asks_for_is_named_and_made_safe(told: FakeDaemon, shell: Shell) -> None:
+def test_a_root_request_is_named_and_escaped(told: FakeDaemon, shell: Shell) -> None:
     wanted = {"id": "r7k2", "name": "api", "note": 'Goose\x1b[2J asks for it: "now"'}
     told.answers["news"] = {"revision": 7, "new": 0, "wanted": [wanted], "warnings": []}
-    shown = shell.terminal("ls").out
+    shown = shell.run_on_terminal("ls").out
     assert shown.endswith('Goose\\u{1b}[2J asks for it: "now": rootsd show r7k2\n')
 
 
 @pytest.mark.parametrize("words", [("pending",), ("status",), ()])
-def test_verbs_that_show_pending_projects_print_no_news(
+def test_verbs_that_show_pending_projects_do_not_print_it(
     told: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
-    assert NEW not in shell.terminal(*words).out
+    assert NEW not in shell.run_on_terminal(*words).out
     assert told.asked("news") == [{}]
 
 
 @pytest.mark.parametrize("flag", ["--json", "-q"])
-def test_without_messages_there_is_no_news(told: FakeDaemon, shell: Shell, flag: str) -> None:
-    assert NEW not in shell.terminal("ls", flag).out
+def test_quiet_and_json_suppress_it(told: FakeDaemon, shell: Shell, flag: str) -> None:
+    assert NEW not in shell.run_on_terminal("ls", flag).out
     assert told.asked("news") == []
 
 
-def test_on_a_pipe_nothing_is_asked(told: FakeDaemon, shell: Shell) -> None:
+def test_in_a_pipe_no_request_is_sent(told: FakeDaemon, shell: Shell) -> None:
     assert shell.run("ls").err == ""
     assert told.asked("news") == []
 
@@ -53,6 +53,6 @@ def test_a_daemon_that_lacks_the_news_query_causes_no_error(
     told: FakeDaemon, shell: Shell
 ) -> None:
     told.answers["news"] = Objection(ErrorCode.USAGE, "this daemon does not know the request")
-    done = shell.terminal("ls")
+    done = shell.run_on_terminal("ls")
     assert done.status == 0
     assert "know" not in done.out

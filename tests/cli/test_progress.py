@@ -1,4 +1,4 @@
-"""The line of progress: redrawn in place, throttled, cleared at the end, never in a pipe."""
+"""The progress line: redrawn in place, throttled, cleared at the end, never in a pipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_line_is_drawn_in_place_and_cleared() -> None:
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
-def test_it_is_redrawn_no_more_often_than_a_person_can_read() -> None:
+def test_redraws_are_throttled() -> None:
     stream, now = io.StringIO(), [0.0]
     line = ProgressLine(stream, clock=lambda: now[0])
     for moment in (0.0, 0.05, 0.09, 0.11, 0.12):

@@ -9,9 +9,12 @@ import pytest
 
 from rootsd.cli import installer
 from rootsd.cli.invocation import Invocation
+from rootsd.connect.record import ConnectRecord
+from rootsd.connect.wiring import Consent
 from rootsd.core.errors import Busy
 from rootsd.service import start_record
 from rootsd.system.lock import DaemonLock, LockRecord
+from support.connectable import WISH, ClientHome
 
 
 @pytest.fixture
@@ -25,7 +28,7 @@ def places(rootsd_dir: Path) -> list[Path]:
     return made
 
 
-def test_every_folder_of_ours_goes_and_nothing_beside_it(
+def test_every_folder_of_rootsd_is_removed_and_nothing_else(
     places: list[Path], rootsd_dir: Path
 ) -> None:
     (rootsd_dir / "mine").touch()
@@ -35,7 +38,7 @@ def test_every_folder_of_ours_goes_and_nothing_beside_it(
     assert installer.purge_data(Invocation()) == []
 
 
-def test_the_store_of_a_daemon_that_runs_stays(places: list[Path], rootsd_dir: Path) -> None:
+def test_the_store_of_a_running_daemon_is_kept(places: list[Path], rootsd_dir: Path) -> None:
     holder = LockRecord(os.getpid(), "test", {})
     with DaemonLock.acquire(rootsd_dir / "state", holder), pytest.raises(Busy):
         installer.purge_data(Invocation())
@@ -61,7 +64,7 @@ def test_a_folder_that_cannot_be_removed_is_reported(
         installer.purge_data(Invocation())
 
 
-def test_in_a_shell_with_other_places_nothing_is_removed(
+def test_in_a_shell_with_other_folders_nothing_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ROOTSD_DIR")
@@ -75,3 +78,19 @@ def test_in_a_shell_with_other_places_nothing_is_removed(
     ) as caught:
         installer.ensure_places_for_purge()
     assert caught.value.remedy.startswith("env -u XDG_CONFIG_HOME -u XDG_STATE_HOME rootsd")
+
+
+def test_a_purge_waits_until_every_client_is_disconnected(
+    places: list[Path], tmp_path: Path
+) -> None:
+    """Otherwise nothing would know the commands of servers from before they were wrapped."""
+    invocation = Invocation()
+    installer.ensure_clients_are_disconnected(invocation)
+    home = ClientHome(tmp_path)
+    home.record = ConnectRecord(invocation.places.state)
+    home.wiring("cline").connect(WISH, Consent.NONE)
+    with pytest.raises(installer.ClientsConnected, match="cline") as refused:
+        installer.ensure_clients_are_disconnected(invocation)
+    assert refused.value.remedy == "rootsd disconnect --all"
+    home.wiring("cline").take_back(None)
+    installer.ensure_clients_are_disconnected(invocation)

@@ -12,8 +12,8 @@ import pytest
 from rootsd.control.offline import OFFLINE_WARNING
 from rootsd.state.store.store import Store
 from rootsd.system.lock import DaemonLock, LockRecord
-from support.decisions import NOON, approved, decide
 from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.sample_decisions import NOON, approved, decide
 from support.stores import outside
 from support.terminal import Shell
 
@@ -32,7 +32,7 @@ def state(rootsd_dir: Path) -> Path:
     ("words", "shown"),
     [(("ls",), "p1\tapproved"), (("ls", "--paths"), "/p1\n"), (("log",), "\tapproved\t")],
 )
-def test_what_is_kept_is_shown_with_a_warning(
+def test_the_stored_state_is_shown_with_a_warning(
     state: Path, shell: Shell, words: tuple[str, ...], shown: str
 ) -> None:
     done = shell.run(*words)
@@ -41,7 +41,7 @@ def test_what_is_kept_is_shown_with_a_warning(
     assert done.err == f"warning: {OFFLINE_WARNING}\n"
 
 
-def test_an_export_has_the_warning_inside(state: Path, shell: Shell) -> None:
+def test_an_export_contains_the_warning(state: Path, shell: Shell) -> None:
     done = shell.run("export")
     whole = json.loads(done.out)
     assert [item["name"] for item in whole["items"]] == ["p1"]
@@ -50,13 +50,15 @@ def test_an_export_has_the_warning_inside(state: Path, shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("words", [("log", "-f"), ("approve", "p1"), ("show", "p1")])
-def test_what_needs_a_daemon_says_so(state: Path, shell: Shell, words: tuple[str, ...]) -> None:
+def test_verbs_that_need_a_daemon_say_so(
+    state: Path, shell: Shell, words: tuple[str, ...]
+) -> None:
     done = shell.run(*words)
     assert (done.status, done.out) == (69, "")
     assert done.err.endswith("try: rootsd up\n")
 
 
-def test_a_daemon_that_answers_is_asked(state: Path, daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_running_daemon_is_asked(state: Path, daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(an_item("web"))
     done = shell.run("ls")
     assert "web" in done.out

@@ -1,4 +1,4 @@
-"""Printed tables, lines, and JSON; no name can break out of them."""
+"""Printed tables, lines, and JSON. No name can break out of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_empty_result_prints_nothing_on_a_terminal(
 
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("way", ["flag", "variable"])
-def test_colours_can_be_turned_off(
+def test_colors_can_be_turned_off(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     red = Column("NAME", lambda item: item["name"], style={"a": "red"})
@@ -179,7 +179,5 @@ def test_messages_are_on_stderr_unless_quiet_or_json(
         ("", ""),
     ],
 )
-def test_escapes_that_a_sentence_holds_already_are_not_escaped_again(
-    text: str, shown: str
-) -> None:
+def test_existing_escapes_are_not_escaped_again(text: str, shown: str) -> None:
     assert safe_text(text) == shown

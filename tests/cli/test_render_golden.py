@@ -18,12 +18,12 @@ import pytest
 from rootsd import __version__
 from rootsd.cli import doctor
 from rootsd.cli.doctor import DoctorCheck
-from rootsd.cli.main import VERBS as ALL_VERBS
+from rootsd.cli.verb_table import verb_names
 from rootsd.core.doctor import error, ok
-from support.answers import ANSWERS, ITEMS
 from support.fake_daemon import FakeDaemon
-from support.service import Desktop
+from support.sample_answers import ANSWERS, ITEMS
 from support.terminal import Shell
+from support.user_session import UserSession
 
 FOLDER = Path(__file__).parent / "golden"
 WIDTHS = (40, 80, 120)
@@ -68,6 +68,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "parent-set": ("parent", "set", "/home/ann/src", "--depth", "6", "--dry-run"),
     "parent-rm": ("parent", "rm", "/home/ann/src", "--dry-run"),
     "config": ("config",),
+    "sync": ("sync",),
     "config-path": ("config", "path"),
     "config-check": ("config", "check"),
     "service-status": ("service", "status"),
@@ -78,9 +79,13 @@ VERBS: dict[str, tuple[str, ...]] = {
     "review": ("review",),
     "completion": ("completion", "tcsh"),
 }
-# `down` ends a process, which a fake has not; the others answer to programs, not to people.
-ELSEWHERE = {"down", "bridge", "run", "daemon"}
-# Lines of several kinds, each with its own columns.
+# `down` ends a process, which a fake does not have. `connect` and its like edit files of other
+# programs. The output of the others is for programs.
+ELSEWHERE = {
+    "down", "init", "bridge", "confine", "hook", "run", "daemon",
+    "connect", "disconnect", "clients",
+}  # fmt: skip
+# Lines of several kinds with different columns.
 RAGGED = {"show", "status", "up", "service-status"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 SEEN = (
@@ -112,7 +117,9 @@ class Typist:
 
 @pytest.fixture
 def rootsd_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Make a temporary folder whose path has the same length everywhere; lines wrap by it."""
+    """Create a temporary folder whose path has the same length everywhere, because lines wrap by
+    it.
+    """
     with tempfile.TemporaryDirectory(prefix="rootsd-", dir="/tmp") as folder:
         monkeypatch.setenv("ROOTSD_DIR", folder)
         yield Path(folder)
@@ -134,6 +141,8 @@ def facts(
     (rootsd_dir / "export.json").write_text(json.dumps(EXPORT))
     monkeypatch.setattr(doctor, "run_checks", lambda invocation: iter(SEEN))
     monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
+    schema = Path("/opt/rootsd/config.schema.json")
+    monkeypatch.setattr("rootsd.cli.config_edit.schema_file", lambda: schema)
     return rootsd_dir
 
 
@@ -151,18 +160,18 @@ def _printed(shell: Shell, words: tuple[str, ...]) -> str:
 @pytest.fixture
 def service(facts: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Install and start the service."""
-    desktop = Desktop(facts / "home", monkeypatch)
+    desktop = UserSession(facts / "home", monkeypatch)
     with desktop.daemon():
         assert shell.run("service", "install").status == 0
     desktop.service_runs()
 
 
-def test_every_verb_is_here() -> None:
-    assert {words[0] for words in VERBS.values()} == ALL_VERBS.keys() - ELSEWHERE
+def test_every_verb_has_a_golden_file() -> None:
+    assert {words[0] for words in VERBS.values()} == verb_names() - ELSEWHERE
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_prints_what_it_printed(
+def test_a_verb_prints_its_golden_output(
     facts: Path, shell: Shell, verb: str, request: pytest.FixtureRequest
 ) -> None:
     if verb.startswith("service"):
@@ -177,12 +186,14 @@ def test_a_verb_prints_what_it_printed(
 
 
 @pytest.mark.parametrize("golden", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
-def test_nothing_hostile_reaches_a_terminal_a_pipe_or_a_parser(golden: Path) -> None:
+def test_no_hostile_text_reaches_a_terminal_a_pipe_or_a_parser(golden: Path) -> None:
     text = golden.read_text()
     assert golden.stem in VERBS
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert r"\u{a}" not in text  # no answer holds a newline: one of our own was escaped
+    assert (
+        r"\u{a}" not in text
+    )  # no answer contains a newline, so this one is an escaped newline of our own
     pipe = text.partition("--- pipe\n")[2].partition("--- standard error")[0]
     counts = {line.count("\t") for line in pipe.splitlines() if golden.stem not in RAGGED}
     assert len(counts) <= 1

@@ -1,4 +1,4 @@
-"""The review: its keys and groups, and that no decision is half done."""
+"""The review: its keys and groups. No decision is only half applied."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def test_the_rest_of_a_group_is_sent_as_one_order(
     assert orders(waiting) == [(verb, ["id-a", "id-b"])]
 
 
-def test_the_end_decides_nothing_else(waiting: FakeDaemon) -> None:
+def test_quitting_decides_nothing_else(waiting: FakeDaemon) -> None:
     review, goes_on = reviewed("s", "q")
     assert (orders(waiting), goes_on) == ([], False)
     assert review.summary() == "0 approved, 0 denied, 3 still pending."
 
 
-def test_what_is_left_is_counted_across_all_groups(waiting: FakeDaemon) -> None:
+def test_remaining_projects_are_counted_across_all_groups(waiting: FakeDaemon) -> None:
     items = [a_project(name, parent=f"/src/{name}") for name in "abcd"]
     waiting.answers["show"] = a_listing(*items)
     waiting.answers["decide"] = a_decision({**items[0], "verdict": "approved"})
@@ -124,7 +124,7 @@ def test_an_unknown_key_prints_the_keys_and_asks_again(
     assert told.err.count("y  publish it") == 3
 
 
-def test_what_a_decision_rests_on_is_shown_and_made_safe(
+def test_the_facts_are_shown_and_escaped(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finding = {"concern": "executed", "path": ".mcp.json\x1b[2J", "detail": ""}
@@ -136,7 +136,7 @@ def test_what_a_decision_rests_on_is_shown_and_made_safe(
     assert "\x1b" not in told
 
 
-def test_a_new_name_is_given_and_the_question_asked_again(waiting: FakeDaemon) -> None:
+def test_after_a_rename_the_question_is_repeated(waiting: FakeDaemon) -> None:
     waiting.answers["rename"] = a_decision(a_project("noodle"))
     review = Review(Invocation(), person := Scripted("r", "noodle", "r", "", "q"))
     review.ask_about(ITEMS)
@@ -165,7 +165,7 @@ def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
     assert review.approved == 1
 
 
-def test_what_is_gone_when_it_is_looked_at_again_is_asked_about_no_more(
+def test_a_project_that_disappears_during_its_question_is_dropped(
     waiting: FakeDaemon,
 ) -> None:
     answers = iter((a_listing(ITEMS[2]), Objection(ErrorCode.NOTHING_MATCHED, "no project")))
@@ -183,7 +183,7 @@ def test_what_is_gone_when_it_is_looked_at_again_is_asked_about_no_more(
     assert (review.approved, review.left) == (0, 0)
 
 
-def test_a_failure_is_shown_and_asked_again_and_a_refusal_ends_the_review(
+def test_after_a_failure_the_question_is_repeated_and_a_refusal_ends_the_review(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     waiting.answers["decide"] = Objection(ErrorCode.DENIED, "deny rule 3 covers it")
@@ -194,7 +194,7 @@ def test_a_failure_is_shown_and_asked_again_and_a_refusal_ends_the_review(
         reviewed("y")
 
 
-def test_what_is_gone_by_now_is_not_asked_about(daemon: FakeDaemon) -> None:
+def test_a_project_that_disappeared_is_skipped(daemon: FakeDaemon) -> None:
     def show(params: dict[str, Any]) -> dict[str, Any]:
         if "id-b" in params["refs"]:
             raise Objection(ErrorCode.NOTHING_MATCHED, "no project is called id-b")
@@ -261,7 +261,7 @@ def test_the_worktrees_of_one_checkout_are_one_group_with_one_key_for_all() -> N
         ("P", "always", "read-write"),
     ],
 )
-def test_the_answer_to_a_request_says_for_whom_and_with_which_access(
+def test_the_answer_to_a_root_request_sets_session_and_access(
     daemon: FakeDaemon, key: str, span: str | None, access: str | None
 ) -> None:
     item = a_project("a", request=True)
@@ -276,7 +276,7 @@ def test_the_answer_to_a_request_says_for_whom_and_with_which_access(
 
 
 @pytest.mark.parametrize("key", ["e", "p", "P"])
-def test_without_a_request_its_keys_are_no_answer(
+def test_without_a_root_request_its_keys_are_unknown(
     waiting: FakeDaemon, capsys: pytest.CaptureFixture[str], key: str
 ) -> None:
     reviewed(key, "q")

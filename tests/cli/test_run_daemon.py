@@ -12,7 +12,7 @@ from rootsd.cli import run_daemon
 from rootsd.core.errors import Busy
 from rootsd.helper.client import Helper, UnavailableHelper
 from rootsd.system.places import Places
-from support.subjects import run_python
+from support.subprocesses import run_python
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_fork")
 @pytest.mark.parametrize(("words", "descriptor"), [((), None), (("--ready-fd", "9"), 9)])
-def test_the_daemon_runs_in_the_places_of_this_environment(
+def test_the_daemon_uses_the_folders_of_this_environment(
     monkeypatch: pytest.MonkeyPatch,
     rootsd_dir: Path,
     words: tuple[str, ...],

@@ -22,7 +22,7 @@ def _until(terminal: int, end: str) -> str:
     return shown
 
 
-def test_what_is_typed_on_the_terminal_is_the_answer_whatever_standard_input_is() -> None:
+def test_the_word_is_read_from_the_terminal_and_not_from_standard_input() -> None:
     pid, terminal = pty.fork()
     if not pid:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -1,4 +1,4 @@
-"""What a confined process may not do any more, and what it still may; where it says it is not."""
+"""The rights that a confined daemon gives up and keeps, and the report where it cannot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from rootsd.confine import daemon as confine_module
 from rootsd.confine.daemon import Confinement, confine_daemon
-from support.subjects import run_python
+from support.subprocesses import run_python
 
 ATTEMPTS = """
 import errno, os, shutil, socket, sqlite3, subprocess, sys, threading
@@ -89,7 +89,7 @@ DUTIES = {"read", "list", "keep", "replace", "bind", "nowhere"}
 
 
 @pytest.mark.needs("landlock")
-def test_each_refusal_and_each_duty_in_every_thread(tmp_path: Path) -> None:
+def test_every_thread_is_refused_the_same_calls_and_keeps_the_others(tmp_path: Path) -> None:
     place, state = tmp_path / "place", tmp_path / "state"
     place.mkdir()
     state.mkdir()
@@ -107,7 +107,7 @@ def test_each_refusal_and_each_duty_in_every_thread(tmp_path: Path) -> None:
     assert {what for what, result in told.items() if result == "ok"} == duties
 
 
-def test_the_same_attempts_succeed_without_it(tmp_path: Path) -> None:
+def test_the_same_attempts_succeed_without_confinement(tmp_path: Path) -> None:
     """The positive control."""
     place, state = tmp_path / "place", tmp_path / "state"
     place.mkdir()
@@ -121,7 +121,7 @@ def test_the_same_attempts_succeed_without_it(tmp_path: Path) -> None:
         assert told[what] == "ok"
 
 
-def test_where_there_is_no_landlock_it_goes_on_and_says_so(
+def test_without_landlock_the_daemon_continues_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
@@ -135,7 +135,7 @@ def test_where_there_is_no_landlock_it_goes_on_and_says_so(
 
 
 @pytest.mark.needs("landlock")
-def test_with_threads_or_a_folder_that_is_missing_nothing_is_taken(tmp_path: Path) -> None:
+def test_with_threads_or_a_missing_folder_no_right_is_given_up(tmp_path: Path) -> None:
     code = """
 import sys, threading
 from rootsd.confine.daemon import confine_daemon

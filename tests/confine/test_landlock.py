@@ -1,4 +1,4 @@
-"""What Landlock takes from a process is refused by the kernel, and what it leaves still works."""
+"""The kernel refuses everything that a ruleset does not allow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.confine.landlock import Right, Ruleset
-from support.subjects import run_python
+from support.subprocesses import run_python
 
 pytestmark = pytest.mark.needs("landlock")
 
@@ -47,7 +47,7 @@ attempt("null", lambda: os.close(os.open(b"/dev/null", os.O_WRONLY)))
 """
 
 
-def test_all_is_refused_but_what_was_allowed(tmp_path: Path) -> None:
+def test_everything_not_allowed_is_refused(tmp_path: Path) -> None:
     place, state = tmp_path / "place", tmp_path / "state"
     place.mkdir()
     state.mkdir()
@@ -60,13 +60,13 @@ def test_all_is_refused_but_what_was_allowed(tmp_path: Path) -> None:
     assert {what for what, result in told.items() if result == "ok"} == told.keys() - refused
 
 
-def test_what_is_not_there_cannot_be_allowed(tmp_path: Path) -> None:
+def test_a_missing_path_cannot_be_allowed(tmp_path: Path) -> None:
     rules = Ruleset()
     with pytest.raises(FileNotFoundError):
         rules.allow(bytes(tmp_path / "none"), Right.READ_FILE)
 
 
-def test_a_ruleset_alone_takes_nothing_away(tmp_path: Path) -> None:
+def test_a_ruleset_restricts_nothing_before_it_is_applied(tmp_path: Path) -> None:
     Ruleset().allow(bytes(tmp_path), Right.READ_FILE)
     (tmp_path / "new").touch()
     subprocess.run(["true"], check=True)

@@ -19,16 +19,16 @@ from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.core.plan import plan
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
-from support.decisions import PERSON, identity, project
-from support.fakes import HANG_GUARD, path, rule, sight
+from support.ledger_harness import HANG_GUARD, path, rule, sight
 from support.process_table import TERMINAL, FakePeer, process
+from support.sample_decisions import PERSON, identity, project
 
 SHELL = process(20, 1, "bash", terminal=TERMINAL)
 CALLER = process(90, 20, "rootsd", terminal=TERMINAL)
 
 
 class Steps:
-    """Counts the plans, and the resolved references, of everything that runs meanwhile."""
+    """Counts the plans and the resolved references during the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.plans = 0
@@ -58,7 +58,7 @@ def _replace_everywhere(
 
 
 async def give(control: ControlHarness, request: DecideRequest) -> Actor:
-    """Give the command as the control server does: the guard first, then the handler."""
+    """Send the command as the control server does: through the guard, then to the handler."""
     command = control.dispatcher.guarded_command(request)
     assert command is not None
     with anyio.fail_after(HANG_GUARD):
@@ -67,7 +67,7 @@ async def give(control: ControlHarness, request: DecideRequest) -> Actor:
     return actor
 
 
-def office_with(*numbers: int) -> ControlHarness:
+def control_with(*numbers: int) -> ControlHarness:
     control = ControlHarness(*map(project, numbers))
     control.process_table.add(SHELL, CALLER)
     return control
@@ -78,7 +78,7 @@ def office_with(*numbers: int) -> ControlHarness:
 async def test_a_command_resolves_plans_and_looks_up_its_caller_once(
     monkeypatch: pytest.MonkeyPatch, reference: str, verb: DecisionVerb
 ) -> None:
-    control, steps = office_with(1, 2), Steps(monkeypatch)
+    control, steps = control_with(1, 2), Steps(monkeypatch)
     await give(control, DecideRequest(verb, CWD, (reference,)))
     assert steps.resolved == {reference: 1}
     assert steps.plans == 1
@@ -87,10 +87,10 @@ async def test_a_command_resolves_plans_and_looks_up_its_caller_once(
     assert control.world.verdict(path(1)) is expected
 
 
-async def test_with_the_guard_off_nobody_looks_up_the_caller(
+async def test_with_the_guard_off_the_caller_is_not_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    control, steps = office_with(1), Steps(monkeypatch)
+    control, steps = control_with(1), Steps(monkeypatch)
     await control.guard.set_guard(Guard.OFF, PERSON)
     actor = await give(control, DecideRequest(APPROVE, CWD, ("p1",)))
     assert control.process_table.looks == []
@@ -103,7 +103,7 @@ async def test_with_the_guard_off_nobody_looks_up_the_caller(
 async def test_each_reference_is_resolved_once_and_all_are_planned_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    control, steps = office_with(1, 2, 3), Steps(monkeypatch)
+    control, steps = control_with(1, 2, 3), Steps(monkeypatch)
     await give(control, DecideRequest(APPROVE, CWD, ("p1", "src/p*")))
     assert steps.resolved == {"p1": 1, "src/p*": 1}
     assert steps.plans == 1
@@ -111,7 +111,7 @@ async def test_each_reference_is_resolved_once_and_all_are_planned_together(
 
 
 async def test_a_dry_run_resolves_and_plans_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    control, steps = office_with(1), Steps(monkeypatch)
+    control, steps = control_with(1), Steps(monkeypatch)
     await control.decide(APPROVE, "p1", effect=ApplyMode.DRY_RUN)
     assert (steps.resolved, steps.plans) == ({"p1": 1}, 1)
 
@@ -119,7 +119,7 @@ async def test_a_dry_run_resolves_and_plans_once(monkeypatch: pytest.MonkeyPatch
 async def test_a_new_folder_is_resolved_once_and_planned_when_proposed_and_when_approved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    control, steps = office_with(), Steps(monkeypatch)
+    control, steps = control_with(), Steps(monkeypatch)
     control.world.disk.folders[path(1)] = identity(1)
     await give(control, DecideRequest(APPROVE, CWD, ("/home/ann/link",)))
     assert steps.resolved == {"/home/ann/link": 1}
@@ -136,10 +136,10 @@ async def test_a_grant_is_planned_with_the_observation_that_it_follows(
     assert set(control.world.ledger.catalog.roots) == {path(1)}
 
 
-async def test_a_command_that_was_overtaken_is_resolved_and_planned_again(
+async def test_an_overtaken_command_is_resolved_and_planned_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    control, steps = office_with(1), Steps(monkeypatch)
+    control, steps = control_with(1), Steps(monkeypatch)
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with control.world.saver.held_up() as busy:

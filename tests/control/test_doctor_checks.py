@@ -1,4 +1,4 @@
-"""Each probe of the doctor, at what it finds well and at what it does not."""
+"""Each check of the doctor, with and without a problem."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def folder(mode: int = 0o700, uid: int | None = None) -> Callable[[bytes], Any]:
         (lambda path: SimpleNamespace(st_mode=stat.S_IFREG | 0o700), ERROR, "mv /x /x.old"),
     ],
 )
-def test_a_folder_of_ours_is_closed_to_others(
+def test_a_folder_of_rootsd_must_be_private(
     look: Callable[[bytes], Any], condition: Severity, remedy: str
 ) -> None:
     found = doctor_checks.check_private_folder("state", b"/x", look)
     assert (found.condition, found.remedy) == (condition, remedy)
 
 
-def test_a_real_folder_is_looked_at(tmp_path: Path) -> None:
+def test_a_real_folder_is_checked(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     assert doctor_checks.check_private_folder("state", bytes(tmp_path)).condition is OK
     tmp_path.chmod(0o755)
@@ -74,13 +74,13 @@ def room(mebibytes: int, inodes: int = 9) -> Callable[[bytes], Any]:
         (failing(errno.EIO), ERROR),
     ],
 )
-def test_room_for_decisions(look: Callable[[bytes], Any], condition: Severity) -> None:
+def test_free_space_for_decisions(look: Callable[[bytes], Any], condition: Severity) -> None:
     found = doctor_checks.check_disk_space("disk", b"/x", look)
     assert found.condition is condition
     assert bool(found.remedy) == (condition is not OK)
 
 
-def test_room_is_told_of_a_real_disk(tmp_path: Path) -> None:
+def test_free_space_of_a_real_disk_is_reported(tmp_path: Path) -> None:
     assert "MiB are free below" in doctor_checks.check_disk_space("disk", bytes(tmp_path)).finding
 
 
@@ -92,7 +92,7 @@ def test_room_is_told_of_a_real_disk(tmp_path: Path) -> None:
         (524_288, 120_000, WARNING, "fs.inotify.max_user_watches=2097152"),
     ],
 )
-def test_watches_that_run_out_come_with_the_line_for_sysctl(
+def test_exhausted_watches_name_the_sysctl_line(
     limit: int, in_use: int, condition: Severity, line: str
 ) -> None:
     found = doctor_checks.check_watch_limit(in_use, limit)
@@ -114,7 +114,7 @@ def test_a_system_without_inotify_has_no_limit() -> None:
         (NOON + timedelta(hours=1), WARNING),
     ],
 )
-def test_a_clock_that_was_set_back_is_noticed(
+def test_a_clock_that_was_set_back_is_a_finding(
     newest: datetime | None, condition: Severity
 ) -> None:
     assert doctor_checks.check_clock(NOON, newest).condition is condition
@@ -128,7 +128,7 @@ def test_a_clock_that_was_set_back_is_noticed(
         ("none", 0, WARNING, "lsm="),
     ],
 )
-def test_a_daemon_that_is_not_confined_is_noticed(
+def test_a_daemon_that_is_not_confined_is_a_finding(
     word: str, offered: int, condition: Severity, remedy: str
 ) -> None:
     found = doctor_checks.check_confinement(word, lambda: offered)

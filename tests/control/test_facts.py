@@ -1,4 +1,4 @@
-"""Projects are looked at some at a time, by the helper, and by ourselves where there is none."""
+"""Facts of projects: read by the helper in batches, or by the daemon without a helper."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rootsd.control.facts import FactsCollector, no_facts
 from rootsd.core.model import Parent, Presence, Project, ProjectKind
 from rootsd.helper.client import UnavailableHelper
 from rootsd.helper.questions import MOST_AT_ONCE
-from support.decisions import project
-from support.helping import real_helper
-from support.repos import make_repository, raw
+from support.helper_process import real_helper
+from support.repositories import make_repository, raw
+from support.sample_decisions import project
 
 
 def _at(number: int, path: bytes, **observed: object) -> Project:
@@ -32,7 +32,7 @@ async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
     assert [each["declared_names"] for each in facts] == [[f"m{n}"] for n in range(count)]
 
 
-async def test_what_is_a_project_file_is_as_the_innermost_parent_has_it(tmp_path: Path) -> None:
+async def test_the_innermost_parent_decides_which_files_are_project_files(tmp_path: Path) -> None:
     one, nested = tmp_path / "in" / "one", tmp_path / "in" / "one" / "nested"
     nested.mkdir(parents=True)
     for file in (one / "go.mod", one / "Justfile", nested / "Justfile"):
@@ -60,7 +60,7 @@ async def test_a_repository_has_its_last_commit(tmp_path: Path) -> None:
     assert "has_history" not in facts
 
 
-async def test_what_is_out_of_reach_or_no_folder_is_not_looked_at() -> None:
+async def test_unreachable_projects_and_uris_are_not_read() -> None:
     missing = _at(1, b"/none", presence=Presence.MISSING)
     uri = replace(project(2), path=b"https://example.org")
     uri = replace(uri, observed=replace(uri.observed, kind=ProjectKind.URI))
@@ -70,7 +70,7 @@ async def test_what_is_out_of_reach_or_no_folder_is_not_looked_at() -> None:
     assert await no_facts([missing]) == [{}]
 
 
-async def test_without_a_helper_our_own_readers_do(tmp_path: Path) -> None:
+async def test_without_a_helper_the_daemon_reads_the_facts(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     (facts,) = await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
         [_at(1, raw(tmp_path / "one"))]

@@ -1,4 +1,4 @@
-"""Origins are read of what is there, and nobody waits for what does not answer."""
+"""Reading origins never waits for a folder that does not answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from rootsd.control import facts
 from rootsd.control.facts import OriginReader, no_origins
 from rootsd.core.model import Presence, Project, ProjectKind
-from support.decisions import project
-from support.fakes import HANG_GUARD
-from support.repos import git, make_repository, raw
+from support.ledger_harness import HANG_GUARD
+from support.repositories import git, make_repository, raw
+from support.sample_decisions import project
 
 GIT = ProjectKind.GIT
 
@@ -40,13 +40,13 @@ async def test_an_origin_is_read_without_credentials(clone: Path, tmp_path: Path
     assert await no_origins(known) == {}
 
 
-async def test_what_is_away_or_no_repository_is_not_looked_at(clone: Path) -> None:
+async def test_missing_folders_and_plain_folders_are_not_read(clone: Path) -> None:
     away = _at(clone, presence=Presence.MISSING)
     plain = _at(clone, kind=ProjectKind.PROJECT)
     assert await OriginReader(lambda _: True).of([away, plain]) == {}
 
 
-async def test_where_nobody_answers_nothing_is_read(clone: Path) -> None:
+async def test_without_an_answer_there_is_no_origin(clone: Path) -> None:
     assert await OriginReader(lambda _: False).of([_at(clone)]) == {}
 
 
@@ -57,7 +57,7 @@ def silence() -> Iterator[threading.Event]:
     over.set()
 
 
-async def test_a_look_that_does_not_end_is_given_up(
+async def test_a_read_that_does_not_end_is_given_up(
     clone: Path, silence: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facts, "_ORIGIN_TIMEOUT_S", 0.02)
@@ -69,6 +69,8 @@ async def test_a_look_that_does_not_end_is_given_up(
         assert await OriginReader(answers).of([_at(clone)]) == {}
 
 
-async def test_of_many_the_rest_does_without(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_projects_beyond_the_limit_have_no_origin(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(facts, "_ORIGIN_SECONDS", -1.0)
     assert await OriginReader(lambda _: True).of([_at(clone)]) == {}

@@ -1,4 +1,4 @@
-"""The guard: looks at who gives an order, asks, refuses, remembers."""
+"""The guard: it examines the caller, asks, refuses, and records."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rootsd.core.guard import Guard, Lineage, LineageCompleteness, Process, Term
 from rootsd.core.model import ActorKind
 from rootsd.helper.questions import ProcessReport
 from rootsd.system.config import Approval
-from support.decisions import PERSON
-from support.fakes import DiskRefuses
+from support.ledger_harness import DiskRefuses
 from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process
+from support.sample_decisions import PERSON
 
 HANG_GUARD = 10
 
 
 class Notes:
-    """What was to be made durable."""
+    """The notes that were to be stored."""
 
     def __init__(self) -> None:
         self.kept: list[AuditRecord] = []
@@ -69,7 +69,7 @@ def guard(process_table: ProcessTable, notes: Notes) -> CommandGuard:
     return process_table.guard(notes)
 
 
-async def test_a_person_is_let_through_and_named(guard: CommandGuard, notes: Notes) -> None:
+async def test_a_person_is_admitted_and_named(guard: CommandGuard, notes: Notes) -> None:
     actor = await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
     assert actor.kind is ActorKind.PERSON
     assert actor.detail == "pid 90, bash, pts/0"
@@ -77,7 +77,7 @@ async def test_a_person_is_let_through_and_named(guard: CommandGuard, notes: Not
     assert guard.refusals.unseen is None
 
 
-async def test_whoever_only_looks_is_a_person_unless_he_would_be_refused(
+async def test_the_caller_of_a_query_is_a_person_unless_an_order_would_be_refused(
     guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
     process_table.connected = {41}
@@ -89,13 +89,13 @@ async def test_whoever_only_looks_is_a_person_unless_he_would_be_refused(
     assert guard.refusals.unseen is None
 
 
-async def test_an_agent_is_refused_and_that_is_remembered(
+async def test_an_agent_is_refused_and_recorded(
     guard: CommandGuard, notes: Notes, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
         with pytest.raises(CallerRefused, match="Claude Code started it") as refusal:
             await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
-        assert "terminal of your own" in refusal.value.remedy
+        assert "your own terminal" in refusal.value.remedy
     assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
     assert all("Claude Code" in note.actor.detail for note in notes.kept if note.actor)
     told = guard.refusals.unseen
@@ -104,7 +104,7 @@ async def test_an_agent_is_refused_and_that_is_remembered(
     assert told["at"] == "2026-03-04T12:00:00Z"
 
 
-async def test_a_flood_of_attempts_is_counted_and_not_all_written(
+async def test_a_flood_of_attempts_is_counted_and_not_completely_stored(
     guard: CommandGuard, notes: Notes, process_table: ProcessTable
 ) -> None:
     async def attempt() -> None:
@@ -123,7 +123,7 @@ async def test_a_flood_of_attempts_is_counted_and_not_all_written(
     assert last.what == "approve api (980 more like it)"
 
 
-async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
+async def test_an_order_is_refused_even_if_the_refusal_cannot_be_stored(
     guard: CommandGuard, notes: Notes
 ) -> None:
     notes.refusing = True
@@ -132,7 +132,7 @@ async def test_where_the_disk_refuses_the_order_is_refused_all_the_same(
     assert guard.refusals.unseen is not None
 
 
-async def test_who_is_gone_when_it_was_looked_at_is_refused(guard: CommandGuard) -> None:
+async def test_a_caller_that_ended_during_the_examination_is_refused(guard: CommandGuard) -> None:
     peer = FakePeer(90)
     peer.gone = True
     with pytest.raises(CallerRefused, match="is gone"):
@@ -149,7 +149,7 @@ async def _challenged(
     return needed.value
 
 
-async def test_below_an_unknown_host_a_terminal_is_asked_and_the_right_word_counts_once(
+async def test_below_an_unknown_host_a_challenge_is_shown_and_its_word_counts_once(
     guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
     process_table.connected = {41}
@@ -169,7 +169,7 @@ async def test_below_an_unknown_host_a_terminal_is_asked_and_the_right_word_coun
     assert len(notes.kept) == 1
 
 
-async def test_the_word_goes_to_the_terminal_and_never_into_the_answer(
+async def test_the_word_is_shown_on_the_terminal_and_never_in_the_answer(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.connected = {41}
@@ -179,7 +179,7 @@ async def test_the_word_goes_to_the_terminal_and_never_into_the_answer(
     assert "pts/0" in needed.message
 
 
-async def test_a_word_that_cannot_be_shown_is_a_refusal(
+async def test_if_the_word_cannot_be_shown_the_order_is_refused(
     guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
     process_table.connected, process_table.dark = {41}, True
@@ -189,7 +189,7 @@ async def test_a_word_that_cannot_be_shown_is_a_refusal(
     assert len(notes.kept) == 1
 
 
-async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
+async def test_a_wrong_word_or_one_for_another_order_is_recorded_as_an_attempt(
     guard: CommandGuard, process_table: ProcessTable, notes: Notes
 ) -> None:
     process_table.connected = {41}
@@ -208,7 +208,7 @@ async def test_a_wrong_word_or_the_word_for_something_else_is_an_attempt(
 
 
 @pytest.mark.parametrize("seen_as", [LineageCompleteness.CUT_OFF, LineageCompleteness.LATE])
-async def test_a_lineage_that_was_not_seen_to_its_end_is_refused_or_challenged(
+async def test_an_incomplete_lineage_is_refused_or_challenged(
     guard: CommandGuard, process_table: ProcessTable, seen_as: LineageCompleteness
 ) -> None:
     process_table.seen_as = {90: seen_as, 93: seen_as}
@@ -220,7 +220,7 @@ async def test_a_lineage_that_was_not_seen_to_its_end_is_refused_or_challenged(
     assert actor.kind is ActorKind.CHALLENGED
 
 
-async def test_while_a_connection_was_not_looked_at_everybody_is_asked(
+async def test_while_an_mcp_connection_is_unexamined_every_caller_is_challenged(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.connected, process_table.seen_as = {41}, {41: LineageCompleteness.LATE}
@@ -232,14 +232,14 @@ async def test_while_a_connection_was_not_looked_at_everybody_is_asked(
     assert (
         await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
     ).kind is ActorKind.PERSON
-    # Once it was seen, a look that is late changes nothing.
+    # Once it was examined, a late examination changes nothing.
     process_table.seen_as = {41: LineageCompleteness.LATE}
     assert (
         await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
     ).kind is ActorKind.PERSON
 
 
-async def test_a_terminal_that_an_agent_made_for_itself_is_challenged(
+async def test_a_terminal_that_an_agent_created_is_challenged(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.connected = {41}
@@ -250,7 +250,7 @@ async def test_a_terminal_that_an_agent_made_for_itself_is_challenged(
     assert "python3, pid 95 holds its terminal, in the control group of" in needed.message
 
 
-async def test_a_host_is_remembered_beyond_the_end_of_its_bridge_once_that_was_answered(
+async def test_a_host_is_remembered_after_its_answered_bridge_has_ended(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     async with anyio.create_task_group() as group:
@@ -267,7 +267,7 @@ async def test_a_host_is_remembered_beyond_the_end_of_its_bridge_once_that_was_a
 
 
 class Slow(ProcessTable):
-    """A look takes until it is allowed to end."""
+    """An examination that waits until the test lets it end."""
 
     def __init__(self, *processes: Process) -> None:
         super().__init__(*processes)
@@ -282,7 +282,9 @@ class Slow(ProcessTable):
         return found
 
 
-async def test_who_connects_during_a_look_waits_for_the_next_one(notes: Notes) -> None:
+async def test_a_client_that_connects_during_an_examination_waits_for_the_next_one(
+    notes: Notes,
+) -> None:
     process_table = Slow(SHELL, CLAUDE, HOST, BRIDGE)
     guard = process_table.guard(notes)
     answered_after: list[list[list[int]]] = []
@@ -306,15 +308,15 @@ async def test_who_connects_during_a_look_waits_for_the_next_one(notes: Notes) -
     assert [looks[-1] for looks in answered_after][1] == [30, 41]
 
 
-async def test_a_look_that_takes_long_keeps_no_client(
+async def test_a_slow_examination_delays_no_client(
     guard: CommandGuard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LOOKUP_TIMEOUT_S", 0.01)
     with anyio.fail_after(HANG_GUARD):
-        await guard.record_connection()  # and nobody looks at all
+        await guard.record_connection()  # and no examination runs
 
 
-async def test_a_host_that_has_ended_speaks_no_longer(
+async def test_a_host_that_has_ended_no_longer_counts(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.connected = {41}
@@ -341,11 +343,11 @@ async def test_a_command_of_an_agent_that_decides_nothing_is_recorded(
     assert guard.refusals.unseen is None
 
 
-async def test_a_command_of_a_person_or_of_nobody_seen_is_not_recorded(
+async def test_a_command_of_a_person_or_an_unreadable_caller_is_not_recorded(
     guard: CommandGuard, notes: Notes, process_table: ProcessTable
 ) -> None:
     await guard.note_command("down", FakePeer(90))
-    await guard.note_command("down", FakePeer(99))  # gone
+    await guard.note_command("down", FakePeer(99))  # it has ended
     await guard.set_guard(Guard.TERMINAL, PERSON)  # a script has no terminal and is no agent
     await guard.note_command("down", FakePeer(93))
     process_table.blind = True
@@ -370,7 +372,7 @@ async def test_a_flood_of_commands_is_counted_and_hides_no_refusal(
     assert len(notes.kept) == 21
 
 
-async def test_where_nobody_can_look_everybody_is_refused(
+async def test_without_a_helper_every_caller_is_refused(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.blind = True
@@ -381,7 +383,7 @@ async def test_where_nobody_can_look_everybody_is_refused(
         assert refused.value.remedy == "rootsd down && rootsd up"
 
 
-async def test_what_is_set_holds_from_then_on_and_is_kept(
+async def test_a_new_guard_setting_takes_effect_and_is_stored(
     guard: CommandGuard, notes: Notes
 ) -> None:
     await guard.set_guard(Guard.OFF, PERSON)
@@ -391,7 +393,7 @@ async def test_what_is_set_holds_from_then_on_and_is_kept(
     ).kind is ActorKind.PERSON
 
 
-async def test_a_disk_that_refuses_does_not_loosen_the_guard_and_does_not_keep_it_loose(
+async def test_on_a_refusing_disk_the_guard_can_be_tightened_and_not_loosened(
     guard: CommandGuard, notes: Notes
 ) -> None:
     notes.refusing = True
@@ -404,7 +406,7 @@ async def test_a_disk_that_refuses_does_not_loosen_the_guard_and_does_not_keep_i
 
 
 @pytest.mark.parametrize(("is_new", "mode"), [(True, Guard.OFF), (False, Guard.AGENTS)])
-async def test_the_configuration_sets_the_guard_of_a_new_store_alone(
+async def test_the_configuration_sets_the_guard_of_a_new_store_only(
     guard: CommandGuard, notes: Notes, is_new: bool, mode: Guard
 ) -> None:
     await guard.start(Approval(Guard.OFF), is_new=is_new)
@@ -425,7 +427,7 @@ async def test_the_configuration_names_further_agents(
         await GuardedConnection(guard, FakePeer(94)).admit(ORDER, None)
 
 
-async def test_attempts_are_told_in_the_log(
+async def test_attempts_are_written_to_the_log(
     guard: CommandGuard, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):

@@ -1,4 +1,4 @@
-"""What was refused stays to be told until somebody looks, whichever daemon runs by then."""
+"""Refused commands are reported until a person sees them, even after a restart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add(refusals: CommandSummary, what: str) -> None:
     refusals.add(at=AT, what=what, by="pid 9, claude", why="Claude Code started it")
 
 
-def test_they_are_counted_and_the_newest_is_told_over_restarts(tmp_path: Path) -> None:
+def test_refusals_are_counted_and_the_newest_survives_restarts(tmp_path: Path) -> None:
     for number in range(1, 4):
         refusals = CommandSummary(tmp_path)
         add(refusals, f"approve {number}")
@@ -32,7 +32,7 @@ def test_they_are_counted_and_the_newest_is_told_over_restarts(tmp_path: Path) -
     assert os.stat(tmp_path / REFUSED_FILE).st_mode & 0o777 == 0o600
 
 
-def test_what_agents_did_is_kept_apart_from_what_was_refused_to_them(tmp_path: Path) -> None:
+def test_actions_and_refusals_of_agents_are_counted_separately(tmp_path: Path) -> None:
     add(AgentActivity.in_folder(tmp_path).agent_commands, "down")
     again = AgentActivity.in_folder(tmp_path)
     assert again.refusals.unseen is None
@@ -40,7 +40,7 @@ def test_what_agents_did_is_kept_apart_from_what_was_refused_to_them(tmp_path: P
     assert again.agent_commands.unseen["what"] == "down"
 
 
-def test_what_somebody_looked_at_is_not_told_by_the_next_daemon_either(tmp_path: Path) -> None:
+def test_seen_refusals_are_not_reported_by_the_next_daemon(tmp_path: Path) -> None:
     refusals = CommandSummary(tmp_path)
     refusals.mark_seen()
     assert not (tmp_path / REFUSED_FILE).exists(), "nothing was to be forgotten"
@@ -58,7 +58,7 @@ def test_what_somebody_looked_at_is_not_told_by_the_next_daemon_either(tmp_path:
     "text",
     [b"", b"{", b"[]", b"\xff", b'{"count":1}', WRONG, b"[" * 50_000],
 )
-def test_a_file_that_is_damaged_tells_nothing(tmp_path: Path, text: bytes) -> None:
+def test_a_damaged_file_reports_nothing(tmp_path: Path, text: bytes) -> None:
     (tmp_path / REFUSED_FILE).write_bytes(text)
     refusals = CommandSummary(tmp_path)
     assert refusals.unseen is None
@@ -66,7 +66,7 @@ def test_a_file_that_is_damaged_tells_nothing(tmp_path: Path, text: bytes) -> No
     assert CommandSummary(tmp_path).unseen == refusals.unseen
 
 
-def test_what_somebody_wrote_into_the_file_is_made_safe(tmp_path: Path) -> None:
+def test_hostile_text_in_the_file_is_escaped(tmp_path: Path) -> None:
     add(CommandSummary(tmp_path), "x")
     file = tmp_path / REFUSED_FILE
     file.write_bytes(file.read_bytes().replace(b'"x"', b'"x\\u001b[2Jy"'))
@@ -75,7 +75,7 @@ def test_what_somebody_wrote_into_the_file_is_made_safe(tmp_path: Path) -> None:
     assert "\x1b" not in kept["what"]
 
 
-def test_where_the_disk_refuses_it_is_told_from_memory_and_said(
+def test_on_a_refusing_disk_refusals_are_kept_in_memory_and_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / REFUSED_FILE).mkdir()

@@ -30,8 +30,8 @@ from rootsd.core.model import (
 )
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.projects import ProjectItem
-from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
-from support.fakes import HOME, PLACES, SOURCES, at, path, rule
+from support.ledger_harness import HOME, PLACES, SOURCES, at, path, rule
+from support.sample_decisions import NOON, PERSON, approved, denied, granted, identity, project
 
 # The fields of an item in the schema `rootsd/1`, in order.
 FIELDS_OF_THE_CONTRACT = [
@@ -55,7 +55,7 @@ def seen(known: Project, **observed: object) -> Project:
     return replace(known, observed=replace(known.observed, **observed))  # type: ignore[arg-type]
 
 
-def test_an_approved_project_is_told_in_full() -> None:
+def test_an_approved_project_has_all_fields() -> None:
     known = replace(
         approved(1),
         ruling=Ruling(
@@ -92,7 +92,7 @@ def test_an_approved_project_is_told_in_full() -> None:
     }
 
 
-def test_an_item_has_fields_of_the_contract_alone_and_in_its_order() -> None:
+def test_an_item_has_exactly_the_fields_of_the_schema_in_order() -> None:
     fields = list(item_of(project(1)))
     assert fields == [field for field in FIELDS_OF_THE_CONTRACT if field in fields]
     assert set(fields) == ProjectItem.__required_keys__
@@ -104,7 +104,7 @@ def test_a_pending_project_has_the_name_proposed_for_it_and_no_decision() -> Non
     assert (item["decided_at"], item["parent"], item["access"]) == (None, None, "read-write")
 
 
-def test_a_project_that_was_moved_says_what_it_was() -> None:
+def test_a_moved_project_names_its_former_state() -> None:
     ruling = Ruling(
         Decision(Verdict.APPROVED, PERSON, NOON, identity(1)), name="api", tags=("work",)
     )
@@ -126,7 +126,7 @@ THERE = "https://example.org/api"
         (None, "approval lapsed: replaced"),
     ],
 )
-def test_a_project_that_was_cloned_again_in_place_says_whether_from_the_same_origin(
+def test_a_project_cloned_again_in_place_says_whether_the_origin_is_the_same(
     origin: str | None, note: str
 ) -> None:
     known = project(1, Ruling(lapse=Lapse(LapseReason.REPLACED, NOON), origin=THERE))
@@ -135,7 +135,7 @@ def test_a_project_that_was_cloned_again_in_place_says_whether_from_the_same_ori
     assert (item["origin"], item["note"]) == (origin, note)
 
 
-def test_a_project_that_was_cloned_again_elsewhere_says_what_it_may_have_been() -> None:
+def test_a_project_cloned_again_elsewhere_names_its_possible_former_path() -> None:
     ruling = replace(approved(1).ruling, name="api", origin=THERE)
     before = seen(project(1, ruling), presence=Presence.MISSING, absent_since=NOON)
     catalog = Catalog.of([before, project(2), project(3)], (), PLACES, 9)
@@ -145,7 +145,7 @@ def test_a_project_that_was_cloned_again_elsewhere_says_what_it_may_have_been() 
     assert other["note"] is None
 
 
-def test_an_approved_project_says_where_its_origin_is_another_one_now() -> None:
+def test_an_approved_project_says_if_its_origin_has_changed() -> None:
     known = replace(approved(1), ruling=replace(approved(1).ruling, origin=THERE))
     catalog = Catalog.of([known], (), PLACES, 9)
     for origin, note in ((THERE, None), ("else", f"its origin was {THERE}")):
@@ -153,7 +153,7 @@ def test_an_approved_project_says_where_its_origin_is_another_one_now() -> None:
         assert item["note"] == note
 
 
-def test_an_approval_with_an_end_says_when_and_later_that_it_was_so() -> None:
+def test_an_approval_with_an_end_shows_it_before_and_after_that_time() -> None:
     end = Expiry(NOON + timedelta(hours=8), "a start", 9)
     ruling = Ruling(Decision(Verdict.APPROVED, PERSON, NOON, identity(1), expires=end))
     assert item_of(project(1, ruling))["expires_at"] == "2026-03-04T20:00:00Z"
@@ -169,7 +169,7 @@ def test_an_approval_that_a_rule_gave_has_the_time_of_its_grant() -> None:
     assert item["note"] == "approve rule 1"
 
 
-def test_a_path_that_is_not_utf8_is_told_in_base64_and_has_no_uri() -> None:
+def test_a_path_that_is_not_utf8_is_in_base64_and_has_no_uri() -> None:
     known = at(SOURCES + b"/caf\xe9", approved(1))
     item = item_of(known)
     assert (item["path"], item["uri"], item["published"]) == (None, None, False)
@@ -198,9 +198,7 @@ def test_a_uri_has_no_path() -> None:
         (seen(project(1), main_checkout=SOURCES + b"/main"), "worktree_of", "/home/ann/src/main"),
     ],
 )
-def test_what_keeps_a_project_from_being_published_has_its_field(
-    known: Project, field: str, value: str
-) -> None:
+def test_each_obstacle_to_publishing_has_a_field(known: Project, field: str, value: str) -> None:
     item: dict[str, object] = {**item_of(known)}
     assert item[field] == value
     assert item["published"] is False
@@ -232,7 +230,7 @@ def test_what_keeps_a_project_from_being_published_has_its_field(
         (denied(1), (), (), None),
     ],
 )
-def test_a_note_says_what_no_field_says(
+def test_a_note_repeats_no_field(
     known: Project, others: tuple[Project, ...], rules: tuple[Rule, ...], note: str | None
 ) -> None:
     item = item_of(known, *others, rules=rules)
@@ -240,12 +238,12 @@ def test_a_note_says_what_no_field_says(
     assert item["published"] is False
 
 
-def test_the_parent_is_the_innermost_and_found_by_components() -> None:
+def test_the_parent_is_the_innermost_one_compared_by_components() -> None:
     parents = (Parent(SOURCES + b"/p"), Parent(SOURCES), Parent(HOME))
     assert item_of(project(1), parents=parents)["parent"] == "/home/ann/src"
 
 
-def test_a_project_that_was_dropped_is_told_as_gone_and_undecided() -> None:
+def test_a_dropped_project_is_gone_and_undecided() -> None:
     known = replace(
         seen(denied(1), presence=Presence.SUSPENDED),
         ruling=replace(denied(1).ruling, lapse=Lapse(LapseReason.REPLACED, NOON)),
@@ -257,7 +255,7 @@ def test_a_project_that_was_dropped_is_told_as_gone_and_undecided() -> None:
     assert (item["published"], item["lapsed"], item["note"]) == (False, None, None)
 
 
-def test_times_are_told_in_utc_with_whole_seconds() -> None:
+def test_times_are_in_utc_with_whole_seconds() -> None:
     moment = datetime(2026, 11, 21, 14, 0, 59, 999_999, tzinfo=timezone(timedelta(hours=2)))
     assert rfc3339(moment) == "2026-11-21T12:00:59Z"
     assert rfc3339(moment.astimezone(UTC)) == "2026-11-21T12:00:59Z"
@@ -281,7 +279,7 @@ def test_no_name_can_break_the_json_or_be_lost_in_it(parts: list[bytes], name: s
     assert raw == where
 
 
-def test_who_asked_for_a_folder_is_noted_only_while_it_waits() -> None:
+def test_a_root_request_is_noted_only_while_the_project_is_pending() -> None:
     def note_on(_: bytes) -> str:
         return "an agent asks"
 

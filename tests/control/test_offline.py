@@ -1,4 +1,4 @@
-"""What the store tells without a daemon: what was decided, and nothing of it published."""
+"""Reading the store without a daemon: decisions are listed, and nothing is published."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rootsd.system.places import Places
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectsQuery, Selection
-from support.decisions import NOON, add, approved, decide, denied, rule
+from support.sample_decisions import NOON, add, approved, decide, denied, rule
 from support.stores import outside
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    """A store that a daemon has left: two decisions and a rule."""
+    """Return a store that a daemon left behind: two decisions and a rule."""
     state = tmp_path / "state"
     state.mkdir(0o700)
     with closing(Store.open(state, outside(state))) as store:
@@ -37,7 +37,7 @@ def told(places: Places, query: ProjectsQuery) -> list[tuple[str, str, bool]]:
     return [(item["name"], item["verdict"], item["published"]) for item in items]
 
 
-def test_what_was_decided_is_listed_and_nobody_is_told_of_it(places: Places) -> None:
+def test_decisions_are_listed_and_nothing_is_published(places: Places) -> None:
     assert told(places, ProjectsQuery("/")) == [("p1", "approved", False), ("p2", "denied", False)]
     assert told(places, ProjectsQuery("/", verdict=Verdict.DENIED)) == [("p2", "denied", False)]
     assert told(places, ProjectsQuery("/", tag="work")) == [("p1", "approved", False)]
@@ -45,7 +45,7 @@ def test_what_was_decided_is_listed_and_nobody_is_told_of_it(places: Places) -> 
     assert answer_offline(places, ProjectsQuery("/"))["warnings"] == [OFFLINE_WARNING]
 
 
-def test_the_log_and_the_rules_are_as_the_daemon_tells_them(places: Places) -> None:
+def test_the_log_and_the_rules_equal_those_of_the_daemon(places: Places) -> None:
     events = answer_offline(places, LogQuery(last=2))["items"]
     assert [(event["seq"], event["verb"]) for event in events] == [
         (2, "denied"),
@@ -55,12 +55,12 @@ def test_the_log_and_the_rules_are_as_the_daemon_tells_them(places: Places) -> N
     assert (listed["number"], listed["verdict"], listed["pattern"]) == (1, "denied", "/srv/**")
 
 
-def test_nothing_is_written_into_the_history_by_reading(places: Places) -> None:
+def test_reading_writes_nothing_to_the_history(places: Places) -> None:
     before = answer_offline(places, LogQuery())
     assert answer_offline(places, LogQuery()) == before
 
 
-def test_beside_a_daemon_nothing_is_read(places: Places) -> None:
+def test_while_a_daemon_runs_the_store_is_not_read(places: Places) -> None:
     state = Path(os.fsdecode(places.state))
     with (
         DaemonLock.acquire(state, LockRecord(os.getpid(), "0", {})),
@@ -70,7 +70,7 @@ def test_beside_a_daemon_nothing_is_read(places: Places) -> None:
     assert answer_offline(places, LogQuery())["items"]
 
 
-def test_where_no_daemon_ever_ran_there_is_nothing_and_nothing_is_made(tmp_path: Path) -> None:
+def test_without_a_store_there_is_an_error_and_nothing_is_created(tmp_path: Path) -> None:
     places = Places(b"/config", bytes(tmp_path / "state"), b"/log", bytes(tmp_path / "data"))
     assert not has_store(places)
     assert not (tmp_path / "state").exists()

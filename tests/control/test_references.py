@@ -1,4 +1,4 @@
-"""What a person's words mean."""
+"""The projects that a reference means."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from rootsd.core.model import Lapse, LapseReason, Project, Ruling
 from rootsd.core.paths import bytes_of
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
-from support.decisions import NOON, approved, denied, project
-from support.fakes import PLACES, SOURCES, at, missing
+from support.ledger_harness import PLACES, SOURCES, at, missing
+from support.sample_decisions import NOON, approved, denied, project
 
 LINKS = {"/home/ann/api-link": "/home/ann/src/acme/api"}
 
 
 def real_path(typed: str, cwd: str = "/home/ann/src") -> bytes:
-    """As the daemon's, on a disk that holds LINKS alone."""
+    """Resolve a path as the daemon does, on a disk whose only links are LINKS."""
     whole = normpath(join(cwd, typed))
     if "\0" in whole:
         raise ValueError("embedded null byte")
@@ -84,19 +84,19 @@ def test_a_name_an_id_and_a_path_each_mean_one_project(reference: str, meant: Pr
     assert resolver().all([reference]) == [meant]
 
 
-def test_a_dot_means_the_folder_where_the_person_is() -> None:
+def test_a_dot_means_the_working_directory() -> None:
     here = resolver(real_path=lambda typed: real_path(typed, "/home/ann/src/acme/web"))
     assert here.all(["."]) == [WEB]
     assert here.all(["../api"]) == [API]
 
 
-def test_a_name_wins_over_a_path() -> None:
+def test_a_name_takes_precedence_over_a_path() -> None:
     elsewhere = named(at(b"/home/ann/elsewhere", approved(7)), "tool")
     assert resolver(TOOL, elsewhere).all(["tool"]) == [elsewhere]
     assert resolver(TOOL, elsewhere).all(["./tool"]) == [TOOL]
 
 
-def test_a_project_that_is_named_like_the_id_of_another_is_not_meant_by_it() -> None:
+def test_an_id_takes_precedence_over_an_equal_name() -> None:
     impostor = at(SOURCES + b"/r1", project(9))
     with pytest.raises(AmbiguousReference) as refusal:
         resolver(API, impostor).all(["r1"])
@@ -108,7 +108,7 @@ def test_a_project_may_be_named_like_its_own_id() -> None:
     assert resolver(at(SOURCES + b"/r1", project(1))).all(["r1"]) != []
 
 
-def test_the_end_of_a_path_means_the_only_project_there_whatever_it_is_called() -> None:
+def test_the_end_of_a_path_means_the_only_project_with_it() -> None:
     assert found(resolver(TOOL), "src/tool") == (TOOL,)
     elsewhere = at(b"/srv/src/tool", project(7))
     with pytest.raises(AmbiguousReference):
@@ -116,13 +116,13 @@ def test_the_end_of_a_path_means_the_only_project_there_whatever_it_is_called() 
 
 
 @pytest.mark.parametrize("reference", ["/", "/api.example.com"])
-def test_a_whole_path_is_not_taken_for_the_end_of_a_uri(reference: str) -> None:
+def test_an_absolute_path_does_not_match_the_end_of_a_uri(reference: str) -> None:
     uris = [b"https://api.example.com", b"https://api.example.com//"]
     known = [at(uri, project(number)) for number, uri in enumerate(uris)]
     assert found(resolver(*known), reference) == ()
 
 
-def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> None:
+def test_an_ending_of_several_names_is_ambiguous_and_lists_all() -> None:
     with pytest.raises(AmbiguousReference) as refusal:
         resolver().all(["api"])
     assert refusal.value.choices == ("acme/api", "beta/api")
@@ -134,7 +134,7 @@ def test_an_ending_that_fits_several_names_is_ambiguous_and_all_are_listed() -> 
 
 
 @pytest.mark.parametrize("reference", ["nope", "/home/ann", "./nope", "nope*", "/nope/*"])
-def test_what_means_nothing_is_an_error_that_names_the_next_command(reference: str) -> None:
+def test_an_unknown_reference_is_an_error_with_a_remedy(reference: str) -> None:
     with pytest.raises(UnknownProject) as refusal:
         resolver().all([reference])
     assert reference in refusal.value.message
@@ -143,7 +143,7 @@ def test_what_means_nothing_is_an_error_that_names_the_next_command(reference: s
 
 
 @pytest.mark.parametrize("reference", ["", "a\0b", "half\ud800"])
-def test_what_can_be_no_path_is_an_error_and_no_fault(reference: str) -> None:
+def test_an_invalid_path_is_an_error_and_not_a_bug(reference: str) -> None:
     def path_of(typed: str) -> bytes:
         return canonical_path(real_path, typed, "/home/ann/src/tool")
 
@@ -168,17 +168,17 @@ def test_a_glob_means_all_that_match_by_name_or_path(pattern: str, meant: list[P
     assert resolver().all([pattern]) == meant
 
 
-def test_a_name_that_looks_like_a_glob_means_its_project_alone() -> None:
+def test_a_name_with_glob_characters_means_only_its_project() -> None:
     pages = at(SOURCES + b"/page[ab]", project(1))
     page = at(SOURCES + b"/pagea", project(2))
     assert resolver(pages, page).all(["page[ab]"]) == [pages]
 
 
-def test_each_project_is_meant_once_in_the_order_of_the_references() -> None:
+def test_each_project_is_returned_once_in_the_order_of_the_references() -> None:
     assert resolver().all(["web", "acme/*", "r2"]) == [WEB, API]
 
 
-def test_what_does_not_fit_is_left_out_of_a_glob_and_not_where_it_is_named() -> None:
+def test_a_filter_applies_to_globs_and_not_to_names() -> None:
     def fits(project: Project) -> bool:
         return project is not API
 
@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_left_out_of_a_glob_and_not_where_it_is_named() -> 
 
 
 @given(st.text(max_size=12) | st.text("[]!^-*?a:.=&|~", max_size=12))
-def test_no_reference_whatever_is_a_fault(reference: str) -> None:
+def test_no_reference_causes_a_bug(reference: str) -> None:
     def path_of(typed: str) -> bytes:
         return canonical_path(real_path, typed, "/home/ann/src")
 
@@ -215,7 +215,7 @@ SELECTIONS: Mapping[Selection, list[Project]] = {
 
 
 @pytest.mark.parametrize("select", Selection)
-def test_a_selection_means_what_its_name_says(select: Selection) -> None:
+def test_each_selection_returns_its_projects(select: Selection) -> None:
     projects = [API, lapsed(WEB), TOOL, BLOCKED, ODD]
     catalog = Catalog.of(projects, (), PLACES, 1)
     assert [p for p in projects if is_selected(catalog, p, select)] == SELECTIONS[select]
@@ -233,6 +233,6 @@ def test_typed_paths_become_canonical(tmp_path: Path) -> None:
     ("known", "meant"),
     [(missing(approved(1)), [b"p1"]), (missing(denied(1)), []), (approved(1), [])],
 )
-def test_what_is_missing_is_gone_and_not_denied(known: Project, meant: list[bytes]) -> None:
+def test_a_missing_project_is_gone_unless_it_is_denied(known: Project, meant: list[bytes]) -> None:
     catalog = Catalog.of([known], (), PLACES, 1)
     assert [b"p1"] * is_selected(catalog, known, Selection.MISSING) == meant

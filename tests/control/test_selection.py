@@ -1,4 +1,4 @@
-"""What an order services: an approval is bound to the directories that the person was shown."""
+"""An approval binds to the directories that the person saw."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rootsd.wire.decisions import DecideRequest
 from rootsd.wire.projects import ShowQuery
 from rootsd.wire.request import BadRequest
 from support.control_harness import APPROVE, CWD, ControlHarness, names
-from support.decisions import identity, project
-from support.fakes import path, sight
+from support.ledger_harness import path, sight
+from support.sample_decisions import identity, project
 
 URI = "https://api.example.com/v1"
 
@@ -25,7 +25,7 @@ def approve(shown: tuple[str, ...], *references: str) -> DecideRequest:
     return DecideRequest(APPROVE, CWD, references, shown=shown)
 
 
-async def test_what_was_shown_and_is_still_there_is_approved() -> None:
+async def test_an_unchanged_directory_is_approved() -> None:
     control = ControlHarness(project(1), project(2))
     shown = await shown_in(control, "p1", "p2")
     assert shown == (identity_fingerprint(identity(1)), identity_fingerprint(identity(2)))
@@ -34,7 +34,7 @@ async def test_what_was_shown_and_is_still_there_is_approved() -> None:
     assert await control.world.told() == {path(1), path(2)}
 
 
-async def test_what_took_the_place_of_what_was_shown_is_not_approved_nor_the_others() -> None:
+async def test_one_replaced_directory_refuses_the_whole_approval() -> None:
     control = ControlHarness(project(1), project(2))
     shown = await shown_in(control, "p1", "p2")
     control.world.disk.folders[path(2)] = identity(40)
@@ -46,7 +46,7 @@ async def test_what_took_the_place_of_what_was_shown_is_not_approved_nor_the_oth
     assert names(done["items"]) == ["p2"]
 
 
-async def test_a_replacement_that_nobody_has_reported_yet_is_seen_on_the_disk() -> None:
+async def test_an_unreported_replacement_is_found_on_the_disk() -> None:
     control = ControlHarness(project(1))
     shown = await shown_in(control, "p1")
     control.world.disk.folders[path(1)] = identity(40)
@@ -56,7 +56,7 @@ async def test_a_replacement_that_nobody_has_reported_yet_is_seen_on_the_disk() 
 
 
 @pytest.mark.parametrize("shown", [("x",), ("x", "y", "z")])
-async def test_each_reference_goes_with_one_that_was_shown(shown: tuple[str, ...]) -> None:
+async def test_each_reference_must_match_one_shown_directory(shown: tuple[str, ...]) -> None:
     control = ControlHarness(project(1), project(2))
     with pytest.raises(BadRequest):
         await control.ask(approve(shown, "p1", "p2"))

@@ -1,4 +1,4 @@
-"""The door of the control socket: which requests are orders, and what is at stake."""
+"""The control server: which requests are orders, and their stakes."""
 
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ from rootsd.wire.projects import (
 )
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest
+from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
-from support.decisions import approved, project
-from support.fakes import HANG_GUARD
+from support.ledger_harness import HANG_GUARD
+from support.sample_decisions import approved, project
 
 ORDERS: list[Any] = [
     DecideRequest(APPROVE, CWD, ("p1",)),
@@ -90,11 +91,13 @@ LOOKS: list[ControlRequest] = [
     StopRequest(),
     AddRequest("/x", CWD),
     AnnounceRequest("down"),
+    ConfineRequest("a server"),
+    ReportConfinedRequest(),
     *(replace(order, effect=ApplyMode.DRY_RUN) for order in ORDERS),
 ]
 
 
-def test_every_request_is_an_order_or_is_not() -> None:
+def test_every_request_is_listed_as_an_order_or_a_query() -> None:
     assert {type(request) for request in (*ORDERS, *LOOKS)} == set(REQUEST_TYPE_BY_METHOD.values())
     dispatcher = ControlHarness().dispatcher
     assert all(dispatcher.guarded_command(request) is not None for request in ORDERS)
@@ -107,7 +110,7 @@ async def stakes_of(request: ControlRequest, control: ControlHarness) -> list[st
     return list(await order.preview())
 
 
-async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None:
+async def test_the_stakes_name_paths_and_computing_them_decides_nothing() -> None:
     control = ControlHarness(project(1), project(2), approved(3))
     assert await stakes_of(DecideRequest(APPROVE, CWD, ("p1", "p3")), control) == [
         "approve /home/ann/src/p1",
@@ -125,19 +128,19 @@ async def test_the_stakes_name_paths_and_nothing_is_decided_by_telling() -> None
     assert control.world.saver.batches == []
 
 
-async def test_many_paths_are_cut_short() -> None:
+async def test_long_lists_of_paths_are_shortened() -> None:
     control = ControlHarness(*(project(n) for n in range(30)))
     told = await stakes_of(DecideRequest(APPROVE, CWD, select=Selection.PENDING), control)
     assert len(told) == 21
     assert told[-1] == "and 10 more"
 
 
-async def test_a_folder_that_is_not_known_yet_is_named_as_it_was_typed() -> None:
+async def test_an_unknown_folder_is_named_as_typed() -> None:
     order = DecideRequest(APPROVE, CWD, ("./new\x1b",))
     assert await stakes_of(order, ControlHarness()) == ["approve ./new\\u{1b} (in /home/ann/src)"]
 
 
-def test_what_was_ordered_is_told_in_words() -> None:
+def test_each_order_has_a_text() -> None:
     order = ControlHarness().dispatcher.guarded_command(DecideRequest(DENY, CWD, ("a\x1b", "b")))
     assert order is not None
     assert order.text == "deny a\\u{1b} b"
@@ -168,7 +171,7 @@ async def _answer_to(line: bytes, pid: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["status", "stop", "decide"])
-async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked(
+async def test_a_caller_from_another_pid_namespace_is_refused_for_every_request(
     method: str,
 ) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"method":"%s","params":{"verb":"deny","cwd":"/"}}\n'
@@ -177,7 +180,7 @@ async def test_who_comes_from_another_pid_namespace_is_refused_whatever_is_asked
     assert "another pid namespace" in answer["error"]["message"]
 
 
-def test_what_an_agent_may_do_on_record_says_which_command_it_is() -> None:
+def test_a_recorded_command_of_an_agent_is_named() -> None:
     dispatcher = ControlHarness().dispatcher
     commands = {
         type(request): dispatcher.recorded_command(request) for request in (*LOOKS, *ORDERS)
@@ -191,7 +194,7 @@ def test_what_an_agent_may_do_on_record_says_which_command_it_is() -> None:
     assert len(dispatcher.recorded_command(AnnounceRequest("x" * 10_000))) <= COMMAND_TEXT_LIMIT
 
 
-def test_who_asks_matters_to_the_status_where_somebody_is_shown_it() -> None:
+def test_only_a_status_shown_to_a_person_depends_on_the_caller() -> None:
     dispatcher = ControlHarness().dispatcher
     assert dispatcher.needs_caller(StatusQuery(is_look=True))
     assert dispatcher.needs_caller(ReloadRequest())
@@ -200,12 +203,12 @@ def test_who_asks_matters_to_the_status_where_somebody_is_shown_it() -> None:
     )
 
 
-async def test_a_look_needs_no_admission() -> None:
+async def test_a_query_needs_no_admission() -> None:
     answer = await _answer_to(b'{"jsonrpc":"2.0","id":1,"method":"guard"}\n', 2**22 + 1)
     assert answer["result"]["guard"] == "agents"
 
 
-async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
+async def test_a_connection_is_active_after_its_first_request() -> None:
     control, heard = ControlHarness(), list[bool]()
     ours, theirs = socket.socketpair()
     near = await UNIXSocketStream.from_socket(ours)
@@ -223,7 +226,7 @@ async def test_a_connection_was_heard_once_it_has_asked_something() -> None:
             await far.send_eof()
 
 
-async def test_without_a_helper_nobody_is_seen_and_what_is_missing_is_said() -> None:
+async def test_without_a_helper_callers_are_unknown_and_the_status_says_so() -> None:
     absent = UnavailableHelper("no room")
     assert await HelperProcessView(absent).look([1], (), ()) is None
     (sentence,) = helper_problems(absent)

@@ -28,7 +28,7 @@ ME = Actor(ActorKind.PERSON, "a test")
 
 
 class FakeDispatcher:
-    """Remembers what it was asked; reports progress on a scan, refuses to stop."""
+    """Records its requests, reports progress on a scan, and refuses to stop."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[ControlRequest, Actor]] = []
@@ -66,7 +66,7 @@ async def admit(request: ControlRequest, typed: str | None) -> Actor:
 
 
 class Caller:
-    """The other end: sends lines, reads answers."""
+    """The client's end: sends lines and reads answers."""
 
     def __init__(self, stream: UNIXSocketStream) -> None:
         self.stream = stream
@@ -102,7 +102,7 @@ async def connected(
         group.cancel_scope.cancel()
 
 
-async def test_a_request_reaches_the_desk_with_its_caller_and_is_answered() -> None:
+async def test_a_request_reaches_the_dispatcher_with_its_caller_and_is_answered() -> None:
     dispatcher = FakeDispatcher()
     async with connected(dispatcher) as caller:
         assert await caller.call("status") == {
@@ -126,7 +126,7 @@ async def test_each_line_waits_for_its_turn() -> None:
             await caller.next()
 
 
-async def test_an_expected_error_travels_with_its_word_and_the_next_command() -> None:
+async def test_an_expected_error_is_sent_with_its_code_and_remedy() -> None:
     async with connected(FakeDispatcher()) as caller:
         answer = await caller.call("stop")
     assert answer["error"] == {
@@ -136,19 +136,19 @@ async def test_an_expected_error_travels_with_its_word_and_the_next_command() ->
     }
 
 
-async def test_what_could_have_been_meant_travels_too() -> None:
+async def test_the_candidates_of_an_ambiguous_reference_are_sent_too() -> None:
     async with connected(FakeDispatcher()) as caller:
         answer = await caller.call("check", path="/x")
     assert answer["error"]["data"]["choices"] == ["acme/api", "beta/api"]
 
 
-async def test_an_unknown_method_is_refused_and_the_connection_goes_on() -> None:
+async def test_an_unknown_method_is_refused_and_the_connection_stays_open() -> None:
     async with connected(FakeDispatcher()) as caller:
         assert (await caller.call("teleport"))["error"]["data"]["code"] == "usage"
         assert (await caller.call("status"))["result"] == {"revision": 7}
 
 
-async def test_an_order_of_a_newer_command_is_not_carried_out_without_what_it_adds() -> None:
+async def test_an_order_with_unknown_fields_is_refused() -> None:
     dispatcher = FakeDispatcher()
     async with connected(dispatcher) as caller:
         order = {"verb": "forget", "cwd": "/", "refs": ["x"]}
@@ -160,14 +160,14 @@ async def test_an_order_of_a_newer_command_is_not_carried_out_without_what_it_ad
         assert (await caller.call("status", later=True))["result"] == {"revision": 7}
 
 
-async def test_text_that_is_no_message_gets_an_error_and_the_connection_goes_on() -> None:
+async def test_an_invalid_line_gets_an_error_and_the_connection_stays_open() -> None:
     async with connected(FakeDispatcher()) as caller:
         await caller.send("{not json")
         assert (await caller.next())["error"]["code"] == -32700
         assert (await caller.call("status"))["result"] == {"revision": 7}
 
 
-async def test_a_line_without_end_is_cut_off_with_an_error() -> None:
+async def test_an_endless_line_is_rejected_with_an_error() -> None:
     async with connected(FakeDispatcher()) as caller, anyio.create_task_group() as group:
         group.start_soon(send_until_refused, caller.stream, b"x" * (64 << 10))
         assert (await caller.next())["error"]["code"] == -32600
@@ -179,13 +179,13 @@ async def send_until_refused(stream: UNIXSocketStream, chunk: bytes) -> None:
             await stream.send(chunk)
 
 
-async def test_who_leaves_instead_of_hearing_that_the_line_is_too_long_does_no_harm() -> None:
+async def test_a_client_that_leaves_before_the_too_long_error_is_harmless() -> None:
     ours, theirs = socket.socketpair()
     near = await UNIXSocketStream.from_socket(ours)
 
-    def talk_and_leave() -> None:
+    def send_and_leave() -> None:
         with theirs, suppress(BrokenPipeError):
-            for _ in range(65):  # one more than the limit takes
+            for _ in range(65):  # one byte above the limit
                 theirs.sendall(b"x" * (64 << 10))
 
     with anyio.fail_after(HANG_GUARD_S):
@@ -193,10 +193,10 @@ async def test_who_leaves_instead_of_hearing_that_the_line_is_too_long_does_no_h
             group.start_soon(
                 serve_control, near, FakeDispatcher(), admit, anyio.lowlevel.checkpoint
             )
-            await anyio.to_thread.run_sync(talk_and_leave)
+            await anyio.to_thread.run_sync(send_and_leave)
 
 
-async def test_who_leaves_while_progress_is_told_does_no_harm() -> None:
+async def test_a_client_that_leaves_during_progress_is_harmless() -> None:
     dispatcher = FakeDispatcher()
     async with connected(dispatcher) as caller:
         await caller.send('{"jsonrpc":"2.0","id":1,"method":"scan"}')
@@ -218,7 +218,7 @@ async def test_progress_comes_before_the_answer_and_only_the_newest_counts() -> 
         assert (await caller.next())["result"] == {"revision": 7}
 
 
-async def test_a_notice_gets_no_answer() -> None:
+async def test_a_notification_gets_no_answer() -> None:
     dispatcher = FakeDispatcher()
     async with connected(dispatcher) as caller:
         await caller.send('{"jsonrpc":"2.0","method":"status"}')
@@ -226,7 +226,7 @@ async def test_a_notice_gets_no_answer() -> None:
     assert len(dispatcher.asked) == 1
 
 
-async def test_a_word_that_is_wanted_is_asked_for_and_counts_when_it_is_right() -> None:
+async def test_a_challenge_asks_for_a_word_and_accepts_the_right_one() -> None:
     async with connected(FakeDispatcher()) as caller:
         asked = await caller.call("log")
         assert asked["error"]["data"]["code"] == "refused"

@@ -26,7 +26,7 @@ from rootsd.core.inputs import (
 from rootsd.core.model import Expiry, IncompleteReason, LapseReason, ProjectKind, Verdict
 from rootsd.core.plan import plan
 from rootsd.core.transition import NO_STABLE_IDENTITY
-from support.world import (
+from support.core_samples import (
     ANN,
     NOTHING_KNOWN,
     NOW,
@@ -70,14 +70,14 @@ DENIALS = [
 
 
 @pytest.mark.parametrize(("denial", "left"), DENIALS)
-def test_a_denial_wins_over_approvals_by_hand(denial: Deny | AddRule, left: set[bytes]) -> None:
+def test_a_denial_overrides_approvals(denial: Deny | AddRule, left: set[bytes]) -> None:
     assert approved(*ALL).roots.keys() == set(ALL)
     assert after(approved(*ALL), denial).roots.keys() == left
 
 
 @pytest.mark.parametrize("pattern", [b"/", b"/w", b"/w/*/**", b"/w/src*"])
 @pytest.mark.parametrize(("denial", "left"), DENIALS)
-def test_a_denial_wins_over_approve_rules_wider_and_narrower(
+def test_a_denial_overrides_approve_rules_above_and_below(
     pattern: bytes, denial: Deny | AddRule, left: set[bytes]
 ) -> None:
     allow = AddRule(pattern, Verdict.APPROVED, ANN)
@@ -130,7 +130,7 @@ def test_names_do_not_depend_on_what_is_approved_first(order: tuple[bytes, bytes
     assert {path: root.name for path, root in approved(first, second).roots.items()} == wanted
 
 
-def test_a_name_that_was_given_up_is_proposed_for_no_other_project() -> None:
+def test_an_abandoned_name_is_proposed_for_no_other_project() -> None:
     named = after(approved(LIB), Rename(LIB, "api", ANN))
     gone = [ProjectGone(LIB), Forget(LIB, ANN)]
     for end in ([Forget(LIB, ANN)], [Rename(LIB, "books", ANN)], gone):
@@ -143,7 +143,7 @@ def test_a_name_that_was_given_up_is_proposed_for_no_other_project() -> None:
     assert again.proposed_names[LIB] == "vendor/lib"
 
 
-def test_a_project_is_proposed_the_name_that_it_had() -> None:
+def test_a_project_gets_its_former_name_proposed() -> None:
     assert after(approved(LIB), Forget(LIB, ANN)).proposed_names[LIB] == "lib"
 
 

@@ -9,12 +9,12 @@ import pytest
 from rootsd.core.catalog import Catalog, affected_paths, identities_behind
 from rootsd.core.inputs import Deny
 from rootsd.core.plan import plan
-from support.decisions import NOON, PERSON, approved, project
-from support.fakes import PLACES, at
-from support.world import NOTHING_KNOWN, after, seen
+from support.core_samples import NOTHING_KNOWN, after, seen
+from support.ledger_harness import PLACES, at
+from support.sample_decisions import NOON, PERSON, approved, project
 
 
-def test_a_change_affects_folders_above_and_worktrees_and_nothing_else() -> None:
+def test_a_change_affects_only_folders_above_and_worktrees() -> None:
     catalog = after(
         NOTHING_KNOWN,
         seen(b"/w", 1),

@@ -11,8 +11,8 @@ from rootsd.core.errors import NameTaken
 from rootsd.core.inputs import Approve, Forget
 from rootsd.core.model import Project
 from rootsd.core.plan import plan
-from support.decisions import NOON, PERSON, approved, identity, project
-from support.fakes import PLACES, path
+from support.ledger_harness import PLACES, path
+from support.sample_decisions import NOON, PERSON, approved, identity, project
 
 
 def _frozen(number: int, name: str) -> Project:

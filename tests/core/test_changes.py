@@ -12,7 +12,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from support.world import ANN, LATER, NOW, identity
+from support.core_samples import ANN, LATER, NOW, identity
 
 SEEN = Project(b"/w/a", "r7k2", ObservedState(ProjectKind.GIT, identity(1), NOW))
 DENIED = replace(SEEN, ruling=Ruling(Decision(Verdict.DENIED, ANN, NOW)))
@@ -22,7 +22,7 @@ def _is_decision(before: Project | None, after: Project | None) -> bool:
     return ProjectChange(b"/w/a", before, after, ChangeVerb.OBSERVED).is_decision
 
 
-def test_an_observation_is_no_decision() -> None:
+def test_an_observation_is_not_a_decision() -> None:
     missing = replace(SEEN.observed, presence=Presence.MISSING, absent_since=LATER)
     assert not _is_decision(None, SEEN)
     assert not _is_decision(SEEN, None)

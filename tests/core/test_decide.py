@@ -36,7 +36,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
-from support.world import ANN, NOW, UNIDENTIFIABLE, identity, tree
+from support.core_samples import ANN, NOW, UNIDENTIFIABLE, identity, tree
 
 PATH = b"/w/a/b"
 MAIN = b"/v/main"
@@ -163,7 +163,7 @@ def test_the_first_judgment_is_the_verdict_and_all_follow_precedence(
 
 @pytest.mark.parametrize("above", [b"/w/a", b"/w", b"/"])
 @pytest.mark.parametrize("ruling", [Ruling(APPROVED), EVERYTHING])
-def test_a_denial_wins_at_every_depth(above: bytes, ruling: Ruling) -> None:
+def test_a_denial_overrides_at_every_depth(above: bytes, ruling: Ruling) -> None:
     wider = replace(ALLOW, pattern=b"/")
     deny_rule = Rule(3, above, Verdict.DENIED, ANN, NOW)
     for surroundings in (around(wider, denied=above), around(wider, deny_rule)):
@@ -234,7 +234,7 @@ def test_only_approved_present_safe_and_utf8_projects_are_published(
     assert is_published(project(Ruling(APPROVED), observed, path), judgment) is published
 
 
-def test_a_root_is_what_clients_see() -> None:
+def test_a_root_has_the_fields_that_clients_see() -> None:
     decision = replace(APPROVED, access=Access.READ)
     root = root_of(project(Ruling(decision, name="api", tags=("work",)), path=b"/w/a b"))
     assert (root.path, root.uri, root.name) == (b"/w/a b", "file:///w/a%20b", "api")

@@ -1,4 +1,4 @@
-"""Every value survives encoding and decoding, and damaged text is refused."""
+"""Every value is encoded and decoded without loss, and damaged text is refused."""
 
 from __future__ import annotations
 
@@ -23,30 +23,37 @@ from rootsd.core.encoding import (
     to_ns,
 )
 from rootsd.core.model import UNDECIDED, Access, Actor, ObservedState, ProjectKind, Rule, Ruling
-from support.decisions import NOON, actors, approved, moments, names, rules, rulings, sightings
+from support.sample_decisions import (
+    NOON,
+    actors,
+    approved,
+    moments,
+    names,
+    rules,
+    rulings,
+    sightings,
+)
 
 
 @given(names, st.sampled_from(ProjectKind), rulings)
-def test_a_project_survives_its_text(name: str, kind: ProjectKind, ruling: Ruling) -> None:
+def test_a_project_is_decoded_from_its_text(name: str, kind: ProjectKind, ruling: Ruling) -> None:
     project = ProjectRecord(name, kind, ruling)
     assert decode_project(encode_project(project)) == project
 
 
-def test_the_access_of_an_approval_that_lapsed_survives_and_is_only_written_where_it_narrows() -> (
-    None
-):
+def test_the_access_of_a_lapsed_approval_is_kept_and_written_only_if_narrower() -> None:
     project = ProjectRecord("r1", ProjectKind.GIT, Ruling(kept_access=Access.READ))
     assert decode_project(encode_project(project)) == project
     assert "access" not in encode_project(ProjectRecord("r1", ProjectKind.GIT, UNDECIDED))
 
 
 @given(rules)
-def test_a_rule_survives_its_text(rule: Rule) -> None:
+def test_a_rule_is_decoded_from_its_text(rule: Rule) -> None:
     assert decode_rule(rule.number, encode_rule(rule)) == rule
 
 
 @given(sightings)
-def test_an_observed_state_survives_its_text(observed: ObservedState) -> None:
+def test_an_observed_state_is_decoded_from_its_text(observed: ObservedState) -> None:
     assert decode_observed(encode_observed(observed)) == observed
 
 
@@ -60,12 +67,12 @@ def test_a_project_folder_of_an_earlier_version_counts_as_named(
 
 
 @given(st.none() | actors)
-def test_an_actor_and_no_actor_survive_their_text(actor: Actor | None) -> None:
+def test_an_actor_and_no_actor_are_decoded_from_their_text(actor: Actor | None) -> None:
     assert decode_actor(encode_actor(actor)) == actor
 
 
 @given(moments)
-def test_a_time_survives_its_nanoseconds(moment: object) -> None:
+def test_a_time_is_decoded_from_its_nanoseconds(moment: object) -> None:
     assert from_ns(to_ns(moment)) == moment  # type: ignore[arg-type]
 
 
@@ -93,7 +100,7 @@ def test_equal_values_of_records_are_shared() -> None:
     assert first.identity.handle != second.identity.handle
 
 
-def test_the_text_of_an_approval_is_what_old_stores_hold() -> None:
+def test_the_text_of_an_approval_equals_that_of_old_stores() -> None:
     ruling = approved(7).ruling
     identity = (
         '"identity":{"born":1000000000000000007,"filesystem":"6469736b",'
@@ -126,7 +133,7 @@ def test_keys_of_a_later_version_are_ignored() -> None:
         '{"id":"r1","kind":"git","ruling":{"tags":[1]}}',
     ],
 )
-def test_a_damaged_text_is_refused_and_never_read_as_something_else(text: str) -> None:
+def test_a_damaged_text_is_refused_and_never_misread(text: str) -> None:
     with pytest.raises(BadRecord):
         decode_project(text)
 

@@ -1,4 +1,4 @@
-"""Exit statuses: each error has its own, and scripts can rely on them."""
+"""Each error has its own exit status, on which scripts can rely."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rootsd.core.errors import ErrorCode, Exit, exit_of
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_every_error_code_has_a_status_of_its_own_that_is_not_success(code: ErrorCode) -> None:
+def test_every_error_code_has_a_unique_failure_status(code: ErrorCode) -> None:
     others = [exit_of(other) for other in ErrorCode if other is not code]
     assert exit_of(code) not in (Exit.OK, *others)
 
 
-def test_the_statuses_are_those_that_are_documented() -> None:
+def test_the_statuses_equal_the_documented_ones() -> None:
     assert {code.value: int(exit_of(code)) for code in ErrorCode} == {
         "failed": 1,
         "usage": 2,

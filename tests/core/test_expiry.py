@@ -7,7 +7,7 @@ import pytest
 
 from rootsd.core.expiry import ClockReading, due_ns
 from rootsd.core.model import Decision, Verdict
-from support.decisions import NOON, PERSON
+from support.sample_decisions import NOON, PERSON
 
 HOUR = timedelta(hours=1)
 START = ClockReading(NOON, "this start", 5 * 10**9)

@@ -37,7 +37,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.plan import derive_grants, plan
-from support.world import (
+from support.core_samples import (
     AFTER_NS,
     ANN,
     BEFORE_NS,
@@ -69,7 +69,7 @@ def granted(project: Project) -> list[Project]:
     )
 
 
-def test_a_rule_grants_what_it_covers_to_the_directory_that_is_seen() -> None:
+def test_a_rule_grants_to_the_observed_directory() -> None:
     (project,) = granted(WAITING)
     (grant,) = project.ruling.grants
     assert (grant.actor.kind, grant.actor.detail) == (ActorKind.RULE, "1")
@@ -214,7 +214,7 @@ def test_a_grant_of_0_1_0_to_a_worktree_does_not_count(born_ns: int, told: set[b
     assert after(catalog, again).roots.keys() == {MAIN, TREE}
 
 
-def test_a_worktree_that_is_confirmed_is_the_one_that_was_shown() -> None:
+def test_a_confirmation_covers_only_the_shown_worktree() -> None:
     catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
     for shown in (tree(3), replace(tree(2), git_born_ns=1)):
         order = Approve(MAIN, identity(1), ANN, worktrees=(ConfirmedWorktree(TREE, shown),))
@@ -224,7 +224,7 @@ def test_a_worktree_that_is_confirmed_is_the_one_that_was_shown() -> None:
     assert after(catalog, order).roots.keys() == {MAIN, TREE}
 
 
-def test_an_approval_that_is_repeated_keeps_its_worktrees_and_a_new_one_does_not() -> None:
+def test_a_repeated_approval_keeps_its_worktrees_and_a_new_one_does_not() -> None:
     catalog = after(
         NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN)
     )
@@ -235,7 +235,7 @@ def test_an_approval_that_is_repeated_keeps_its_worktrees_and_a_new_one_does_not
     assert plan(denied, [repeated], LATER).catalog.roots.keys() == {MAIN}
 
 
-def test_undo_takes_back_the_worktrees_that_were_confirmed_with_the_approval() -> None:
+def test_undo_reverts_the_worktrees_confirmed_with_the_approval() -> None:
     catalog = after(NOTHING_KNOWN, seen(MAIN), seen(TREE, 2, MAIN))
     catalog = after(catalog, Approve(MAIN, identity(1), ANN))
     before = catalog.projects[MAIN].ruling
@@ -257,7 +257,7 @@ def test_undo_takes_back_the_worktrees_that_were_confirmed_with_the_approval() -
         (b"/k/tree", InheritanceBlocker.HOLDS_PROJECT),
     ],
 )
-def test_a_worktree_in_a_place_that_shows_more_does_not_inherit(
+def test_a_worktree_that_contains_more_does_not_inherit(
     place: bytes, doubt: InheritanceBlocker
 ) -> None:
     catalog = NOTHING_KNOWN.with_places(PLACES._replace(parents=(b"/v/src",)))
@@ -267,7 +267,7 @@ def test_a_worktree_in_a_place_that_shows_more_does_not_inherit(
     assert inheritance_blocker(catalog.projects[place], catalog.decision_context) is doubt
 
 
-def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() -> None:
+def test_a_worktree_is_withdrawn_when_another_project_is_found_inside() -> None:
     catalog = after(
         NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN)
     )
@@ -287,7 +287,7 @@ def test_a_worktree_is_withdrawn_once_another_project_is_known_inside_of_it() ->
         replace(tree(2), git_target=None),
     ],
 )
-def test_without_birth_times_a_worktree_waits(shown: Identity) -> None:
+def test_without_birth_times_a_worktree_is_pending(shown: Identity) -> None:
     catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
     catalog = after(
         catalog, ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, shown, main_checkout=MAIN)

@@ -26,7 +26,8 @@ from support.process_table import OWN_GROUP, TERMINAL, ProcessTable, process
 
 ADMIT, CHALLENGE, REFUSE = GuardAction.ADMIT, GuardAction.CHALLENGE, GuardAction.REFUSE
 ROOT_GROUP, SESSION = b"/", b"/user.slice/user-1000.slice/session-3.scope"
-# A desktop: a tab with a shell, an agent in another, an editor that starts bridge and terminal.
+# A desktop: a tab with a shell, another with an agent, and an editor that starts a bridge and a
+# terminal.
 TERMINAL_EMULATOR = process(10, 1, "gnome-terminal-", control_group=b"/user.slice/app-term.scope")
 SHELL = process(20, 10, "bash", "-bash", terminal=TERMINAL)
 CALLER = process(90, 20, "rootsd", "rootsd", "approve", "api", terminal=TERMINAL)
@@ -69,7 +70,7 @@ def test_an_incomplete_lineage_is_never_admitted(seen_as: LineageCompleteness) -
     assert judged_so(CALLER, process(30, 20, "claude"), SHELL) is REFUSE
 
 
-def test_nobody_is_admitted_without_a_challenge_while_hosts_are_unknown() -> None:
+def test_every_caller_is_challenged_while_hosts_are_unknown() -> None:
     hosts = McpHosts((), are_all_known=False)
     caller = Caller(Lineage((CALLER, SHELL)))
     assert judge_caller(Guard.AGENTS, caller, hosts, ()).action is CHALLENGE
@@ -96,8 +97,10 @@ def judged_on(
     hosts: tuple[Process, ...] = (HOST,),
     first: TerminalHolder | None = None,
 ) -> GuardDecision:
-    """What becomes of a command from OTHER_TERMINAL, which `holders` hold; `first` holds the
-    terminal of the agent's tab."""
+    """Return the decision on a command from OTHER_TERMINAL, which `holders` hold.
+
+    `first` holds the terminal of the agent's tab.
+    """
     terminals = {OTHER_TERMINAL: holders, TERMINAL: (first,) if first else ()}
     caller = Caller(Lineage((ORPHAN,)), terminals=terminals)
     return judge_caller(Guard.AGENTS, caller, McpHosts(hosts), KNOWN_AGENTS)
@@ -111,7 +114,7 @@ def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> Non
     assert judged_on(holder(below, orphan, MANAGER)).action is CHALLENGE
     finding = judged_on(holder(orphan, MANAGER))
     assert "python3, pid 40 holds its terminal" in finding.why
-    # The controls: no agent, an older holder, another group, one that a login shares.
+    # The controls: no agent, an older holder, another group, a group shared by a login.
     assert judged_on(holder(orphan, MANAGER), hosts=()).action is ADMIT
     older = process(25, 5, "python3", control_group=TAB)
     assert judged_on(holder(older, MANAGER)).action is ADMIT
@@ -149,7 +152,7 @@ def test_a_terminal_of_a_service_or_an_unknown_holder_belongs_to_a_person() -> N
 
 
 def test_one_holder_without_an_agent_is_enough_for_a_person() -> None:
-    """A program may inherit the descriptor of somebody's terminal."""
+    """A program may inherit the descriptor of another program's terminal."""
     orphan = process(40, 5, "python3", control_group=TAB)
     assert judged_on(holder(orphan, MANAGER), holder(KITTY, MANAGER)).action is ADMIT
 
@@ -162,7 +165,7 @@ def test_tmux_belongs_to_a_person_if_a_persons_terminal_displays_it() -> None:
     assert judged_on(shown, first=holder(KITTY, MANAGER)).action is ADMIT
     script = process(50, 5, "script", control_group=TAB)
     assert judged_on(shown, first=holder(script, MANAGER)).action is CHALLENGE
-    # A terminal alone is no evidence, nor is one that no multiplexer has open.
+    # A terminal alone is no evidence, and neither is one that no multiplexer has open.
     itself = holder(tmux, MANAGER, displays=(OTHER_TERMINAL,))
     assert judged_on(itself).action is CHALLENGE
     python = process(40, 5, "python3", control_group=TAB)
@@ -232,7 +235,7 @@ def test_a_host_is_refused_without_a_terminal_and_challenged_with_one() -> None:
     assert "my-agent, pid 30" in finding.why
 
 
-def test_a_process_that_reuses_the_pid_of_a_host_is_no_host() -> None:
+def test_a_process_that_reuses_the_pid_of_a_host_is_not_a_host() -> None:
     host = process(30, 20, "my-agent")
     later = replace(host, started=host.started + 1)
     assert judged(replace(CALLER, parent=30), later, SHELL, hosts=(host,)).action is ADMIT
@@ -296,13 +299,13 @@ def test_the_starter_of_a_bridge_is_a_host_behind_shells_and_launchers() -> None
 
 
 @pytest.mark.parametrize("shell", [("bash",), ("-zsh",), ("bash", "-i", "-l"), ("fish",)])
-def test_an_interactive_shell_is_no_host(shell: tuple[str, ...]) -> None:
+def test_an_interactive_shell_is_not_a_host(shell: tuple[str, ...]) -> None:
     typed = process(20, 10, shell[0].lstrip("-"), *shell, terminal=TERMINAL)
     assert names_of_hosts(BRIDGE, typed, TERMINAL_EMULATOR) == [b"rootsd"]
 
 
 @pytest.mark.parametrize("service", ["systemd", "sshd", "tmux: server", "cron"])
-def test_a_service_is_no_host(service: str) -> None:
+def test_a_service_is_not_a_host(service: str) -> None:
     wrapper = process(40, 12, "sh", "sh", "-c", "rootsd bridge")
     line = (BRIDGE, wrapper, process(12, 1, service))
     assert names_of_hosts(*line) == [b"rootsd", b"sh"]

@@ -36,7 +36,7 @@ from rootsd.core.history import (
     verify_chain,
 )
 from rootsd.core.model import UNDECIDED, Access, ActorKind, LapseReason, Rule, Ruling, Verdict
-from support.decisions import (
+from support.sample_decisions import (
     NOON,
     PERSON,
     add,
@@ -142,7 +142,7 @@ def test_a_missing_event_is_found_unless_it_is_the_end(
     gone = data.draw(st.integers(0, len(events) - 1))
     rest = events[:gone] + events[gone + 1 :]
     if gone == len(events) - 1:
-        assert list(verify_chain(rest)) == rest  # why there is an anchor
+        assert list(verify_chain(rest)) == rest  # this is the reason for the anchor
     else:
         with pytest.raises(BrokenChain):
             list(verify_chain(rest))
@@ -156,7 +156,7 @@ def test_events_before_a_break_are_yielded() -> None:
         next(chain)
 
 
-def test_the_hash_is_the_one_that_the_module_describes() -> None:
+def test_the_hash_matches_its_description_in_the_module() -> None:
     (event,) = events_for([decide(denied(4))], NOON, CHAIN_START)
     text = json.dumps(
         [
@@ -266,7 +266,7 @@ def test_after_lapsing_all_nothing_is_approved_and_a_second_time_changes_nothing
             case Guard():
                 pytest.fail("who may decide is no longer known for sure")
             case FocusRecord():
-                pass  # it only narrows
+                pass  # it only takes away
             case None:
                 pytest.fail("an event without an outcome does not stand")
     assert lapse_all_approvals(state, NOON) == []
@@ -284,6 +284,6 @@ def test_an_undecided_project_leaves_an_event_without_an_outcome() -> None:
 
 
 @pytest.mark.parametrize("key", [b"", b"x", b"-1", b"1.0", b"\xff", b"9" * 5000])
-def test_a_rule_whose_key_is_no_number_is_refused(key: bytes) -> None:
+def test_a_rule_with_a_key_that_is_not_a_number_is_refused(key: bytes) -> None:
     with pytest.raises(BadRecord):
         rule_number(EventSubject(SubjectKind.RULE, key))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.model import GitEntry
-from support.decisions import identity
+from support.sample_decisions import identity
 
 
 def test_each_identity_has_its_own_fingerprint() -> None:

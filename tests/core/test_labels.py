@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rootsd.core.labels import exact_path, safe_json, safe_label
 from rootsd.core.paths import text_of
 
-# Written from the standards, not from the code: UAX #9 (explicit bidi), DerivedCoreProperties'
-# Default_Ignorable_Code_Point, and invisible characters that count as letters or symbols.
+# Written from the standards, not from the code: UAX #9 (explicit bidi),
+# Default_Ignorable_Code_Point of DerivedCoreProperties, and invisible characters that count as
+# letters or symbols.
 BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
 IGNORABLE = {
     0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810),
@@ -45,7 +46,7 @@ def _is_safe(label: str) -> bool:
     return label.strip() == label != ""
 
 
-def test_no_code_point_gets_through_that_hides_moves_or_takes_over() -> None:
+def test_no_hidden_moving_or_control_character_gets_through() -> None:
     unsafe = []
     for first in range(0, len(EVERY_CODE_POINT), BLOCK):
         block = [chr(code) for code in EVERY_CODE_POINT[first : first + BLOCK]]
@@ -55,7 +56,7 @@ def test_no_code_point_gets_through_that_hides_moves_or_takes_over() -> None:
     assert unsafe == []
 
 
-def test_the_check_for_unsafe_labels_finds_some() -> None:
+def test_the_check_finds_unsafe_labels() -> None:
     for text in ("", " a", "a ", "a\x1b", "a\u202e", "a\u2800", "\u0301", "a\u0301\u0301\u0301"):
         assert not _is_safe(text)
 
@@ -104,7 +105,7 @@ def test_safe_characters_stay_unchanged(name: str | bytes) -> None:
 
 
 @given(texts, texts)
-def test_two_names_never_have_the_same_label(a: str, b: str) -> None:
+def test_different_names_have_different_labels(a: str, b: str) -> None:
     for other in (b, unicodedata.normalize("NFC", a), unicodedata.normalize("NFD", a)):
         if a != other and a and other:
             assert safe_label(a, limit=None) != safe_label(other, limit=None)
@@ -120,7 +121,9 @@ paths = (
 
 
 def _path_said_by(line: str) -> bytes:
-    """Return the path that a program reads in a line: RFC 8089 for a URI, else the text itself."""
+    """Return the path that a program reads from a line: RFC 8089 for a URI, or else the text
+    itself.
+    """
     if line.startswith("file://"):
         return unquote_to_bytes(line.removeprefix("file://"))
     return line.encode()

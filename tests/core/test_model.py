@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from rootsd.core.model import GitEntry, Identity, ObservedState, Project, ProjectKind
-from support.world import NOW
+from support.core_samples import NOW
 
 WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
 

@@ -106,7 +106,7 @@ def test_names_that_look_alike_get_the_ids_of_their_projects(pair: tuple[str, st
     assert propose_names([b"/s/new"], {"NEW"}, id_of=lambda _: "abcd") == {b"/s/new": "s/new"}
 
 
-def test_a_name_with_an_id_keeps_the_text_on_the_disk() -> None:
+def test_a_name_with_an_id_keeps_the_stored_text() -> None:
     here = [b"/" + name.encode() for name in ALIKE[0]]
     assert [*propose_names(here, id_of=lambda _: "r7k2").values()] == [
         "cafe\u0301~r7k2", "café~r7k2~r7k2",
@@ -114,9 +114,7 @@ def test_a_name_with_an_id_keeps_the_text_on_the_disk() -> None:
 
 
 @given(st.sets(alike_paths, max_size=10), st.sets(words, max_size=3))
-def test_no_two_projects_are_shown_by_names_that_look_the_same(
-    forest: set[str], taken: set[str]
-) -> None:
+def test_no_two_projects_have_names_that_look_alike(forest: set[str], taken: set[str]) -> None:
     shown = propose_names([path.encode() for path in forest], taken)
     seen = [_as_seen(name) for name in shown.values()]
     assert len({*seen}) == len(forest)
@@ -147,7 +145,7 @@ def test_ids_are_short_unique_and_come_from_the_path(some: set[bytes]) -> None:
         assert short.startswith(project_id(path))
 
 
-def test_an_id_grows_where_it_is_taken_or_looks_like_a_number() -> None:
+def test_an_id_is_longer_if_it_is_taken_or_looks_like_a_number() -> None:
     first = project_id(b"/w/a")
     second = project_id(b"/w/a", {first})
     third = project_id(b"/w/a", {first}, {second})
@@ -156,7 +154,7 @@ def test_an_id_grows_where_it_is_taken_or_looks_like_a_number() -> None:
     assert [len(first), len(second), len(third)] == [4, 5, 6]
 
 
-def test_no_id_is_given_twice_even_if_all_of_them_were_taken() -> None:
+def test_an_id_is_unique_even_if_all_short_ones_are_taken() -> None:
     class Everything(list[str]):
         def __contains__(self, _: object) -> bool:
             return True

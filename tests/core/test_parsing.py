@@ -14,8 +14,8 @@ import rootsd
 from rootsd.core.parsing import MAX_DOTS, MAX_LEVELS, Unparsable, parse_json, parse_toml
 
 DEEP = 100_000
-# They read messages: what the daemon and its helper tell each other, and MCP, where each error has
-# an answer of its own.
+# These modules parse messages between the daemon and its helper, and MCP messages, where each
+# error has its own answer.
 MAY_PARSE = {
     "core/parsing.py",
     "helper/questions.py",
@@ -77,16 +77,16 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_json_of_every_value_is_read_back(value: object) -> None:
+def test_json_of_every_value_is_parsed_back(value: object) -> None:
     text = json.dumps(value)
     assert parse_json(text) == parse_json(text.encode()) == value
 
 
-def test_toml_is_read() -> None:
+def test_toml_is_parsed() -> None:
     assert parse_toml('[a.b]\nc = [1.5, "x"]\n') == {"a": {"b": {"c": [1.5, "x"]}}}
 
 
-def test_no_module_reads_a_text_around_these_functions() -> None:
+def test_no_module_parses_text_without_these_functions() -> None:
     package = Path(rootsd.__file__).parent
     found = {
         file.relative_to(package).as_posix()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rootsd.core import paths
 from rootsd.core.paths import PathError, RefusedPlaces, contains, normalize_path
-from support.world import HOME, PLACES
+from support.core_samples import HOME, PLACES
 
 components = st.binary(min_size=1, max_size=8).filter(
     lambda part: b"/" not in part and b"\0" not in part and part not in (b".", b"..")
@@ -21,9 +21,7 @@ letters = st.lists(st.sampled_from([b"a", b"ab", b"a-b"]), max_size=4).map(
 
 
 @given(normal, st.data())
-def test_checked_takes_out_empty_components_and_nothing_else(
-    path: bytes, data: st.DataObject
-) -> None:
+def test_checked_removes_only_empty_components(path: bytes, data: st.DataObject) -> None:
     slashes = st.integers(1, 3).map(lambda count: b"/" * count)
     typed = b"".join(
         data.draw(slashes) + part for part in path.split(b"/") if part
@@ -39,7 +37,7 @@ def test_a_path_that_is_not_absolute_and_normal_is_refused(path: bytes) -> None:
         normalize_path(path)
 
 
-def test_dots_and_spaces_that_belong_to_names_are_kept() -> None:
+def test_dots_and_spaces_in_names_are_kept() -> None:
     assert normalize_path(b"/a../..b/... / c ") == b"/a../..b/... / c "
 
 
@@ -51,7 +49,7 @@ def test_contains_compares_components(folder: bytes, path: bytes) -> None:
     )
 
 
-def test_a_folder_does_not_contain_its_neighbour_of_the_same_beginning() -> None:
+def test_a_folder_does_not_contain_a_neighbor_with_the_same_prefix() -> None:
     assert not contains(b"/src", b"/src-old")
     assert not contains(b"/src", b"/src-old/a")
     assert contains(b"/src", b"/src")
@@ -60,7 +58,7 @@ def test_a_folder_does_not_contain_its_neighbour_of_the_same_beginning() -> None
 
 
 @given(normal)
-def test_ancestors_are_what_contains_a_path_nearest_first(path: bytes) -> None:
+def test_ancestors_are_the_folders_that_contain_a_path_nearest_first(path: bytes) -> None:
     above = list(paths.ancestors(path))
     assert all(contains(folder, path) and folder != path for folder in above)
     assert above == sorted(above, key=len, reverse=True)
@@ -68,7 +66,7 @@ def test_ancestors_are_what_contains_a_path_nearest_first(path: bytes) -> None:
     assert not above or above[-1] == b"/"
 
 
-def test_nothing_is_above_a_uri() -> None:
+def test_a_uri_has_no_ancestors() -> None:
     assert list(paths.ancestors(b"https://example.com/v1/x")) == []
 
 
@@ -84,7 +82,9 @@ def test_text_of_a_path_is_lossless(path: bytes) -> None:
 
 
 def _decoded(uri: str) -> bytes:
-    """RFC 3986, section 2.1, by hand: a percent sign and two digits, else the character itself."""
+    """Decode a URI by hand (RFC 3986, section 2.1): a percent sign and two digits, or else the
+    character itself.
+    """
     out = bytearray()
     rest = uri
     while rest:
@@ -186,7 +186,7 @@ def test_a_parent_may_hold_the_daemons_own_folders_and_not_lie_in_them() -> None
     assert places.why_no_root(b"/srv/demo") == "it contains rootsd's own files"
 
 
-def test_the_configuration_refuses_places_with_what_is_in_them_and_what_holds_them() -> None:
+def test_a_refused_place_covers_folders_in_it_and_above_it() -> None:
     places = PLACES._replace(refused=(HOME + b"/src/vault",))
     assert places.why_no_root(HOME + b"/src/vault") == "the configuration refuses it"
     for path in (HOME + b"/src/vault/a", HOME + b"/src"):
@@ -196,7 +196,7 @@ def test_the_configuration_refuses_places_with_what_is_in_them_and_what_holds_th
     assert places.why_no_parent(HOME + b"/src/vault/a") is not None
 
 
-def test_the_configuration_allows_what_is_refused_by_default_and_not_all_of_it() -> None:
+def test_the_configuration_can_allow_some_places_refused_by_default() -> None:
     own = HOME + b"/state/rootsd"
     places = PLACES._replace(
         allowed=(b"/", HOME + b"/.config/nvim", b"/etc/site", own), refused=(b"/srv/no",)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -40,8 +40,8 @@ from rootsd.core.inputs import (
 from rootsd.core.model import Access, Identity, LapseReason, Project, Rule, Verdict
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
-from support.machine import PATHS, Machine, mains, numbers, observed
-from support.world import (
+from support.catalog_machine import PATHS, CatalogMachine, mains, numbers, observed
+from support.core_samples import (
     ANN,
     HOME,
     LATER,
@@ -77,12 +77,12 @@ def forbid(pattern: bytes) -> AddRule:
     return AddRule(pattern, Verdict.DENIED, ANN)
 
 
-def run(machine: type[Machine], sizing: settings) -> None:
+def run(machine: type[CatalogMachine], sizing: settings) -> None:
     run_state_machine_as_test(machine, settings=settings(sizing, stateful_step_count=40))
 
 
-def test_only_projects_that_the_newest_order_approved_are_published() -> None:
-    run(Machine, settings())
+def test_only_projects_approved_by_their_newest_order_are_published() -> None:
+    run(CatalogMachine, settings())
 
 
 def _nothing_above(_: bytes) -> tuple[bytes, ...]:
@@ -99,6 +99,10 @@ def _no_deny_rule(all_rules: tuple[Rule, ...], path: bytes, verdict: Verdict) ->
 
 def _any_rule(*_: object) -> Rule:
     return Rule(1, b"/", Verdict.APPROVED, ANN, NOW)
+
+
+# Any seed finds each fault, but some only after seconds.
+FAILS_SOON = 5
 
 
 @pytest.mark.parametrize(
@@ -136,9 +140,13 @@ def _any_rule(*_: object) -> Rule:
 def test_a_broken_judge_is_caught(
     monkeypatch: pytest.MonkeyPatch, where: object, name: str, broken: Callable[..., object]
 ) -> None:
+    class Machine(CatalogMachine):
+        pass
+
     monkeypatch.setattr(where, name, broken)
-    with pytest.raises(AssertionError):
-        run(Machine, settings(max_examples=5_000, phases=[Phase.generate]))
+    # A broken judge can also make the machine's own table of projects wrong.
+    with pytest.raises((AssertionError, KeyError, ExceptionGroup)):
+        run(seed(FAILS_SOON)(Machine), settings(max_examples=5_000, phases=[Phase.generate]))
 
 
 @given(st.lists(observations, max_size=25), st.booleans())
@@ -168,7 +176,7 @@ def test_an_identical_second_scan_changes_nothing(
     assert again.catalog is catalog
 
 
-def test_approval_publishes_under_the_name_that_was_shown() -> None:
+def test_approval_publishes_under_the_shown_name() -> None:
     catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/api", 2))
     made = plan(catalog, [approve(API)], NOW)
     assert [root.name for root in made.catalog.roots.values()] == ["src/api"]
@@ -185,13 +193,13 @@ def test_approving_a_denied_project_ends_the_denial_of_projects_below() -> None:
     assert catalog.judgments[b"/srv/mono/api"].verdict is Verdict.PENDING
 
 
-def test_a_name_frozen_in_the_same_batch_is_not_given_twice() -> None:
+def test_a_name_frozen_in_the_same_batch_is_not_used_twice() -> None:
     catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/tool", 2))
     made = plan(catalog, [approve(b"/srv/tool", 2, "api"), approve(API)], NOW).catalog
     assert {root.name for root in made.roots.values()} == {"api", "src/api"}
 
 
-def test_a_name_that_was_given_up_in_the_same_batch_is_free() -> None:
+def test_a_name_abandoned_in_the_same_batch_is_free() -> None:
     catalog = after(NOTHING_KNOWN, seen(API), seen(b"/srv/b", 2), approve(API, 1, "main"))
     freed = plan(catalog, [Forget(API, ANN), approve(b"/srv/b", 2, "main")], NOW).catalog
     assert freed.roots[b"/srv/b"].name == "main"
@@ -200,7 +208,7 @@ def test_a_name_that_was_given_up_in_the_same_batch_is_free() -> None:
     assert refused.value.remedy == "rootsd approve REF --as NAME"
 
 
-def test_ids_stay_and_a_project_seen_again_has_the_same() -> None:
+def test_ids_are_permanent_and_a_returning_project_keeps_its_id() -> None:
     catalog = plan(NOTHING_KNOWN, [seen(API), seen(b"/srv/b", 2)], NOW).catalog
     first = catalog.projects[API].id
     assert after(catalog, ProjectGone(API), seen(API)).projects[API].id == first
@@ -308,7 +316,7 @@ def test_a_replaced_catalog_is_freed_at_once() -> None:
 
 
 def _moved(*, then: Deny | None = None) -> Catalog:
-    """Directory 1 was approved at one path and is at another one now."""
+    """Return a catalog in which directory 1 was approved at one path and is now at another."""
     approval = Approve(
         API, identity(1), ANN, name="shop", tags=("work",), access=Access.READ, origin="there"
     )
@@ -331,14 +339,14 @@ def test_an_order_overrides_name_and_origin_of_a_moved_project() -> None:
     assert (ruling.name, ruling.tags, ruling.origin) == ("other", ("work",), "here")
 
 
-def test_a_denial_stays_where_it_was_and_gives_a_moved_project_nothing() -> None:
+def test_a_denial_stays_at_its_path_and_does_not_follow_a_move() -> None:
     catalog = after(_moved(then=Deny(API, ANN)), Approve(SRC + b"/new", identity(1), ANN))
     assert catalog.is_denied(catalog.projects[API])
     ruling = catalog.projects[SRC + b"/new"].ruling
     assert (ruling.name, ruling.tags) == ("new", ())
 
 
-def test_another_folder_with_the_same_origin_is_given_nothing() -> None:
+def test_another_folder_with_the_same_origin_gets_no_settings() -> None:
     catalog = after(_moved(), seen(SRC + b"/other", 2))
     order = Approve(SRC + b"/other", identity(2), ANN, origin="there")
     catalog = after(catalog, order)

@@ -13,7 +13,18 @@ from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import Approve, ApproveRule, Deny, Reinstate, RemoveRule
 from rootsd.core.model import Access, ActorKind, Lapse, LapseReason, Rule, Ruling, Verdict
 from rootsd.core.plan import plan
-from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, PLACES, after, identity, seen, tree
+from support.core_samples import (
+    ANN,
+    HOME,
+    LATER,
+    NOTHING_KNOWN,
+    NOW,
+    PLACES,
+    after,
+    identity,
+    seen,
+    tree,
+)
 
 API, WORKTREE = HOME + b"/src/api", HOME + b"/trees/fix"
 RULE = Rule(1, HOME + b"/src", Verdict.PENDING, ANN, NOW)
@@ -34,7 +45,7 @@ def _reinstate(path: bytes, number: int) -> Reinstate:
     return Reinstate(path, approval, ANN)
 
 
-def test_a_rule_that_approves_again_grants_what_it_had_granted() -> None:
+def test_a_reinstated_rule_restores_its_grants() -> None:
     lost = _lost(ActorKind.RULE, RULE)
     made = plan(lost, [ApproveRule(1, ANN), _reinstate(API, 1)], LATER)
     assert made.catalog.judgments[API].reason is VerdictReason.APPROVE_RULE
@@ -49,7 +60,7 @@ def test_a_rule_that_approves_again_grants_what_it_had_granted() -> None:
     assert without.roots == {}, "nobody else had approved it"
 
 
-def test_a_worktree_is_inherited_again_from_its_main_checkout() -> None:
+def test_a_worktree_inherits_again_from_its_main_checkout() -> None:
     lost = _lost(ActorKind.MAIN_CHECKOUT)
     approve_main = Approve(API, identity(1), ANN)
     both = plan(lost, [_reinstate(WORKTREE, 2), approve_main], LATER).catalog

@@ -19,7 +19,7 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Verdict
 from rootsd.core.plan import plan
-from support.world import ANN, HOME, LATER, NOTHING_KNOWN, NOW, identity, seen
+from support.core_samples import ANN, HOME, LATER, NOTHING_KNOWN, NOW, identity, seen
 
 SRC = HOME + b"/src"
 API = SRC + b"/api"
@@ -38,7 +38,7 @@ def forbid(pattern: bytes) -> AddRule:
     return AddRule(pattern, Verdict.DENIED, ANN)
 
 
-def test_what_is_undone_is_as_it_was_and_an_event_of_its_own() -> None:
+def test_an_undo_restores_the_state_and_is_an_event() -> None:
     found = plan(NOTHING_KNOWN, [seen(API, 1)], NOW)
     done = plan(found.catalog, [approve(API)], NOW)
     before, after_ = found.catalog.projects[API], done.catalog.projects[API]
@@ -49,7 +49,7 @@ def test_what_is_undone_is_as_it_was_and_an_event_of_its_own() -> None:
     assert again.catalog.roots == done.catalog.roots
 
 
-def test_an_approval_is_not_brought_back_under_a_denial_or_under_a_taken_name() -> None:
+def test_an_approval_is_not_restored_below_a_denial_or_with_a_used_name() -> None:
     known = plan(NOTHING_KNOWN, [seen(API, 1), seen(WORKTREE, 2)], NOW).catalog
     done = plan(known, [approve(API)], NOW).catalog
     approved_then = done.projects[API].ruling
@@ -85,7 +85,7 @@ def test_undo_restores_and_removes_a_rule_with_its_number() -> None:
     assert [rule.number for rule in gone.rules] == [2]
 
 
-def test_tags_and_names_are_events_and_a_name_is_taken_once() -> None:
+def test_tags_and_names_are_events_and_a_name_is_unique() -> None:
     known = plan(NOTHING_KNOWN, [seen(API, 1), seen(WORKTREE, 2)], NOW).catalog
     done = plan(known, [Rename(API, "x", ANN), Retag(API, ("go",), (), ANN)], NOW)
     assert [change.verb for change in done.changes] == [ChangeVerb.RENAMED, ChangeVerb.TAGGED]

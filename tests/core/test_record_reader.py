@@ -10,7 +10,7 @@ from rootsd.core.encoding import BadRecord, RecordReader
 from rootsd.core.model import Verdict
 
 
-def test_values_of_the_right_type_are_read() -> None:
+def test_values_of_the_right_type_are_returned() -> None:
     fields = RecordReader.parse(
         '{"t":"x","n":7,"h":"00ff","m":"denied","l":["a","b"],"o":{"n":1},"os":[{"n":2}]}'
     )
@@ -48,20 +48,20 @@ def test_a_missing_key_or_another_type_is_refused_by_its_name(
         read(RecordReader.parse(text))
 
 
-def test_an_absent_key_is_none_or_empty_where_it_may_be_absent() -> None:
+def test_an_absent_optional_key_is_none_or_empty() -> None:
     fields = RecordReader.parse('{"unknown":1}')
     assert fields.maybe("k", fields.text) is None
     assert fields.texts("k") == ()
     assert fields.objects("k") == []
 
 
-def test_a_present_key_of_another_type_is_refused_even_where_it_may_be_absent() -> None:
+def test_an_optional_key_of_another_type_is_refused() -> None:
     fields = RecordReader.parse('{"k":null}')
     with pytest.raises(BadRecord):
         fields.maybe("k", fields.text)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "null", "[" * 100_000, "9" * 10_000])
-def test_a_value_that_is_no_object_is_refused(text: str) -> None:
+def test_a_value_that_is_not_an_object_is_refused(text: str) -> None:
     with pytest.raises(BadRecord):
         RecordReader.parse(text)

@@ -10,7 +10,7 @@ from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule, RestoreRule, Ru
 from rootsd.core.model import Rule, Verdict
 from rootsd.core.paths import PathError
 from rootsd.core.rules import apply_rule_change, rule_change
-from support.decisions import PERSON, after, rule
+from support.sample_decisions import PERSON, after, rule
 
 LAPSED, DENYING = rule(2, Verdict.PENDING), rule(4, Verdict.DENIED)
 BOOK = (LAPSED, DENYING)
@@ -20,7 +20,7 @@ def change_by(order: RuleOrder) -> RuleChange:
     return rule_change(BOOK, order, 7, after(60))
 
 
-def test_a_new_rule_takes_the_next_number_and_its_pattern_is_made_normal() -> None:
+def test_a_new_rule_gets_the_next_number_and_a_normalized_pattern() -> None:
     change = change_by(AddRule(b"/srv//x/", Verdict.DENIED, PERSON))
     new = Rule(7, b"/srv/x", Verdict.DENIED, PERSON, after(60))
     assert change == RuleChange(7, None, new, ChangeVerb.RULE_ADDED, PERSON)
@@ -35,7 +35,7 @@ def test_a_rule_is_removed_by_its_number() -> None:
     assert apply_rule_change(BOOK, change) == [LAPSED]
 
 
-def test_a_rule_that_lapsed_approves_again_from_now_on_under_its_number() -> None:
+def test_a_lapsed_rule_is_reinstated_with_its_number() -> None:
     change = change_by(ApproveRule(2, PERSON))
     again = Rule(2, LAPSED.pattern, Verdict.APPROVED, PERSON, after(60))
     assert change == RuleChange(2, LAPSED, again, ChangeVerb.APPROVED, PERSON)
@@ -43,12 +43,12 @@ def test_a_rule_that_lapsed_approves_again_from_now_on_under_its_number() -> Non
 
 
 @pytest.mark.parametrize("order", [ApproveRule(4, PERSON), ApproveRule(3, PERSON)])
-def test_only_a_rule_that_lapsed_is_approved_again(order: RuleOrder) -> None:
+def test_only_a_lapsed_rule_can_be_reinstated(order: RuleOrder) -> None:
     with pytest.raises(UnknownRule):
         change_by(order)
 
 
-def test_what_is_undone_is_as_it_was_in_its_place() -> None:
+def test_an_undone_rule_is_restored_with_its_number() -> None:
     gone = rule(3, Verdict.APPROVED)
     change = change_by(RestoreRule(3, gone, PERSON))
     assert change == RuleChange(3, None, gone, ChangeVerb.UNDONE, PERSON)

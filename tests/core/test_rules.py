@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rootsd.core.model import Rule, Verdict
 from rootsd.core.paths import PathError
 from rootsd.core.rules import escape_pattern, first_match, matches, normalize_pattern
-from support.world import ANN, NOW
+from support.core_samples import ANN, NOW
 
 
-def _speaks(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> bool:
+def _covers(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> bool:
     rule = Rule(1, normalize_pattern(pattern.encode()), verdict, ANN, NOW)
     return first_match([rule], path.encode("utf-8", "surrogateescape"), verdict) is rule
 
@@ -54,17 +54,17 @@ def _speaks(pattern: str, path: str, verdict: Verdict = Verdict.APPROVED) -> boo
     ],
 )
 def test_pattern_covers(pattern: str, matched: list[str], not_matched: list[str]) -> None:
-    assert [path for path in matched if not _speaks(pattern, path)] == []
-    assert [path for path in not_matched if _speaks(pattern, path)] == []
+    assert [path for path in matched if not _covers(pattern, path)] == []
+    assert [path for path in not_matched if _covers(pattern, path)] == []
 
 
 @pytest.mark.parametrize("pattern", ["", "src", "./src", "/src/../b", "/a\0b", "/src/[z-a]"])
-def test_a_pattern_that_cannot_be_read_is_refused(pattern: str) -> None:
+def test_an_invalid_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(PathError):
         normalize_pattern(pattern.encode())
 
 
-def test_a_pattern_is_kept_in_its_normal_form() -> None:
+def test_a_pattern_is_normalized() -> None:
     assert normalize_pattern(b"//src//*/") == b"/src/*"
 
 
@@ -79,13 +79,13 @@ def test_the_first_rule_with_the_verdict_matches() -> None:
 
 def test_the_name_of_a_folder_cannot_make_matching_slow() -> None:
     """With backtracking, this would take years."""
-    assert not _speaks("/s/" + "*a" * 30 + "b", "/s/" + "a" * 255)
+    assert not _covers("/s/" + "*a" * 30 + "b", "/s/" + "a" * 255)
 
 
 def test_the_depth_of_a_path_cannot_make_matching_slow() -> None:
     """With backtracking, this would take years."""
-    assert not _speaks("/**/a" * 30 + "/**/b", "/a" * 200)
-    assert not _speaks("/**/*a*/*a*" * 30 + "/**/b", ("/" + "a" * 19) * 200)
+    assert not _covers("/**/a" * 30 + "/**/b", "/a" * 200)
+    assert not _covers("/**/*a*/*a*" * 30 + "/**/b", ("/" + "a" * 19) * 200)
 
 
 components = st.text(st.sampled_from("ab-.*?[]!^&~|\\é\n"), min_size=1, max_size=6).filter(
@@ -97,10 +97,10 @@ names = st.text(st.sampled_from("ab-.&~|]!^\\é\n"), min_size=1, max_size=6)
 @given(components, names)
 def test_one_component_matches_like_fnmatch(glob: str, name: str) -> None:
     try:
-        speaks = _speaks("/" + glob, "/" + name)
+        speaks = _covers("/" + glob, "/" + name)
     except PathError:
         return
-    # `[^…]` negates too, and a range is read from the left, which fnmatch does differently.
+    # `[^…]` negates too, and a range is parsed from the left; fnmatch differs in both.
     wanted = re.sub(r"\[\^", "[!", glob)
     if not re.search(r"\[[^]]*-", glob) and "[!^" not in glob and "[[!" not in wanted:
         assert speaks is fnmatch.fnmatchcase(name, wanted)
@@ -116,13 +116,13 @@ def test_two_stars_match_any_depth(pattern: list[str], path: list[str]) -> None:
             return any(fits(globs[1:], parts[skipped:]) for skipped in range(len(parts) + 1))
         return bool(parts) and globs[0] in ("*", parts[0]) and fits(globs[1:], parts[1:])
 
-    assert _speaks("/" + "/".join(pattern), "/" + "/".join(path)) is fits(pattern, path)
+    assert _covers("/" + "/".join(pattern), "/" + "/".join(path)) is fits(pattern, path)
 
 
 @pytest.mark.parametrize(
     "path", [b"/a*", b"/a?b/[c]", b"/[", b"/]", b"/a[[]b", b"/**", b"/\xff[*"]
 )
-def test_a_literal_pattern_matches_its_path_alone(path: bytes) -> None:
+def test_a_literal_pattern_matches_only_its_path(path: bytes) -> None:
     pattern = normalize_pattern(escape_pattern(path))
     assert matches(pattern, path)
     assert matches(pattern, path + b"/below")

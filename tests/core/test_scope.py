@@ -1,4 +1,4 @@
-"""A scope takes roots away and never adds one."""
+"""A scope removes roots and never adds one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rootsd.core.scope import (
     session_start_in,
     workspace,
 )
-from support.decisions import approved
-from support.decisions import project as pending
-from support.fakes import PLACES, path
+from support.ledger_harness import PLACES, path
+from support.sample_decisions import approved
+from support.sample_decisions import project as pending
 
 
 def root(path: bytes, *tags: str, main: bytes | None = None, approval: int = 0) -> PublishedRoot:
@@ -108,7 +108,7 @@ def test_a_workspace_is_the_root_its_worktrees_and_the_roots_that_share_a_tag() 
     assert apply_scope(published, working_in(b"/notes", b"/notes")).roots == (NOTES,)
 
 
-def test_a_workspace_gains_what_a_person_approves_while_the_session_runs() -> None:
+def test_a_workspace_gains_roots_approved_while_the_session_runs() -> None:
     earlier, later = root(b"/a", approval=3), root(b"/b", approval=4)
     by_rule = root(b"/c")
     published = PublishedSet(1, (earlier, later, by_rule))
@@ -123,7 +123,7 @@ def test_a_session_in_no_project_has_the_whole_set_and_follows_the_focus() -> No
     assert apply_focus(own, "old") is own
 
 
-def test_the_workspace_is_marked_whatever_the_session_sees() -> None:
+def test_the_workspace_is_marked_in_every_scope() -> None:
     assert workspace(ALL, FULL_SCOPE) == {each.path for each in ALL.roots}
     assert workspace(ALL, working_in(b"/notes/x", b"/notes")) == {b"/notes"}
 
@@ -140,7 +140,7 @@ def test_a_removal_never_opens_another_folder(
 
 
 @given(SETS, SETS, PATHS, st.integers(0, 4))
-def test_a_workspace_depends_on_its_root_and_on_later_approvals_alone(
+def test_a_workspace_depends_only_on_its_root_and_later_approvals(
     published: PublishedSet, others: PublishedSet, anchor: bytes, approvals: int
 ) -> None:
     scope = working_in(anchor, anchor, approvals)
@@ -153,7 +153,7 @@ def test_a_workspace_depends_on_its_root_and_on_later_approvals_alone(
 
 
 @given(SETS, SCOPES, st.frozensets(st.sampled_from(["one", "other"])), st.data())
-def test_a_root_for_one_session_is_seen_by_that_session_alone(
+def test_a_root_for_one_session_is_visible_only_there(
     published: PublishedSet, scope: Scope, sessions: frozenset[str], data: st.DataObject
 ) -> None:
     keys = st.sampled_from([None, "one", "other"])
@@ -164,7 +164,7 @@ def test_a_root_for_one_session_is_seen_by_that_session_alone(
         assert seen == tuple(each for each in bound if each.session in {None, *sessions})
 
 
-def test_what_is_approved_for_a_session_is_in_its_workspace() -> None:
+def test_a_root_approved_for_a_session_is_in_its_workspace() -> None:
     mine, theirs = replace(NOTES, session="one"), replace(WEB, session="other")
     published = PublishedSet(1, (mine, API, theirs))
     own = replace(working_in(b"/x", b"/x", approvals=9), sessions=frozenset({"one"}))
@@ -186,7 +186,7 @@ def test_a_scope_without_a_match_is_empty() -> None:
     assert apply_scope(ALL, Scope(folder=b"/")).revision == 7
 
 
-def test_only_folders_are_mcp_roots_unless_any_uri_was_asked_for() -> None:
+def test_only_folders_are_mcp_roots_except_with_any_uri() -> None:
     assert listed_roots(ALL, UriFilter.FILE) == (NOTES, API, INNER, WEB)
     assert listed_roots(ALL, UriFilter.ANY) == ALL.roots
 
@@ -198,7 +198,7 @@ def test_a_scope_keeps_the_order_of_roots(published: PublishedSet, scope: Scope)
 
 
 @given(SETS, SCOPES)
-def test_narrowing_again_by_names_and_tags_takes_nothing_more(
+def test_narrowing_twice_by_names_and_tags_equals_narrowing_once(
     published: PublishedSet, scope: Scope
 ) -> None:
     words = replace(scope, folder=None)

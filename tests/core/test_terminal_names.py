@@ -20,5 +20,5 @@ from rootsd.core.guard import terminal_name
         (5 << 8 | 1, "terminal 5:1"),
     ],
 )
-def test_terminals_have_their_usual_names(device: int, name: str) -> None:
+def test_each_device_has_its_usual_name(device: int, name: str) -> None:
     assert terminal_name(device) == name

@@ -40,7 +40,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.transition import apply_input
-from support.world import ANN, LATER, NOW, UNIDENTIFIABLE, identity, seen, uri_seen
+from support.core_samples import ANN, LATER, NOW, UNIDENTIFIABLE, identity, seen, uri_seen
 
 PATH = b"/w/api"
 URI = b"https://example.com/v1"
@@ -214,7 +214,7 @@ def test_an_approval_of_another_directory_is_refused(shown: Identity | None) -> 
     assert refused.value.remedy == "rootsd pending"
 
 
-def test_a_denial_takes_all_approvals_and_keeps_the_name() -> None:
+def test_a_denial_ends_all_approvals_and_keeps_the_name() -> None:
     assert kept(ROOT, Deny(PATH, ANN)).ruling == replace(
         DENIED, decision=Decision(Verdict.DENIED, ANN, LATER)
     )

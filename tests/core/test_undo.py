@@ -1,4 +1,4 @@
-"""Which decisions of a history can be undone, and what was in force before them."""
+"""The decisions of a history that can be undone, and the state before them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rootsd.core.errors import CannotUndo
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.model import Actor, ActorKind, Project, Verdict
 from rootsd.core.undo import last_undoable_order, plan_undo, undone_events
-from support.decisions import (
+from support.sample_decisions import (
     PERSON,
     add,
     after,

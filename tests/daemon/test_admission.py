@@ -1,4 +1,4 @@
-"""The caps on connections, and what is said where the system allows fewer."""
+"""The limits on connections, and the warning where the system allows fewer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def nobody(_: SocketStream, __: Peer, ___: MarkActive) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "notes"), [(10_000, 0), (5_512, 0), (5_511, 1)])
-def test_caps_hold_and_fewer_descriptors_than_they_need_are_said(
+def test_limits_hold_and_a_low_descriptor_limit_gives_a_warning(
     monkeypatch: pytest.MonkeyPatch, allowed: int, notes: int
 ) -> None:
     monkeypatch.setattr(admission, "raise_descriptor_limit", lambda _: allowed)
@@ -35,7 +35,7 @@ def test_caps_hold_and_fewer_descriptors_than_they_need_are_said(
         assert admitted.degraded() == []
 
 
-def test_what_was_closed_at_both_is_told_together() -> None:
+def test_closed_connections_of_both_sockets_are_counted_together() -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         mcp, control = Acceptor(listening, nobody), Acceptor(listening, nobody)
         admitted = AdmissionControl(mcp, control, SessionLimits(5, 3))

@@ -1,4 +1,4 @@
-"""The configuration in force, and the file that it follows."""
+"""The configuration in force follows its file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rootsd.core.changes import ChangeVerb, ParentChange
 from rootsd.core.errors import BadConfig
 from rootsd.daemon.configuration import ReloadableConfig, describe_changes
 from rootsd.system.config import Config, parse_config, read_config
-from support.decisions import PERSON
+from support.sample_decisions import PERSON
 
 HANG_GUARD = 30
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -30,8 +30,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Taken:
-    """Takes configurations over, and has somebody wait for them."""
+class TakenConfiguration:
+    """Collects the configurations that take effect, and lets a test wait for one."""
 
     def __init__(self) -> None:
         self.configs: list[Config] = []
@@ -45,18 +45,18 @@ class Taken:
         self._news = anyio.Event()
 
     async def until(self, fits: Callable[[Config], bool]) -> None:
-        """Wait until the one in force fits."""
+        """Wait until the configuration in force passes `fits`."""
         with anyio.fail_after(HANG_GUARD):
             while not self.configs or not fits(self.configs[-1]):
                 await self._news.wait()
 
 
 @asynccontextmanager
-async def following(file: Path) -> AsyncIterator[tuple[ReloadableConfig, Taken]]:
+async def following(file: Path) -> AsyncIterator[tuple[ReloadableConfig, TakenConfiguration]]:
     configuration = ReloadableConfig(
         bytes(file), read_config(bytes(file)), lambda: NOON, debounce_s=0.01
     )
-    taken = Taken()
+    taken = TakenConfiguration()
     async with anyio.create_task_group() as group:
         group.start_soon(configuration.keep_reloading, taken.over)
         await anyio.lowlevel.checkpoint()
@@ -72,7 +72,7 @@ def has(*paths: Path) -> Callable[[Config], bool]:
     return lambda config: {each.path for each in config.parents} == set(map(bytes, paths))
 
 
-async def test_what_is_written_into_the_file_is_taken_over(home: Path) -> None:
+async def test_a_change_of_the_file_takes_effect(home: Path) -> None:
     file = home / "config.toml"
     file.write_text(parent(home / "a"))
     async with following(file) as (configuration, taken):
@@ -84,9 +84,12 @@ async def test_what_is_written_into_the_file_is_taken_over(home: Path) -> None:
     assert (status["file"], status["error"]) == (str(file), None)
 
 
-async def test_it_is_followed_once_what_changed_before_is_in_force(home: Path) -> None:
+async def test_a_change_before_the_start_of_following_takes_effect(home: Path) -> None:
     file = home / "config.toml"
-    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    configuration, taken = (
+        ReloadableConfig(bytes(file), Config(), lambda: NOON),
+        TakenConfiguration(),
+    )
     file.write_text(parent(home / "a"))
     async with anyio.create_task_group() as group:
         await group.start(configuration.keep_reloading, taken.over)
@@ -94,7 +97,7 @@ async def test_it_is_followed_once_what_changed_before_is_in_force(home: Path) -
         group.cancel_scope.cancel()
 
 
-async def test_an_editor_that_puts_a_new_file_in_its_place_is_followed(home: Path) -> None:
+async def test_a_file_replaced_by_an_editor_is_followed(home: Path) -> None:
     file = home / "config.toml"
     async with following(file) as (_, taken):
         for name in ("a", "b", "a"):
@@ -104,7 +107,7 @@ async def test_an_editor_that_puts_a_new_file_in_its_place_is_followed(home: Pat
             await taken.until(has(home / name))
 
 
-async def test_a_folder_that_is_made_later_is_followed(home: Path) -> None:
+async def test_a_folder_created_later_is_followed(home: Path) -> None:
     file = home / ".config" / "rootsd" / "config.toml"
     async with following(file) as (_, taken):
         file.parent.mkdir(parents=True)
@@ -114,7 +117,7 @@ async def test_a_folder_that_is_made_later_is_followed(home: Path) -> None:
         await taken.until(has(home / "b"))
 
 
-async def test_a_link_is_followed_to_where_the_text_is_and_to_another_place(home: Path) -> None:
+async def test_a_link_is_followed_to_its_target_and_to_a_new_target(home: Path) -> None:
     (home / "dotfiles").mkdir()
     (home / "dotfiles" / "one.toml").write_text(parent(home / "a"))
     (home / "dotfiles" / "two.toml").write_text(parent(home / "b"))
@@ -128,7 +131,7 @@ async def test_a_link_is_followed_to_where_the_text_is_and_to_another_place(home
         await taken.until(has(home / "b"))
 
 
-async def test_what_cannot_be_used_changes_nothing_and_is_said_until_it_is_mended(
+async def test_an_invalid_file_changes_nothing_and_is_reported_until_fixed(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = home / "config.toml"
@@ -138,7 +141,7 @@ async def test_what_cannot_be_used_changes_nothing_and_is_said_until_it_is_mende
         with pytest.raises(BadConfig):
             await configuration.reload(taken.over)
         (told,) = configuration.degraded()
-        assert "line 3, key dpeth: there is no such key; did you mean depth?" in told
+        assert "line 3, key parent[0].dpeth: there is no such key; did you mean depth?" in told
         assert has(home / "a")(configuration.config)
         assert taken.configs == []
         file.write_text(parent(home / "a", "depth = 2\n"))
@@ -146,13 +149,16 @@ async def test_what_cannot_be_used_changes_nothing_and_is_said_until_it_is_mende
         assert configuration.degraded() == []
 
 
-async def test_a_comment_changes_nothing_but_which_text_is_in_force(
+async def test_a_changed_comment_changes_only_the_text_in_force(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     file = home / "config.toml"
     file.write_text(parent(home / "a"))
-    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    configuration, taken = (
+        ReloadableConfig(bytes(file), Config(), lambda: NOON),
+        TakenConfiguration(),
+    )
     await configuration.reload(taken.over)
     first = configuration.status()["checksum"]
     file.write_text("# mine\n" + parent(home / "a"))
@@ -162,19 +168,25 @@ async def test_a_comment_changes_nothing_but_which_text_is_in_force(
     assert "no setting changed" in caplog.text
 
 
-async def test_a_file_that_is_the_same_is_not_taken_over_again(home: Path) -> None:
+async def test_an_unchanged_file_is_not_applied_again(home: Path) -> None:
     file = home / "config.toml"
     file.write_text(parent(home / "a"))
-    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    configuration, taken = (
+        ReloadableConfig(bytes(file), Config(), lambda: NOON),
+        TakenConfiguration(),
+    )
     await configuration.reload(taken.over)
     await configuration.reload(taken.over)
     assert len(taken.configs) == 1
 
 
-async def test_parents_that_come_and_go_are_told_with_who_had_it_read(home: Path) -> None:
+async def test_changes_of_parents_are_recorded_with_the_caller(home: Path) -> None:
     file = home / "config.toml"
     a, b = bytes(home / "a"), bytes(home / "b")
-    configuration, taken = ReloadableConfig(bytes(file), Config(), lambda: NOON), Taken()
+    configuration, taken = (
+        ReloadableConfig(bytes(file), Config(), lambda: NOON),
+        TakenConfiguration(),
+    )
     for path in ("a", "a", "b"):
         file.write_text(parent(home / path, "depth = 2\n"))
         await configuration.reload(taken.over, PERSON)
@@ -197,7 +209,7 @@ def changes() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("old", "new", "told"), list(changes()))
-def test_each_change_is_told(home: Path, old: str, new: str, told: str) -> None:
+def test_each_change_is_described(home: Path, old: str, new: str, told: str) -> None:
     said = "; ".join(describe_changes(parse_config(old, b"c"), parse_config(new, b"c")))
     assert said.startswith(told)
     assert bool(said) == bool(told)

@@ -1,4 +1,4 @@
-"""Between discovery's thread and the ledger, on real folders."""
+"""The adapter between discovery's thread and the ledger, on real folders."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.disk.safety import explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import ScanProgressItem
-from support.decisions import NOON, PERSON
-from support.fakes import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
-from support.repos import fake_repository, git, make_repository, raw
+from support.ledger_harness import HANG_GUARD, FakeSaver, FakeVerifier, no_expiries
+from support.repositories import fake_repository, git, make_repository, raw
+from support.sample_decisions import NOON, PERSON
 
 
 @asynccontextmanager
-async def surveying(
+async def running_adapter(
     home: Path, *parents: Path, saver: FakeSaver | None = None
 ) -> AsyncIterator[tuple[DiscoveryAdapter, Ledger]]:
     places = RefusedPlaces(raw(home))
@@ -61,10 +61,10 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-async def test_all_that_a_scan_sees_is_in_the_catalogue_when_it_returns(home: Path) -> None:
+async def test_a_scan_returns_after_its_projects_are_in_the_catalog(home: Path) -> None:
     for name in ("one", "two"):
         make_repository(home / "src" / name)
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         cost = await surveyor.scan(None, None)
         assert sorted(ledger.catalog.projects) == [
             raw(home / "src" / "one"),
@@ -73,7 +73,7 @@ async def test_all_that_a_scan_sees_is_in_the_catalogue_when_it_returns(home: Pa
         assert cost.folders >= 3
 
 
-async def test_a_scan_returns_when_the_projects_of_this_moment_are_in_the_catalog(
+async def test_a_scan_waits_for_projects_created_just_before_it(
     home: Path,
 ) -> None:
     for name in ("empty", "staged", "remote"):
@@ -82,19 +82,19 @@ async def test_a_scan_returns_when_the_projects_of_this_moment_are_in_the_catalo
         (home / "src" / name / "file").write_text("a file\n")
     git("add", "file", cwd=home / "src" / "staged")
     git("remote", "add", "origin", "https://git.example/one", cwd=home / "src" / "remote")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         cost = await surveyor.scan(None, None)
         assert cost.being_made == frozenset()
         known = [path.rpartition(b"/")[2] for path in sorted(ledger.catalog.projects)]
         assert known == [b"empty", b"remote", b"staged"]
 
 
-async def test_a_long_scan_tells_how_far_it_is(home: Path) -> None:
+async def test_a_long_scan_reports_its_progress(home: Path) -> None:
     make_repository(home / "src" / "one")
     for number in range(1_200):
         (home / "src" / f"plain{number}").mkdir()
     told: list[ScanProgressItem] = []
-    async with surveying(home, home / "src") as (surveyor, _):
+    async with running_adapter(home, home / "src") as (surveyor, _):
         await surveyor.scan(raw(home / "src"), told.append)
     assert {progress["parent"] for progress in told} == {str(home / "src")}
     counts = [progress["folders"] for progress in told]
@@ -102,9 +102,9 @@ async def test_a_long_scan_tells_how_far_it_is(home: Path) -> None:
     assert counts[-1] > 500
 
 
-async def test_a_parent_that_is_set_later_is_looked_through(home: Path) -> None:
+async def test_a_parent_added_later_is_scanned(home: Path) -> None:
     make_repository(home / "work" / "three")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         surveyor.set_parents([Parent(raw(home / "work"))])
         await surveyor.scan(None, None)
         assert list(ledger.catalog.projects) == [raw(home / "work" / "three")]
@@ -112,16 +112,16 @@ async def test_a_parent_that_is_set_later_is_looked_through(home: Path) -> None:
         assert (status["path"], status["projects"]) == (str(home / "work"), 1)
 
 
-async def test_a_folder_outside_every_parent_is_taken_in_when_it_is_named(home: Path) -> None:
+async def test_a_named_folder_outside_every_parent_is_added(home: Path) -> None:
     elsewhere = make_repository(home / "elsewhere")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         await surveyor.propose(raw(elsewhere))
         assert raw(elsewhere) in ledger.catalog.projects
 
 
-async def test_what_would_be_proposed_is_foreseen_and_not_taken_in(home: Path) -> None:
+async def test_a_preview_of_a_proposal_adds_nothing(home: Path) -> None:
     elsewhere = make_repository(home / "elsewhere")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         assert (await surveyor.foresee(raw(elsewhere))).kind is ProjectKind.GIT
         with pytest.raises(NotPresent, match="no folder"):
             await surveyor.foresee(raw(home / "nowhere"))
@@ -130,9 +130,9 @@ async def test_what_would_be_proposed_is_foreseen_and_not_taken_in(home: Path) -
         assert not ledger.catalog.projects
 
 
-async def test_a_look_takes_nothing_in(home: Path) -> None:
+async def test_looking_at_a_folder_adds_nothing(home: Path) -> None:
     elsewhere = make_repository(home / "elsewhere")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         seen = await surveyor.look(raw(elsewhere))
         assert isinstance(seen, ProjectObserved)
         assert seen.kind is ProjectKind.GIT
@@ -141,8 +141,8 @@ async def test_a_look_takes_nothing_in(home: Path) -> None:
         assert not ledger.catalog.projects
 
 
-async def test_what_can_be_no_project_is_refused_with_the_reason(home: Path) -> None:
-    async with surveying(home, home / "src") as (surveyor, ledger):
+async def test_an_unsuitable_folder_is_refused_with_the_reason(home: Path) -> None:
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         with pytest.raises(NotPresent, match="no folder"):
             await surveyor.propose(raw(home / "nowhere"))
         with pytest.raises(RefusedPlace, match="home"):
@@ -159,14 +159,14 @@ async def test_a_system_folder_under_another_name_is_not_proposed(
         partial(explain_alias, places=[raw(home / "alias")]),
     )
     (home / "alias").symlink_to("one")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         with pytest.raises(RefusedPlace, match="alias under another name"):
             await surveyor.propose(raw(one))
         assert not ledger.catalog.projects
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_the_death_of_discovery_is_told_in_the_loop(
+async def test_a_crash_of_discovery_is_raised_in_the_event_loop(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_self: DiscoveryEngine) -> None:
@@ -187,7 +187,7 @@ async def test_the_death_of_discovery_is_told_in_the_loop(
 
 async def test_a_root_that_is_removed_leaves_the_published_set(home: Path) -> None:
     one = make_repository(home / "src" / "one")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         await surveyor.scan(None, None)
         seen = ledger.catalog.projects[raw(one)].observed.identity
         assert seen is not None
@@ -205,11 +205,11 @@ async def _until(ledger: Ledger, is_so: Callable[[Project], bool], path: Path) -
         catalog = await ledger.wait_for_change(catalog)
 
 
-async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_place(
+async def test_a_missing_root_lapses_when_another_folder_takes_its_path(
     home: Path,
 ) -> None:
     one = make_repository(home / "src" / "one")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         await surveyor.scan(None, None)
         seen = ledger.catalog.projects[raw(one)].observed.identity
         await ledger.execute([Approve(raw(one), seen, PERSON)])
@@ -222,14 +222,14 @@ async def test_a_root_that_is_gone_lapses_as_soon_as_something_else_takes_its_pl
 
 
 async def test_a_parent_that_is_missing_is_shown_with_its_reason(home: Path) -> None:
-    async with surveying(home, home / "later") as (surveyor, ledger):
+    async with running_adapter(home, home / "later") as (surveyor, ledger):
         await surveyor.scan(None, None)
         [status] = surveyor.parent_status(ledger.catalog)
         assert status["state"] == "missing"
         assert surveyor.degraded()
 
 
-async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_sighting(
+async def test_many_observations_are_processed_in_parts_with_hazards_first(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.daemon.discovery_adapter._BATCH", 5)
@@ -237,7 +237,7 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
         fake_repository(home / "src" / "open" / f"r{number}")
     (home / "src" / "open").chmod(0o777)
     batches: list[list[InputEvent]] = []
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         take_in = ledger.apply_events
 
         async def recorded(facts: Iterable[InputEvent]) -> None:
@@ -253,13 +253,13 @@ async def test_many_observations_are_taken_in_by_parts_and_no_hazard_after_its_s
             assert hazard == ProjectUnsafe(observed.path, LapseReason.EXPOSED)
 
 
-async def test_others_have_their_turn_while_many_observations_are_taken_in(
+async def test_other_tasks_run_while_many_observations_are_processed(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.daemon.discovery_adapter._BATCH", 2)
     for number in range(8):
         fake_repository(home / "src" / f"r{number}")
-    async with surveying(home, home / "src") as (surveyor, ledger):
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
         take_in = ledger.apply_events
         order: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What the supervisor is told of a daemon that is well, and of one that is not."""
+"""The messages of a healthy and an unhealthy daemon to its supervisor."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rootsd.daemon.health import HealthReporter, check_daemon
 from rootsd.service.notify import ServiceNotifier
 from rootsd.system.ipc.acceptor import Acceptor
 from rootsd.system.ipc.listener import Listener, listen
-from support.decisions import approved, project
-from support.fakes import HANG_GUARD, DiskRefuses, World, approve
+from support.ledger_harness import HANG_GUARD, DiskRefuses, LedgerHarness, approve
+from support.sample_decisions import approved, project
 
 QUICK = 0.01
 
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """The daemon's end of the line and the supervisor's."""
+    """Return the daemon's end and the supervisor's end of a socket pair."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     theirs.settimeout(HANG_GUARD)
     with ours, theirs:
@@ -36,7 +36,7 @@ async def hear(theirs: socket.socket) -> str:
 
 
 async def well() -> None:
-    """Find nothing wrong."""
+    """Report no problem."""
 
 
 @asynccontextmanager
@@ -48,11 +48,11 @@ async def telling(health: HealthReporter) -> AsyncIterator[None]:
         group.cancel_scope.cancel()
 
 
-async def test_the_status_follows_what_is_published(
+async def test_the_status_follows_the_published_set(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = ends
-    world = World(approved(1), project(2))
+    world = LedgerHarness(approved(1), project(2))
     health = HealthReporter(ServiceNotifier(ours), world.ledger, clients=lambda: 3, check=well)
     async with telling(health):
         assert await hear(theirs) == "STATUS=1 published, 1 pending, 3 connected"
@@ -60,12 +60,12 @@ async def test_the_status_follows_what_is_published(
         assert await hear(theirs) == "STATUS=2 published, 0 pending, 3 connected"
 
 
-async def test_the_watchdog_is_fed_again_and_again(
+async def test_the_watchdog_is_notified_repeatedly(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = ends
     health = HealthReporter(
-        ServiceNotifier(ours, QUICK), World().ledger, clients=lambda: 0, check=well
+        ServiceNotifier(ours, QUICK), LedgerHarness().ledger, clients=lambda: 0, check=well
     )
     async with telling(health):
         heard = [await hear(theirs) for _ in range(4)]
@@ -74,7 +74,7 @@ async def test_the_watchdog_is_fed_again_and_again(
 
 
 @pytest.mark.parametrize("wrong", [RootsdError("the store cannot be read"), OSError("no socket")])
-async def test_it_is_not_fed_while_something_is_wrong_and_is_again_afterwards(
+async def test_the_watchdog_is_not_notified_during_a_problem(
     ends: tuple[socket.socket, socket.socket],
     caplog: pytest.LogCaptureFixture,
     wrong: Exception,
@@ -88,7 +88,7 @@ async def test_it_is_not_fed_while_something_is_wrong_and_is_again_afterwards(
         if checks <= 3:
             raise wrong
 
-    world = World()
+    world = LedgerHarness()
     health = HealthReporter(
         ServiceNotifier(ours, QUICK), world.ledger, clients=lambda: 0, check=check
     )
@@ -99,7 +99,7 @@ async def test_it_is_not_fed_while_something_is_wrong_and_is_again_afterwards(
     assert caplog.text.count(f"no heartbeat: {wrong}") == 3
 
 
-async def test_a_check_that_does_not_come_back_is_silence(
+async def test_a_check_that_hangs_stops_the_notifications(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     ours, theirs = ends
@@ -109,36 +109,36 @@ async def test_a_check_that_does_not_come_back_is_silence(
         begun.set()
         await anyio.Event().wait()
 
-    world = World(project(1))
+    world = LedgerHarness(project(1))
     health = HealthReporter(
         ServiceNotifier(ours, QUICK), world.ledger, clients=lambda: 0, check=check
     )
     async with telling(health):
         await begun.wait()
         assert (await hear(theirs)).startswith("STATUS=")
-        await world.ledger.execute([approve(1)])  # the loop turns, and yet:
+        await world.ledger.execute([approve(1)])  # the event loop runs, but:
         assert (await hear(theirs)).startswith("STATUS=1")
     theirs.settimeout(0)
     with pytest.raises(BlockingIOError):
         theirs.recv(1)
 
 
-async def test_where_nobody_listens_nothing_is_looked_at() -> None:
+async def test_without_a_supervisor_no_check_runs() -> None:
     async def check() -> None:
         raise AssertionError("looked")
 
     with anyio.fail_after(HANG_GUARD):
         await HealthReporter(
-            ServiceNotifier(), World().ledger, clients=lambda: 0, check=check
+            ServiceNotifier(), LedgerHarness().ledger, clients=lambda: 0, check=check
         ).keep_reporting()
 
 
 def able() -> None:
-    """Read from the store."""
+    """Read the store successfully."""
 
 
 def unable() -> None:
-    """Fail to."""
+    """Fail to read the store."""
     raise DiskRefuses("cannot be read")
 
 
@@ -148,7 +148,7 @@ def listener(tmp_path: Path) -> Iterator[Listener]:
         yield listener
 
 
-async def test_a_daemon_that_accepts_and_ends_connections_is_well(listener: Listener) -> None:
+async def test_a_daemon_that_accepts_and_closes_connections_is_healthy(listener: Listener) -> None:
     async def serve(stream: anyio.abc.SocketStream, *_: object) -> None:
         async with stream:
             async for _data in stream:
@@ -157,24 +157,24 @@ async def test_a_daemon_that_accepts_and_ends_connections_is_well(listener: List
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             group.start_soon(Acceptor(listener.socket, serve).serve)
-            await check_daemon(World().ledger, able, lambda: listener.path)
+            await check_daemon(LedgerHarness().ledger, able, lambda: listener.path)
             group.cancel_scope.cancel()
 
 
-async def test_one_that_does_not_accept_is_not(
+async def test_a_daemon_that_does_not_accept_is_unhealthy(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.daemon.health._ACCEPT_TIMEOUT_S", QUICK)
     with pytest.raises(TimeoutError):
-        await check_daemon(World().ledger, able, lambda: listener.path)
+        await check_daemon(LedgerHarness().ledger, able, lambda: listener.path)
 
 
-async def test_one_whose_socket_is_gone_is_not(listener: Listener) -> None:
+async def test_a_daemon_without_its_socket_is_unhealthy(listener: Listener) -> None:
     listener.close()
     with pytest.raises(DaemonUnreachable):
-        await check_daemon(World().ledger, able, lambda: listener.path)
+        await check_daemon(LedgerHarness().ledger, able, lambda: listener.path)
 
 
-async def test_one_that_cannot_read_its_store_is_not(listener: Listener) -> None:
+async def test_a_daemon_that_cannot_read_its_store_is_unhealthy(listener: Listener) -> None:
     with pytest.raises(DiskRefuses):
-        await check_daemon(World().ledger, unable, lambda: listener.path)
+        await check_daemon(LedgerHarness().ledger, unable, lambda: listener.path)

@@ -1,4 +1,4 @@
-"""The daemon's sockets lose their names, and get new ones."""
+"""The daemon's sockets lose their names and are created again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rootsd.system.ipc.connect import NotRunning, connect
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.private_files import NotPrivate
 from rootsd.system.runtime_dir import RuntimeDir, find_runtime_dir
-from support.daemons import HANG_GUARD, ask, running
+from support.daemon_process import HANG_GUARD, ask, running
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -29,21 +29,21 @@ def home(tmp_path: Path) -> Path:
 
 
 async def echo(stream: SocketStream, *_: object) -> None:
-    """Answer until the peer leaves."""
+    """Answer until the peer closes."""
     async with stream:
         async for data in stream:
             await stream.send(data)
 
 
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RuntimeDir, RuntimeDir]:
-    """The runtime folder, and where clients look next."""
+    """Return the runtime folder, and the next folder where clients look."""
     both = RuntimeDir(bytes(tmp_path / "run")), RuntimeDir(bytes(tmp_path / "state" / "run"))
     monkeypatch.setattr("rootsd.system.runtime_dir.find_runtime_dirs", lambda: both)
     return both
 
 
 async def reach(path: bytes) -> None:
-    """Return once somebody listens there."""
+    """Return when a process listens at `path`."""
     with anyio.fail_after(HANG_GUARD):
         while True:
             try:
@@ -54,7 +54,7 @@ async def reach(path: bytes) -> None:
                 return
 
 
-async def test_where_the_folder_cannot_be_made_anew_clients_are_awaited_in_the_next_one(
+async def test_if_the_folder_cannot_be_created_the_next_one_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = places(tmp_path, monkeypatch)
@@ -66,11 +66,11 @@ async def test_where_the_folder_cannot_be_made_anew_clients_are_awaited_in_the_n
             async with anyio.create_task_group() as group:
                 group.start_soon(listening.serve)
                 shutil.rmtree(tmp_path / "run")
-                (tmp_path / "run").touch()  # nobody can make a folder there now
+                (tmp_path / "run").touch()  # no folder can be created there now
                 await reach(second.mcp_socket)
                 await reach(second.control_socket)
                 assert listening.control_path == second.control_socket
-                # No other daemon may take that folder from now on.
+                # No other daemon may use that folder from now on.
                 with pytest.raises(Busy, match="another rootsd"):
                     DaemonLock.acquire(tmp_path / "state" / "run", RECORD)
                 (tmp_path / "run").unlink()
@@ -80,7 +80,7 @@ async def test_where_the_folder_cannot_be_made_anew_clients_are_awaited_in_the_n
     assert not list(tmp_path.rglob("*.sock"))  # noqa: ASYNC240 - nothing runs beside it
 
 
-async def test_where_another_daemon_is_at_work_nothing_is_taken_from_it(
+async def test_the_folder_of_another_daemon_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = places(tmp_path, monkeypatch)
@@ -96,12 +96,12 @@ async def test_where_another_daemon_is_at_work_nothing_is_taken_from_it(
             await reach(first.mcp_socket)
             shutil.rmtree(tmp_path / "run")
             (tmp_path / "run").touch()
-        # It returned, since there was no place left.
+        # It returned, because there was no folder left.
         with pytest.raises(NotRunning):
             connect(second.mcp_socket)
 
 
-async def test_of_two_sockets_none_stays_where_one_cannot_be_made(
+async def test_if_one_of_two_sockets_cannot_be_created_none_remains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = places(tmp_path, monkeypatch)
@@ -113,7 +113,7 @@ async def test_of_two_sockets_none_stays_where_one_cannot_be_made(
             connect(first.control_socket)
 
 
-def test_a_refuge_that_others_may_enter_is_none(
+def test_a_fallback_folder_that_others_may_enter_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, second = places(tmp_path, monkeypatch)
@@ -122,7 +122,9 @@ def test_a_refuge_that_others_may_enter_is_none(
 
 
 @pytest.mark.parametrize("lost", ["pub/mcp.sock", "ctl/control.sock", "pub", "ctl"])
-def test_what_leads_to_its_sockets_is_made_anew(home: Path, rootsd_dir: Path, lost: str) -> None:
+def test_missing_folders_of_its_sockets_are_created_again(
+    home: Path, rootsd_dir: Path, lost: str
+) -> None:
     with running(home) as daemon, connect(find_runtime_dir().mcp_socket) as session:
         place = rootsd_dir / "run" / lost
         if place.is_dir():
@@ -142,9 +144,10 @@ def test_what_leads_to_its_sockets_is_made_anew(home: Path, rootsd_dir: Path, lo
     assert not list((rootsd_dir / "run").glob("*/*.sock"))
 
 
-def test_where_nothing_can_be_made_anew_it_ends_as_a_failure(home: Path, rootsd_dir: Path) -> None:
+def test_if_no_folder_can_be_created_the_daemon_fails(home: Path, rootsd_dir: Path) -> None:
     with running(home) as daemon:
-        # A file where the folder was; and confined, it may not make another beside it.
+        # A file takes the folder's path, and the confined daemon may not create another folder
+        # beside it.
         (rootsd_dir / "run").rename(home / "old")
         (rootsd_dir / "run").touch()
         _, told = daemon.communicate(timeout=HANG_GUARD)

@@ -1,4 +1,4 @@
-"""The daemon as a process: its locks, its signals, its end."""
+"""The daemon as a process: its locks, its signals, and its end."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rootsd.state.store.revisions import REVISIONS_NAME
 from rootsd.system.ipc.connect import connect
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.runtime_dir import find_runtime_dir
-from support.daemons import HANG_GUARD, START, ask, running
-from support.repos import fake_repository
-from support.supervising import supervisor
-from support.unguarded import NO_GUARD
-from support.until import until
+from support.daemon_process import HANG_GUARD, START, ask, running
+from support.guard_settings import NO_GUARD
+from support.notify_socket import supervisor
+from support.polling import until
+from support.repositories import fake_repository
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def configure(rootsd_dir: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_and_takes_its_sockets_away(
+def test_a_signal_ends_it_cleanly_and_removes_its_sockets(
     home: Path, rootsd_dir: Path, number: signal.Signals
 ) -> None:
     with running(home) as daemon:
@@ -52,20 +52,20 @@ def test_a_signal_ends_it_cleanly_and_takes_its_sockets_away(
     assert not (rootsd_dir / "run" / "ctl" / "control.sock").exists()
 
 
-def test_further_signals_do_not_disturb_its_end(home: Path) -> None:
+def test_further_signals_do_not_disturb_the_shutdown(home: Path) -> None:
     with running(home) as daemon:
         for _ in range(20):
             daemon.send_signal(signal.SIGINT)
         assert daemon.wait(HANG_GUARD) == 0
 
 
-def test_without_its_helper_it_goes_on_and_says_so(home: Path) -> None:
+def test_without_its_helper_it_continues_and_says_so(home: Path) -> None:
     with running(home):
         status = json.loads(ask("status", "--json").stdout)
     assert any("helper process could not be started: a test" in t for t in status["degraded"])
 
 
-def test_a_second_one_on_the_same_folders_is_refused_and_the_first_goes_on(home: Path) -> None:
+def test_a_second_daemon_on_the_same_folders_is_refused(home: Path) -> None:
     with running(home):
         second = subprocess.run(
             [sys.executable, "-c", f"{START}start(None)"],
@@ -80,7 +80,7 @@ def test_a_second_one_on_the_same_folders_is_refused_and_the_first_goes_on(home:
         assert ask("status").returncode == 0
 
 
-def test_sighup_reads_the_configuration_again(home: Path, rootsd_dir: Path) -> None:
+def test_sighup_reloads_the_configuration(home: Path, rootsd_dir: Path) -> None:
     with running(home) as daemon:
         configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
         daemon.send_signal(signal.SIGHUP)
@@ -101,7 +101,7 @@ def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_di
 
 
 def is_served() -> bool:
-    """Whether one more connection of this process is answered, while the others stay open."""
+    """Return whether one more connection is answered while the others stay open."""
     client = connect(find_runtime_dir().mcp_socket)
     client.settimeout(HANG_GUARD)
     with suppress(ConnectionError):
@@ -118,13 +118,13 @@ OPEN: list[socket.socket] = []
 
 @pytest.fixture
 def hang_up() -> Iterator[None]:
-    """Closes what `is_served` left open."""
+    """Close the connections that `is_served` left open."""
     yield
     while OPEN:
         OPEN.pop().close()
 
 
-def test_mcp_connections_are_capped_as_configured_and_anew_at_sighup(
+def test_mcp_connections_are_limited_by_the_configuration_and_by_a_reload(
     home: Path, rootsd_dir: Path, hang_up: None
 ) -> None:
     configure(rootsd_dir, "[sessions]\nmax_connections_per_process = 2\n")
@@ -136,7 +136,7 @@ def test_mcp_connections_are_capped_as_configured_and_anew_at_sighup(
         assert [is_served() for _ in range(3)] == [True, True, False]
 
 
-def test_more_connections_than_files_may_be_open_are_said_to_be_too_many(
+def test_a_connection_limit_above_the_limit_of_open_files_gives_a_warning(
     home: Path, rootsd_dir: Path
 ) -> None:
     configure(rootsd_dir, "[sessions]\nmax_connections = 2000\n")
@@ -147,7 +147,7 @@ def test_more_connections_than_files_may_be_open_are_said_to_be_too_many(
         assert "open files" not in ask("status", "--json").stdout
 
 
-def test_its_supervisor_is_told_of_its_whole_life(
+def test_its_supervisor_gets_a_message_for_each_phase(
     home: Path, rootsd_dir: Path, tmp_path: Path
 ) -> None:
     with supervisor(tmp_path) as supervising:
@@ -158,7 +158,7 @@ def test_its_supervisor_is_told_of_its_whole_life(
             assert supervising.hear_of("STATUS") == "0 published, 0 pending, 0 connected"
             for _ in range(3):
                 assert supervising.hear_of("WATCHDOG") == "1"
-            configure(rootsd_dir, "[[parent]\n")  # a reload that fails is over, too
+            configure(rootsd_dir, "[[parent]\n")  # a failed reload also ends
             for _ in range(2):
                 daemon.send_signal(signal.SIGHUP)
                 assert int(supervising.hear_of("MONOTONIC_USEC"))
@@ -168,7 +168,7 @@ def test_its_supervisor_is_told_of_its_whole_life(
             assert daemon.wait(HANG_GUARD) == 0
 
 
-def test_a_watchdog_is_not_fed_by_a_daemon_whose_socket_nobody_serves(
+def test_the_watchdog_is_not_notified_if_the_socket_is_not_served(
     home: Path, rootsd_dir: Path, tmp_path: Path
 ) -> None:
     with supervisor(tmp_path) as supervising:
@@ -198,7 +198,7 @@ sys.exit(run(find_places(), helper=UnavailableHelper('a test'), ready_fd=None))
 """
 
 
-def test_a_bug_in_discovery_ends_it_as_a_failure_that_the_log_explains(home: Path) -> None:
+def test_a_bug_in_discovery_ends_it_with_an_error_in_the_log(home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BROKEN],
         env={**os.environ, "HOME": str(home)},
@@ -212,12 +212,12 @@ def test_a_bug_in_discovery_ends_it_as_a_failure_that_the_log_explains(home: Pat
     assert "CRITICAL a bug ended discovery" in done.stderr
 
 
-def test_one_that_comes_up_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
-    """A bridge may have started it while `down` looked for one and met none."""
+def test_a_daemon_started_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
+    """A bridge may have started it while `down` looked for a daemon and found none."""
     recipe = start_record.make_start_record(os.fsencode(rootsd_dir / "state" / "log"))
     here = replace(
         recipe,
-        command=recipe.command[:-1],  # without --detach, its end is waited for
+        command=recipe.command[:-1],  # without --detach, the command waits for its end
         environment={**recipe.environment, "HOME": str(home)},
     )
     start_record.save_start_record(here)
@@ -237,12 +237,14 @@ def test_the_revision_grows_across_restarts_and_a_clock_that_was_set_back(
             seen.append(json.loads(ask("status", "--json").stdout)["revision"])
             daemon.kill()
         later = int((rootsd_dir / "state" / REVISIONS_NAME).read_text()) + 10**10
-        (rootsd_dir / "state" / REVISIONS_NAME).write_text(f"{later}")  # as if from tomorrow
+        (rootsd_dir / "state" / REVISIONS_NAME).write_text(
+            f"{later}"
+        )  # as if it were from tomorrow
     assert seen[0] > 1
     assert all(later - earlier > 10**10 for earlier, later in pairwise(seen))
 
 
-def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:
+def test_the_sdk_is_loaded_only_for_an_mcp_client(home: Path) -> None:
     with running(home) as daemon:
         maps = Path(f"/proc/{daemon.pid}/maps")
         if maps.exists():
@@ -250,7 +252,7 @@ def test_before_anybody_speaks_mcp_the_sdk_is_not_loaded(home: Path) -> None:
         assert ask("status").returncode == 0
 
 
-def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir: Path) -> None:
+def test_decisions_are_backed_up_at_the_next_start(home: Path, rootsd_dir: Path) -> None:
     git = home / "src" / "one" / ".git"
     (git / "objects").mkdir(parents=True)
     (git / "refs").mkdir()
@@ -269,7 +271,7 @@ def test_what_was_decided_is_backed_up_at_the_next_start(home: Path, rootsd_dir:
         assert len(until(lambda: list(backups.glob("decisions-*.db")))) == 1
 
 
-def test_a_root_in_a_place_that_the_configuration_comes_to_refuse_is_withdrawn(
+def test_a_root_that_a_new_configuration_refuses_is_withdrawn(
     home: Path, rootsd_dir: Path
 ) -> None:
     for name in ("one", "two"):

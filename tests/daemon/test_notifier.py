@@ -1,4 +1,4 @@
-"""What a person is told of, on the terminal and on the desktop."""
+"""Notifications for a person, on the terminal and on the desktop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.system.desktop import DesktopUnavailable
 from rootsd.wire.daemon import NewProposalsQuery
 from support.control_harness import ControlHarness, FakeRequestFeed
-from support.decisions import identity, project
-from support.fakes import SOURCES
+from support.ledger_harness import SOURCES
+from support.sample_decisions import identity, project
 
 HANG_GUARD = 30
 
 
 class Screen:
-    """Shows notices to whoever waits for them."""
+    """Records notifications and lets a test wait for them."""
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, str]] = []
@@ -42,8 +42,8 @@ class Screen:
                 await self._news.wait()
 
 
-class Scene:
-    """A ledger with one project that waits, and somebody who is told of more."""
+class NotifierHarness:
+    """A ledger with one pending project, and a notifier."""
 
     def __init__(self, pace: NotificationDebouncer | None = None) -> None:
         self.control = ControlHarness(project(1))
@@ -74,8 +74,8 @@ class Scene:
             group.cancel_scope.cancel()
 
 
-async def test_what_came_since_somebody_looked_is_news_once() -> None:
-    scene = Scene()
+async def test_new_proposals_since_the_last_look_are_reported_once() -> None:
+    scene = NotifierHarness()
     assert await scene.news() == (0, [])
     await scene.find(2)
     await scene.find(3)
@@ -83,36 +83,36 @@ async def test_what_came_since_somebody_looked_is_news_once() -> None:
     assert await scene.news() == (0, [])
 
 
-async def test_what_a_client_asks_for_is_told_with_who_and_why() -> None:
-    scene = Scene()
+async def test_a_root_request_is_reported_with_client_and_reason() -> None:
+    scene = NotifierHarness()
     path = await scene.find(2)
     scene.wishes.notes[path] = 'Goose asks for it: "to build"'
     await scene.find(3)
     assert await scene.news() == (1, ['Goose asks for it: "to build"'])
 
 
-async def test_a_batch_is_shown_after_the_quiet_time_and_the_next_only_much_later() -> None:
-    scene = Scene(NotificationDebouncer(quiet=0.0, apart=1_000.0))
+async def test_a_batch_is_shown_after_a_quiet_period_and_the_next_much_later() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=1_000.0))
     async with scene.telling():
         await scene.find(2)
         await scene.screen.until(1)
         await scene.find(3)
         await anyio.wait_all_tasks_blocked()
-        assert scene.screen.shown == [("1 new project waits", "rootsd review")]
+        assert scene.screen.shown == [("1 new project is pending", "rootsd review")]
     assert (await scene.news())[0] == 2
 
 
-async def test_before_the_quiet_time_is_over_nothing_is_shown() -> None:
-    scene = Scene(NotificationDebouncer(quiet=1_000.0))
+async def test_during_the_quiet_period_nothing_is_shown() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=1_000.0))
     async with scene.telling():
         await scene.find(2)
         await anyio.wait_all_tasks_blocked()
         assert scene.screen.shown == []
 
 
-async def test_what_was_looked_at_meanwhile_is_not_shown() -> None:
+async def test_proposals_seen_in_the_meantime_are_not_shown() -> None:
     pace = NotificationDebouncer(quiet=1_000.0)
-    scene = Scene(pace)
+    scene = NotifierHarness(pace)
     async with scene.telling():
         await scene.find(2)
         await anyio.wait_all_tasks_blocked()
@@ -121,8 +121,8 @@ async def test_what_was_looked_at_meanwhile_is_not_shown() -> None:
         assert pace.due() is None
 
 
-async def test_a_client_that_asks_is_shown_at_once_and_in_no_batch() -> None:
-    scene = Scene(NotificationDebouncer(quiet=1_000.0))
+async def test_a_root_request_is_shown_at_once_and_not_in_a_batch() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=1_000.0))
     async with scene.telling():
         path = await scene.find(2)
         scene.wishes.on_pending(RootRequest(path, "Goose", "to build"))
@@ -132,8 +132,8 @@ async def test_a_client_that_asks_is_shown_at_once_and_in_no_batch() -> None:
     ]
 
 
-async def test_without_a_desktop_it_goes_on() -> None:
-    scene = Scene(NotificationDebouncer(quiet=0.0, apart=0.0))
+async def test_without_a_desktop_it_continues() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
     scene.screen.trouble = DesktopUnavailable("no bus")
     async with scene.telling():
         await scene.find(2)

@@ -1,4 +1,4 @@
-"""Who launched the daemon is told that it is ready, or that nobody wants it any more."""
+"""The launcher learns that the daemon is ready, or that `rootsd down` came first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _told(ready_fd: int, read_fd: int) -> tuple[bytes, int]:
         return told.read(), len(stops)
 
 
-def test_the_launcher_is_told_and_the_daemon_goes_on() -> None:
+def test_the_launcher_gets_ready_and_the_daemon_continues() -> None:
     read, write = os.pipe()
     assert _told(write, read) == (b"ready\n", 0)
 
 
-def test_after_a_down_the_launcher_is_told_why_and_the_daemon_ends() -> None:
+def test_after_a_down_the_launcher_gets_the_reason_and_the_daemon_ends() -> None:
     start_record.mark_stopped()
     read, write = os.pipe()
     told, stops = _told(write, read)
@@ -28,7 +28,7 @@ def test_after_a_down_the_launcher_is_told_why_and_the_daemon_ends() -> None:
     assert stops == 1
 
 
-def test_where_nobody_waits_nobody_is_told() -> None:
+def test_without_a_launcher_no_message_is_sent() -> None:
     start_record.mark_stopped()
     stops: list[None] = []
     notify_launcher(None, lambda: stops.append(None))

@@ -1,4 +1,4 @@
-"""Signals, sent to this very process."""
+"""Signals, sent to the test's own process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANG_GUARD = 30
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_to_end_is_an_order_to_stop(number: signal.Signals) -> None:
+async def test_a_termination_signal_stops_the_daemon(number: signal.Signals) -> None:
     stopped = anyio.Event()
 
     async def reload() -> None:
@@ -28,7 +28,7 @@ async def test_a_signal_to_end_is_an_order_to_stop(number: signal.Signals) -> No
         group.cancel_scope.cancel()
 
 
-async def test_sighup_reads_the_configuration_and_goes_on_after_an_error(
+async def test_sighup_reloads_the_configuration_and_survives_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stopped, reloaded = anyio.Event(), anyio.Event()

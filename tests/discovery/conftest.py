@@ -1,4 +1,4 @@
-"""What most tests of discovery's parts begin with."""
+"""Fixtures for most tests of discovery."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from support.exploring import open_world, world
-from support.making import Making
-from support.repos import cloned
+from support.candidates_harness import CandidatesHarness
+from support.engine_harness import open_world, world
+from support.repositories import cloned
 
 __all__ = ["clone", "making", "open_world", "world"]
 
 
 @pytest.fixture
-def making() -> Making:
-    return Making()
+def making() -> CandidatesHarness:
+    return CandidatesHarness()
 
 
 @pytest.fixture

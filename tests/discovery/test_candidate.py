@@ -1,4 +1,4 @@
-"""What may be concluded of a state depends on how the candidate came, and on what was seen."""
+"""The conclusion about a candidate depends on its arrival and on the observed activity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.discovery.candidates import Arrival, Candidate, is_marker_old
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.stages import CompleteProject, PendingProject, Stage
-from support.repos import fake_repository, git, raw
+from support.repositories import fake_repository, git, raw
 
 GIT, HG, PROJECT = ProjectKind.GIT, ProjectKind.HG, ProjectKind.PROJECT
 PARTLY = IncompleteReason.NOT_CHECKED_OUT
@@ -38,7 +38,7 @@ def _is_whole(candidate: Candidate) -> bool:
 
 
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
-def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
+def test_a_found_or_moved_project_is_complete_if_it_looks_complete(
     tmp_path: Path, arrival: Arrival
 ) -> None:
     candidate = _candidate(tmp_path, HG, arrival)
@@ -46,14 +46,14 @@ def test_what_was_there_or_came_as_a_whole_is_taken_at_its_word(
     assert _doubt(candidate, PendingProject(HG, Stage.OTHER)) is Stage.OTHER
 
 
-def test_what_is_made_is_a_copy_until_its_maker_is_seen(tmp_path: Path) -> None:
+def test_a_new_project_counts_as_a_copy_until_its_vcs_is_seen(tmp_path: Path) -> None:
     candidate = _candidate(fake_repository(tmp_path / "one"))
     assert _doubt(candidate, CompleteProject(GIT)) is Stage.COPYING
     candidate.saw_vcs_at_work = True
     assert _doubt(candidate, CompleteProject(GIT)) is None
 
 
-def test_other_tools_may_write_after_the_last_sign(tmp_path: Path) -> None:
+def test_other_tools_may_write_after_the_last_event(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path, HG)
     assert _doubt(candidate, CompleteProject(HG)) is Stage.COPYING
     candidate.saw_vcs_at_work = True
@@ -61,13 +61,13 @@ def test_other_tools_may_write_after_the_last_sign(tmp_path: Path) -> None:
     assert _conclusion(candidate, Stage.SETTLING) is None
 
 
-def test_a_project_file_and_a_worktree_know_no_maker(tmp_path: Path) -> None:
+def test_project_files_and_worktrees_need_no_vcs_process(tmp_path: Path) -> None:
     assert _doubt(_candidate(tmp_path, PROJECT), CompleteProject(PROJECT)) is Stage.PROJECT_FILE
     tree = ProjectKind.GIT_WORKTREE
     assert _doubt(_candidate(tmp_path, tree), CompleteProject(tree)) is None
 
 
-def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
+def test_a_copy_is_complete_if_it_has_all_files_that_it_names(tmp_path: Path) -> None:
     candidate = _candidate(fake_repository(tmp_path / "one"))
     assert not _is_whole(candidate)
     candidate.stage = Stage.COPYING
@@ -78,7 +78,7 @@ def test_a_copy_is_whole_if_it_has_all_that_it_names(tmp_path: Path) -> None:
     assert _conclusion(candidate, Stage.COPYING) is IncompleteReason.INTERRUPTED
 
 
-def test_only_what_was_given_up_for_its_stage_stays_given_up_in_it(tmp_path: Path) -> None:
+def test_a_candidate_stays_given_up_only_in_the_same_stage(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path)
     candidate.stage = Stage.FETCHING
     assert not candidate.stays_given_up(Stage.FETCHING)
@@ -89,7 +89,7 @@ def test_only_what_was_given_up_for_its_stage_stays_given_up_in_it(tmp_path: Pat
     assert not candidate.stays_given_up(Stage.COPYING)
 
 
-def test_files_without_an_index_are_a_part_and_nothing_at_all_is_none(tmp_path: Path) -> None:
+def test_files_without_an_index_are_incomplete_and_an_empty_folder_is_not(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path)
     assert _conclusion(candidate, Stage.FILES_BEFORE_INDEX) is PARTLY
     assert _conclusion(candidate, Stage.NOT_CHECKED_OUT) is None
@@ -97,7 +97,7 @@ def test_files_without_an_index_are_a_part_and_nothing_at_all_is_none(tmp_path: 
     assert _conclusion(candidate, Stage.LOCKED) is IncompleteReason.LOCKED
 
 
-def test_a_marker_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_marker_is_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_repository(tmp_path)
     assert not is_marker_old(raw(tmp_path), GIT)
     later = time.time() + 60
@@ -106,7 +106,7 @@ def test_a_marker_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not is_marker_old(raw(tmp_path / "none"), GIT)
 
 
-def test_an_index_before_its_branch_is_a_part_if_anything_of_it_lacks(tmp_path: Path) -> None:
+def test_an_index_without_its_branch_is_incomplete_if_a_file_is_missing(tmp_path: Path) -> None:
     repository = tmp_path / "one"
     git("init", repository)
     (repository / "file").touch()

@@ -1,4 +1,4 @@
-"""Whether a project is whole: by its state, by who was seen at work, and by time and processes."""
+"""Whether a project is complete: by its state, by observed activity, by time, and by processes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ import pytest
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
 from rootsd.watch.events import FileEventKind, WatchPurpose
-from support.making import Making
-from support.repos import fake_repository, git, raw
+from support.candidates_harness import CandidatesHarness
+from support.repositories import fake_repository, git, raw
 
 GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
 
 
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
-def test_what_is_found_or_moved_here_whole_is_settled_without_a_watch(
-    making: Making, clone: Path, arrival: Arrival
+def test_a_complete_project_found_or_moved_here_needs_no_watch(
+    making: CandidatesHarness, clone: Path, arrival: Arrival
 ) -> None:
     assert making.consider(clone, GIT, arrival) == CandidateResult(raw(clone), GIT)
     assert making.watcher.count() == 0
     assert making.candidates.next_due() is None
 
 
-def test_what_is_moved_here_with_a_lock_held_is_followed(making: Making, clone: Path) -> None:
+def test_a_project_moved_here_with_a_lock_is_watched(
+    making: CandidatesHarness, clone: Path
+) -> None:
     (clone / ".git" / "index.lock").touch()
     assert making.consider(clone, GIT, Arrival.MOVED) is None
     assert making.watcher.count() > 0
 
 
 def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
-    making: Making, clone: Path
+    making: CandidatesHarness, clone: Path
 ) -> None:
     index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
     index.rename(lock)
@@ -46,11 +48,11 @@ def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
         CandidateResult(raw(clone), GIT)
     ]
     assert making.watches() == 0
-    assert making.candidates.next_due() is None  # what it waited for wakes nobody any more
+    assert making.candidates.next_due() is None  # its former watches no longer wake anything
 
 
-def test_a_clone_where_nobody_answers_is_looked_at_again_later(
-    making: Making, clone: Path
+def test_a_clone_on_an_unresponsive_file_system_is_checked_later(
+    making: CandidatesHarness, clone: Path
 ) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
     assert making.consider(clone, GIT, Arrival.MADE) is None
@@ -62,7 +64,7 @@ def test_a_clone_where_nobody_answers_is_looked_at_again_later(
     assert making.wait(60) == [CandidateResult(raw(clone), GIT)]
 
 
-def test_a_clone_that_was_stopped_is_waited_for(making: Making, clone: Path) -> None:
+def test_a_stopped_clone_is_not_given_up(making: CandidatesHarness, clone: Path) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
     making.busy = True
     assert making.consider(clone, GIT, Arrival.MADE) is None
@@ -70,7 +72,9 @@ def test_a_clone_that_was_stopped_is_waited_for(making: Making, clone: Path) -> 
     assert len(making.candidates) == 1
 
 
-def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path: Path) -> None:
+def test_a_scan_also_gives_up_a_broken_repository(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
     assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
     expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
@@ -80,13 +84,15 @@ def test_a_broken_repository_is_given_up_by_a_scan_too(making: Making, tmp_path:
 
 @pytest.fixture
 def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was made now is a day old: no change time can be set back, so the clock goes ahead."""
+    """Set the clock ahead, so that everything created now is a day old. No change time can be set
+    back.
+    """
     monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + 86_400)
 
 
 @pytest.mark.usefixtures("tomorrow")
-def test_what_a_scan_finds_quiet_for_long_is_settled_at_once(
-    making: Making, tmp_path: Path
+def test_an_old_quiet_project_is_settled_at_once_by_a_scan(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
     assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) == CandidateResult(
@@ -101,9 +107,7 @@ def test_what_a_scan_finds_quiet_for_long_is_settled_at_once(
 
 
 @pytest.mark.usefixtures("tomorrow")
-def test_what_a_scan_finds_with_a_process_at_work_is_followed_however_old(
-    making: Making, tmp_path: Path
-) -> None:
+def test_an_old_project_in_use_is_watched(making: CandidatesHarness, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     git("remote", "add", "origin", "https://example.org/slow", cwd=tmp_path / "one")
     (tmp_path / "one" / "file").touch()
@@ -114,19 +118,23 @@ def test_what_a_scan_finds_with_a_process_at_work_is_followed_however_old(
 
 
 @pytest.mark.usefixtures("tomorrow")
-def test_what_is_made_under_our_eyes_is_not_old_by_a_clock(making: Making, tmp_path: Path) -> None:
+def test_a_project_created_while_watching_is_never_old(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     git("init", tmp_path / "one")
     assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
 
 
-def test_git_init_is_quiet_for_a_moment(making: Making, tmp_path: Path) -> None:
+def test_git_init_is_settled_after_a_short_quiet_period(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     git("init", tmp_path / "one")
     assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
     assert making.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-def test_a_server_that_logs_into_a_new_repository_holds_it_back_not_for_ever(
-    making: Making, tmp_path: Path
+def test_a_process_that_keeps_writing_delays_a_new_repository_only_for_a_while(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
     making.busy = True
@@ -135,13 +143,13 @@ def test_a_server_that_logs_into_a_new_repository_holds_it_back_not_for_ever(
     assert making.wait(3) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-def test_what_was_moved_here_is_whole(making: Making, clone: Path) -> None:
+def test_a_moved_project_is_complete(making: CandidatesHarness, clone: Path) -> None:
     (clone / "d3" / "f3").unlink()
     assert making.consider(clone, GIT, Arrival.MOVED) == CandidateResult(raw(clone), GIT)
 
 
 def test_a_worktree_is_settled_at_once_with_its_main_checkout(
-    making: Making, clone: Path, tmp_path: Path
+    making: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=clone)
     tree = raw(tmp_path / "tree")
@@ -149,7 +157,7 @@ def test_a_worktree_is_settled_at_once_with_its_main_checkout(
     assert making.consider(tmp_path / "tree", GIT, Arrival.MADE) == expected
 
 
-def test_a_project_file_needs_a_quiet_folder(making: Making, tmp_path: Path) -> None:
+def test_a_project_file_needs_a_quiet_folder(making: CandidatesHarness, tmp_path: Path) -> None:
     assert making.consider(tmp_path, PROJECT, Arrival.MADE) is None
     assert making.wait(0.2) == []
     making.candidates.restart_quiet_time(raw(tmp_path))
@@ -160,8 +168,8 @@ def test_a_project_file_needs_a_quiet_folder(making: Making, tmp_path: Path) -> 
     )
 
 
-def test_a_repository_that_is_removed_while_being_made_is_nothing(
-    making: Making, tmp_path: Path
+def test_a_repository_removed_while_it_is_created_is_not_reported(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
@@ -172,7 +180,9 @@ def test_a_repository_that_is_removed_while_being_made_is_nothing(
     assert making.watches() == 0
 
 
-def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path) -> None:
+def test_a_dropped_candidate_is_not_checked_again(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     assert making.candidates.drop(raw(tmp_path / "one"))
@@ -182,7 +192,7 @@ def test_a_dropped_candidate_is_looked_at_no_more(making: Making, tmp_path: Path
 
 
 def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
-    making: Making, tmp_path: Path
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     (tmp_path / ".pijul" / "pristine").mkdir(parents=True)
     (tmp_path / ".pijul" / "pristine" / "db").touch()
@@ -193,7 +203,7 @@ def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
 
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MADE])
 def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
-    making: Making, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival: Arrival
+    making: CandidatesHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival: Arrival
 ) -> None:
     data, deep = tmp_path / ".hg", tmp_path / "src" / "deep"
     (data / "store").mkdir(parents=True)
@@ -201,7 +211,7 @@ def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
     (data / "dirstate").write_bytes(b"\1" * 40)
     deep.mkdir(parents=True)
     now = time.time()
-    for age in (0, 2.9):  # nothing tells of a change this deep
+    for age in (0, 2.9):  # no event reports a change this deep
         monkeypatch.setattr(time, "time", lambda: deep.stat().st_ctime + age)  # noqa: B023
         assert making.consider(tmp_path, ProjectKind.HG, arrival) is None
         assert making.wait(60) == []
@@ -209,13 +219,15 @@ def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
     assert making.wait(60) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
 
 
-def test_a_repository_in_use_is_settled_by_a_scan(making: Making, tmp_path: Path) -> None:
+def test_a_repository_in_use_is_settled_by_a_scan(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     fake_repository(tmp_path / "one")
     (tmp_path / "one" / ".git" / "index.lock").touch()
     assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is not None
 
 
-def test_who_waits_long_looks_seldom(making: Making, tmp_path: Path) -> None:
+def test_a_long_wait_checks_rarely(making: CandidatesHarness, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
     keep.write_text(f"fetch-pack {os.getpid()} on {os.uname().nodename}")
@@ -225,7 +237,7 @@ def test_who_waits_long_looks_seldom(making: Making, tmp_path: Path) -> None:
     assert 0 < len(making.looks) <= 600
 
 
-def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
+def test_a_watch_that_ended_is_set_again(making: CandidatesHarness, clone: Path) -> None:
     """A quick unmount and mount ends each watch, and the project is there as before."""
     index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
     index.rename(lock)
@@ -240,8 +252,8 @@ def test_a_watch_that_ended_is_set_anew(making: Making, clone: Path) -> None:
     assert making.watches() == 0
 
 
-def test_a_watch_that_is_needed_again_before_it_was_given_up_goes_on(
-    making: Making, tmp_path: Path
+def test_a_watch_needed_again_before_its_removal_is_kept(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path)
     making.consider(tmp_path, GIT, Arrival.MADE)
@@ -252,8 +264,8 @@ def test_a_watch_that_is_needed_again_before_it_was_given_up_goes_on(
     assert making.watcher.folders(WatchPurpose.AT_WORK) == before
 
 
-def test_many_watches_that_nobody_needs_are_given_up_at_once(
-    making: Making, tmp_path: Path
+def test_many_unneeded_watches_are_removed_at_once(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     most = 0
     for number in range(100):
@@ -266,7 +278,9 @@ def test_many_watches_that_nobody_needs_are_given_up_at_once(
 
 
 @pytest.mark.usefixtures("tomorrow")
-def test_one_look_at_the_processes_serves_all(making: Making, tmp_path: Path) -> None:
+def test_one_list_of_processes_serves_all_candidates(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for folder in folders:
         (folder / ".git").mkdir(parents=True)
@@ -277,10 +291,12 @@ def test_one_look_at_the_processes_serves_all(making: Making, tmp_path: Path) ->
 
 
 class Finisher:
-    """Ends its work while it is looked for: it was there when the signs were read, and writes
-    on before anybody sees that it is gone."""
+    """A process that ends while it is looked for.
 
-    def __init__(self, making: Making, work: Callable[[], object]) -> None:
+    It existed when the files were read, and writes on before the list of processes shows its end.
+    """
+
+    def __init__(self, making: CandidatesHarness, work: Callable[[], object]) -> None:
         self._work: Callable[[], object] | None = work
         making.candidates = Candidates(making.watcher, self, making.clock)
 
@@ -291,17 +307,21 @@ class Finisher:
         return frozenset()
 
 
-def test_what_a_maker_wrote_before_it_ended_is_seen(making: Making, clone: Path) -> None:
+def test_the_last_writes_of_an_ended_process_are_seen(
+    making: CandidatesHarness, clone: Path
+) -> None:
     index = clone / ".git" / "index"
     index.rename(clone / "kept")
-    # It begins its checkout, and is killed in the midst of it.
+    # It starts its checkout, and is killed in the middle.
     Finisher(making, (clone / ".git" / "index.lock").touch)
     making.consider(clone, GIT, Arrival.MADE)
     assert making.wait(3) == []
     assert making.wait(2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
-def test_what_happens_before_the_look_is_waited_for(making: Making, tmp_path: Path) -> None:
+def test_events_before_the_check_restart_the_quiet_period(
+    making: CandidatesHarness, tmp_path: Path
+) -> None:
     making.consider(tmp_path, PROJECT, Arrival.MADE)
     assert making.wait(0.2) == []
     making.clock.now += 0.1

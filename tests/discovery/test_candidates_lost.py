@@ -1,4 +1,4 @@
-"""Candidates of which events were lost, or never came."""
+"""Candidates whose events were lost or never came."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.discovery.candidates import Arrival, CandidateResult
 from rootsd.watch.events import WatchPurpose
-from support.making import Making
-from support.repos import fake_repository, git, raw
+from support.candidates_harness import CandidatesHarness
+from support.repositories import fake_repository, git, raw
 
 GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
 
 
-def test_one_given_up_that_goes_on_unheard_is_settled_by_a_sweep(
-    making: Making, tmp_path: Path
+def test_a_sweep_settles_a_given_up_candidate_that_continued_unnoticed(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     making.watcher.budget = 0
     (tmp_path / "one" / ".git").mkdir(parents=True)
@@ -30,8 +30,8 @@ def test_one_given_up_that_goes_on_unheard_is_settled_by_a_sweep(
     ]
 
 
-def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
-    making: Making, tmp_path: Path
+def test_after_lost_events_a_given_up_candidate_is_checked_and_watched_again(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     git_folder = tmp_path / "one" / ".git"
     git_folder.mkdir(parents=True)
@@ -39,12 +39,12 @@ def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
     assert making.wait(5.1) == [
         CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
     ]
-    # As if it were another folder by now: whose watch ended is not known to be watched no more.
+    # As if it were another folder now: discovery does not know which watches have ended.
     making.watcher.watched.clear()
     assert making.candidates.handle_overflow() == []
     assert making.candidates.catch_up(1) == []
     assert not making.candidates.is_behind
-    assert making.candidates.next_due() is None  # it is in the stage for which it was given up
+    assert making.candidates.next_due() is None  # it is in the stage in which it was given up
     assert raw(git_folder) in making.watcher.folders(WatchPurpose.AT_WORK)
     git("init", tmp_path / "one")
     making.candidates.handle_overflow()
@@ -53,8 +53,8 @@ def test_after_lost_events_one_given_up_is_judged_and_watched_anew(
     ]
 
 
-def test_after_lost_events_those_given_up_are_looked_at_last_and_some_at_a_time(
-    making: Making, tmp_path: Path
+def test_after_lost_events_given_up_candidates_are_checked_last_in_small_groups(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     for name in ("one", "two", "gone"):
         (tmp_path / name / ".git").mkdir(parents=True)
@@ -78,8 +78,8 @@ def test_after_lost_events_those_given_up_are_looked_at_last_and_some_at_a_time(
     ]
 
 
-def test_a_copy_that_was_whole_before_it_was_heard_of_is_watched_only_if_it_is_worked_on(
-    making: Making, tmp_path: Path
+def test_an_already_complete_copy_is_watched_only_while_a_process_uses_it(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     one, two = (fake_repository(tmp_path / name) for name in ("one", "two"))
     assert making.consider(one, GIT, Arrival.MADE) is None

@@ -1,4 +1,4 @@
-"""What of a tree can wait is worked off in parts: roots of repositories, then projects."""
+"""The deferred work of a tree runs in parts: repositories first, then projects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.folder_tree import FolderNode
 from rootsd.discovery.parent_tree import DeferredWork
 from rootsd.disk.walk import WalkFolder, read_stamp
-from support.repos import raw
+from support.repositories import raw
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> list[FolderNode]:
-    """Forty, of which the first and the last are not what they were."""
+    """Return forty folders; the first and the last have changed."""
     made = []
     for number in range(40):
         path = tmp_path / f"{number:02}"
@@ -42,7 +42,7 @@ def test_projects_wait_until_all_folders_were_compared(folders: list[FolderNode]
     assert not behind
 
 
-def test_later_folders_take_the_place_of_earlier_ones(folders: list[FolderNode]) -> None:
+def test_later_work_replaces_earlier_work(folders: list[FolderNode]) -> None:
     behind = DeferredWork()
     behind.compare(folders, Arrival.FOUND)
     behind.compare(folders[-1:], Arrival.MADE)
@@ -50,7 +50,7 @@ def test_later_folders_take_the_place_of_earlier_ones(folders: list[FolderNode])
     assert not behind
 
 
-def test_what_was_looked_at_waits_no_more(folders: list[FolderNode]) -> None:
+def test_finished_work_is_no_longer_due(folders: list[FolderNode]) -> None:
     behind = DeferredWork()
     behind.judge(b"/src/one")
     behind.compare(folders, Arrival.MADE)

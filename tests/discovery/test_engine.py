@@ -1,4 +1,4 @@
-"""What is told of the things that happen, on the real kernel and without threads."""
+"""The reports of the engine, on the real kernel and without threads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rootsd.discovery.mount_context import MountContext
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.watch.events import EventOverflow, WatchOutcome, WatchPurpose
 from rootsd.watch.polling import PollingWatcher
-from support.exploring import OpenWorld, World, run_down
-from support.repos import fake_repository, git, make_repository, raw
+from support.engine_harness import EngineHarness, OpenWorld, run_down
+from support.repositories import fake_repository, git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.needs("linux")
 GIT = ProjectKind.GIT
 
 
-def test_a_project_is_told_once_however_often_it_is_looked_at(world: World) -> None:
+def test_a_project_is_reported_once(world: EngineHarness) -> None:
     fake_repository(world.top / "one")
     assert [type(told) for told in world.take()] == [ProjectObserved]
     world.explorer.handle([EventOverflow()])
@@ -41,7 +41,7 @@ def test_a_project_is_told_once_however_often_it_is_looked_at(world: World) -> N
     assert world.take() == []
 
 
-def test_a_rename_is_told_as_gone_and_there(world: World) -> None:
+def test_a_rename_is_reported_as_gone_and_found(world: EngineHarness) -> None:
     fake_repository(world.top / "a" / "one")
     world.take()
     (world.top / "a").rename(world.top / "b")
@@ -50,7 +50,7 @@ def test_a_rename_is_told_as_gone_and_there(world: World) -> None:
     assert there.path == raw(world.top / "b" / "one")
 
 
-def test_a_replaced_repository_is_told_with_its_new_identity(world: World) -> None:
+def test_a_replaced_repository_is_reported_with_its_new_identity(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     (before,) = world.take()
     shutil.rmtree(one)
@@ -62,15 +62,15 @@ def test_a_replaced_repository_is_told_with_its_new_identity(world: World) -> No
     assert after.identity != before.identity
 
 
-def test_what_is_behind_is_out_of_reach_once_its_file_system_does_not_answer(
-    world: World, monkeypatch: pytest.MonkeyPatch
+def test_projects_on_an_unresponsive_file_system_are_unreachable(
+    world: EngineHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_repository(world.top / "one")
     (seen,) = world.take()
     world.explorer.handle([EventOverflow()])
     assert world.explorer.is_behind()
     monkeypatch.setattr(MountContext, "answers", lambda _self, _path: False)
-    monkeypatch.setattr(ParentTree, "catch_up", _must_not_look)
+    monkeypatch.setattr(ParentTree, "catch_up", _must_not_check)
     world.explorer.catch_up(1)
     assert not world.explorer.is_behind()
     assert world.explorer.take() == (ProjectUnreachable(seen.path),)
@@ -79,11 +79,11 @@ def test_what_is_behind_is_out_of_reach_once_its_file_system_does_not_answer(
     assert world.take() == [seen]
 
 
-def _must_not_look(_territory: ParentTree, _most: int) -> None:
+def _must_not_check(_territory: ParentTree, _most: int) -> None:
     raise AssertionError("what does not answer was looked at")
 
 
-def test_a_repository_above_takes_over_and_what_is_below_stays_known(world: World) -> None:
+def test_a_new_repository_above_keeps_the_projects_below_known(world: EngineHarness) -> None:
     fake_repository(world.top / "a" / "one")
     world.take()
     fake_repository(world.top / "a")
@@ -98,7 +98,7 @@ def test_a_repository_above_takes_over_and_what_is_below_stays_known(world: Worl
     assert world.take() == [ProjectGone(raw(world.top / "a" / "one"))]
 
 
-def test_what_lay_below_another_project_goes_with_it(world: World) -> None:
+def test_projects_below_another_project_are_gone_with_it(world: EngineHarness) -> None:
     fake_repository(world.top / "a" / "one")
     world.settle()
     fake_repository(world.top / "a")
@@ -108,7 +108,7 @@ def test_what_lay_below_another_project_goes_with_it(world: World) -> None:
     assert world.live() == {}
 
 
-def test_a_plain_folder_in_the_place_of_a_project_is_no_project(world: World) -> None:
+def test_a_plain_folder_in_the_place_of_a_project_is_not_a_project(world: EngineHarness) -> None:
     fake_repository(world.top / "one")
     world.settle()
     shutil.rmtree(world.top)
@@ -120,7 +120,7 @@ def test_a_plain_folder_in_the_place_of_a_project_is_no_project(world: World) ->
     assert world.live() == {}
 
 
-def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: Path) -> None:
+def test_a_named_plain_folder_stays_a_project(world: EngineHarness, tmp_path: Path) -> None:
     plain = tmp_path / "elsewhere" / "plain"
     plain.mkdir(parents=True)
     world.explorer.probe(raw(plain))
@@ -135,13 +135,15 @@ def test_a_plain_folder_that_was_named_stays_a_project(world: World, tmp_path: P
 
 
 def _kept(seen: ProjectObserved) -> Project:
-    """What the store has of it in a later life."""
+    """Return what the store has of it at the next start."""
     observed = ObservedState(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
     return Project(seen.path, "r7k2", replace(observed, named=seen.named))
 
 
-def test_a_project_file_that_goes_while_the_parent_is_away_leaves_no_project(world: World) -> None:
-    """No tree was kept of a parent that was away, and nobody ever named the folder."""
+def test_a_project_file_removed_while_the_parent_is_away_leaves_no_project(
+    world: EngineHarness,
+) -> None:
+    """No tree was saved for a missing parent, and no person named the folder."""
     one = world.top / "one"
     one.mkdir()
     (one / "go.mod").touch()
@@ -158,7 +160,7 @@ def test_a_project_file_that_goes_while_the_parent_is_away_leaves_no_project(wor
 
 
 class _Swapping(PollingWatcher):
-    """Swaps a folder for a link to another place when the one below it is about to be watched."""
+    """Swaps a folder for a link just before the folder below it is watched."""
 
     def __init__(self, swapped: Path, target: Path) -> None:
         super().__init__()
@@ -172,8 +174,8 @@ class _Swapping(PollingWatcher):
         return super().watch(folder, purpose)
 
 
-def test_a_folder_swapped_for_a_link_amid_the_walk_shows_nothing_of_elsewhere(
-    world: World, tmp_path: Path
+def test_a_folder_swapped_for_a_link_during_the_walk_is_not_followed(
+    world: EngineHarness, tmp_path: Path
 ) -> None:
     secret = fake_repository(tmp_path / "elsewhere" / "b" / "c")
     (world.top / "a" / "b" / "c").mkdir(parents=True)
@@ -189,7 +191,7 @@ def test_a_folder_swapped_for_a_link_amid_the_walk_shows_nothing_of_elsewhere(
     assert secret.exists()
 
 
-def test_three_files_named_as_in_a_bare_repository_are_no_project(world: World) -> None:
+def test_three_files_named_like_a_bare_repository_are_not_a_project(world: EngineHarness) -> None:
     (world.top / "one").mkdir()
     for name in ("HEAD", "objects", "refs"):
         (world.top / "one" / name).touch()
@@ -220,7 +222,7 @@ def test_a_missing_parent_in_a_busy_folder_costs_nothing(
 
 
 def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
-    world: World, tmp_path: Path
+    world: EngineHarness, tmp_path: Path
 ) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
     assert isinstance(world.explorer.probe(raw(one)), ProjectObserved)
@@ -230,7 +232,7 @@ def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
     assert world.take() == [ProjectGone(raw(one))]
 
 
-def test_a_root_that_came_back_is_watched_again(world: World, tmp_path: Path) -> None:
+def test_a_returned_root_is_watched_again(world: EngineHarness, tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
     world.explorer.probe(raw(one))
     world.explorer.set_roots(frozenset((raw(one),)), {})
@@ -242,7 +244,7 @@ def test_a_root_that_came_back_is_watched_again(world: World, tmp_path: Path) ->
         world.explorer.probe(raw(one))
 
 
-def test_nested_repositories_are_live_too(open_world: OpenWorld, tmp_path: Path) -> None:
+def test_nested_repositories_are_followed_too(open_world: OpenWorld, tmp_path: Path) -> None:
     world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.VCS))
     fake_repository(world.top / "one")
     world.settle()
@@ -251,7 +253,7 @@ def test_nested_repositories_are_live_too(open_world: OpenWorld, tmp_path: Path)
     assert world.held() == world.fresh() == {"one": GIT, "one/libs/two": GIT}
 
 
-def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) -> None:
+def test_real_clones_of_all_four_forms_are_reported(world: EngineHarness, tmp_path: Path) -> None:
     up = make_repository(tmp_path / "up")
     git("clone", up, world.top / "one")
     git("clone", "--bare", up, world.top / "bare.git")
@@ -261,14 +263,15 @@ def test_real_clones_are_told_in_all_four_forms(world: World, tmp_path: Path) ->
     assert set(world.live().values()) == {GIT, ProjectKind.GIT_BARE, ProjectKind.GIT_WORKTREE}
 
 
-def test_after_lost_events_links_to_worktrees_are_looked_at_too(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_after_lost_events_worktree_links_are_checked_too(
+    world: EngineHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Else the repository is too young for its stamp to be trusted, and looked at for that.
+    # Otherwise the repository is too young for its stamp to be trusted, and is read for that
+    # reason.
     monkeypatch.setattr("rootsd.discovery.parent_tree.racy_cutoff_ns", lambda: 2**62)
     one = world.top / "one"
     git("clone", make_repository(tmp_path / "up"), one)
-    # Below a repository, where no tree holds them.
+    # Below a repository, outside every tree.
     git("worktree", "add", one / "trees" / "a", cwd=one)
     world.settle()
     git("worktree", "add", one / "trees" / "b", cwd=one)
@@ -278,7 +281,7 @@ def test_after_lost_events_links_to_worktrees_are_looked_at_too(
     assert set(world.live()) == {"one", "one/trees/a", "one/trees/b"}
 
 
-def test_project_files_of_the_users_own_count_and_those_that_are_none_do_not(
+def test_configured_project_files_count_and_excluded_ones_do_not(
     open_world: OpenWorld,
     tmp_path: Path,
 ) -> None:

@@ -1,4 +1,4 @@
-"""After any changes, told by the real kernel, what is known equals what a fresh scan finds."""
+"""After random changes on the real kernel, the engine's state equals a fresh scan."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 
 from rootsd.watch.events import EventOverflow
 from rootsd.watch.polling import PollingWatcher
-from support.exploring import World
-from support.repos import fake_repository
+from support.engine_harness import EngineHarness
+from support.repositories import fake_repository
 from support.sizes import Sizes
 
 pytestmark = pytest.mark.needs("linux")
 
 
 class Chaos:
-    """Random changes in a small tree, so that they often meet."""
+    """Random changes in a small tree, so that they often affect each other."""
 
     NAMES = ("a", "b", "c", "build", "node_modules", os.fsdecode(b"\xff"))
 
@@ -74,12 +74,12 @@ class Chaos:
         self.quietly(lambda: self.place().symlink_to(self.top))
 
     def quietly(self, action: Callable[[], object]) -> None:
-        """Some steps cannot be done, e.g. into a folder that is not there."""
+        """Perform an action that may fail, for example in a missing folder."""
         with suppress(OSError):
             action()
 
 
-def test_live_equals_fresh_after_random_changes(world: World, sizes: Sizes) -> None:
+def test_live_equals_fresh_after_random_changes(world: EngineHarness, sizes: Sizes) -> None:
     chaos = Chaos(world.top, seed=7)
     for number in range(sizes.pick(test=150, check=2_000, soak=100_000)):
         for _ in range(chaos.random.randint(1, 6)):
@@ -87,7 +87,7 @@ def test_live_equals_fresh_after_random_changes(world: World, sizes: Sizes) -> N
         if number % 10 == 9:
             world.explorer.handle([EventOverflow()])
         world.settle()
-        # The inside of a repository is not watched; its root is swept.
+        # The inside of a repository is not watched; a sweep checks its top folder.
         world.explorer.sweep()
         world.settle()
         assert world.held() == world.fresh()

@@ -1,4 +1,4 @@
-"""What becomes of the projects of parents that go, come, move, or lie in each other."""
+"""Projects of parents that disappear, appear, move, or are nested."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import pytest
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.watch.events import EventOverflow
-from support.exploring import OpenWorld, World
-from support.repos import fake_repository, raw
+from support.engine_harness import EngineHarness, OpenWorld
+from support.repositories import fake_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
 GIT = ProjectKind.GIT
 
 
-def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:
+def test_projects_of_a_missing_parent_are_unreachable_until_it_returns(
+    world: EngineHarness,
+) -> None:
     fake_repository(world.top / "one")
     (seen,) = world.take()
     world.top.rename(world.top.with_name("away"))
@@ -29,7 +31,7 @@ def test_a_parent_that_vanishes_suspends_and_returns(world: World) -> None:
     assert world.take() == [seen]
 
 
-def test_a_move_of_a_folder_above_the_parents_is_seen(
+def test_a_move_of_a_folder_above_the_parents_is_noticed(
     open_world: OpenWorld, tmp_path: Path
 ) -> None:
     deep = tmp_path / "src" / "x" / "y"
@@ -44,7 +46,7 @@ def test_a_move_of_a_folder_above_the_parents_is_seen(
     assert world.take() == [seen]
 
 
-def test_a_parent_made_again_is_watched_again(world: World) -> None:
+def test_a_parent_created_again_is_watched_again(world: EngineHarness) -> None:
     shutil.rmtree(world.top)
     world.settle()
     fake_repository(world.top / "one")
@@ -54,7 +56,7 @@ def test_a_parent_made_again_is_watched_again(world: World) -> None:
     assert set(world.live()) == {"one", "two"}
 
 
-def test_lost_events_leave_no_watch_on_what_lay_above_a_missing_parent(
+def test_after_lost_events_no_watch_remains_above_a_missing_parent(
     open_world: OpenWorld, tmp_path: Path
 ) -> None:
     late = tmp_path / "x" / "y" / "late"
@@ -87,8 +89,8 @@ def test_a_parent_inside_another_one_yields_no_duplicates(
 @pytest.mark.parametrize(
     "changes", [{"depth": 1}, {"skip": (b"one",)}, {"skip": (b"a",)}], ids=str
 )
-def test_a_parent_that_is_narrowed_proposes_no_more_what_it_left_out(
-    world: World, changes: dict[str, Any]
+def test_a_narrowed_parent_no_longer_proposes_excluded_projects(
+    world: EngineHarness, changes: dict[str, Any]
 ) -> None:
     fake_repository(world.top / "a" / "one")
     (seen,) = world.take()
@@ -99,7 +101,7 @@ def test_a_parent_that_is_narrowed_proposes_no_more_what_it_left_out(
     assert world.take() == [replace(seen, proposed=False)]
 
 
-def test_what_a_person_named_stays_proposed_without_a_parent(world: World) -> None:
+def test_a_named_project_stays_proposed_without_a_parent(world: EngineHarness) -> None:
     world.explorer.set_parents([])
     one = fake_repository(world.top / "one")
     seen = world.explorer.probe(raw(one))
@@ -110,8 +112,8 @@ def test_what_a_person_named_stays_proposed_without_a_parent(world: World) -> No
     assert world.take() == []
 
 
-def test_a_parent_that_is_dropped_proposes_nothing_and_its_projects_stay_known(
-    world: World,
+def test_a_removed_parent_proposes_nothing_and_its_projects_stay_known(
+    world: EngineHarness,
 ) -> None:
     one = fake_repository(world.top / "one")
     (seen,) = world.take()

@@ -1,4 +1,4 @@
-"""Hints are sorted by what is to be looked at, and many about one thing are one."""
+"""Events are grouped by the work that they cause, and equal ones are merged."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def _of(*batch: FileEvent | EventOverflow) -> EventBatch:
     return EventBatch.of(batch, lambda changed: changed == b"/home/src")
 
 
-def test_many_about_one_entry_are_one_and_what_left_is_remembered() -> None:
+def test_events_of_one_entry_are_merged_and_a_removal_is_kept() -> None:
     batch = [_frontier(b"a", CAME), _frontier(b"a", LEFT), _frontier(b"a", CAME, moved=True)]
     assert _of(*batch, *batch).entries == {(b"/w", b"a"): (True, True)}
     assert _of(*batch, _frontier(b"a", LEFT)).entries == {(b"/w", b"a"): (True, False)}
 
 
-def test_each_purpose_has_its_place() -> None:
+def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
     at_work = FileEvent(b"/w/.git", b"HEAD", CAME, WatchPurpose.AT_WORK)
     hints = _of(
         at_work,
@@ -40,7 +40,7 @@ def test_each_purpose_has_its_place() -> None:
     assert hints.entries == {}
 
 
-def test_what_only_came_or_was_altered_moves_no_folder_that_was_there() -> None:
+def test_creations_and_changes_do_not_count_as_moves() -> None:
     assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.ALTERED)).may_move_mounts
     assert _of(_frontier(b"a", LEFT)).may_move_mounts
     assert _of(_frontier(b"a", CAME, moved=True)).may_move_mounts

@@ -10,7 +10,7 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.discovery.folder_tree import FolderNode, FolderRole, changed_folders, leaf_stamp
 from rootsd.disk.walk import ProposalScope, WalkFolder, read_stamp
-from support.repos import raw
+from support.repositories import raw
 
 
 def test_all_yields_a_folder_and_everything_below_it() -> None:
@@ -46,12 +46,12 @@ def _facts(folder: FolderNode) -> tuple[object, ...]:
     return folder.place, above, kids, folder.role, folder.project, folder.zone, folder.stamp
 
 
-def test_a_tree_that_was_kept_is_planted_as_it_was(tree: FolderNode) -> None:
+def test_a_saved_tree_is_restored(tree: FolderNode) -> None:
     planted = FolderNode.from_snapshot(tree.to_snapshot(b"rules"), tree.place)
     assert [_facts(folder) for folder in planted] == [_facts(folder) for folder in tree.all()]
 
 
-def test_an_unreadable_folder_is_left_for_its_holder_to_find_again(tree: FolderNode) -> None:
+def test_an_unreadable_folder_is_left_to_the_next_walk(tree: FolderNode) -> None:
     one = tree.children[b"one"]
     one.children[b"two"].role = FolderRole.UNREADABLE
     top, again = FolderNode.from_snapshot(tree.to_snapshot(b"rules"), tree.place)
@@ -60,7 +60,7 @@ def test_an_unreadable_folder_is_left_for_its_holder_to_find_again(tree: FolderN
     assert top.stamp == tree.stamp
 
 
-def test_changed_are_those_without_their_stamp_or_out_of_reach(tmp_path: Path) -> None:
+def test_folders_with_another_stamp_or_unreachable_ones_are_changed(tmp_path: Path) -> None:
     names = ("same", "entry", "other", "gone", "file", "unknown", "last")
     folders = {}
     for name in names:
@@ -81,7 +81,7 @@ def test_changed_are_those_without_their_stamp_or_out_of_reach(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("which", range(4))
-def test_a_folder_has_its_stamp_only_if_all_of_it_is_the_same(tmp_path: Path, which: int) -> None:
+def test_a_stamp_matches_only_if_all_parts_are_equal(tmp_path: Path, which: int) -> None:
     folder = FolderNode(WalkFolder(raw(tmp_path), 1), None)
     stamp = read_stamp(raw(tmp_path))
     assert stamp is not None
@@ -93,7 +93,7 @@ def test_a_folder_has_its_stamp_only_if_all_of_it_is_the_same(tmp_path: Path, wh
     assert changed_folders([folder]) == [folder]
 
 
-def test_the_stamp_of_a_leaf_is_kept_once_it_is_old_enough(tmp_path: Path) -> None:
+def test_the_stamp_of_a_leaf_is_saved_once_it_is_old_enough(tmp_path: Path) -> None:
     stamp = read_stamp(raw(tmp_path))
     assert stamp is not None
     assert leaf_stamp(raw(tmp_path), stamp[0] + 1) == stamp
@@ -101,7 +101,7 @@ def test_the_stamp_of_a_leaf_is_kept_once_it_is_old_enough(tmp_path: Path) -> No
     assert leaf_stamp(raw(tmp_path / "gone"), stamp[0] + 1) is None
 
 
-def test_a_folder_holds_what_it_adopts_until_it_is_dismissed() -> None:
+def test_a_folder_keeps_an_added_child_until_it_is_removed() -> None:
     top = FolderNode(WalkFolder(b"/", 4, top=True), None)
     kid = FolderNode(WalkFolder(b"/one", 3), top)
     top.remove_child(b"one")

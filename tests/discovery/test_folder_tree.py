@@ -1,4 +1,4 @@
-"""The folders of one parent by their paths."""
+"""The folders of one parent, by path."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _paths(folders: list[FolderNode]) -> list[bytes]:
     return [folder.place.path for folder in folders]
 
 
-def test_a_folder_is_put_below_the_one_that_holds_it(tree: FolderTree) -> None:
+def test_a_folder_is_added_below_its_containing_folder(tree: FolderTree) -> None:
     assert tree.top is not None
     assert tree.top.children[b"one"].children[b"two"] is tree.get(TWO)
     assert _paths(tree.folders()) == [TOP, ONE, TWO]
 
 
-def test_what_is_removed_goes_with_all_below_it(tree: FolderTree) -> None:
+def test_a_removed_folder_takes_everything_below_it_along(tree: FolderTree) -> None:
     one, two = tree.get(ONE), tree.get(TWO)
     assert one is not None
     assert two is not None
@@ -55,7 +55,7 @@ def test_without_its_top_a_tree_is_empty(tree: FolderTree) -> None:
     assert (len(tree), tree.coverage) == (0, ScanCoverage.NONE)
 
 
-def test_what_is_hidden_is_no_project_and_leaves_the_tree_partly_covered(tree: FolderTree) -> None:
+def test_a_hidden_folder_is_not_a_project_and_is_not_covered(tree: FolderTree) -> None:
     two = tree.get(TWO)
     assert two is not None
     assert tree.coverage is ScanCoverage.FULL
@@ -72,7 +72,7 @@ def test_without_a_readable_top_nothing_is_covered(tree: FolderTree) -> None:
     assert tree.coverage is ScanCoverage.NONE
 
 
-def test_a_tree_of_an_earlier_life_is_taken_over(tree: FolderTree) -> None:
+def test_a_saved_tree_is_used(tree: FolderTree) -> None:
     assert tree.top is not None
     later = FolderTree()
     planted = later.restore(tree.top.to_snapshot(b"rules"), tree.top.place)
@@ -82,7 +82,7 @@ def test_a_tree_of_an_earlier_life_is_taken_over(tree: FolderTree) -> None:
     assert later.count_projects() == 1
 
 
-def test_projects_are_counted_whatever_becomes_of_their_folders(tree: FolderTree) -> None:
+def test_projects_are_counted_after_each_change_of_their_folders(tree: FolderTree) -> None:
     two = tree.get(TWO)
     assert two is not None
     tree.set_project(two, ProjectKind.HG)

@@ -1,4 +1,4 @@
-"""Whatever takes the path of a missing approved root is reported."""
+"""Anything that takes the path of a missing approved root is reported."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import LapseReason, ObservedState, Project, ProjectKind
-from support.decisions import NOON
-from support.exploring import World
-from support.repos import fake_repository, raw
+from support.engine_harness import EngineHarness
+from support.repositories import fake_repository, raw
+from support.sample_decisions import NOON
 
 pytestmark = pytest.mark.needs("linux")
 
 
-def _moved_away(world: World, root: Path, away: Path) -> None:
-    """The root is approved, and goes."""
+def _moved_away(world: EngineHarness, root: Path, away: Path) -> None:
+    """Approve the root, and move it away."""
     (seen,) = [each for each in world.take() if isinstance(each, ProjectObserved)]
     world.explorer.set_roots(frozenset((seen.path,)), {})
     root.rename(away)
@@ -32,14 +32,14 @@ def _replaced(path: Path) -> list[Observation]:
     return [ProjectGone(raw(path), LapseReason.REPLACED)]
 
 
-def test_a_symlink_in_the_place_of_a_root_replaces_it(world: World) -> None:
+def test_a_symlink_in_the_place_of_a_root_replaces_it(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     one.symlink_to(world.top.parent / "two")
     assert world.take() == _replaced(one)
 
 
-def test_a_symlink_that_came_before_the_root_was_missing_is_reported(world: World) -> None:
+def test_a_symlink_created_before_the_root_was_missing_is_reported(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     (seen,) = world.take()
     assert isinstance(seen, ProjectObserved)
@@ -52,21 +52,23 @@ def test_a_symlink_that_came_before_the_root_was_missing_is_reported(world: Worl
     assert world.take() == _replaced(one)
 
 
-def test_a_symlink_in_the_place_of_a_folder_above_a_root_is_reported(world: World) -> None:
+def test_a_symlink_in_the_place_of_a_folder_above_a_root_is_reported(world: EngineHarness) -> None:
     one = fake_repository(world.top / "group" / "one")
     _moved_away(world, world.top / "group", world.top.parent / "elsewhere")
     (world.top / "group").symlink_to(world.top.parent / "elsewhere")
     assert world.take() == [ProjectUnsafe(raw(one), LapseReason.RETARGETED)]
 
 
-def test_a_folder_without_a_marker_in_the_place_of_a_root_replaces_it(world: World) -> None:
+def test_a_folder_without_a_marker_in_the_place_of_a_root_replaces_it(
+    world: EngineHarness,
+) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     one.mkdir()
     assert world.take() == _replaced(one)
 
 
-def test_entries_beside_a_missing_root_do_not_replace_it(world: World) -> None:
+def test_entries_beside_a_missing_root_do_not_replace_it(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     (world.top / "one-more").mkdir()
@@ -75,8 +77,8 @@ def test_entries_beside_a_missing_root_do_not_replace_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("with_marker", [True, False])
-def test_a_root_that_no_parent_holds_is_there_again_when_it_returns(
-    world: World, tmp_path: Path, with_marker: bool
+def test_a_root_outside_every_parent_is_found_when_it_returns(
+    world: EngineHarness, tmp_path: Path, with_marker: bool
 ) -> None:
     one = tmp_path / "elsewhere" / "one"
     fake_repository(one) if with_marker else one.mkdir(parents=True)
@@ -91,7 +93,7 @@ def test_a_root_that_no_parent_holds_is_there_again_when_it_returns(
     assert world.take() == [ProjectGone(raw(one))]
 
 
-def test_a_root_that_returns_without_its_git_data_has_lost_them(world: World) -> None:
+def test_a_root_that_returns_without_git_data_is_reported(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     away = world.top.parent / "two"
     _moved_away(world, one, away)
@@ -100,7 +102,9 @@ def test_a_root_that_returns_without_its_git_data_has_lost_them(world: World) ->
     assert world.take() == [ProjectGone(raw(one), LapseReason.RETARGETED)]
 
 
-def test_a_root_that_returns_as_no_project_is_not_reported_as_gone_again(world: World) -> None:
+def test_a_root_that_returns_as_a_plain_folder_is_not_reported_as_gone_again(
+    world: EngineHarness,
+) -> None:
     one, away = world.top / "one", world.top.parent / "two"
     (one / ".hg").mkdir(parents=True)
     _moved_away(world, one, away)
@@ -111,7 +115,7 @@ def test_a_root_that_returns_as_no_project_is_not_reported_as_gone_again(world: 
     assert [type(told) for told in world.take()] == [ProjectObserved]
 
 
-def test_a_root_that_a_tree_holds_again_is_left_to_it(world: World) -> None:
+def test_a_root_in_a_tree_again_is_left_to_the_tree(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     _moved_away(world, one, world.top.parent / "two")
     (world.top.parent / "two").rename(one)

@@ -1,4 +1,4 @@
-"""What lies under the parents."""
+"""The mounts below the parents."""
 
 from __future__ import annotations
 
@@ -11,41 +11,45 @@ from rootsd.core.model import Parent
 from rootsd.discovery.mount_context import MountContext
 from rootsd.disk import mounts
 from rootsd.watch.polling import PollingWatcher
-from support.repos import raw
-from support.watching import RememberingWatcher
+from support.fake_watchers import RememberingWatcher
+from support.repositories import raw
 
 pytestmark = pytest.mark.needs("linux")
 
 
 @pytest.fixture
-def terrain() -> Iterator[MountContext]:
-    terrain = MountContext(RememberingWatcher())
-    yield terrain
-    terrain.close()
+def mount_context() -> Iterator[MountContext]:
+    mount_context = MountContext(RememberingWatcher())
+    yield mount_context
+    mount_context.close()
 
 
-def test_other_parents_and_mounts_inside_a_parent_are_not_entered(terrain: MountContext) -> None:
-    stops = terrain.rules(Parent(b"/"), (b"/", b"/srv/other")).stops
+def test_other_parents_and_mounts_inside_a_parent_are_not_entered(
+    mount_context: MountContext,
+) -> None:
+    stops = mount_context.rules(Parent(b"/"), (b"/", b"/srv/other")).stops
     assert {b"/proc", b"/srv/other"} <= stops
-    assert b"/srv/other" not in terrain.rules(Parent(b"/proc"), (b"/srv/other",)).stops
+    assert b"/srv/other" not in mount_context.rules(Parent(b"/proc"), (b"/srv/other",)).stops
 
 
-def test_a_local_disk_is_watched_and_answers(terrain: MountContext) -> None:
-    assert not isinstance(terrain.watcher_for(Parent(b"/proc")), PollingWatcher)
-    assert terrain.answers(b"/proc/self")
+def test_a_local_disk_is_watched_and_responsive(mount_context: MountContext) -> None:
+    assert not isinstance(mount_context.watcher_for(Parent(b"/proc")), PollingWatcher)
+    assert mount_context.answers(b"/proc/self")
 
 
-def test_where_no_mounts_are_told_a_walk_stays_on_the_device_of_the_parent(
+def test_without_a_list_of_mounts_a_walk_stays_on_one_device(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
-    terrain = MountContext(RememberingWatcher())
+    mount_context = MountContext(RememberingWatcher())
     parent = Parent(raw(tmp_path))
-    assert terrain.rules(parent, ()).device == tmp_path.stat().st_dev
-    assert terrain.rules(Parent(raw(tmp_path / "none")), ()).device is None
-    terrain.close()
+    assert mount_context.rules(parent, ()).device == tmp_path.stat().st_dev
+    assert mount_context.rules(Parent(raw(tmp_path / "none")), ()).device is None
+    mount_context.close()
 
 
-def test_where_mounts_are_told_they_are_enough(terrain: MountContext, tmp_path: Path) -> None:
-    assert terrain.rules(Parent(raw(tmp_path)), ()).device is None
+def test_with_a_list_of_mounts_devices_do_not_matter(
+    mount_context: MountContext, tmp_path: Path
+) -> None:
+    assert mount_context.rules(Parent(raw(tmp_path)), ()).device is None

@@ -1,4 +1,4 @@
-"""One parent's tree agrees with the disk after every kind of change it is told of."""
+"""One parent's tree agrees with the disk after every kind of reported change."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
 from rootsd.watch.events import WatchOutcome, WatchPurpose
-from support.repos import fake_repository, raw
-from support.watching import RememberingWatcher
+from support.fake_watchers import RememberingWatcher
+from support.repositories import fake_repository, raw
 
 FOUND, MADE, MOVED = Arrival.FOUND, Arrival.MADE, Arrival.MOVED
 
 
-class Ledger:
-    """A `Sink` that keeps what it was told."""
+class RecordingObserver:
+    """A `TreeObserver` that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[tuple[bytes, ProjectKind | None, Arrival | None]] = []
@@ -29,19 +29,19 @@ class Ledger:
         self.told.append((path, kind, arrival))
 
     def remembered(self, path: bytes) -> None:
-        """Those that the tree has are counted; `found` follows."""
+        """Count the projects from a saved tree; `found` follows."""
 
     def lost(self, path: bytes) -> None:
         self.told.append((path, None, None))
 
 
-class Land:
-    """A territory over a folder, with what it watches and tells."""
+class TreeHarness:
+    """A tree over a folder, with its watches and reports."""
 
     def __init__(self, top: Path) -> None:
         self.top = top
         self.watcher = RememberingWatcher()
-        self.sink = Ledger()
+        self.sink = RecordingObserver()
         parent = Parent(raw(top))
         self.territory = ParentTree(parent, WalkRules.of(parent), self.watcher, self.sink)
         self.territory.explore(FOUND)
@@ -60,234 +60,234 @@ class Land:
 
 
 @pytest.fixture
-def land(tmp_path: Path) -> Land:
+def harness(tmp_path: Path) -> TreeHarness:
     fake_repository(tmp_path / "acme" / "api")
-    return Land(tmp_path)
+    return TreeHarness(tmp_path)
 
 
 GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
 
 
-def test_only_the_frontier_is_watched(land: Land) -> None:
-    assert land.watched() == {".", "acme"}
-    assert land.territory.coverage is ScanCoverage.FULL
-    assert land.territory.count_projects() == 1
-    assert land.territory.has_project(raw(land.top / "acme" / "api"))
+def test_only_the_frontier_is_watched(harness: TreeHarness) -> None:
+    assert harness.watched() == {".", "acme"}
+    assert harness.territory.coverage is ScanCoverage.FULL
+    assert harness.territory.count_projects() == 1
+    assert harness.territory.has_project(raw(harness.top / "acme" / "api"))
 
 
-def test_a_new_deep_path_is_walked_and_watched(land: Land) -> None:
-    fake_repository(land.top / "beta" / "x" / "web")
-    land.changed(land.top, "beta")
-    assert land.told() == [("beta/x/web", GIT, MADE)]
-    assert land.watched() == {".", "acme", "beta", "beta/x"}
+def test_a_new_deep_path_is_walked_and_watched(harness: TreeHarness) -> None:
+    fake_repository(harness.top / "beta" / "x" / "web")
+    harness.changed(harness.top, "beta")
+    assert harness.told() == [("beta/x/web", GIT, MADE)]
+    assert harness.watched() == {".", "acme", "beta", "beta/x"}
 
 
-def test_what_comes_before_a_watch_is_renewed_is_listed(
-    land: Land, monkeypatch: pytest.MonkeyPatch
+def test_entries_created_before_a_watch_is_renewed_are_listed(
+    harness: TreeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another folder may be at the path by now: until it is watched, nothing is told of it."""
-    watch = land.watcher.watch
+    """Another folder may now be at the path. Until it is watched, nothing in it is reported."""
+    watch = harness.watcher.watch
 
     def late(folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        fake_repository(land.top / "acme" / "web")
+        fake_repository(harness.top / "acme" / "web")
         return watch(folder, purpose)
 
-    monkeypatch.setattr(land.watcher, "watch", late)
-    land.territory.look_at(raw(land.top / "acme"))
-    assert ("acme/web", GIT, MADE) in land.told()
+    monkeypatch.setattr(harness.watcher, "watch", late)
+    harness.territory.look_at(raw(harness.top / "acme"))
+    assert ("acme/web", GIT, MADE) in harness.told()
 
 
-def test_what_was_moved_in_is_said_to_have_been_moved(land: Land) -> None:
-    fake_repository(land.top / "beta" / "web")
-    land.changed(land.top, "beta", moved=True)
-    assert land.told() == [("beta/web", GIT, MOVED)]
+def test_a_project_moved_in_is_reported_as_moved(harness: TreeHarness) -> None:
+    fake_repository(harness.top / "beta" / "web")
+    harness.changed(harness.top, "beta", moved=True)
+    assert harness.told() == [("beta/web", GIT, MOVED)]
 
 
-def test_a_removed_subtree_is_lost_and_its_watches_are_given_back(land: Land) -> None:
-    shutil.rmtree(land.top / "acme")
-    land.changed(land.top, "acme", left=True)
-    assert land.told() == [("acme/api", None, None)]
-    assert land.watched() == {"."}
+def test_a_removed_subtree_is_lost_and_its_watches_are_removed(harness: TreeHarness) -> None:
+    shutil.rmtree(harness.top / "acme")
+    harness.changed(harness.top, "acme", left=True)
+    assert harness.told() == [("acme/api", None, None)]
+    assert harness.watched() == {"."}
 
 
-def test_a_replaced_folder_is_lost_and_found(land: Land) -> None:
-    shutil.rmtree(land.top / "acme")
-    fake_repository(land.top / "acme" / "api")
-    land.changed(land.top, "acme", left=True)
-    assert land.told() == [("acme/api", None, None), ("acme/api", GIT, MADE)]
+def test_a_replaced_folder_is_lost_and_found(harness: TreeHarness) -> None:
+    shutil.rmtree(harness.top / "acme")
+    fake_repository(harness.top / "acme" / "api")
+    harness.changed(harness.top, "acme", left=True)
+    assert harness.told() == [("acme/api", None, None), ("acme/api", GIT, MADE)]
 
 
-def test_a_marker_makes_a_folder_a_project_and_its_watch_is_given_back(land: Land) -> None:
-    (land.top / "acme" / "web" / "sub").mkdir(parents=True)
-    land.changed(land.top / "acme", "web")
-    assert land.watched() == {".", "acme", "acme/web", "acme/web/sub"}
-    (land.top / "acme" / "web" / ".git").mkdir()
-    land.changed(land.top / "acme" / "web", ".git")
-    assert land.told() == [("acme/web", GIT, MADE)]
-    assert land.watched() == {".", "acme"}
+def test_a_marker_makes_a_folder_a_project_and_its_watch_is_removed(harness: TreeHarness) -> None:
+    (harness.top / "acme" / "web" / "sub").mkdir(parents=True)
+    harness.changed(harness.top / "acme", "web")
+    assert harness.watched() == {".", "acme", "acme/web", "acme/web/sub"}
+    (harness.top / "acme" / "web" / ".git").mkdir()
+    harness.changed(harness.top / "acme" / "web", ".git")
+    assert harness.told() == [("acme/web", GIT, MADE)]
+    assert harness.watched() == {".", "acme"}
 
 
-def test_a_marker_that_goes_makes_it_a_folder_again(land: Land) -> None:
-    shutil.rmtree(land.top / "acme" / "api" / ".git")
-    land.territory.sweep()
-    assert land.told() == [("acme/api", None, None)]
-    assert land.watched() == {".", "acme", "acme/api"}
+def test_a_removed_marker_makes_it_a_folder_again(harness: TreeHarness) -> None:
+    shutil.rmtree(harness.top / "acme" / "api" / ".git")
+    harness.territory.sweep()
+    assert harness.told() == [("acme/api", None, None)]
+    assert harness.watched() == {".", "acme", "acme/api"}
 
 
-def test_a_project_file_that_comes_and_goes(land: Land) -> None:
-    (land.top / "acme" / "package.json").touch()
-    land.changed(land.top / "acme", "package.json")
-    told = land.told()
+def test_a_project_file_is_created_and_removed(harness: TreeHarness) -> None:
+    (harness.top / "acme" / "package.json").touch()
+    harness.changed(harness.top / "acme", "package.json")
+    told = harness.told()
     assert ("acme", PROJECT, MADE) in told
     assert ("acme/api", GIT, FOUND) in told
-    assert land.territory.has_project(raw(land.top / "acme" / "api"))
-    (land.top / "acme" / "package.json").unlink()
-    land.changed(land.top / "acme", "package.json", left=True)
-    assert ("acme", None, None) in land.told()
-    assert land.territory.count_projects() == 1
+    assert harness.territory.has_project(raw(harness.top / "acme" / "api"))
+    (harness.top / "acme" / "package.json").unlink()
+    harness.changed(harness.top / "acme", "package.json", left=True)
+    assert ("acme", None, None) in harness.told()
+    assert harness.territory.count_projects() == 1
 
 
-def test_below_a_new_project_folder_only_repositories_stay(land: Land) -> None:
-    (land.top / "acme" / "tool").mkdir()
-    (land.top / "acme" / "tool" / "go.mod").touch()
-    land.changed(land.top / "acme", "tool")
-    land.told()
-    (land.top / "acme" / "package.json").touch()
-    land.changed(land.top / "acme", "package.json")
-    assert ("acme/tool", None, None) in land.told()
-    assert land.territory.count_projects() == 2
+def test_below_a_new_project_folder_only_repositories_stay(harness: TreeHarness) -> None:
+    (harness.top / "acme" / "tool").mkdir()
+    (harness.top / "acme" / "tool" / "go.mod").touch()
+    harness.changed(harness.top / "acme", "tool")
+    harness.told()
+    (harness.top / "acme" / "package.json").touch()
+    harness.changed(harness.top / "acme", "package.json")
+    assert ("acme/tool", None, None) in harness.told()
+    assert harness.territory.count_projects() == 2
 
 
-def test_a_build_folder_is_hidden_by_a_project_file_beside_it(land: Land) -> None:
-    fake_repository(land.top / "build" / "one")
-    land.changed(land.top, "build")
-    assert land.told() == [("build/one", GIT, MADE)]
-    fake_repository(land.top / "app" / "build" / "two")
-    (land.top / "app" / "go.mod").touch()
-    land.changed(land.top, "app")
-    assert land.told() == [("app", PROJECT, MADE)]
+def test_a_build_folder_is_hidden_by_a_project_file_beside_it(harness: TreeHarness) -> None:
+    fake_repository(harness.top / "build" / "one")
+    harness.changed(harness.top, "build")
+    assert harness.told() == [("build/one", GIT, MADE)]
+    fake_repository(harness.top / "app" / "build" / "two")
+    (harness.top / "app" / "go.mod").touch()
+    harness.changed(harness.top, "app")
+    assert harness.told() == [("app", PROJECT, MADE)]
 
 
-def test_a_folder_that_is_skipped_or_too_deep_is_not_walked(land: Land) -> None:
+def test_a_folder_that_is_skipped_or_too_deep_is_not_walked(harness: TreeHarness) -> None:
     for name in ("node_modules", ".hidden", "a/b/c/d/e"):
-        fake_repository(land.top / name)
-        land.changed(land.top, name.partition("/")[0])
-    assert land.told() == []
+        fake_repository(harness.top / name)
+        harness.changed(harness.top, name.partition("/")[0])
+    assert harness.told() == []
 
 
-def test_a_stale_hint_does_nothing(land: Land) -> None:
-    land.changed(land.top / "gone", "x")
-    land.changed(land.top, "gone")
-    land.changed(land.top / "acme" / "api", "src")
-    land.changed(land.top / "acme", "api")
-    assert {kind for _, kind, _ in land.told()} <= {GIT}
+def test_a_stale_event_does_nothing(harness: TreeHarness) -> None:
+    harness.changed(harness.top / "gone", "x")
+    harness.changed(harness.top, "gone")
+    harness.changed(harness.top / "acme" / "api", "src")
+    harness.changed(harness.top / "acme", "api")
+    assert {kind for _, kind, _ in harness.told()} <= {GIT}
 
 
-def test_a_refresh_finds_everything_that_was_not_told(land: Land) -> None:
-    fake_repository(land.top / "beta" / "web")
-    fake_repository(land.top / "acme" / "new")
-    shutil.rmtree(land.top / "acme" / "api")
-    land.territory.refresh(thorough=False)
-    assert sorted(land.told()) == [
+def test_a_refresh_finds_all_unreported_changes(harness: TreeHarness) -> None:
+    fake_repository(harness.top / "beta" / "web")
+    fake_repository(harness.top / "acme" / "new")
+    shutil.rmtree(harness.top / "acme" / "api")
+    harness.territory.refresh(thorough=False)
+    assert sorted(harness.told()) == [
         ("acme/api", None, None),
         ("acme/new", GIT, MADE),
         ("beta/web", GIT, MADE),
     ]
 
 
-def test_a_refresh_tells_what_came_before_it_looks_at_the_roots_of_repositories(
-    land: Land,
+def test_a_refresh_reports_new_projects_before_it_checks_repositories(
+    harness: TreeHarness,
 ) -> None:
-    api = land.top / "acme" / "api"
+    api = harness.top / "acme" / "api"
     shutil.rmtree(api / ".git")
-    fake_repository(land.top / "acme" / "web")
-    land.territory.refresh(thorough=False)
-    assert land.told() == [("acme/web", GIT, MADE)]
-    assert land.territory.is_behind()
-    land.territory.catch_up(1)
-    assert land.told() == [("acme/api", None, None)]
-    assert not land.territory.is_behind()
+    fake_repository(harness.top / "acme" / "web")
+    harness.territory.refresh(thorough=False)
+    assert harness.told() == [("acme/web", GIT, MADE)]
+    assert harness.territory.is_behind()
+    harness.territory.catch_up(1)
+    assert harness.told() == [("acme/api", None, None)]
+    assert not harness.territory.is_behind()
 
 
-def test_a_tree_that_is_dropped_is_not_caught_up_with(land: Land) -> None:
-    land.territory.refresh(thorough=False)
-    land.territory.abandon()
-    assert not land.territory.is_behind()
+def test_a_dropped_tree_is_not_refreshed(harness: TreeHarness) -> None:
+    harness.territory.refresh(thorough=False)
+    harness.territory.abandon()
+    assert not harness.territory.is_behind()
 
 
-def test_a_refresh_of_what_did_not_change_lists_nothing(
-    land: Land, monkeypatch: pytest.MonkeyPatch
+def test_a_refresh_without_changes_lists_no_folder(
+    harness: TreeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.disk.walk._CLOCK_SLACK_NS", -(10**18))
     monkeypatch.setattr("rootsd.discovery.parent_tree.racy_cutoff_ns", lambda: 2**62)
-    land.territory.refresh(thorough=True)
-    land.told()
+    harness.territory.refresh(thorough=True)
+    harness.told()
 
     def never(path: bytes) -> None:
         raise AssertionError(f"listed {path!r}")
 
     monkeypatch.setattr(os, "scandir", never)
-    land.territory.refresh(thorough=False)
-    assert land.told() == []
+    harness.territory.refresh(thorough=False)
+    assert harness.told() == []
     with pytest.raises(AssertionError, match="listed"):
-        land.territory.refresh(thorough=True)
+        harness.territory.refresh(thorough=True)
 
 
-def test_a_parent_that_is_another_folder_now_is_not_current(land: Land) -> None:
-    assert land.territory.is_current()
-    land.top.rename(land.top.with_name("away"))
-    assert not land.territory.is_current()
-    land.top.mkdir()
-    assert not land.territory.is_current()
-    land.territory.explore(FOUND)
-    assert land.territory.is_current()
-    assert land.told() == [("acme/api", None, None)]
-    assert land.territory.coverage is ScanCoverage.FULL
+def test_a_replaced_parent_is_not_current(harness: TreeHarness) -> None:
+    assert harness.territory.is_current()
+    harness.top.rename(harness.top.with_name("away"))
+    assert not harness.territory.is_current()
+    harness.top.mkdir()
+    assert not harness.territory.is_current()
+    harness.territory.explore(FOUND)
+    assert harness.territory.is_current()
+    assert harness.told() == [("acme/api", None, None)]
+    assert harness.territory.coverage is ScanCoverage.FULL
 
 
-def test_a_parent_that_went_has_to_be_explored_though_the_same_inode_returns(land: Land) -> None:
-    """A folder that is made right after one was removed often gets its inode."""
-    away = land.top.rename(land.top.with_name("moved"))
-    land.territory.look_at(raw(land.top))
-    assert land.told() == [("acme/api", None, None)]
-    away.rename(land.top)
-    assert not land.territory.is_current()
+def test_a_removed_parent_is_scanned_again_even_with_the_same_inode(harness: TreeHarness) -> None:
+    """A folder created right after another was removed often gets its inode."""
+    away = harness.top.rename(harness.top.with_name("moved"))
+    harness.territory.look_at(raw(harness.top))
+    assert harness.told() == [("acme/api", None, None)]
+    away.rename(harness.top)
+    assert not harness.territory.is_current()
 
 
-def test_a_parent_that_could_not_be_read_has_to_be_explored(
-    land: Land, monkeypatch: pytest.MonkeyPatch
+def test_an_unreadable_parent_is_scanned_again(
+    harness: TreeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is a mount's root, no watch can be set and no folder above is told of a chmod."""
+    """If it is a mount's root, it cannot be watched, and no folder above reports a chmod."""
 
     def refuse(_path: bytes) -> object:
         raise PermissionError
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", refuse)
-        land.territory.look_at(raw(land.top))
-    assert land.territory.coverage is ScanCoverage.NONE
-    assert not land.territory.is_current()
+        harness.territory.look_at(raw(harness.top))
+    assert harness.territory.coverage is ScanCoverage.NONE
+    assert not harness.territory.is_current()
 
 
 def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
-    land = Land(tmp_path / "none")
-    assert land.territory.coverage is ScanCoverage.NONE
-    assert len(land.territory) == 0
+    harness = TreeHarness(tmp_path / "none")
+    assert harness.territory.coverage is ScanCoverage.NONE
+    assert len(harness.territory) == 0
 
 
-def test_the_limit_of_watches_is_remembered(land: Land) -> None:
-    assert land.territory.limit is None
-    land.watcher.budget = 2
-    (land.top / "beta").mkdir()
-    land.changed(land.top, "beta")
-    assert land.territory.limit is WatchOutcome.LIMIT
-    assert raw(land.top / "beta") in land.territory
+def test_the_limit_of_watches_is_remembered(harness: TreeHarness) -> None:
+    assert harness.territory.limit is None
+    harness.watcher.budget = 2
+    (harness.top / "beta").mkdir()
+    harness.changed(harness.top, "beta")
+    assert harness.territory.limit is WatchOutcome.LIMIT
+    assert raw(harness.top / "beta") in harness.territory
 
 
-def test_progress_of_a_refresh_is_told(land: Land) -> None:
+def test_progress_of_a_refresh_is_reported(harness: TreeHarness) -> None:
     for number in range(600):
-        (land.top / str(number)).mkdir()
-    land.territory.refresh(thorough=True)
+        (harness.top / str(number)).mkdir()
+    harness.territory.refresh(thorough=True)
     told: list[int] = []
-    land.territory.refresh(thorough=True, progress=lambda folders, _: told.append(folders))
+    harness.territory.refresh(thorough=True, progress=lambda folders, _: told.append(folders))
     assert told == [512]

@@ -1,4 +1,4 @@
-"""What the trees of several parents say together."""
+"""The answers of several parents' trees together."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from rootsd.core.model import Parent
 from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTrees
-from support.exploring import OpenWorld, World
-from support.repos import fake_repository, raw
+from support.engine_harness import EngineHarness, OpenWorld
+from support.repositories import fake_repository, raw
 
 
-def test_the_innermost_parent_holds_a_path_by_its_components(world: World) -> None:
+def test_the_innermost_parent_holds_a_path_by_its_components(world: EngineHarness) -> None:
     (tree,) = world.explorer.trees
     trees = ParentTrees({b"/a": tree, b"/a/b": tree})
     assert [trees.parent_of(path) for path in (b"/a/b/c", b"/a/bc", b"/a", b"/ab")] == [
@@ -29,7 +29,7 @@ def test_the_innermost_parent_holds_a_path_by_its_components(world: World) -> No
     ]
 
 
-def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(world: World) -> None:
+def test_a_tree_is_dropped_with_its_parent_or_with_its_settings(world: EngineHarness) -> None:
     (tree,) = world.explorer.trees
     path, parent = tree.parent.path, tree.parent
     trees = ParentTrees({path: tree})
@@ -40,7 +40,7 @@ def test_a_tree_is_dropped_with_its_parent_or_what_was_set_for_it(world: World) 
     assert len(tree) == 0
 
 
-def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(
+def test_a_project_outside_the_trees_is_missing_unless_it_is_skipped(
     open_world: OpenWorld, tmp_path: Path
 ) -> None:
     world = open_world(Parent(raw(tmp_path / "src"), skip=(b"off",)))
@@ -52,7 +52,7 @@ def test_what_no_tree_holds_is_missed_below_a_parent_that_does_not_skip_it(
     assert [trees.miss(raw(place)) for place in places] == [False, True, False, False]
 
 
-def test_a_project_of_any_tree_is_theirs(world: World) -> None:
+def test_a_project_of_any_tree_is_found(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
     (tree,) = world.explorer.trees
     tree.explore(Arrival.FOUND)

@@ -1,4 +1,4 @@
-"""The watches above parents and on roots: no folder moves away unseen."""
+"""The watches above parents and on roots notice every move."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pytest
 
 from rootsd.discovery.tracked import PathWatches
 from rootsd.watch.events import WatchOutcome, WatchPurpose
-from support.repos import raw
-from support.subjects import UNPRIVILEGED, run_python
-from support.watching import RememberingWatcher
+from support.fake_watchers import RememberingWatcher
+from support.repositories import raw
+from support.subprocesses import UNPRIVILEGED, run_python
 
 
-def test_a_parent_and_everything_above_it_is_watched_for_its_own_fate(tmp_path: Path) -> None:
+def test_a_parent_and_all_folders_above_it_are_watched(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
     PathWatches(watcher).set_parents([raw(tmp_path)])
     assert {raw(tmp_path), raw(tmp_path.parent), b"/"} <= watcher.folders(WatchPurpose.ROOT)
     assert watcher.folders(WatchPurpose.ABOVE) == set()
 
 
-def test_a_missing_parent_is_awaited_from_the_nearest_living_folder(tmp_path: Path) -> None:
+def test_for_a_missing_parent_the_nearest_existing_folder_is_watched(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
     watches = PathWatches(watcher)
     missing = tmp_path / "a" / "b" / "src"
@@ -34,7 +34,7 @@ def test_a_missing_parent_is_awaited_from_the_nearest_living_folder(tmp_path: Pa
     assert watcher.folders(WatchPurpose.ABOVE) == set()
 
 
-def test_folders_that_come_while_the_watches_are_set_are_watched_as_well(tmp_path: Path) -> None:
+def test_folders_created_while_watches_are_set_are_watched_too(tmp_path: Path) -> None:
     come = iter([tmp_path / "a", tmp_path / "a" / "b"])
 
     class Slow(RememberingWatcher):
@@ -49,7 +49,7 @@ def test_folders_that_come_while_the_watches_are_set_are_watched_as_well(tmp_pat
 
 
 def test_the_folder_above_a_vanishing_folder_is_watched(tmp_path: Path) -> None:
-    """For a moment it can be seen, and not watched any more."""
+    """For a moment the folder exists but can no longer be watched."""
     removed = tmp_path / "a"
     removed.mkdir()
 
@@ -67,8 +67,8 @@ import os, sys
 from pathlib import Path
 from rootsd.discovery.tracked import PathWatches
 from rootsd.watch.events import WatchPurpose
-from support.subjects import UNPRIVILEGED, run_python
-from support.watching import RememberingWatcher
+from support.subprocesses import UNPRIVILEGED, run_python
+from support.fake_watchers import RememberingWatcher
 
 parent = Path(sys.argv[1]) / "a" / "src"
 parent.mkdir(parents=True)
@@ -106,7 +106,7 @@ def test_roots_are_watched_as_long_as_they_are_roots(tmp_path: Path) -> None:
     assert raw(tmp_path) in watcher.folders(WatchPurpose.ROOT)
 
 
-def test_renewing_watches_what_is_there_now(tmp_path: Path) -> None:
+def test_renewing_watches_the_present_folders(tmp_path: Path) -> None:
     watcher = RememberingWatcher()
     watches = PathWatches(watcher)
     watches.set_roots(frozenset((raw(tmp_path),)))

@@ -1,4 +1,4 @@
-"""When what nothing tells of is looked at."""
+"""When folders without events are checked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rootsd.discovery.periodic import ROOTS_POLL_CPU_SHARE, ROOTS_POLL_INTERVAL_
 from rootsd.disk.safety import FolderSafety
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher, poll_interval
-from support.repos import fake_repository, raw
-from support.watching import Clock, RememberingWatcher
+from support.fake_watchers import Clock, RememberingWatcher
+from support.repositories import fake_repository, raw
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def engine_on(clock: Clock) -> Iterator[Callable[[Watcher, Path], DiscoveryEngin
         yield make
 
 
-def test_a_polled_parent_is_looked_at_when_its_time_has_come(
+def test_a_polled_parent_is_checked_when_due(
     tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
 ) -> None:
     engine = engine_on(PollingWatcher(), tmp_path)
@@ -57,7 +57,7 @@ def test_a_polled_parent_is_looked_at_when_its_time_has_come(
     assert scheduler.due() == clock.now + poll_interval(0.0)
 
 
-def test_where_everything_is_watched_only_roots_are_swept(
+def test_if_everything_is_watched_only_roots_are_swept(
     tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
 ) -> None:
     one = tmp_path / "one"
@@ -68,7 +68,7 @@ def test_where_everything_is_watched_only_roots_are_swept(
     assert scheduler.due() == clock.now + ROOTS_POLL_INTERVAL_S
 
 
-def test_a_sweep_that_takes_long_comes_seldom(
+def test_a_slow_sweep_runs_rarely(
     tmp_path: Path,
     clock: Clock,
     engine_on: Callable[[Watcher, Path], DiscoveryEngine],
@@ -88,7 +88,7 @@ def test_a_sweep_that_takes_long_comes_seldom(
     assert due - clock.now == pytest.approx(0.5 / ROOTS_POLL_CPU_SHARE)
 
 
-def test_a_parent_that_is_dropped_is_swept_no_more(
+def test_a_removed_parent_is_not_swept(
     tmp_path: Path, clock: Clock, engine_on: Callable[[Watcher, Path], DiscoveryEngine]
 ) -> None:
     engine = engine_on(PollingWatcher(), tmp_path)

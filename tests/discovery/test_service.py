@@ -1,4 +1,4 @@
-"""Discovery as it runs: its own thread, the real kernel, real git."""
+"""Discovery in its own thread, with the real kernel and real git."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
 from rootsd.watch.inotify import InotifyWatcher
 from rootsd.watch.polling import PollingWatcher
-from support.observed import HANG_S, Observed
-from support.repos import fake_repository, git, make_repository, raw
-from support.watching import Clock, RememberingWatcher
+from support.fake_watchers import Clock, RememberingWatcher
+from support.report_collector import HANG_S, ReportCollector
+from support.repositories import fake_repository, git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -31,8 +31,8 @@ Start = Callable[..., Discovery]
 
 
 @pytest.fixture
-def observed() -> Observed:
-    return Observed()
+def observed() -> ReportCollector:
+    return ReportCollector()
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def upstream(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(observed: Observed, src: Path) -> Iterator[Start]:
-    """Starts discovery on `src`; ends it after the test."""
+def start(observed: ReportCollector, src: Path) -> Iterator[Start]:
+    """Start discovery on `src`; end it after the test."""
     running: list[Discovery] = []
 
     def run(
@@ -79,8 +79,8 @@ def _project(path: Path) -> Project:
 @pytest.mark.parametrize(
     "options", [[], ["--depth=1"], ["--bare"], ["--mirror"], ["-n"], ["--no-local"]]
 )
-def test_a_clone_is_told_exactly_once_and_whole(
-    observed: Observed, start: Start, src: Path, upstream: Path, options: list[str]
+def test_a_clone_is_reported_exactly_once_and_complete(
+    observed: ReportCollector, start: Start, src: Path, upstream: Path, options: list[str]
 ) -> None:
     start()
     git("clone", *options, f"file://{upstream}", src / "one")
@@ -90,8 +90,8 @@ def test_a_clone_is_told_exactly_once_and_whole(
     assert len(observed.all) == 2
 
 
-def test_a_worktree_is_told_with_its_main_checkout(
-    observed: Observed, start: Start, src: Path, upstream: Path
+def test_a_worktree_is_reported_with_its_main_checkout(
+    observed: ReportCollector, start: Start, src: Path, upstream: Path
 ) -> None:
     git("clone", upstream, src / "one")
     start()
@@ -101,10 +101,10 @@ def test_a_worktree_is_told_with_its_main_checkout(
     assert (tree.kind, tree.main_checkout) == (ProjectKind.GIT_WORKTREE, raw(src / "one"))
 
 
-def test_a_clone_that_was_stopped_is_not_told_before_it_goes_on(
-    observed: Observed, start: Start, src: Path, upstream: Path, tmp_path: Path
+def test_a_stopped_clone_is_not_reported_before_it_continues(
+    observed: ReportCollector, start: Start, src: Path, upstream: Path, tmp_path: Path
 ) -> None:
-    """The checkout blocks in a filter until the test lets it go on."""
+    """The checkout blocks in a filter until the test lets it continue."""
     os.mkfifo(tmp_path / "gate")
     (upstream / ".gitattributes").write_text("f7 filter=slow\n")
     git("add", ".", cwd=upstream)
@@ -113,7 +113,7 @@ def test_a_clone_that_was_stopped_is_not_told_before_it_goes_on(
     smudge = f"filter.slow.smudge=cat {tmp_path / 'gate'}"
     clone = subprocess.Popen(["git", "clone", "-q", "-c", smudge, upstream, src / "one"])
     with (tmp_path / "gate").open("w") as gate:
-        # Someone reads the gate: the checkout is half done.
+        # The filter reads the gate: the checkout is half done.
         fake_repository(src / "other")
         observed.wait_for(raw(src / "other"))
         assert (src / "one" / ".git" / "index.lock").exists()
@@ -123,8 +123,8 @@ def test_a_clone_that_was_stopped_is_not_told_before_it_goes_on(
     assert len(observed.sightings_of(raw(src / "one"))) == 1
 
 
-def test_a_clone_that_was_killed_is_told_as_interrupted(
-    observed: Observed, start: Start, src: Path, tmp_path: Path
+def test_a_killed_clone_is_reported_as_interrupted(
+    observed: ReportCollector, start: Start, src: Path, tmp_path: Path
 ) -> None:
     start()
     git("init", src / "one")
@@ -134,8 +134,8 @@ def test_a_clone_that_was_killed_is_told_as_interrupted(
     assert seen.incomplete is IncompleteReason.INTERRUPTED
 
 
-def test_a_real_clone_killed_in_its_checkout_is_told_and_its_end_as_well(
-    observed: Observed, start: Start, src: Path, upstream: Path, tmp_path: Path
+def test_a_clone_killed_in_its_checkout_is_reported_and_so_is_its_removal(
+    observed: ReportCollector, start: Start, src: Path, upstream: Path, tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "gate")
     (upstream / ".gitattributes").write_text("* filter=slow\n")
@@ -156,8 +156,8 @@ def test_a_real_clone_killed_in_its_checkout_is_told_and_its_end_as_well(
     observed.wait_for(raw(src / "one"))
 
 
-def test_moves_and_removals_are_told(
-    observed: Observed, start: Start, src: Path, tmp_path: Path
+def test_moves_and_removals_are_reported(
+    observed: ReportCollector, start: Start, src: Path, tmp_path: Path
 ) -> None:
     fake_repository(src / "a" / "one")
     start()
@@ -172,16 +172,16 @@ def test_moves_and_removals_are_told(
     assert observed.all[-1] == ProjectGone(raw(src / "b" / "one"))
 
 
-def test_a_copy_is_told_when_it_is_whole(
-    observed: Observed, start: Start, src: Path, upstream: Path
+def test_a_copy_is_reported_when_it_is_complete(
+    observed: ReportCollector, start: Start, src: Path, upstream: Path
 ) -> None:
     start()
     subprocess.run(["cp", "-a", upstream, src / "copy"], check=True)
     observed.wait_for(raw(src / "copy"))
 
 
-def test_a_parent_that_is_removed_and_made_again(
-    observed: Observed, start: Start, src: Path
+def test_a_parent_is_removed_and_created_again(
+    observed: ReportCollector, start: Start, src: Path
 ) -> None:
     fake_repository(src / "one")
     start()
@@ -195,7 +195,7 @@ def test_a_parent_that_is_removed_and_made_again(
     observed.wait(lambda: observed.status.parents[0].state is ParentState.WATCHED)
 
 
-def test_a_scan_counts_what_it_changed(observed: Observed, start: Start, src: Path) -> None:
+def test_a_scan_counts_its_changes(observed: ReportCollector, start: Start, src: Path) -> None:
     fake_repository(src / "one")
     discovery = start(watcher=lambda _post: PollingWatcher(), monotonic=Clock())
     fake_repository(src / "two")
@@ -214,11 +214,11 @@ def test_a_scan_counts_what_it_changed(observed: Observed, start: Start, src: Pa
 
 
 @pytest.mark.parametrize("remote", [False, True])
-def test_a_repository_of_this_moment_is_reported_when_all_is_settled(
-    observed: Observed, start: Start, src: Path, *, remote: bool
+def test_a_settled_scan_includes_a_repository_created_just_before(
+    observed: ReportCollector, start: Start, src: Path, *, remote: bool
 ) -> None:
     git("init", src / "one")
-    if remote:  # its quiet time is half a second
+    if remote:  # its quiet period is half a second
         (src / "one" / "file").write_text("a file\n")
         git("remote", "add", "origin", "https://git.example/one", cwd=src / "one")
     discovery = start()
@@ -226,8 +226,8 @@ def test_a_repository_of_this_moment_is_reported_when_all_is_settled(
     assert list(observed.live()) == [raw(src / "one")]
 
 
-def test_what_a_process_works_on_is_not_waited_for(
-    observed: Observed, start: Start, src: Path
+def test_a_scan_does_not_wait_for_a_project_in_use(
+    observed: ReportCollector, start: Start, src: Path
 ) -> None:
     git("init", src / "one")
     discovery = start(find_in_use=frozenset)
@@ -236,20 +236,20 @@ def test_what_a_process_works_on_is_not_waited_for(
     assert not observed.live()
 
 
-def test_nothing_is_waited_for_longer_than_asked(
-    observed: Observed, start: Start, src: Path
+def test_a_scan_waits_at_most_for_the_given_time(
+    observed: ReportCollector, start: Start, src: Path
 ) -> None:
     git("init", src / "one")
     clock = Clock()
-    discovery = start(monotonic=clock)  # in which the quiet time never passes
+    discovery = start(monotonic=clock)  # during which the quiet period never passes
     assert discovery.when_settled(None, 0.0).result(HANG_S) == {raw(src / "one")}
     elsewhere = discovery.when_settled(b"/elsewhere", HANG_S)
     assert elsewhere.result(HANG_S) == {raw(src / "one")}
     assert not observed.live()
 
 
-def test_what_the_store_knew_and_is_gone_is_told(
-    observed: Observed, start: Start, src: Path, tmp_path: Path
+def test_a_stored_project_that_is_gone_is_reported(
+    observed: ReportCollector, start: Start, src: Path, tmp_path: Path
 ) -> None:
     gone, away = src / "gone", tmp_path / "no" / "such"
     here = fake_repository(src / "here")
@@ -261,8 +261,8 @@ def test_what_the_store_knew_and_is_gone_is_told(
     }
 
 
-def test_a_folder_is_probed_on_demand_and_followed_as_a_root(
-    observed: Observed, start: Start, tmp_path: Path
+def test_a_folder_is_probed_on_demand_and_watched_as_a_root(
+    observed: ReportCollector, start: Start, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain" / "one"
     plain.mkdir(parents=True)
@@ -277,7 +277,7 @@ def test_a_folder_is_probed_on_demand_and_followed_as_a_root(
 
 
 def test_parents_are_changed_while_running(
-    observed: Observed, start: Start, src: Path, tmp_path: Path
+    observed: ReportCollector, start: Start, src: Path, tmp_path: Path
 ) -> None:
     discovery = start()
     fake_repository(tmp_path / "more" / "one")
@@ -289,7 +289,7 @@ def test_parents_are_changed_while_running(
 
 
 def test_without_watches_a_parent_is_polled_and_the_status_says_so(
-    observed: Observed, start: Start, src: Path
+    observed: ReportCollector, start: Start, src: Path
 ) -> None:
     def scarce(post: PostResolver) -> Watcher:
         return InotifyWatcher(post, budget=0)
@@ -302,15 +302,15 @@ def test_without_watches_a_parent_is_polled_and_the_status_says_so(
 
 
 class Deaf(RememberingWatcher):
-    """Hears nothing; the test speaks in its place."""
+    """A watcher without events; the test sends them instead."""
 
     def listen(self, post: PostResolver) -> Watcher:
         self.post = post
         return self
 
 
-def test_after_an_overflow_everything_is_looked_at(
-    observed: Observed, start: Start, src: Path
+def test_after_an_overflow_everything_is_checked(
+    observed: ReportCollector, start: Start, src: Path
 ) -> None:
     deaf = Deaf()
     start(watcher=deaf.listen)
@@ -319,8 +319,8 @@ def test_after_an_overflow_everything_is_looked_at(
     observed.wait_for(raw(src / "one"))
 
 
-def test_hints_beyond_what_the_queue_takes_are_made_up_for(
-    observed: Observed, start: Start, src: Path, monkeypatch: pytest.MonkeyPatch
+def test_events_beyond_the_queue_limit_cause_a_full_check(
+    observed: ReportCollector, start: Start, src: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deaf = Deaf()
     discovery = start(watcher=deaf.listen)
@@ -332,19 +332,19 @@ def test_hints_beyond_what_the_queue_takes_are_made_up_for(
     observed.wait_for(raw(src / "one"))
 
 
-def test_stopping_gives_every_thread_back(start: Start) -> None:
+def test_stopping_ends_every_thread(start: Start) -> None:
     before = set(threading.enumerate())
     discovery = start()
     discovery.stop()
     assert set(threading.enumerate()) <= before
 
 
-def test_a_restart_tells_again_what_an_earlier_life_kept(src: Path, tmp_path: Path) -> None:
+def test_a_restart_reports_the_saved_projects_again(src: Path, tmp_path: Path) -> None:
     for number in range(100):
         fake_repository(src / f"r{number}")
     index, expected = tmp_path / "index", {raw(src / f"r{number}") for number in range(100)}
     for _ in range(2):
-        observed = Observed()
+        observed = ReportCollector()
         discovery = Discovery(report=observed.report, on_status=observed.on_status, index=index)
         discovery.start([Parent(raw(src))], {})
         observed.wait_for(*expected)

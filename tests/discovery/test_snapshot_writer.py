@@ -1,4 +1,6 @@
-"""A start from a kept index ends where a start without one does, and lists only what moved."""
+"""A start from a saved snapshot gives the same result as one without, and lists only changed
+folders.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from rootsd.discovery.periodic import SNAPSHOT_INTERVAL_S, SnapshotWriter
 from rootsd.disk import walk
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import AddWatch, FolderListing, Walker, WalkFolder
-from support.exploring import run_down
-from support.repos import fake_repository, raw
+from support.engine_harness import run_down
+from support.fake_watchers import Clock, RememberingWatcher
+from support.repositories import fake_repository, raw
 from support.sizes import Sizes
-from support.watching import Clock, RememberingWatcher
 
 
-class Life:
-    """One life of discovery on a folder, without threads, from what the last one kept."""
+class Run:
+    """One run of discovery on a folder, without threads, from the saved state of the last one."""
 
     def __init__(self, parent: Parent, file: Path | None, clock: Clock) -> None:
         self.clock = clock
@@ -46,7 +48,7 @@ class Life:
         self.explorer.close()
 
     def result(self) -> dict[object, object]:
-        """All that this life came to know."""
+        """Return everything that this run knows."""
         while self.tree.is_behind():
             self.tree.catch_up(3)
         run_down(self.explorer, self.clock)
@@ -55,8 +57,8 @@ class Life:
 
 
 def fresh(parent: Parent, clock: Clock) -> dict[object, object]:
-    """All that a life without an index comes to know."""
-    life = Life(parent, None, clock)
+    """Return everything that a run without a snapshot knows."""
+    life = Run(parent, None, clock)
     result = life.result()
     life.end()
     return result
@@ -75,7 +77,9 @@ def src(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def later(src: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Makes all that was done old: stamps are believed once the clock that makes them moved on."""
+    """Return a function that makes all earlier changes old. A stamp is trusted only after its
+    clock moved on.
+    """
     monkeypatch.setattr(walk, "_CLOCK_SLACK_NS", 0)
     probe = src.parent / "clock"
 
@@ -91,7 +95,7 @@ def later(src: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the folders that were looked into to find projects."""
+    """Return the names of the folders that were listed to find projects."""
     listed: list[str] = []
     look = Walker._look
 
@@ -105,33 +109,33 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return listed
 
 
-def test_only_what_moved_is_listed(
+def test_only_changed_folders_are_listed(
     src: Path, file: Path, later: Callable[[], None], listed: list[str]
 ) -> None:
     for name in ("a/one", "a/two", "b/three"):
         fake_repository(src / name)
     parent, clock = Parent(raw(src)), Clock()
     later()
-    Life(parent, file, clock).end()
+    Run(parent, file, clock).end()
     (src / "b" / "new").mkdir()
     later()
     listed.clear()
-    life = Life(parent, file, clock)
+    life = Run(parent, file, clock)
     assert sorted(listed) == ["b", "new"]
     assert life.result() == fresh(parent, clock)
     life.end()
 
 
-def test_what_is_remembered_is_looked_at_again_a_few_at_a_time(
+def test_remembered_folders_are_checked_again_in_small_groups(
     src: Path, file: Path, later: Callable[[], None]
 ) -> None:
     for number in range(5):
         fake_repository(src / f"r{number}")
     parent, clock = Parent(raw(src)), Clock()
     later()
-    Life(parent, file, clock).end()
+    Run(parent, file, clock).end()
     (src / "r3" / ".git" / "HEAD").unlink()
-    life = Life(parent, file, clock)
+    life = Run(parent, file, clock)
     assert (life.explorer.take(), life.tree.count_projects()) == ((), 5)
     life.tree.catch_up(2)
     assert len(life.explorer.take()) == 2
@@ -147,18 +151,18 @@ def test_what_is_remembered_is_looked_at_again_a_few_at_a_time(
 @pytest.mark.parametrize(
     "other", [{"depth": 2}, {"skip": (b"x",)}, {"skip": (b"x*",)}, {"nested": NestedPolicy.VCS}]
 )
-def test_under_other_rules_nothing_is_remembered(
+def test_with_other_rules_the_snapshot_is_not_used(
     src: Path, file: Path, later: Callable[[], None], listed: list[str], other: dict[str, object]
 ) -> None:
     fake_repository(src / "a" / "one")
     later()
-    Life(Parent(raw(src)), file, Clock()).end()
+    Run(Parent(raw(src)), file, Clock()).end()
     listed.clear()
-    Life(Parent(raw(src), **other), file, Clock()).end()  # type: ignore[arg-type]
+    Run(Parent(raw(src), **other), file, Clock()).end()  # type: ignore[arg-type]
     assert {"src", "a", "one"} <= set(listed)
 
 
-def test_of_what_other_groups_could_see_nothing_is_remembered(
+def test_with_other_groups_the_snapshot_is_not_used(
     src: Path,
     file: Path,
     later: Callable[[], None],
@@ -167,47 +171,47 @@ def test_of_what_other_groups_could_see_nothing_is_remembered(
 ) -> None:
     fake_repository(src / "a" / "one")
     later()
-    Life(Parent(raw(src)), file, Clock()).end()
+    Run(Parent(raw(src)), file, Clock()).end()
     for groups, again in ((os.getgroups(), False), ([*os.getgroups(), 4711], True)):
         monkeypatch.setattr(os, "getgroups", lambda groups=groups: groups)
         listed.clear()
-        Life(Parent(raw(src)), file, Clock()).end()
+        Run(Parent(raw(src)), file, Clock()).end()
         assert ("one" in listed) is again
 
 
-def test_a_young_stamp_is_not_kept(src: Path, file: Path, listed: list[str]) -> None:
+def test_a_young_stamp_is_not_saved(src: Path, file: Path, listed: list[str]) -> None:
     fake_repository(src / "one")
-    Life(Parent(raw(src)), file, Clock()).end()
+    Run(Parent(raw(src)), file, Clock()).end()
     listed.clear()
-    life = Life(Parent(raw(src)), file, Clock())
+    life = Run(Parent(raw(src)), file, Clock())
     life.result()
     life.end()
     assert {"src", "one"} <= set(listed)
 
 
-def test_a_parent_that_is_gone_or_another_folder_now_is_not_remembered(
+def test_a_missing_or_replaced_parent_is_not_restored(
     src: Path, file: Path, later: Callable[[], None]
 ) -> None:
     fake_repository(src / "one")
     fake_repository(src / "two")
     later()
     parent, clock = Parent(raw(src)), Clock()
-    Life(parent, file, clock).end()
+    Run(parent, file, clock).end()
     kept = file.read_bytes()
     src.rename(src.with_name("away"))
-    gone = Life(parent, file, clock)
+    gone = Run(parent, file, clock)
     assert gone.tree.count_projects() == 0
     gone.explorer.close()
     fake_repository(src / "two")
     assert file.read_bytes() == kept
-    life = Life(parent, file, clock)
+    life = Run(parent, file, clock)
     assert life.tree.count_projects() == 1
     assert life.result() == fresh(parent, clock)
     life.end()
 
 
-def test_it_is_written_when_something_changed_and_not_too_often(src: Path, file: Path) -> None:
-    life = Life(Parent(raw(src)), file, Clock())
+def test_it_is_written_after_changes_and_not_too_often(src: Path, file: Path) -> None:
+    life = Run(Parent(raw(src)), file, Clock())
     due = life.keeping.due()
     assert due == life.clock.now + SNAPSHOT_INTERVAL_S
     life.keeping.write_if_due(life.explorer.trees)
@@ -223,25 +227,25 @@ def test_it_is_written_when_something_changed_and_not_too_often(src: Path, file:
     assert file.exists()
 
 
-def test_without_a_file_nothing_is_kept_and_nothing_is_due(src: Path, tmp_path: Path) -> None:
+def test_without_a_file_nothing_is_saved(src: Path, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
-    life = Life(Parent(raw(src)), None, Clock())
+    life = Run(Parent(raw(src)), None, Clock())
     assert life.keeping.due() is None
     life.end()
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_file_that_cannot_be_written_is_told_and_no_failure(
+def test_a_file_that_cannot_be_written_is_reported_without_a_failure(
     src: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    life = Life(Parent(raw(src)), tmp_path / "none" / "index", Clock())
+    life = Run(Parent(raw(src)), tmp_path / "none" / "index", Clock())
     with caplog.at_level(logging.WARNING):
         life.end()
     assert "No such file" in caplog.text
 
 
 class Changes:
-    """Random changes between two lives, in a small tree, so that they meet."""
+    """Random changes between two runs in a small tree, so that they often affect each other."""
 
     NAMES = ("a", "b", "build", os.fsdecode(b"\xff"))
 
@@ -272,7 +276,7 @@ class Changes:
         self.place().rename(self.place())
 
 
-def test_a_start_with_an_index_equals_a_start_without(
+def test_a_start_with_a_snapshot_equals_a_start_without(
     src: Path, file: Path, later: Callable[[], None], sizes: Sizes
 ) -> None:
     changes = Changes(src, seed=11)
@@ -283,7 +287,7 @@ def test_a_start_with_an_index_equals_a_start_without(
             changes.step()
         if changes.random.random() < 0.8:
             later()
-        life = Life(parent, file, clock)
+        life = Run(parent, file, clock)
         remembered += life.changes < len(life.tree)
         assert life.result() == fresh(parent, clock)
         life.end()

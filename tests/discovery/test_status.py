@@ -1,4 +1,4 @@
-"""How a parent stands, in a word, with a reason and what to do."""
+"""The state of a parent, with a reason and a remedy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rootsd.discovery.status import ParentState, report_for
 from rootsd.disk.markers import WalkRules
 from rootsd.watch.events import Watcher, WatchOutcome
 from rootsd.watch.polling import PollingWatcher
-from support.repos import fake_repository, raw
-from support.watching import RememberingWatcher
+from support.fake_watchers import RememberingWatcher
+from support.repositories import fake_repository, raw
 
 
 class _Nobody:

@@ -15,7 +15,7 @@ from rootsd.core.model import IncompleteReason, LapseReason, ObservedState, Proj
 from rootsd.discovery.tracked import ReportCounts, TrackedPaths, classify_loss, require_marker
 from rootsd.disk.identity import identify
 from rootsd.disk.safety import FolderSafety
-from support.repos import fake_repository, raw
+from support.repositories import fake_repository, raw
 
 
 @pytest.fixture
@@ -76,9 +76,7 @@ def test_an_equal_observation_keeps_the_identity_held(
     assert tracked.identity(raw(tmp_path)) is first.identity
 
 
-def test_a_project_that_went_and_returned_is_new_again(
-    tracked: TrackedPaths, tmp_path: Path
-) -> None:
+def test_a_project_that_returned_is_new_again(tracked: TrackedPaths, tmp_path: Path) -> None:
     seen, gone = _seen(tmp_path), ProjectGone(raw(tmp_path))
     for observation in (seen, gone, gone, seen):
         tracked.report(observation)
@@ -102,9 +100,7 @@ def test_the_end_of_a_stored_project_is_reported(tracked: TrackedPaths) -> None:
     assert b"/a" not in tracked
 
 
-def test_the_hazard_of_a_place_follows_the_observation(
-    tracked: TrackedPaths, tmp_path: Path
-) -> None:
+def test_a_hazard_follows_the_observation(tracked: TrackedPaths, tmp_path: Path) -> None:
     (tmp_path / "open" / "one").mkdir(parents=True)
     (tmp_path / "open").chmod(0o777)
     seen = _seen(tmp_path / "open" / "one")
@@ -128,7 +124,7 @@ def test_identity_and_file_system_are_those_last_reported(
 # Orphans
 
 
-def test_a_project_that_a_tree_holds_or_that_is_gone_is_no_orphan(tracked: TrackedPaths) -> None:
+def test_a_project_in_a_tree_or_a_missing_one_is_not_an_orphan(tracked: TrackedPaths) -> None:
     tracked.load(_project(path) for path in (b"/held", b"/gone", b"/still"))
     tracked.adopt_by_tree(b"/held")
     tracked.report(ProjectGone(b"/gone"))
@@ -146,7 +142,7 @@ def test_orphans_below_a_lost_project_are_returned_once(tracked: TrackedPaths) -
     assert tracked.take_orphans_below_lost() == []
 
 
-def test_a_named_folder_is_named_until_a_tree_holds_it(tracked: TrackedPaths) -> None:
+def test_a_named_folder_stays_named_until_it_is_in_a_tree(tracked: TrackedPaths) -> None:
     tracked.load([_project(b"/stored", named=True)])
     tracked.add_named(b"/new")
     assert tracked.is_named(b"/stored")
@@ -180,16 +176,16 @@ def test_only_missing_roots_at_or_below_a_change_are_returned(tracked: TrackedPa
     assert tracked.set_missing_roots({b"/a/one": missing[b"/a/one"]}) == set()
 
 
-# Losses
+# Lost projects
 
 
-def test_a_lost_project_may_be_there_still(tmp_path: Path) -> None:
+def test_a_lost_project_may_still_exist(tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "one")
     assert classify_loss(raw(one), raw(tmp_path), identify(raw(one))) is None
     assert classify_loss(raw(one), raw(tmp_path), None) is None
 
 
-def test_a_lost_project_whose_place_is_empty_or_taken_is_gone(tmp_path: Path) -> None:
+def test_a_lost_project_with_an_empty_or_reused_path_is_gone(tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "one")
     known, gone = identify(raw(one)), ProjectGone(raw(one))
     another = replace(known, handle=b"another", born_ns=1)
@@ -205,7 +201,7 @@ def test_a_lost_project_whose_place_is_empty_or_taken_is_gone(tmp_path: Path) ->
     assert classify_loss(raw(one), raw(tmp_path), known) == replaced
 
 
-def test_a_lost_project_on_another_file_system_is_out_of_reach(tmp_path: Path) -> None:
+def test_a_lost_project_on_another_file_system_is_unreachable(tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "one")
     known = replace(identify(raw(one)), filesystem=b"another")
     assert classify_loss(raw(one), raw(tmp_path), known) == ProjectUnreachable(raw(one))

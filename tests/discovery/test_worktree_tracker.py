@@ -1,4 +1,6 @@
-"""A repository's links are watched where it has some, and each entry until it is answered."""
+"""The worktree links of a repository are watched if there are any, and each entry until it has its
+link.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import pytest
 from rootsd.core.model import Parent
 from rootsd.discovery.worktrees import WorktreeTracker, is_skipped
 from rootsd.watch.events import WatchPurpose
-from support.repos import git, make_repository, raw
-from support.watching import RememberingWatcher
+from support.fake_watchers import RememberingWatcher
+from support.repositories import git, make_repository, raw
 
 LINKS = WatchPurpose.LINKS
 NONE: frozenset[bytes] = frozenset()
@@ -22,13 +24,13 @@ def up(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "up")
 
 
-def test_what_has_no_worktrees_costs_no_watch(up: Path) -> None:
+def test_a_repository_without_worktrees_needs_no_watch(up: Path) -> None:
     watcher = RememberingWatcher()
     assert WorktreeTracker(watcher).look(raw(up)) == NONE
     assert watcher.count() == 0
 
 
-def test_worktrees_come_and_go(up: Path, tmp_path: Path) -> None:
+def test_worktrees_are_added_and_removed(up: Path, tmp_path: Path) -> None:
     watcher = RememberingWatcher()
     linked = WorktreeTracker(watcher)
     tree, folder = tmp_path / "tree", up / ".git" / "worktrees"
@@ -59,7 +61,7 @@ def test_an_entry_without_its_link_is_watched_until_it_has_one(up: Path, tmp_pat
     assert watcher.folders(LINKS) == {raw(entry.parent)}
 
 
-def test_a_repository_that_is_dropped_gives_its_watches_back(up: Path, tmp_path: Path) -> None:
+def test_a_dropped_repository_removes_its_watches(up: Path, tmp_path: Path) -> None:
     watcher = RememberingWatcher()
     linked = WorktreeTracker(watcher)
     git("worktree", "add", tmp_path / "tree", cwd=up)
@@ -72,7 +74,7 @@ def test_a_repository_that_is_dropped_gives_its_watches_back(up: Path, tmp_path:
     assert watcher.count() == 0
 
 
-def test_a_parents_own_skip_counts_for_worktrees_too() -> None:
+def test_a_parents_skip_also_applies_to_worktrees() -> None:
     parent = Parent(b"/src", skip=(b"tmp-*", b"old"))
     assert is_skipped(b"/src/x/tmp-1/tree", parent)
     assert is_skipped(b"/src/old", parent)

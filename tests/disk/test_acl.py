@@ -13,7 +13,7 @@ from rootsd.disk.identity import identify
 from rootsd.disk.safety import NO_ACL_WRITERS, AclWriters, FolderSafety, acl_writers
 from rootsd.vcs.verify import RootVerifier
 from support.acls import GROUP, READ, USER, WRITE, give
-from support.repos import fake_repository, raw
+from support.repositories import fake_repository, raw
 
 STRANGER = 54_321
 UID = os.getuid()
@@ -63,7 +63,7 @@ def test_an_acl_may_name_the_user_and_root(above: Path, entry: tuple[int, int, i
 
 def test_the_mask_limits_what_an_acl_grants(above: Path) -> None:
     give(above, (USER, WRITE, STRANGER))
-    above.chmod(0o755)  # which sets the mask
+    above.chmod(0o755)  # this sets the mask
     assert OURS.hazard(raw(above / "one")) is None
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from rootsd.disk.reader import birth_time_ns
-from support.repos import raw
+from support.repositories import raw
 
 
 def test_setting_a_time_does_not_change_the_birth_time(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rootsd.disk.canonical import canonical_spelling, is_canonical_local
 from rootsd.disk.mounts import MountTable
-from support.repos import raw
+from support.repositories import raw
 
 
 class Mounted:

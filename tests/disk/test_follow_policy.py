@@ -8,9 +8,9 @@ import pytest
 
 from rootsd.disk.hung_mounts import FollowPolicy, HungMountDetector
 from rootsd.disk.mounts import Mount, MountTable, mount_containing, remote_mount_points
-from support.observed import HANG_S
-from support.repos import git, make_repository
-from support.subjects import OWN_MOUNTS, run_python
+from support.report_collector import HANG_S
+from support.repositories import git, make_repository
+from support.subprocesses import OWN_MOUNTS, run_python
 
 LOCAL = Mount(b"/", b"ext4")
 HOME, INDIRECT, ANN = Mount(b"/home", b"autofs"), Mount(b"/net", b"autofs"), b"/home/ann"
@@ -101,7 +101,7 @@ served.wait(30)
 
 
 @pytest.mark.needs("namespaces", "bindfs")
-def test_a_git_file_that_leads_to_a_hung_mount_blocks_nobody(tmp_path: Path) -> None:
+def test_a_git_file_that_leads_to_a_hung_mount_does_not_block(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "behind" / "main")
     git("worktree", "add", tmp_path / "near", cwd=main)
     # As git writes it where the repository is used through the other mount.

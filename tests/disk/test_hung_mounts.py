@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.disk.hung_mounts import HungMountDetector
-from support.repos import raw
-from support.until import until
+from support.polling import until
+from support.repositories import raw
 
 HANG_S = 30.0
 

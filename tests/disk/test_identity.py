@@ -11,8 +11,8 @@ import pytest
 
 from rootsd.core.model import GitEntry
 from rootsd.disk.identity import PathAbsence, classify_absence, file_system_id, identify
-from support.repos import raw
-from support.subjects import UNPRIVILEGED, run_python
+from support.repositories import raw
+from support.subprocesses import UNPRIVILEGED, run_python
 
 
 def test_a_folder_keeps_its_identity_after_a_move(tmp_path: Path) -> None:

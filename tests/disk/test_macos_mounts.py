@@ -41,7 +41,7 @@ DISK = (b"/", b"apfs", LOCAL | JOURNALED)
 SHARE = (b"/Volumes/share", b"smbfs", 0)
 
 
-def test_local_and_remote_volumes_are_told_apart() -> None:
+def test_local_and_remote_volumes_are_distinguished() -> None:
     assert list_macos_mounts(Mac(DISK, SHARE).getfsstat) == (
         Mount(b"/", b"apfs"),
         Mount(b"/Volumes/share", b"smbfs", local=False),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.disk.manifest import MANIFEST_CAP, declared_name, json_strings, toml_values
-from support.repos import raw
+from support.repositories import raw
 
 POM = """<project>
 <parent><artifactId>outer</artifactId></parent>

@@ -54,7 +54,7 @@ def test_project_files_by_name_and_by_ending(name: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", [b"package.json.bak", b"sln", b"a.sln.txt", b"x.slnx", b"\xff"])
-def test_similar_names_are_no_project_files(name: bytes) -> None:
+def test_similar_names_are_not_project_files(name: bytes) -> None:
     assert not BUILT_IN_PROJECT_FILES.any_in({name})
     assert not is_marker(name)
 
@@ -90,7 +90,7 @@ def test_without_any_ending_the_names_still_count() -> None:
     assert not files.any_in({b"x.sln"})
 
 
-def test_build_folders_are_skipped_beside_what_the_user_calls_a_project_file() -> None:
+def test_build_folders_are_skipped_beside_configured_project_files() -> None:
     rules = WalkRules.of(Parent(b"/src", project_files=(b"Justfile", b"!go.mod")))
     assert b"build" in rules.skipped({b"build", b"Justfile"})
     assert b"build" not in rules.skipped({b"build", b"go.mod"})

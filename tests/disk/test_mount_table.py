@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.disk import mounts
 from rootsd.disk.mounts import Mount, MountTable, MountWatch
-from support.subjects import OWN_MOUNTS, run_python
+from support.subprocesses import OWN_MOUNTS, run_python
 
 pytestmark = pytest.mark.needs("linux")
 

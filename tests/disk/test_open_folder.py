@@ -10,7 +10,7 @@ import pytest
 
 from rootsd.disk import reader
 from rootsd.disk.reader import OpenFolder, birth_time_ns
-from support.repos import raw
+from support.repositories import raw
 
 Ask = Callable[[OpenFolder, bytes], object]
 

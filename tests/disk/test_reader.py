@@ -1,4 +1,4 @@
-"""Reading never hangs and never follows a link, whatever lies at the path."""
+"""Reading never hangs and never follows a link."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rootsd.disk.reader import (
     resolve_path,
     stat_no_follow,
 )
-from support.repos import raw
+from support.repositories import raw
 
 
 def test_reads_a_regular_file_up_to_the_cap(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from rootsd.disk.safety import (
     refused_place_alias,
     trusted_owners,
 )
-from support.repos import raw
-from support.subjects import OWN_MOUNTS, run_python
+from support.repositories import raw
+from support.subprocesses import OWN_MOUNTS, run_python
 
 UID = os.getuid()
 OURS = FolderSafety(UID, is_ours=lambda _gid, _uid: True)
@@ -33,7 +33,7 @@ def _project(top: Path, mode: int) -> bytes:
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o700, 0o1777])
-def test_nobody_else_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
+def test_no_other_user_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
     assert SHARED.hazard(_project(tmp_path, mode)) is None
 
 
@@ -75,7 +75,7 @@ def test_an_ancestor_of_another_user_is_exposed(tmp_path: Path) -> None:
     assert hazard.reason is LapseReason.EXPOSED
 
 
-def test_sticky_does_not_help_an_entry_of_somebody_else(tmp_path: Path) -> None:
+def test_the_sticky_bit_does_not_protect_another_users_entry(tmp_path: Path) -> None:
     found = os.stat_result((stat.S_IFDIR | 0o1777, 1, 1, 2, 0, 0, 0, 0, 0, 0))
     assert OURS.of_ancestor(raw(tmp_path), found, UID) is None
     assert OURS.of_ancestor(raw(tmp_path), found, UID + 77_777) is not None
@@ -122,7 +122,7 @@ def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
     assert hazard is not None
     assert hazard.reason is LapseReason.REFUSED_PLACE
     assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
-    # By its own name it is for the rules of places to refuse.
+    # By its own name, the rules of places refuse it.
     assert FolderSafety(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
 
 
@@ -169,8 +169,9 @@ for name in sys.argv[2:]:
 def test_a_folder_below_an_alias_of_a_refused_folder_is_refused(
     tmp_path: Path,
 ) -> None:
-    """Also where that folder and its second name were made while the judge was at work. What holds
-    one of them is refused itself, and no more."""
+    """This also holds if the folder and its second name were created during the check. A folder
+    that contains one of them is itself refused, and no other.
+    """
     home = tmp_path / "ann"
     for name in ("state/sub", ".codex/worktrees/w", "src/one", "src/two", "src/plain/sub"):
         (home / name).mkdir(parents=True)

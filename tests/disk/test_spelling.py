@@ -1,4 +1,4 @@
-"""Each folder has one path, whatever spellings its volume takes."""
+"""Each folder has one path, even on a volume that accepts several spellings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.disk.canonical import canonical_name, canonical_spelling
-from support.repos import raw
+from support.repositories import raw
 
 
 def _insensitive(path: bytes) -> os.stat_result:
@@ -39,17 +39,17 @@ def test_a_volume_that_takes_other_spellings_is_asked_for_its_own(
 
 
 @pytest.mark.parametrize("asked", ["none", "NONE", "é"])
-def test_what_is_not_there_keeps_its_name(tmp_path: Path, asked: str) -> None:
+def test_a_missing_path_keeps_its_name(tmp_path: Path, asked: str) -> None:
     assert canonical_name(raw(tmp_path), asked.encode(), _insensitive) == asked.encode()
 
 
-def test_two_folders_that_differ_by_case_alone_stay_two(tmp_path: Path) -> None:
+def test_two_folders_that_differ_only_by_case_stay_separate(tmp_path: Path) -> None:
     for name in ("src", "SRC", "é", "É"):
         (tmp_path / name).mkdir()
         assert canonical_spelling(raw(tmp_path / name)) == raw(tmp_path / name)
 
 
-def test_a_hard_link_is_no_other_spelling(tmp_path: Path) -> None:
+def test_a_hard_link_is_not_another_spelling(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     os.link(tmp_path / "one", tmp_path / "two")
     assert canonical_spelling(raw(tmp_path / "one")) == raw(tmp_path / "one")

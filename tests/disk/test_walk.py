@@ -20,10 +20,10 @@ from rootsd.disk.walk import (
     WalkResult,
     read_stamp,
 )
-from support.repos import fake_repository, raw
-from support.subjects import UNPRIVILEGED, run_python
+from support.repositories import fake_repository, raw
+from support.subprocesses import UNPRIVILEGED, run_python
 
-# Nothing is as young as this: every listing is taken for settled.
+# Every listing counts as settled, because nothing is this young.
 NEVER = 2**62
 
 
@@ -42,7 +42,7 @@ def _found(scan: WalkResult, top: Path) -> dict[str, ProjectKind]:
 
 
 def _listed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The folders that are listed from now on."""
+    """Return the folders that are listed from now on."""
     listed: list[bytes] = []
     scandir = os.scandir
 
@@ -169,14 +169,14 @@ def test_a_repository_is_of_the_same_kind_whether_or_not_it_is_listed(
     SHAPES[git](tmp_path / ".git")
     SHAPES[shape](tmp_path / other)
     expected = ProjectKind.JJ if other == ".jj" else ProjectKind.GIT
-    for nested in (NestedPolicy.NONE, NestedPolicy.VCS):  # with VCS, what is in it matters, too
+    for nested in (NestedPolicy.NONE, NestedPolicy.VCS):  # with VCS, its content matters, too
         walker = Walker(WalkRules.of(Parent(raw(tmp_path.parent), nested=nested)))
         listing = walker.look(WalkFolder(raw(tmp_path), 4))
         assert listing is not None
         assert listing.kind is expected
 
 
-def test_a_checkout_is_listed_only_where_what_is_in_it_matters(
+def test_a_checkout_is_listed_only_if_its_content_matters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     top = raw(fake_repository(tmp_path))
@@ -220,7 +220,7 @@ def test_an_unreadable_folder_is_named_and_the_rest_is_found(tmp_path: Path) -> 
     fake_repository(tmp_path / "one")
     fake_repository(tmp_path / "hidden" / "two")
     (tmp_path / "hidden").chmod(0)
-    # It answers whoever asks for its `.git`, but it cannot be listed.
+    # Its `.git` can be opened by name, but the folder cannot be listed.
     fake_repository(tmp_path / "three").chmod(0o311)
     unreadable = {raw(tmp_path / name) for name in ("hidden", "three")}
     expected = f"partial {sorted(unreadable)} 1\n"
@@ -228,7 +228,7 @@ def test_an_unreadable_folder_is_named_and_the_rest_is_found(tmp_path: Path) -> 
 
 
 def test_a_folder_is_watched_before_its_listing_is_used(tmp_path: Path) -> None:
-    """What is made between the first listing and the watch is in the second listing."""
+    """A folder created between the first listing and the watch is in the second listing."""
 
     def arm(path: bytes) -> None:
         if path == raw(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
-from support.repos import raw
+from support.repositories import raw
 
 PNPM = """packages:
   - 'packages/*'

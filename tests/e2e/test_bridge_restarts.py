@@ -1,8 +1,8 @@
-"""Daemons killed and replaced under bridges: real daemons, real bridges, clients of all sorts.
+"""Real daemons are killed and replaced under real bridges with clients of all kinds.
 
-In each round every client has requests open when the daemon goes. Each of them must be answered
-with the list as it is, no id twice; and what changed while there was no daemon, or by an order
-after it, must reach every client by its notices alone.
+In each round every client has open requests when the daemon ends. Each request must be answered
+once, with the current list. Changes made while there was no daemon, or by an order afterwards,
+must reach every client by its notifications alone.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 @pytest.fixture
 def person(tmp_path: Path) -> Iterator[Person]:
-    """Has three approved roots: one stays, one's folder wanders off and back, one is denied and
-    approved in turns."""
+    """Return a person with three approved roots.
+
+    One stays, the folder of one moves away and back, and one is alternately denied and approved.
+    """
     person = Person(tmp_path)
     for name in (STAYS, WANDERS, TURNS):
         person.clone(name)
@@ -53,7 +55,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 class Rounds:
-    """Takes daemons away from followers, and looks at what they are told meanwhile and after."""
+    """Ends daemons under followers, and checks the lists that they get."""
 
     def __init__(self, person: Person, clients: list[Follower], patience: float) -> None:
         self._person = person
@@ -62,28 +64,33 @@ class Rounds:
         self._expected = frozenset({STAYS, WANDERS, TURNS})
 
     async def killed(self) -> None:
-        """SIGKILL with requests open; then an order to the daemon that the bridges started."""
+        """Kill the daemon with open requests; then send an order to the daemon that the bridges
+        started.
+        """
         pid = await to_thread.run_sync(self._person.daemon_pid)
         async with anyio.create_task_group() as group:
             answered = anyio.Event()
             for client in self._clients:
                 for _ in range(BURST):
                     group.start_soon(self._ask, client, answered, {self._expected})
-            await answered.wait()  # some are answered, most are under way
+            await answered.wait()  # some are answered, most are in flight
             await _kill(pid)
-        # All may have been answered before the end: then the next daemon is still on its way.
+        # All requests may have been answered before the kill; the next daemon is then still
+        # starting.
         await self._clients[0].ask()
         await self._order()
         await self._all_know()
 
     async def killed_until_it_is_noticed(self) -> None:
-        """The same again while each daemon has answered all by the time that it is killed."""
+        """Repeat this while each daemon has answered everything before it is killed."""
         with anyio.fail_after(HANG_GUARD_S):
             while True:
                 await self.killed()
 
     async def replaced(self) -> None:
-        """`down`, a change that no daemon sees, `up`, with requests open all the time."""
+        """Run `down`, make a change that no daemon sees, and run `up`, with open requests
+        throughout.
+        """
         before = self._expected
         self._expected ^= {WANDERS}
         async with anyio.create_task_group() as group:
@@ -106,7 +113,7 @@ class Rounds:
             raise WrongAnswer(f"{client.label} was told {names}, not one of {valid}")
 
     async def _ask_while_down(self, client: Follower, since: float, valid: set[Names]) -> None:
-        """An error is deserved where `down` lasted longer than bridges wait; nothing else is."""
+        """Send a request. An error is valid only if `down` lasted longer than bridges wait."""
         try:
             await self._ask(client, anyio.Event(), valid)
         except (MCPError, WrongAnswer) as error:
@@ -133,7 +140,7 @@ class Rounds:
 
 
 async def _kill(pid: int) -> None:
-    """Kill a process that is not ours, and wait until it has ended."""
+    """Kill another user's or program's process, and wait until it has ended."""
     process = os.pidfd_open(pid)
     try:
         os.kill(pid, signal.SIGKILL)
@@ -142,7 +149,7 @@ async def _kill(pid: int) -> None:
         os.close(process)
 
 
-async def test_no_client_notices_that_daemons_are_killed_and_replaced(
+async def test_clients_do_not_notice_killed_and_replaced_daemons(
     person: Person, sizes: Sizes
 ) -> None:
     rounds = sizes.pick(test=3, check=20, soak=200)
@@ -155,8 +162,9 @@ async def test_no_client_notices_that_daemons_are_killed_and_replaced(
 
 
 def faulty(fault: str) -> tuple[str, ...]:
-    """A bridge with a fault planted."""
-    program = "import sys; from rootsd.proxy.bridge import main, pending, session; "
+    """Return a bridge with a planted fault."""
+    program = "import sys; from rootsd.proxy import replay; "
+    program += "from rootsd.proxy.bridge import main, session; "
     program += "from rootsd.wire import mcp_messages; "
     return ("-c", f"{program}{fault}; sys.exit(main.main([]))")
 
@@ -165,21 +173,21 @@ SILENT = (
     "session.BridgeSession._change_notifications = lambda self: b''; "
     "mcp_messages.change_notifications = lambda _: iter(())"
 )
-FORGETFUL = "pending.PendingRequest.may_replay = False"
+FORGETFUL = "replay.Replay.may_repeat = lambda *_: False"
 
 
-async def test_a_bridge_that_keeps_news_to_itself_would_be_found(person: Person) -> None:
+async def test_control_a_bridge_that_drops_notifications_is_found(person: Person) -> None:
     with pytest.raises(BaseExceptionGroup) as caught:
         async with followers(4, person.home, bridge=faulty(SILENT)) as every:
             await Rounds(person, every, patience=2.0).replaced()
     assert caught.group_contains(WrongAnswer, match="was not told")
 
 
-async def test_a_bridge_that_does_not_ask_again_would_be_found(person: Person) -> None:
+async def test_control_a_bridge_that_does_not_repeat_requests_is_found(person: Person) -> None:
     with pytest.raises(BaseExceptionGroup) as caught:
         async with followers(4, person.home, bridge=faulty(FORGETFUL)) as every:
             await Rounds(person, every, HANG_GUARD_S).killed_until_it_is_noticed()
-    # What is lost with the daemon is a call, or the request that opened the stream of changes.
+    # A call is lost with the daemon, or the request that opened the stream of changes.
     assert caught.group_contains(
         (WrongAnswer, MCPError), match="before it answered"
     ) or caught.group_contains(SubscriptionLost)

@@ -1,4 +1,4 @@
-"""The confined daemon does all its duties, and the kernel refuses none of its calls."""
+"""The confined daemon does all its work, and the kernel refuses none of its calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from support import confined_calls
+from support import call_trace
 from support.person import HANG_GUARD, Person
 from support.sizes import Sizes
 
@@ -23,11 +23,12 @@ pytestmark = [pytest.mark.needs("landlock"), pytest.mark.needs("strace")]
 
 A_TEST = (
     "test_request_root.py::"
-    "test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the_approval"
+    "test_a_request_is_pending_at_once_and_an_approval_answers_the_waiting_call"
 )
 SOME_TESTS = ("test_main_job.py", "test_request_root.py")
-# What runs the daemon as other users, who are refused many things without any confinement, what
-# refuses it a folder on purpose, and what traces processes itself, which no traced one can.
+# Excluded tests: some run the daemon as other users, who are refused many calls without
+# confinement; some refuse it a folder on purpose; some trace processes, which a traced process
+# cannot.
 NOT_TRACED = (
     "test_confinement.py",
     "test_logout.py",
@@ -36,7 +37,7 @@ NOT_TRACED = (
     "test_service_hardening.py",
     "test_service_kills.py",
     "test_service_upgrades.py",
-    "test_strangers.py",
+    "test_other_users.py",
 )
 TRACE = ("strace", "-f", "-qq", "-e", "trace=%file,%network,%desc,%process", "-e", "status=failed")
 REFUSED = re.compile(r"= -1 E(?:ACCES|PERM)\b")
@@ -51,14 +52,16 @@ MCP = (
 
 
 def refused_calls(trace: Path) -> list[str]:
-    """Those that the kernel refused; not what the helper, who is not confined, may not see."""
+    """Return the refused calls, without those of the helper, which is not confined."""
     lines = trace.read_text(errors="replace").splitlines()
     return [line for line in lines if REFUSED.search(line) and '"/proc/' not in line]
 
 
 @contextmanager
 def traced_daemon(person: Person, trace: Path, tracer: Sequence[str] = TRACE) -> Iterator[None]:
-    """A daemon in the foreground, each failed call of its threads and helper written down."""
+    """Run a daemon in the foreground, and record each failed call of its threads and its
+    helper.
+    """
     command = [*tracer, "-o", str(trace), sys.executable, "-m", "rootsd", "daemon", "--ready-fd"]
     ready, says_ready = os.pipe()
     with subprocess.Popen(
@@ -74,7 +77,7 @@ def traced_daemon(person: Person, trace: Path, tracer: Sequence[str] = TRACE) ->
             daemon.wait(HANG_GUARD)
 
 
-def test_no_call_of_the_confined_daemon_is_refused_in_all_its_duties(tmp_path: Path) -> None:
+def test_no_call_of_the_working_confined_daemon_is_refused(tmp_path: Path) -> None:
     person, trace = Person(tmp_path), tmp_path / "trace"
     with traced_daemon(person, trace):
         assert json.loads(person.rootsd("status", "--json"))["daemon"]["confined"] == "landlock"
@@ -102,7 +105,7 @@ def test_no_call_of_the_confined_daemon_is_refused_in_all_its_duties(tmp_path: P
     assert "ENOENT" in trace.read_text(), "nothing was traced"
 
 
-def test_where_the_kernel_has_no_landlock_the_daemon_serves_and_says_so(tmp_path: Path) -> None:
+def test_without_landlock_the_daemon_serves_and_says_so(tmp_path: Path) -> None:
     person = Person(tmp_path)
     lacking = "inject=landlock_create_ruleset:error=ENOSYS"
     tracer = ("strace", "-f", "-qq", "--seccomp-bpf", "-e", lacking)
@@ -117,7 +120,7 @@ def test_where_the_kernel_has_no_landlock_the_daemon_serves_and_says_so(tmp_path
         assert person.run("check", str(person.parent / "one")).returncode == 0
 
 
-def test_a_refused_call_would_have_been_seen(tmp_path: Path) -> None:
+def test_control_a_refused_call_is_seen(tmp_path: Path) -> None:
     """The positive control."""
     (tmp_path / "state").mkdir()
     code = f"""
@@ -133,16 +136,18 @@ except PermissionError:
     assert len(refused_calls(trace)) == 1
 
 
-def test_no_call_is_refused_to_confined_processes_while_other_tests_run(
+def test_no_call_of_confined_processes_is_refused_while_other_tests_run(
     tmp_path: Path, sizes: Sizes
 ) -> None:
-    """All daemons and workers of those tests, told from the rest by their confining themselves."""
+    """Cover all daemons and workers of those tests. They are recognized by the calls that confine
+    them.
+    """
     here = Path(__file__).parent
     whole = [file.name for file in sorted(here.glob("test_*.py")) if file.name not in NOT_TRACED]
     names = sizes.pick(test=(A_TEST,), check=SOME_TESTS, soak=tuple(whole))
     refused = tmp_path / "refused"
-    follow = f"{sys.executable} {confined_calls.__file__} {refused}"
-    words = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={confined_calls.TRACED}"]
+    follow = f"{sys.executable} {call_trace.__file__} {refused}"
+    words = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={call_trace.TRACED}"]
     options = [
         "-q",
         "-p",
@@ -153,7 +158,7 @@ def test_no_call_is_refused_to_confined_processes_while_other_tests_run(
         "faulthandler_timeout=900",
     ]
     tests = ["-m", "pytest", *options]
-    with TemporaryDirectory() as short:  # sockets of other programs have to fit in
+    with TemporaryDirectory() as short:  # the paths of other programs' sockets must fit
         done = subprocess.run(
             [*words, "-o", f"|{follow}", sys.executable, *tests, f"--basetemp={short}/t",
              *(str(here / name) for name in names)],
@@ -166,7 +171,7 @@ def test_no_call_is_refused_to_confined_processes_while_other_tests_run(
     assert done.returncode == 0, done.stdout
 
 
-def test_the_follower_of_a_trace_tells_confined_processes_from_others() -> None:
+def test_the_trace_parser_distinguishes_confined_processes() -> None:
     trace = """\
 10 openat(AT_FDCWD, "/x", O_WRONLY) = -1 EACCES (Permission denied)
 10 landlock_restrict_self(3, 0) = 0
@@ -179,7 +184,7 @@ def test_the_follower_of_a_trace_tells_confined_processes_from_others() -> None:
 12 +++ exited with 0 +++
 12 mkdir("/v", 0700) = -1 EACCES (Permission denied)
 """
-    told = confined_calls.followed(trace.splitlines())
+    told = call_trace.parse_trace(trace.splitlines())
     assert told.confined == 2
     assert [line.split()[0] for line in told.refused] == ["12"]
     assert "openat" in told.refused[0]

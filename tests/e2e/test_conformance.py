@@ -1,8 +1,8 @@
 """The public conformance suite against the server object over HTTP, stable and alpha.
 
-Every scenario runs. One that is not listed below passes whole; a listed one fails for the reason
-given, in the checks that are named where others of it apply and pass. A listed check that passes
-fails the test, so that the lists stay true.
+Every scenario runs. A scenario that is not listed below passes completely. A listed one fails for
+the given reason, or in the listed checks if others of its checks apply. A listed check that passes
+fails the test, so the lists stay true.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from support import node
+from support import node_packages
 
 HANG_GUARD_S = 300
-SERVER = Path(__file__).parent.parent / "support" / "over_http.py"
+SERVER = Path(__file__).parent.parent / "support" / "http_server.py"
 _FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 
 TEST_TOOLS = "calls a tool that the suite wants a server to have for its sake (test_…)"
@@ -31,7 +31,7 @@ NO_REQUESTS = "rootsd asks its clients for nothing: no sampling, no elicitation,
 NO_TASKS = "rootsd does not offer the tasks extension"
 NO_HEADERS = "needs a tool with x-mcp-header annotations, of which rootsd has none"
 
-# Scenario -> reason; none of its checks that depend on the reason applies.
+# Scenario -> the reason why none of its relevant checks applies.
 NOT_APPLICABLE: Mapping[str, str] = {
     "completion-complete": "completes the argument of a prompt; " + NO_PROMPTS,
     "elicitation-sep1034-defaults": NO_REQUESTS,
@@ -79,7 +79,7 @@ NOT_APPLICABLE: Mapping[str, str] = {
     "tools-call-with-logging": TEST_TOOLS,
     "tools-call-with-progress": TEST_TOOLS,
 }
-# Check -> reason, in scenarios whose other checks apply and pass.
+# Check -> the reason, in scenarios whose other checks apply and pass.
 PARTLY: Mapping[str, Mapping[str, str]] = {
     "caching": {"sep-2549-prompts-list-caching-hints": NO_PROMPTS},
     "server-stateless": {
@@ -93,7 +93,9 @@ PARTLY: Mapping[str, Mapping[str, str]] = {
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The URL of the server object; `test_server.py` sees to it that it is the daemon's."""
+    """Return the URL of the server object. `test_server.py` checks that the daemon uses the same
+    one.
+    """
     process = subprocess.Popen([sys.executable, SERVER], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
@@ -104,9 +106,11 @@ def served() -> Iterator[str]:
 
 
 def failures(suite: str, url: str, results: Path) -> dict[str, set[str]]:
-    """Every scenario that ran, with the checks that failed."""
-    program = node.packages() / "node_modules" / f"conformance-{suite}" / "dist" / "index.js"
-    words = [str(node.node()), str(program), "server", "--url", url, "--suite", "all"]
+    """Return every scenario that ran, with its failed checks."""
+    program = (
+        node_packages.packages() / "node_modules" / f"conformance-{suite}" / "dist" / "index.js"
+    )
+    words = [str(node_packages.node()), str(program), "server", "--url", url, "--suite", "all"]
     done = subprocess.run(
         [*words, "-o", str(results)],
         capture_output=True,
@@ -143,5 +147,5 @@ def test_every_scenario_that_applies_passes_and_the_others_are_listed(
     assert {"server-initialize", "ping", "tools-list", "resources-list"} <= found.keys()
 
 
-def test_each_reason_is_given_once() -> None:
+def test_each_check_is_listed_once() -> None:
     assert not NOT_APPLICABLE.keys() & PARTLY.keys()

@@ -1,4 +1,4 @@
-"""The doctor beside a real daemon: what is well, what was broken on purpose, and its cure."""
+"""The doctor beside a real daemon: its findings for parts broken on purpose, and the fixes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 def wrong(person: Person, *flags: str) -> tuple[int, dict[str, str]]:
-    """The exit status, and what is not as it should be: topic and where it was seen."""
+    """Return the exit status, and each problem by topic and place."""
     done = person.run("doctor", "--json", *flags)
     items = json.loads(done.stdout)["items"]
     return done.returncode, {
@@ -28,8 +28,8 @@ def wrong(person: Person, *flags: str) -> tuple[int, dict[str, str]]:
     }
 
 
-def test_what_is_broken_is_found_from_inside_and_outside_and_mended(person: Person) -> None:
-    # The tests' ROOTSD_DIR is itself worth a word.
+def test_broken_parts_are_found_from_inside_and_outside_and_fixed(person: Person) -> None:
+    # The tests' ROOTSD_DIR is a finding, too.
     assert wrong(person) == (1, {
         "environment": "command", "state": "command", "second anchor": "command",
         "daemon": "command",

@@ -1,4 +1,4 @@
-"""The examples that authors copy, run as they stand against a real daemon."""
+"""The examples run unchanged against a real daemon."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from support.listed import text_of_result
+from support.list_roots_output import text_of_result
 from support.person import HANG_GUARD, Person
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SERVER = EXAMPLES / "python" / "server.py"
 
 
-# What the model is told, in the order of the calls.
+# The answers to the model, in the order of the calls.
 REASONS = (
     "in no folder that the user approved",
     "in no folder that the user approved",
@@ -37,7 +37,7 @@ REASONS = (
 
 @pytest.fixture
 def person(tmp_path: Path) -> Iterator[Person]:
-    """Has one approved root and one that waits."""
+    """Return a person with one approved root and one pending project."""
     person = Person(tmp_path)
     person.clone("api")
     person.clone("web")
@@ -64,7 +64,7 @@ def says(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_the_client_answers_a_server_and_tells_it_of_changes(person: Person) -> None:
+def test_the_client_answers_a_server_and_notifies_it_of_changes(person: Person) -> None:
     with running(
         person, sys.executable, str(EXAMPLES / "python" / "client.py"), sys.executable, str(SERVER)
     ) as process:
@@ -77,7 +77,7 @@ def test_the_client_answers_a_server_and_tells_it_of_changes(person: Person) -> 
         assert last == "roots:" or (last == "roots: web" and says(process) == "roots:")
 
 
-async def test_the_server_reads_what_lies_in_a_root_and_nothing_else(person: Person) -> None:
+async def test_the_server_reads_only_files_in_a_root(person: Person) -> None:
     parameters = StdioServerParameters(
         command=sys.executable,
         args=[str(SERVER)],

@@ -1,4 +1,4 @@
-"""Idle, slow, huge and churning clients at once, and an honest one among them."""
+"""Idle, slow, huge, and churning clients at once, and an honest client among them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import pytest
 
 from rootsd.core.errors import RootsdError
 from rootsd.system.ipc.connect import connect
-from support import flood, naive_server
+from support import flooding_client, naive_server
 from support.person import Person
+from support.polling import until
 from support.sizes import Sizes
-from support.until import until
 
 pytestmark = pytest.mark.needs("linux")
 
 PATIENCE = 60
 MOST_LOG_LINES = 100
 MOST_RSS_MB = 256
-# Of the daemon's processor time, until an honest client is answered. Unlike the wait, it is the
-# same however much else the machine has to do. Without turns it was 1,379 in the same flood.
+# The daemon's processor time until an honest client is answered. Unlike the wall-clock time, it
+# does not depend on the load of the machine. Without turns it was 1,379 in the same flood.
 MOST_CPU_MS = 500
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -38,7 +38,7 @@ HELLO = {
 
 @contextmanager
 def _attack(kind: str, path: Path) -> Iterator[None]:
-    command = [sys.executable, flood.__file__, kind, str(path)]
+    command = [sys.executable, flooding_client.__file__, kind, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as attacker:
         assert attacker.stdin is not None
         assert attacker.stdout is not None
@@ -49,7 +49,7 @@ def _attack(kind: str, path: Path) -> Iterator[None]:
 
 
 def _is_answered(path: Path, patience: float = PATIENCE) -> bool:
-    """Whether a client that connects anew, as a bridge does, gets its first answer."""
+    """Return whether a new client, as a bridge is one, gets its first answer."""
     try:
         with connect(bytes(path), patience=patience) as client, client.makefile("rb") as lines:
             client.settimeout(patience)
@@ -65,7 +65,7 @@ def _rss_mb(pid: int) -> float:
 
 
 def _cpu_ms(pid: int) -> float:
-    """The processor time of the daemon's main thread, which serves everybody; proc(5)."""
+    """Return the processor time of the daemon's main thread, which serves all clients; proc(5)."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
 
 
@@ -88,7 +88,7 @@ def test_an_honest_client_is_answered_through_a_flood(
     failures = 0
     half_way = 0.0
     with ExitStack() as attackers:
-        for kind in flood.ATTACKS:
+        for kind in flooding_client.ATTACKS:
             attackers.enter_context(_attack(kind, path))
         start = time.monotonic()
         while (now := time.monotonic()) - start < seconds or not waits:
@@ -111,7 +111,7 @@ def test_an_honest_client_is_answered_through_a_flood(
     assert len(log) < MOST_LOG_LINES
 
 
-def test_a_server_that_caps_nothing_answers_nobody_any_more(tmp_path: Path) -> None:
+def test_control_a_server_without_limits_stops_answering(tmp_path: Path) -> None:
     """The positive control."""
     folder = tmp_path / "pub"
     folder.mkdir(0o700)

@@ -1,6 +1,7 @@
-"""Who may decide, with real processes: an agent's ways to approve its own root, and people's ways.
+"""Who may decide, with real processes: the attempts of an agent, and the ways of people.
 
-Nothing here is a boundary, and the table says so: what is not refused is in it, too.
+The guard is no security boundary, and the table says so: it includes the attempts that are not
+refused.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from support.guarded import (
+from support.guarded_daemon import (
     AGENT,
     APPROVE,
     KNOWN,
     MARKER,
     ROOTSD,
     UNKNOWN,
+    GuardedDaemon,
     Outcome,
-    Scene,
-    scene_in,
+    guarded_daemon,
 )
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
 
 
-# The ways of agents: under which name, by which way, with the mark that known ones set or not.
+# The attempts of agents: the program's name, the way, and whether the known mark is set.
 SELF_APPROVAL = {
     ("known", "child"): Outcome.REFUSED,
     ("known", "shell"): Outcome.REFUSED,
@@ -54,19 +55,19 @@ SELF_APPROVAL = {
 
 
 @pytest.fixture
-def street(tmp_path: Path) -> Iterator[Scene]:
-    with scene_in(tmp_path) as scene:
+def guarded(tmp_path: Path) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path) as scene:
         yield scene
 
 
-def test_ways_of_self_approval_and_what_becomes_of_them(street: Scene) -> None:
+def test_attempts_of_self_approval_and_their_outcomes(guarded: GuardedDaemon) -> None:
     told: dict[tuple[str, str], Outcome] = {}
     outputs: dict[tuple[str, str], str] = {}
     for kind, way in SELF_APPROVAL:
-        program = street.named(KNOWN if kind == "known" else UNKNOWN)
+        program = guarded.named(KNOWN if kind == "known" else UNKNOWN)
         variables = MARKER if kind == "known" else {}
-        played = street.stage.play(program, AGENT, way, *APPROVE, **variables)
-        told[kind, way] = street.outcome(played)
+        played = guarded.stage.play(program, AGENT, way, *APPROVE, **variables)
+        told[kind, way] = guarded.outcome(played)
         outputs[kind, way] = played.output
     wrong = [
         (*way, told[way], outputs[way])
@@ -74,59 +75,64 @@ def test_ways_of_self_approval_and_what_becomes_of_them(street: Scene) -> None:
         if told[way] is not outcome
     ]
     assert not wrong, json.dumps(wrong, indent=1)
-    refusals = [event for event in street.log() if event["verb"] == "refused"]
+    refusals = [event for event in guarded.log() if event["verb"] == "refused"]
     refused = [way for way, outcome in SELF_APPROVAL.items() if outcome is Outcome.REFUSED]
     assert len(refusals) == len(refused)
     assert {event["actor"] for event in refusals} == {"caller"}
-    status = json.loads(street.person.rootsd("status", "--json"))
+    status = json.loads(guarded.person.rootsd("status", "--json"))
     assert status["guard"] == "agents"
     assert status["refused"]["count"] == len(refusals)
 
 
-def test_by_way_of_what_a_person_runs_an_agent_passes(street: Scene) -> None:
-    """Not refused, and docs/SECURITY.md says so: nobody can tell whose idea it was."""
-    agent = street.named(KNOWN)
-    own = street.stage.play(agent, AGENT, "own tmux", *APPROVE, **MARKER)
-    assert street.outcome(own) is Outcome.REFUSED, "the server has the agent's mark from it"
-    street.stage.play(*street.tmux, "kill-server")
-    hook = street.person.parent / "one" / ".git" / "hooks" / "pre-commit"
+def test_an_agent_passes_by_a_program_that_a_person_runs(guarded: GuardedDaemon) -> None:
+    """This is not refused, and docs/SECURITY.md says so: the caller looks like a person's
+    program.
+    """
+    agent = guarded.named(KNOWN)
+    own = guarded.stage.play(agent, AGENT, "own tmux", *APPROVE, **MARKER)
+    assert guarded.outcome(own) is Outcome.REFUSED, "the server has the agent's mark from it"
+    guarded.stage.play(*guarded.tmux, "kill-server")
+    hook = guarded.person.parent / "one" / ".git" / "hooks" / "pre-commit"
     planting = f"printf '#!/bin/sh\\n%s\\n' '{' '.join(APPROVE)}' >{hook}; chmod +x {hook}"
-    street.stage.play(agent, AGENT, "shell", "sh", "-c", planting, **MARKER)
-    commit = f"git -C {street.person.parent / 'one'} commit -q --allow-empty -m x"
-    assert street.outcome(street.typed_into_bash(commit)) is Outcome.PASSED
+    guarded.stage.play(agent, AGENT, "shell", "sh", "-c", planting, **MARKER)
+    commit = f"git -C {guarded.person.parent / 'one'} commit -q --allow-empty -m x"
+    assert guarded.outcome(guarded.typed_into_bash(commit)) is Outcome.PASSED
 
 
 BY_A_PERSONS_TMUX = ("keys", "run-shell", "if-shell", "new-window", "new-session")
 
 
-def test_by_a_persons_tmux_an_agent_passes(street: Scene) -> None:
-    """Not refused, and docs/SECURITY.md says so: the server runs commands for every client alike.
+def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon) -> None:
+    """This is not refused, and docs/SECURITY.md says so: the server runs commands for every client
+    alike.
 
-    The client that asked for it has gone by then, and the server remembers none that has.
+    The client that asked for the command has ended by then, and the server keeps no record of it.
     """
-    agent = street.named(KNOWN)
+    agent = guarded.named(KNOWN)
     session = ["new-session", "-d", "-s", "person", "bash --norc"]
-    street.stage.play_on_terminal(*street.tmux, *session)
-    street.stage.begin("sh", "-c", f"echo ready; exec {shlex.join(street.tmux)} attach -t person")
+    guarded.stage.play_on_terminal(*guarded.tmux, *session)
+    guarded.stage.begin(
+        "sh", "-c", f"echo ready; exec {shlex.join(guarded.tmux)} attach -t person"
+    )
     for way in BY_A_PERSONS_TMUX:
-        played = street.stage.play(agent, AGENT, f"mcp-tmux {way}", *APPROVE, **MARKER)
-        assert street.outcome(played) is Outcome.PASSED, (way, played.output)
-        clients = street.stage.play(*street.tmux, "list-clients", "-F", "#{client_pid}").output
+        played = guarded.stage.play(agent, AGENT, f"mcp-tmux {way}", *APPROVE, **MARKER)
+        assert guarded.outcome(played) is Outcome.PASSED, (way, played.output)
+        clients = guarded.stage.play(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
         assert len(clients.split()) == 1, "the person's: the agent's client has gone"
-    street.stage.play(*street.tmux, "kill-server")
+    guarded.stage.play(*guarded.tmux, "kill-server")
 
 
-def test_an_agent_that_looks_does_not_hide_what_was_refused_to_it(street: Scene) -> None:
-    agent = street.named(KNOWN)
-    street.stage.play(agent, AGENT, "child", *APPROVE, **MARKER)
-    shown = street.stage.play(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
+def test_an_agents_status_query_does_not_hide_its_refusals(guarded: GuardedDaemon) -> None:
+    agent = guarded.named(KNOWN)
+    guarded.stage.play(agent, AGENT, "child", *APPROVE, **MARKER)
+    shown = guarded.stage.play(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
     assert "refused   1 command" in shown.output
-    assert "refused   1 command" in street.typed_into_bash(" ".join([*ROOTSD, "status"])).output
-    assert "refused" not in street.stage.play_on_terminal(*ROOTSD, "status").output
+    assert "refused   1 command" in guarded.typed_into_bash(" ".join([*ROOTSD, "status"])).output
+    assert "refused" not in guarded.stage.play_on_terminal(*ROOTSD, "status").output
 
 
-def test_a_guard_of_terminals_asks_a_person_and_no_pipe_can_answer(street: Scene) -> None:
-    person, stage = street.person, street.stage
+def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(guarded: GuardedDaemon) -> None:
+    person, stage = guarded.person, guarded.stage
     assert stage.play(*ROOTSD, "guard", "terminal").status == 0
     assert stage.play(*APPROVE).status == 7
     asked = stage.play_on_terminal(*APPROVE, typed=[("to go on: ", "nonsense\n")])
@@ -140,10 +146,10 @@ def test_a_guard_of_terminals_asks_a_person_and_no_pipe_can_answer(street: Scene
         *ROOTSD, "guard", "agents", typed=[("to go on: ", "{word}\n")]
     )
     assert loosened.status == 0, loosened.output
-    told = [(event["verb"], event["what"]) for event in street.log()]
+    told = [(event["verb"], event["what"]) for event in guarded.log()]
     assert ("guard set", "terminal") in told
     assert ("refused", "guard off") in told
-    # It is kept: the configuration does not speak for a store that is there already.
+    # It is stored: the configuration does not apply to an existing store.
     assert person.rootsd("down") is not None
     config = Path(os.environ["ROOTSD_DIR"], "config", "config.toml")
     config.write_text(config.read_text().replace('"agents"', '"off"'))
@@ -151,13 +157,13 @@ def test_a_guard_of_terminals_asks_a_person_and_no_pipe_can_answer(street: Scene
     assert person.rootsd("guard") == "agents\n"
 
 
-def test_commands_of_an_agent_that_decide_nothing_are_on_record(street: Scene) -> None:
-    person, agent = street.person, street.named(KNOWN)
+def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None:
+    person, agent = guarded.person, guarded.named(KNOWN)
     config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
     before = config.read_text()
 
     def play(*words: str, **more: str) -> None:
-        played = street.stage.play(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
+        played = guarded.stage.play(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
         assert played.status == 0, played.output
 
     more = person.home / "more"
@@ -168,10 +174,10 @@ def test_commands_of_an_agent_that_decide_nothing_are_on_record(street: Scene) -
     play("down")
     assert config.read_text() != before
     config.write_text(before)
-    street.stage.play_on_terminal(*ROOTSD, "up")
-    # Nor is a person's: by the same commands.
-    street.stage.play_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
-    told = [event for event in street.log() if event["verb"] == "agent command"]
+    guarded.stage.play_on_terminal(*ROOTSD, "up")
+    # The same commands of a person are not recorded.
+    guarded.stage.play_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
+    told = [event for event in guarded.log() if event["verb"] == "agent command"]
     assert [event["what"] for event in told] == [
         f"up {more}",
         f"parent rm {person.parent}",
@@ -182,13 +188,13 @@ def test_commands_of_an_agent_that_decide_nothing_are_on_record(street: Scene) -
     assert all("Goose started it" in event["by"] for event in told)
     commands = json.loads(person.rootsd("status", "--json"))["agent_commands"]
     assert (commands["count"], commands["what"]) == (4, "down")
-    shown = street.stage.play_on_terminal(*ROOTSD, "status").output
+    shown = guarded.stage.play_on_terminal(*ROOTSD, "status").output
     assert "agents    4 commands, the last" in shown
-    assert "agents" not in street.stage.play_on_terminal(*ROOTSD, "status").output
+    assert "agents" not in guarded.stage.play_on_terminal(*ROOTSD, "status").output
 
 
-def test_without_the_helper_every_command_that_decides_is_refused(street: Scene) -> None:
-    person, stage = street.person, street.stage
+def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> None:
+    person, stage = guarded.person, guarded.stage
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGKILL)
@@ -198,7 +204,7 @@ def test_without_the_helper_every_command_that_decides_is_refused(street: Scene)
     os.kill(keeper, signal.SIGKILL)
     os.kill(helper, signal.SIGKILL)
     assert "helper process" in person.rootsd("status")
-    agent = street.named(KNOWN)
+    agent = guarded.named(KNOWN)
     for played in (
         stage.play(*APPROVE),
         stage.play_on_terminal(*APPROVE),
@@ -212,32 +218,36 @@ def test_without_the_helper_every_command_that_decides_is_refused(street: Scene)
     assert stage.play(*APPROVE).status == 0
 
 
-def test_a_helper_that_is_stopped_is_replaced_and_nobody_passes_unseen(street: Scene) -> None:
-    person, stage = street.person, street.stage
+def test_a_stopped_helper_is_replaced_and_no_order_passes_unexamined(
+    guarded: GuardedDaemon,
+) -> None:
+    person, stage = guarded.person, guarded.stage
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGSTOP)
-    played = stage.play(street.named(UNKNOWN), AGENT, "mcp-child", *APPROVE)
-    assert street.outcome(played) is Outcome.REFUSED, played.output
+    played = stage.play(guarded.named(UNKNOWN), AGENT, "mcp-child", *APPROVE)
+    assert guarded.outcome(played) is Outcome.REFUSED, played.output
     assert _child_of(keeper) != helper
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_an_agent_behind_a_crowd_of_ancestors_is_not_admitted(street: Scene, large: bool) -> None:
-    """300 of them, or 200 with environments of a megabyte each."""
-    agent = street.named(KNOWN)
+def test_an_agent_behind_many_ancestors_is_not_admitted(
+    guarded: GuardedDaemon, large: bool
+) -> None:
+    """There are 300 of them, or 200 with environments of 1 MB each."""
+    agent = guarded.named(KNOWN)
     way = "behind 200 large environments" if large else "behind 300 ancestors"
-    played = street.stage.play(agent, AGENT, way, *APPROVE)
-    assert street.outcome(played) is Outcome.REFUSED, played.output
-    played = street.stage.play(agent, AGENT, f"{way} on a terminal", *APPROVE)
-    assert street.outcome(played) is not Outcome.PASSED, played.output
+    played = guarded.stage.play(agent, AGENT, way, *APPROVE)
+    assert guarded.outcome(played) is Outcome.REFUSED, played.output
+    played = guarded.stage.play(agent, AGENT, f"{way} on a terminal", *APPROVE)
+    assert guarded.outcome(played) is not Outcome.PASSED, played.output
     if not large:
         assert "too many ancestors" in played.output
-    log = street.log()
+    log = guarded.log()
     assert not [each for each in log if each["actor"] == "person" and each["verb"] == "approved"]
 
 
 def _child_of(pid: int) -> int:
-    """The only one there is."""
+    """Return the only child of a process."""
     (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(child)

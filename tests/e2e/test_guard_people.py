@@ -1,4 +1,4 @@
-"""People who decide beside running agents, with real processes: nobody is asked without need."""
+"""People who decide beside running agents, with real processes, are not asked needlessly."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ from pathlib import Path
 
 import pytest
 
-from support.guarded import (
+from support.guarded_daemon import (
     AGENT,
     APPROVE,
     KNOWN,
     MARKER,
     ROOTSD,
     UNKNOWN,
+    GuardedDaemon,
     Outcome,
-    Scene,
-    scene_in,
+    guarded_daemon,
 )
-from support.stage import Played
+from support.process_launcher import Completed
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    with scene_in(tmp_path) as scene:
+def scene(tmp_path: Path) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path) as scene:
         yield scene
 
 
-def _as_service(scene: Scene, name: str) -> Played:
-    """From what only bears a service's name: it starts a shell, which runs the command."""
+def _as_service(scene: GuardedDaemon, name: str) -> Completed:
+    """Run the command from a shell below a process that only has a service's name."""
     service = "import subprocess, sys; sys.exit(subprocess.call(['sh', '-c', sys.argv[1]]))"
     return scene.stage.play(scene.named(name), "-c", service, f"{' '.join(APPROVE)}; exit $?")
 
 
-def _in_a_tab(scene: Scene) -> Played:
+def _in_a_tab(scene: GuardedDaemon) -> Completed:
     return scene.typed_into_bash(" ".join(APPROVE))
 
 
-def _in_the_tab_of_a_stopped_agent(scene: Scene) -> Played:
+def _in_the_tab_of_a_stopped_agent(scene: GuardedDaemon) -> Completed:
     agent = f"{scene.named(KNOWN)} {AGENT} stay </dev/null >/dev/null 2>&1 &"
     return scene.typed_into_bash(agent, " ".join(APPROVE))
 
 
-def _in_the_shell_that_runs_a_bridge(scene: Scene) -> Played:
+def _in_the_shell_that_runs_a_bridge(scene: GuardedDaemon) -> Completed:
     bridge = f"sleep 60 | {' '.join(ROOTSD)} bridge >/dev/null 2>&1 &"
     return scene.typed_into_bash(bridge, " ".join(APPROVE), "kill %1")
 
 
-def _in_a_tmux_pane(scene: Scene) -> Played:
+def _in_a_tmux_pane(scene: GuardedDaemon) -> Completed:
     told = scene.person.home / "told"
     command = f"{' '.join(APPROVE)} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
     scene.stage.play_on_terminal(*scene.tmux, "new-session", "-d", command)
     scene.stage.play(*scene.tmux, "wait-for", "done")
     scene.stage.play(*scene.tmux, "kill-server")
-    return Played(0, told.read_text())
+    return Completed(0, told.read_text())
 
 
 EDITOR = """
 import os, pty, subprocess, sys
 bridge = None
 if sys.argv[1] == "both":
-    from support.agent import connect_bridge
+    from support.fake_agent import connect_bridge
     bridge = connect_bridge()
 pid, terminal = pty.fork()
 if not pid:
@@ -84,51 +84,51 @@ if bridge:
 """
 
 
-def _in_an_editors_terminal(scene: Scene) -> Played:
+def _in_an_editors_terminal(scene: GuardedDaemon) -> Completed:
     return scene.stage.play(scene.named("code"), "-c", EDITOR, "apart", " ".join(APPROVE))
 
 
-def _in_the_terminal_of_an_editor_that_started_the_bridge(scene: Scene) -> Played:
+def _in_the_terminal_of_an_editor_that_started_the_bridge(scene: GuardedDaemon) -> Completed:
     return scene.stage.play(scene.named("code"), "-c", EDITOR, "both", " ".join(APPROVE))
 
 
-def _by_ssh(scene: Scene) -> Played:
+def _by_ssh(scene: GuardedDaemon) -> Completed:
     return _as_service(scene, "sshd")
 
 
-def _by_cron(scene: Scene) -> Played:
+def _by_cron(scene: GuardedDaemon) -> Completed:
     return _as_service(scene, "cron")
 
 
-def _by_a_script(scene: Scene) -> Played:
+def _by_a_script(scene: GuardedDaemon) -> Completed:
     script = scene.person.home / "provision.sh"
     script.write_text(f"set -e\n{' '.join(APPROVE)}\n")
     return scene.typed_into_bash(f"bash {script} </dev/null")
 
 
-def _by_a_script_without_a_terminal(scene: Scene) -> Played:
+def _by_a_script_without_a_terminal(scene: GuardedDaemon) -> Completed:
     return scene.stage.play("bash", "-c", f"{' '.join(APPROVE)}; exit $?")
 
 
-def _by_make(scene: Scene) -> Played:
+def _by_make(scene: GuardedDaemon) -> Completed:
     makefile = scene.person.home / "Makefile"
     makefile.write_text(f"all:\n\t@{' '.join(APPROVE)}\n")
     return scene.typed_into_bash(f"make -s -f {makefile}")
 
 
-def _by_a_git_hook(scene: Scene) -> Played:
+def _by_a_git_hook(scene: GuardedDaemon) -> Completed:
     hook = scene.person.parent / "one" / ".git" / "hooks" / "post-commit"
     hook.write_text(f"#!/bin/sh\n{' '.join(APPROVE)}\n")
     hook.chmod(0o755)
     return _by_a_commit(scene)
 
 
-def _by_a_commit(scene: Scene) -> Played:
+def _by_a_commit(scene: GuardedDaemon) -> Completed:
     commit = f"git -C {scene.person.parent / 'one'} commit -q --allow-empty -m x"
     return scene.typed_into_bash(commit)
 
 
-PEOPLE: dict[Callable[[Scene], Played], Outcome] = {
+PEOPLE: dict[Callable[[GuardedDaemon], Completed], Outcome] = {
     _in_a_tab: Outcome.PASSED,
     _in_the_tab_of_a_stopped_agent: Outcome.PASSED,
     _in_the_shell_that_runs_a_bridge: Outcome.PASSED,
@@ -144,7 +144,7 @@ PEOPLE: dict[Callable[[Scene], Played], Outcome] = {
 }
 
 
-def test_people_beside_an_agent_are_neither_refused_nor_asked(scene: Scene) -> None:
+def test_people_beside_an_agent_are_neither_refused_nor_challenged(scene: GuardedDaemon) -> None:
     scene.stage.begin(scene.named(KNOWN), AGENT, "stay", **MARKER)
     scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
     clients = json.loads(scene.person.rootsd("status", "--json"))["sessions"]

@@ -1,6 +1,6 @@
-"""Terminals that agents make for themselves, and people's terminals beside them.
+"""Terminals that agents create, and people's terminals beside them.
 
-All processes are in one control group, as in the tabs of one terminal program on a desktop.
+All processes are in one control group, like the tabs of one terminal program on a desktop.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from support.groups import made_group
-from support.guarded import AGENT, APPROVE, UNKNOWN, Outcome, Scene, scene_in
-from support.stage import Played
+from support.control_groups import made_group
+from support.guarded_daemon import AGENT, APPROVE, UNKNOWN, GuardedDaemon, Outcome, guarded_daemon
+from support.process_launcher import Completed
 
 pytestmark = [pytest.mark.needs("control-groups"), pytest.mark.needs("tmux")]
 
-# Ways of an agent that uses MCP, with nothing of it in the environment or above the command.
+# Attempts of an agent that uses MCP, without a trace of it in the environment or among the
+# ancestors.
 OF_ITS_OWN = (
     "orphan on a terminal",
     "orphan in script",
@@ -34,12 +35,14 @@ def group() -> Iterator[Path]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, group: Path) -> Iterator[Scene]:
-    with scene_in(tmp_path, group) as scene:
+def scene(tmp_path: Path, group: Path) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path, group) as scene:
         yield scene
 
 
-def test_a_command_from_a_terminal_of_an_agents_making_is_challenged(scene: Scene) -> None:
+def test_a_command_from_a_terminal_that_an_agent_created_is_challenged(
+    scene: GuardedDaemon,
+) -> None:
     told = dict[str, tuple[Outcome, str]]()
     for way in OF_ITS_OWN:
         played = scene.stage.play(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *APPROVE)
@@ -50,9 +53,11 @@ def test_a_command_from_a_terminal_of_an_agents_making_is_challenged(scene: Scen
     assert {event["actor"] for event in approvals} == {"challenge confirmed"}
 
 
-def test_where_all_share_one_group_only_the_holder_itself_tells(tmp_path: Path) -> None:
-    """As in a container. Nobody can tell it from a person's terminal (docs/SECURITY.md)."""
-    with scene_in(tmp_path) as scene:
+def test_in_one_shared_group_only_the_holder_of_the_terminal_is_evidence(tmp_path: Path) -> None:
+    """This happens in a container, and cannot be distinguished from a person's terminal
+    (docs/SECURITY.md).
+    """
+    with guarded_daemon(tmp_path) as scene:
         agent = scene.named(UNKNOWN)
         for way in OF_ITS_OWN:
             played = scene.stage.play(agent, AGENT, f"mcp-{way}", *APPROVE)
@@ -88,40 +93,40 @@ def _command() -> str:
     return " ".join(APPROVE)
 
 
-def _in_another_tab(scene: Scene) -> Played:
+def _in_another_tab(scene: GuardedDaemon) -> Completed:
     return scene.typed_into_bash(_command())
 
 
-def _in_the_tab_of_another_agent_that_is_stopped(scene: Scene) -> Played:
+def _in_the_tab_of_another_agent_that_is_stopped(scene: GuardedDaemon) -> Completed:
     agent = f"{scene.named(UNKNOWN)} {AGENT} stay </dev/null >/dev/null 2>&1 &"
     return scene.typed_into_bash(agent, _command())
 
 
-def _in_a_window_that_a_tab_opened(scene: Scene) -> Played:
+def _in_a_window_that_a_tab_opened(scene: GuardedDaemon) -> Completed:
     window = shlex.join([str(scene.named("xterm")), "-c", HOLDER, _command()])
     return scene.typed_into_bash(window)
 
 
-def _in_script_in_a_tab(scene: Scene) -> Played:
+def _in_script_in_a_tab(scene: GuardedDaemon) -> Completed:
     return scene.typed_into_bash(f"script -qec {shlex.quote(_command())} /dev/null; exit")
 
 
-def _in_an_editors_terminal(scene: Scene) -> Played:
+def _in_an_editors_terminal(scene: GuardedDaemon) -> Completed:
     editor = [str(scene.named("code")), "-c", EDITOR, HOLDER, _command()]
     return scene.typed_into_bash(shlex.join(editor))
 
 
-def _over_ssh(scene: Scene) -> Played:
-    """A server that nobody started, and a process of its own for each login."""
+def _over_ssh(scene: GuardedDaemon) -> Completed:
+    """Run the command below a server without a parent, with a process for each login."""
     server = [str(scene.named("sshd")), "-c", EDITOR, HOLDER, _command()]
     told = scene.person.home / "told"
     line = f"(setsid {shlex.join(server)} >{shlex.quote(str(told))} 2>&1; echo $? >>{told}) &"
     scene.typed_into_bash(f"{line} wait")
-    return Played(0, told.read_text())
+    return Completed(0, told.read_text())
 
 
-def _in_ones_own_tmux(scene: Scene) -> Played:
-    """Begun in another tab after the agent, and looked at there."""
+def _in_ones_own_tmux(scene: GuardedDaemon) -> Completed:
+    """Run it in a tmux started in another tab after the agent, and displayed there."""
     told = scene.person.home / "told"
     done = f"{shlex.join(scene.tmux)} wait-for -S done"
     line = f"{_command()} >{told} 2>&1; {done}"
@@ -129,19 +134,19 @@ def _in_ones_own_tmux(scene: Scene) -> Played:
     scene.stage.begin(*attached)
     scene.stage.play(*scene.tmux, "wait-for", "done")
     scene.stage.play(*scene.tmux, "kill-server")
-    return Played(0, told.read_text())
+    return Completed(0, told.read_text())
 
 
-def _in_ones_own_tmux_inside_script(scene: Scene) -> Played:
-    """The client is on a terminal that a program of another tab holds."""
+def _in_ones_own_tmux_inside_script(scene: GuardedDaemon) -> Completed:
+    """Do the same with the client on a terminal that another tab's program holds."""
     told = scene.person.home / "told"
     line = f"{_command()} >{told} 2>&1; {shlex.join(scene.tmux)} kill-server"
     session = shlex.join([*scene.tmux, "new-session", "-s", "own", line])
     scene.typed_into_bash(f"script -qec {shlex.quote(session)} /dev/null; exit")
-    return Played(0, told.read_text())
+    return Completed(0, told.read_text())
 
 
-PEOPLE: tuple[Callable[[Scene], Played], ...] = (
+PEOPLE: tuple[Callable[[GuardedDaemon], Completed], ...] = (
     _in_another_tab,
     _in_the_tab_of_another_agent_that_is_stopped,
     _in_a_window_that_a_tab_opened,
@@ -153,7 +158,7 @@ PEOPLE: tuple[Callable[[Scene], Played], ...] = (
 )
 
 
-def test_a_person_in_the_same_terminal_program_is_not_asked(scene: Scene) -> None:
+def test_a_person_in_the_same_terminal_program_is_not_challenged(scene: GuardedDaemon) -> None:
     scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
     assert len(json.loads(scene.person.rootsd("status", "--json"))["sessions"]) == 1
     told = dict[str, tuple[Outcome, str]]()
@@ -165,7 +170,7 @@ def test_a_person_in_the_same_terminal_program_is_not_asked(scene: Scene) -> Non
     assert not [event for event in scene.log() if event["verb"] == "refused"]
 
 
-def test_in_a_tmux_older_than_the_agent_a_person_is_not_asked(scene: Scene) -> None:
+def test_in_a_tmux_older_than_the_agent_a_person_is_not_challenged(scene: GuardedDaemon) -> None:
     scene.stage.play_on_terminal(*scene.tmux, "new-session", "-d", "-s", "own", "bash --norc")
     scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
     told = scene.person.home / "told"
@@ -173,10 +178,10 @@ def test_in_a_tmux_older_than_the_agent_a_person_is_not_asked(scene: Scene) -> N
     scene.stage.play(*scene.tmux, "new-window", "-d", "-t", "own:", line)
     scene.stage.play(*scene.tmux, "wait-for", "done")
     scene.stage.play(*scene.tmux, "kill-server")
-    assert scene.outcome(Played(0, told.read_text())) is Outcome.PASSED
+    assert scene.outcome(Completed(0, told.read_text())) is Outcome.PASSED
 
 
-def test_an_orphan_without_a_terminal_is_refused_whoever_started_it(scene: Scene) -> None:
+def test_an_orphan_without_a_terminal_is_refused(scene: GuardedDaemon) -> None:
     """A person's orphan and an agent's double fork look the same, and docs/SECURITY.md says so."""
     told = scene.person.home / "told"
     script = f"(setsid {_command()} >{told} 2>&1; echo $? >>{told}) & wait"

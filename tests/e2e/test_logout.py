@@ -1,4 +1,4 @@
-"""The runtime folder goes, as at a logout, and the daemon that lingers is found all the same."""
+"""The runtime folder disappears, as at a logout, and clients still find the lingering daemon."""
 
 from __future__ import annotations
 
@@ -32,23 +32,24 @@ def daemon(user: UserManager) -> dict[str, object]:
 
 
 def is_listed(user: UserManager, name: str) -> bool:
-    """Return whether a client behind a bridge gets a root of that name."""
+    """Return whether a client behind a bridge gets a root with that name."""
     done = user.run("rootsd", "bridge", said=ASKED)
     return f"- {name}: " in done.stdout
 
 
 def take_away(user: UserManager, folder: Path) -> None:
-    """Remove a folder; at once, since in one that is emptied name by name the daemon makes a
-    socket anew before it is gone."""
+    """Remove a folder in one step. In a folder that is emptied name by name, the daemon recreates
+    a socket before it is gone.
+    """
     user.succeed("mv", str(folder), f"{folder}.gone")
     user.succeed("rm", "-rf", f"{folder}.gone")
 
 
-def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> None:
+def test_the_daemon_moves_its_sockets_and_clients_find_them(user: UserManager) -> None:
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", "api")
-    user.succeed("rootsd", "guard", "off")  # it is not what is looked at here
+    user.succeed("rootsd", "guard", "off")  # this test is not about it
     before = daemon(user)
     assert user.path(RUNTIME / "rootsd/ctl/control.sock").is_socket()
     listening = subprocess.Popen(
@@ -66,7 +67,7 @@ def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> 
         assert user.path(FALLBACK / "ctl/control.sock").is_socket()
         assert is_listed(user, "api")
 
-        # Nothing of the session's folder is left at all; and the session goes on.
+        # The session's folder is completely gone, and the session continues.
         gone = user.path(RUNTIME).rename(user.path(RUNTIME.with_name("gone")))
         assert daemon(user) == before
         assert is_listed(user, "api")
@@ -74,10 +75,10 @@ def test_the_daemon_moves_its_sockets_and_is_found_by_all(user: UserManager) -> 
         assert "list_changed" in listening.stdout.readline()
         listening.stdin.close()
 
-    # Logged in again: the folder is there, and empty.
+    # After another login the folder exists and is empty.
     gone.rename(user.path(RUNTIME))
     assert daemon(user) == before
-    # And moved once more, from where it is now to where it can.
+    # The sockets move once more, to a folder where they can be created.
     take_away(user, FALLBACK / "pub")
     assert not is_listed(user, "api")
     assert daemon(user) == before

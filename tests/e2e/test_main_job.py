@@ -1,4 +1,4 @@
-"""The main job with real processes: a clone shows up, is approved, and clients are told, live."""
+"""The main job with real processes: a new clone is found and approved, and clients get it live."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from support.clients import legacy_client, modern_client, published
-from support.person import POWERLESS, Person
+from support.person import POWERLESS, Person, Start
+from support.sdk_clients import legacy_client, modern_client, published
 
-# The SDK deprecates what its own legacy mode still has to use.
+# The SDK deprecates parts that its own legacy mode still uses.
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
 
@@ -25,21 +25,29 @@ def person(tmp_path: Path) -> Iterator[Person]:
     person.run("down")
 
 
-async def test_a_clone_is_found_approved_published_and_withdrawn(person: Person) -> None:
-    person.clone("first")
-    out = person.rootsd("up", str(person.parent))
-    assert "first" in out or person.names("pending") == ["first"]
-    async with legacy_client(person) as (legacy, told), modern_client(person) as (modern, heard):
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[Person]:
+    """A person all of whose commands are programs, with nothing taken off their start."""
+    user = Person(tmp_path, start=Start.PROGRAM)
+    yield user
+    user.run("down")
+
+
+async def test_a_clone_is_found_approved_published_and_withdrawn(user: Person) -> None:
+    user.clone("first")
+    out = user.rootsd("up", str(user.parent))
+    assert "first" in out or user.names("pending") == ["first"]
+    async with legacy_client(user) as (legacy, told), modern_client(user) as (modern, heard):
         assert await published(legacy) == []
 
-        second = await to_thread.run_sync(person.clone, "second")
-        await to_thread.run_sync(person.wait_until_listed, "second", "pending")
+        second = await to_thread.run_sync(user.clone, "second")
+        await to_thread.run_sync(user.wait_until_listed, "second", "pending")
         assert await published(modern) == []
 
         for change, expected in (
-            (lambda: person.rootsd("approve", "second"), ["second"]),
-            (lambda: person.rootsd("deny", "second"), []),
-            (lambda: person.rootsd("approve", "second"), ["second"]),
+            (lambda: user.rootsd("approve", "second"), ["second"]),
+            (lambda: user.rootsd("deny", "second"), []),
+            (lambda: user.rootsd("approve", "second"), ["second"]),
             (lambda: shutil.rmtree(second), []),
         ):
             await to_thread.run_sync(change)
@@ -61,15 +69,15 @@ def test_the_log_has_the_parents_of_the_first_up_and_of_a_later_one(person: Pers
 
 
 @pytest.mark.parametrize("parent", ["first", "second"])
-def test_a_project_of_this_moment_can_be_approved_right_after_up(
+def test_a_project_created_just_before_up_can_be_approved_right_after_it(
     person: Person, parent: str
 ) -> None:
-    if parent == "second":  # the daemon runs already, and a parent is new
+    if parent == "second":  # the daemon already runs, and a parent is new
         person.rootsd("up", str(person.parent))
     folder = person.home / parent
     person.git("init", "-q", str(folder / "api"))
     (folder / "api" / "file").write_text("a file\n")
-    # A remote that nothing was fetched from counts as whole after half a second.
+    # A clone that fetched nothing counts as complete after half a second.
     person.git("-C", str(folder / "api"), "remote", "add", "origin", "https://git.example/api")
     person.rootsd("up", str(folder))
     person.rootsd("approve", "api")
@@ -121,7 +129,7 @@ def test_check_answers_by_its_exit_code(person: Person) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "file", "root", "above home"])
-def test_a_parent_that_cannot_be_one_is_refused_and_nothing_is_written(
+def test_an_unsuitable_parent_is_refused_and_nothing_is_written(
     person: Person, rootsd_dir: Path, kind: str
 ) -> None:
     file = person.home / "file"
@@ -193,7 +201,7 @@ def test_a_state_folder_that_cannot_be_written_is_named_and_nothing_starts(
     (rootsd_dir / "state" / "decisions.db").chmod(0o600)
 
 
-def test_a_reference_to_nothing_and_one_to_several_have_their_own_exit_codes(
+def test_unknown_and_ambiguous_references_have_different_exit_codes(
     person: Person,
 ) -> None:
     (person.parent / "acme").mkdir()
@@ -234,7 +242,7 @@ def test_under_a_umask_of_zero_everything_is_still_private(
     assert [path for path in found if path.lstat().st_mode & 0o077] == []
 
 
-def test_a_damaged_start_file_is_no_bug(person: Person) -> None:
+def test_a_damaged_start_file_is_not_reported_as_a_bug(person: Person) -> None:
     """The control is the exit status: a bug is 1, and an unreachable daemon is 69."""
     person.rootsd("up", str(person.parent))
     person.run("down")

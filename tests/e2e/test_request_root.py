@@ -1,4 +1,6 @@
-"""A client asks for a folder, with real processes: the person is told, decides, and it hears."""
+"""A client requests a folder, with real processes: the person is notified and decides, and the
+client gets the answer.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from rootsd.system.ipc.connect import connect
 from rootsd.system.runtime_dir import find_runtime_dir
-from support.desktop import desktop
+from support.fake_desktop import desktop
 from support.person import HANG_GUARD, Person
 
 
@@ -38,7 +40,7 @@ def bridge_of(person: Person) -> StdioServerParameters:
     )
 
 
-async def test_a_denial_answers_the_waiting_call_and_afterwards_nothing_is_learnt(
+async def test_a_denial_answers_the_waiting_call_and_later_calls_reveal_nothing(
     person: Person,
 ) -> None:
     person.rootsd("up", str(person.parent))
@@ -63,7 +65,7 @@ async def test_a_denial_answers_the_waiting_call_and_afterwards_nothing_is_learn
     assert told[1] == told[2]
 
 
-async def test_a_wish_is_pending_at_once_and_the_waiting_call_is_answered_by_the_approval(
+async def test_a_request_is_pending_at_once_and_an_approval_answers_the_waiting_call(
     person: Person,
 ) -> None:
     person.rootsd("up", str(person.parent))
@@ -106,7 +108,7 @@ def _say(channel: socket.socket, message: dict[str, Any]) -> None:
     channel.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
 
-async def test_one_that_asks_without_end_over_many_connections_leaves_room_for_others(
+async def test_a_client_with_endless_requests_leaves_room_for_others(
     person: Person,
 ) -> None:
     person.rootsd("up", str(person.parent))
@@ -133,7 +135,7 @@ async def test_one_that_asks_without_end_over_many_connections_leaves_room_for_o
 
 
 @pytest.mark.needs("dbus-daemon")
-async def test_a_confined_daemon_tells_on_the_desktop_at_once(
+async def test_a_confined_daemon_shows_a_request_on_the_desktop_at_once(
     person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (person.home / "wanted").mkdir()

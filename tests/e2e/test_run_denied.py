@@ -1,8 +1,8 @@
-"""However soon a call comes after `rootsd deny` has returned, the server behind `rootsd run` no
-longer has what was denied.
+"""After `rootsd deny` returns, the very next call to a server behind `rootsd run` no longer
+reaches the folder.
 
-Orders go straight to the daemon and calls straight into the pipe, so that nothing lies between an
-answer and the next call but the time of a system call.
+Orders go directly to the daemon and calls directly into the pipe, so only the time of a system
+call lies between an answer and the next call.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pytest
 from rootsd.cli import control_client as control
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.person import Person
-from support.relays import SCRIPTED, RelayClient, command, relay, started
+from support.polling import until
+from support.run_proxy import SCRIPTED, RunProxyClient, command, relay, started
 from support.sizes import Sizes
-from support.until import until
 
 NAMES = tuple(f"p{number}" for number in range(5))
-# A relay that goes on while it does not know which roots there are, as all did once.
+# A run proxy that continues while it does not know the current roots, as all did once.
 RASH = (
     "import sys; from rootsd.proxy.run import main, session;"
     " session.RunSession.roots_outdated = lambda self: None; sys.exit(main.main(sys.argv[1:]))"
 )
-Start = Callable[[Person], AbstractContextManager[RelayClient]]
+Start = Callable[[Person], AbstractContextManager[RunProxyClient]]
 
 
 @pytest.fixture
@@ -45,43 +45,44 @@ def decide(verb: DecisionVerb, *names: str) -> None:
     control.call(DecideRequest(verb, "/", names))
 
 
-def look(client: RelayClient, folder: Path) -> None:
-    """Ask the server about a folder in both ways that it may have it: as a root that it was told
-    of, and as a word of its command."""
+def look(client: RunProxyClient, folder: Path) -> None:
+    """Ask the server about a folder in both ways that it may have it: as a root, and as an
+    argument.
+    """
     client.start_call("allowed", "allowed", f"{folder}/README")
     client.start_call("words", "started")
 
 
-def is_open(client: RelayClient, folder: Path) -> bool:
-    """What it says. Calls are refused that were under way when it was started again."""
+def is_open(client: RunProxyClient, folder: Path) -> bool:
+    """Return the server's answer. A call during a restart is refused."""
     results = {(each := client.answer())["id"]: each.get("result") for _ in range(2)}
     words = (results["words"] or {"words": ()})["words"]
     return bool(results["allowed"]) or str(folder) in words
 
 
 @contextmanager
-def asking(person: Person) -> Iterator[RelayClient]:
+def asking(person: Person) -> Iterator[RunProxyClient]:
     with relay(HOME=str(person.home)) as client:
         yield client
 
 
 @contextmanager
-def configured(person: Person) -> Iterator[RelayClient]:
+def configured(person: Person) -> Iterator[RunProxyClient]:
     with relay("--deaf", "{roots}", HOME=str(person.home)) as client:
         yield client
 
 
 @contextmanager
-def rash(person: Person) -> Iterator[RelayClient]:
+def rash(person: Person) -> Iterator[RunProxyClient]:
     words = [sys.executable, "-c", RASH, *command(*SCRIPTED)[4:]]
     with started(words, HOME=str(person.home)) as client:
         yield client
 
 
-def open_after_denial(person: Person, client: RelayClient, times: int) -> int:
-    """How many of so many denials left their folder open to the very next call.
+def open_after_denial(person: Person, client: RunProxyClient, times: int) -> int:
+    """Count the denials that left their folder open to the very next call.
 
-    Every other time the relay stands still meanwhile, and finds news and call at once.
+    Every other time the proxy is stopped meanwhile, and finds the update and the call at once.
     """
     still_open = 0
     for number in range(times):
@@ -99,8 +100,8 @@ def open_after_denial(person: Person, client: RelayClient, times: int) -> int:
     return still_open
 
 
-def until_open(client: RelayClient, folder: Path) -> None:
-    """What is added may take a moment."""
+def until_open(client: RunProxyClient, folder: Path) -> None:
+    """Wait until the folder is open. An addition may take a moment."""
 
     def opened() -> bool:
         look(client, folder)
@@ -110,7 +111,7 @@ def until_open(client: RelayClient, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("started_as", [asking, configured])
-def test_the_very_next_call_finds_it_closed(
+def test_the_very_next_call_after_a_denial_is_refused(
     started_as: Start, person: Person, sizes: Sizes
 ) -> None:
     times = sizes.pick(test=10, check=100, soak=1000)
@@ -119,7 +120,7 @@ def test_the_very_next_call_finds_it_closed(
         assert open_after_denial(person, client, times) == 0
 
 
-def test_without_the_doubt_the_next_call_would_come_through(person: Person) -> None:
+def test_control_without_the_readiness_gate_the_next_call_succeeds(person: Person) -> None:
     with rash(person) as client:
         client.shake_hands()
         assert until(lambda: open_after_denial(person, client, 10)) > 0

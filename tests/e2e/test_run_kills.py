@@ -1,5 +1,8 @@
-"""Server, relay and daemon are killed at random moments: nothing of the server is left over, and
-the client gets an answer, an error, or the end of the stream, never silence."""
+"""The server, the run proxy, or the daemon is killed at a random moment.
+
+No process of the server remains, and the client gets an answer, an error, or the end of the
+stream, never silence.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from support import node
-from support.kill_rounds import Outcome, Victim, a_round
+from support import node_packages
 from support.person import Person
-from support.relays import SCRIPTED, command, hasty
+from support.run_proxy import SCRIPTED, command, impatient_command
+from support.run_proxy_kills import Outcome, Victim, a_round
 from support.sizes import Sizes
 
-# Starts the server as npx does: as a process of its own, below a shell. It minds neither the end
-# of its input nor SIGTERM, nor does what it starts.
-WRAPPED = hasty("/bin/sh", "-c", '"$@"; exit $?', "npx", *SCRIPTED, "--stubborn")
-CONFIGURED = hasty(*SCRIPTED, "--deaf", "--stubborn", "{roots}")
-# A relay whose servers have a keeper that keeps nothing.
+# Starts the server as npx does: in its own process, below a shell. Both ignore the end of input
+# and SIGTERM.
+WRAPPED = impatient_command("/bin/sh", "-c", '"$@"; exit $?', "npx", *SCRIPTED, "--stubborn")
+CONFIGURED = impatient_command(*SCRIPTED, "--deaf", "--stubborn", "{roots}")
+# A run proxy whose keeper does not end its server.
 CARELESS = (
     "import sys; from rootsd.proxy.run import main, process; process._KEEPER = 'exec cat';"
     " sys.exit(main.main(sys.argv[1:]))"
@@ -31,7 +34,7 @@ ONE_S = 1.0
 
 @pytest.fixture
 def person(tmp_path: Path) -> Iterator[Person]:
-    """Has one root."""
+    """Return a person with one root."""
     person = Person(tmp_path)
     person.clone("api")
     person.rootsd("up", str(person.parent))
@@ -48,7 +51,9 @@ def check(person: Person, victim: Victim, outcome: Outcome, story: object) -> No
 
 
 @pytest.mark.parametrize("victim", Victim)
-def test_whoever_is_killed(victim: Victim, person: Person, sizes: Sizes) -> None:
+def test_after_any_kill_nothing_remains_and_no_call_is_silent(
+    victim: Victim, person: Person, sizes: Sizes
+) -> None:
     for seed in range(sizes.pick(test=2, check=12, soak=1000)):
         chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
         line = chance.choice([WRAPPED, CONFIGURED])
@@ -57,15 +62,17 @@ def test_whoever_is_killed(victim: Victim, person: Person, sizes: Sizes) -> None
 
 @pytest.mark.needs("npm")
 @pytest.mark.parametrize("victim", [Victim.SERVER, Victim.WORKER, Victim.RELAY])
-def test_whoever_is_killed_around_npx(victim: Victim, person: Person, sizes: Sizes) -> None:
-    folder = shlex.quote(str(node.packages()))
+def test_after_any_kill_around_npx_nothing_remains(
+    victim: Victim, person: Person, sizes: Sizes
+) -> None:
+    folder = shlex.quote(str(node_packages.packages()))
     line = command("sh", "-c", f"cd {folder} && exec npx --no -- mcp-server-everything")
     for seed in range(sizes.pick(test=1, check=3, soak=100)):
         chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
         check(person, victim, a_round(line, victim, chance), seed)
 
 
-def test_without_the_keeper_something_would_be_left_over(person: Person) -> None:
+def test_control_without_the_keeper_a_process_remains(person: Person) -> None:
     line = [sys.executable, "-c", CARELESS, *WRAPPED[3:]]
     outcome = a_round(line, Victim.RELAY, random.Random(1), ONE_S)  # noqa: S311
     for process in outcome.left:
@@ -73,5 +80,5 @@ def test_without_the_keeper_something_would_be_left_over(person: Person) -> None
     assert outcome.left
 
 
-def test_a_client_that_is_told_nothing_would_be_found() -> None:
+def test_control_a_silent_call_is_found() -> None:
     assert Outcome(answered=20, refused=9, left=[]).is_silent

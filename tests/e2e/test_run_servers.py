@@ -1,7 +1,7 @@
-"""`rootsd run` with real servers, a real daemon, and clients that do all sorts of things.
+"""`rootsd run` with real servers, a real daemon, and clients of many kinds.
 
-Each server is asked for what lies in an approved folder, and in one that is not. A folder is
-denied while it is in use, and the very next call on it must fail.
+Each server is asked for files in an approved folder and in another one. A folder is denied while
+it is in use, and the very next call on it must fail.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from rootsd.core.model import Access
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.bridges import INITIALIZE, notice, request
 from support.person import Person
-from support.relays import command, started
+from support.real_servers import LISTING, SERVERS, RootLimit, Server, said
+from support.run_proxy import command, started
 from support.sizes import Sizes
-from support.tried import LISTING, SERVERS, Server, Takes, said
 
 HANG_GUARD_S = 120
 NARROW = ("--client-roots", "narrow")
@@ -46,13 +46,13 @@ AUTO = ("--client-roots", "auto")
 
 pytestmark = [
     pytest.mark.needs("npm"),
-    # The SDK deprecates what its own legacy mode still has to use.
+    # The SDK deprecates parts that its own legacy mode still uses.
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 
 
 class Resident(Person):
-    """Has one daemon for all tests of this file."""
+    """A person with one daemon for all tests of this file."""
 
     def environment(self) -> dict[str, str]:
         return {**super().environment(), "ROOTSD_DIR": str(self.home / "dir")}
@@ -66,7 +66,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
         person = Resident(home)
     for name in ("alpha", "beta", "gamma", "delta"):
         folder = person.clone(name)
-        (folder / ".obsidian").mkdir()  # which makes it a vault
+        (folder / ".obsidian").mkdir()  # this makes it an Obsidian vault
         (folder / "NOTE.md").write_text(f"I am {name}\n")
     person.rootsd("up", str(person.parent))
     yield person
@@ -75,7 +75,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
 
 @pytest.fixture
 def person(house: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
-    """Has approved alpha and beta, and neither gamma nor delta."""
+    """Return a person who approved alpha and beta, and neither gamma nor delta."""
     monkeypatch.setenv("ROOTSD_DIR", house.environment()["ROOTSD_DIR"])  # `decide` looks there
     control.call(DecideRequest(DecisionVerb.FORGET, "/", ("gamma", "delta")))
     control.call(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha", "beta")))
@@ -83,7 +83,7 @@ def person(house: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
 
 
 class Callbacks:
-    """What a client answers that is asked for roots."""
+    """A client's answers when it is asked for roots."""
 
     def __init__(self, own: Path) -> None:
         self._own = own
@@ -115,7 +115,7 @@ async def client_of(
     mode: str = "legacy",
     **more: Any,  # noqa: ANN401
 ) -> AsyncIterator[Client]:
-    """A client of such a kind, whose own folder is alpha."""
+    """Yield a client of this kind, whose own folder is alpha."""
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "rootsd", "run", *flags, "--", *words],
@@ -129,21 +129,21 @@ async def client_of(
 
 
 async def decide(verb: DecisionVerb, name: str, access: Access = Access.READ_WRITE) -> None:
-    """An order as the command line gives it, but for the start of a process."""
+    """Send an order as the command line does, without starting a process."""
     await to_thread.run_sync(control.call, DecideRequest(verb, "/", (name,), access=access))
 
 
 async def until_open(server: Server, client: Client, folder: Path) -> None:
-    """Ask until the folder is open: what is added may take a moment."""
+    """Ask until the folder is open. An addition may take a moment."""
     with anyio.fail_after(HANG_GUARD_S):
         while not await server.is_open(client, folder):
             pass
 
 
 async def use(person: Person, server: Server, kind: str) -> None:
-    """What is approved is open at the first call, and what is not never is."""
+    """Check that an approved folder is open at the first call, and that another one never is."""
     alpha, beta, gamma = (person.parent / name for name in ("alpha", "beta", "gamma"))
-    only_alpha = server.takes is Takes.ONE or kind == "owning"
+    only_alpha = server.takes is RootLimit.ONE or kind == "owning"
     flags = (*server.flags, *AUTO) if kind == "owning" else server.flags
     async with client_of(person, server.command(), flags=flags, kind=kind) as client:
         assert await server.is_open(client, alpha), "the first call of all"
@@ -157,7 +157,7 @@ async def use(person: Person, server: Server, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-async def test_only_what_is_approved_reaches_the_server(
+async def test_only_approved_folders_reach_the_server(
     name: str, person: Person, sizes: Sizes
 ) -> None:
     few = (CLIENTS[list(SERVERS).index(name) % len(CLIENTS)],)
@@ -174,7 +174,7 @@ async def test_the_first_call_works_every_time(person: Person, sizes: Sizes) -> 
                 assert await server.is_open(client, person.parent / "beta")
 
 
-def test_the_first_call_works_that_comes_with_the_handshake(person: Person, sizes: Sizes) -> None:
+def test_a_first_call_sent_with_the_handshake_works(person: Person, sizes: Sizes) -> None:
     server, folder = SERVERS["server-filesystem"], person.parent / "beta"
     call = {"name": "list_directory", "arguments": {"path": str(folder)}}
     for _ in range(sizes.pick(test=1, check=10, soak=100)):
@@ -199,8 +199,8 @@ async def test_the_next_call_after_a_denial_fails_every_time(person: Person, siz
                 await decide(DecisionVerb.APPROVE, "beta")
 
 
-async def test_without_the_barrier_the_first_call_would_fail(person: Person) -> None:
-    """What the server does to a client that has roots and no relay."""
+async def test_control_without_the_readiness_gate_the_first_call_fails(person: Person) -> None:
+    """This is how the server treats a client with roots and without the proxy."""
     server, folder = SERVERS["server-filesystem"], person.parent / "beta"
     command, *words = server.command()
     own: Any = Callbacks(folder).owning
@@ -214,8 +214,12 @@ async def test_without_the_barrier_the_first_call_would_fail(person: Person) -> 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_what_else_a_server_asks_is_the_clients_to_answer(person: Person, mode: str) -> None:
-    """Elicitation, sampling and roots in one call; in 2026-07-28 in one request."""
+async def test_the_client_answers_all_other_requests_of_a_server(
+    person: Person, mode: str
+) -> None:
+    """The server sends elicitation, sampling, and roots requests in one call; in 2026-07-28, in
+    one result.
+    """
     asked: list[object] = []
 
     async def elicited(_: object, params: Any) -> ElicitResult:  # noqa: ANN401
@@ -239,7 +243,7 @@ async def test_what_else_a_server_asks_is_the_clients_to_answer(person: Person, 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_server_of_the_sdk_has_the_roots_of_the_moment_in_every_mode(
+async def test_a_server_of_the_sdk_has_the_current_roots_in_every_mode(
     person: Person, mode: str
 ) -> None:
     server = SERVERS["SDK server with ListRoots"]
@@ -251,7 +255,7 @@ async def test_a_server_of_the_sdk_has_the_roots_of_the_moment_in_every_mode(
             assert await server.is_open(client, person.parent / "beta")
 
 
-async def test_roots_for_reading_are_withheld_from_a_server_that_could_write(
+async def test_read_only_roots_are_withheld_from_a_server_that_could_write(
     person: Person,
 ) -> None:
     server = SERVERS["server-filesystem"]
@@ -263,7 +267,7 @@ async def test_roots_for_reading_are_withheld_from_a_server_that_could_write(
                 assert await server.is_open(client, person.parent / "gamma") is is_open
 
 
-async def test_a_folder_of_the_client_that_is_not_approved_waits_for_a_decision(
+async def test_a_clients_unapproved_folder_becomes_a_proposal(
     person: Person,
 ) -> None:
     server = SERVERS["server-filesystem"]
@@ -282,7 +286,7 @@ async def test_a_folder_of_the_client_that_is_not_approved_waits_for_a_decision(
             await until_open(server, client, folder)
 
 
-async def test_a_daemon_that_is_killed_is_followed_by_another_and_the_client_notices_nothing(
+async def test_the_client_does_not_notice_a_killed_daemon(
     person: Person,
 ) -> None:
     server = SERVERS["server-filesystem"]
@@ -296,7 +300,7 @@ async def test_a_daemon_that_is_killed_is_followed_by_another_and_the_client_not
             assert not await server.is_open(client, person.parent / "alpha")
 
 
-async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: Person) -> None:
+async def test_sessions_lists_the_server_its_scope_and_its_roots(person: Person) -> None:
     server = SERVERS["server-filesystem"]
     flags = ("--only", "alpha", "--only", "gamma")
     with anyio.fail_after(HANG_GUARD_S):
@@ -309,7 +313,7 @@ async def test_sessions_show_the_server_its_scope_and_what_it_was_told(person: P
     assert session["told"] == {"roots": 1, "names": ["alpha"]}
 
 
-async def test_sessions_show_what_was_withheld_from_the_server(person: Person) -> None:
+async def test_sessions_lists_the_roots_withheld_from_the_server(person: Person) -> None:
     server = SERVERS["server-filesystem"]
     with anyio.fail_after(HANG_GUARD_S):
         async with client_of(person, server.command(), flags=NARROW, kind="owning") as client:
@@ -319,22 +323,28 @@ async def test_sessions_show_what_was_withheld_from_the_server(person: Person) -
 
 
 def listing_server() -> psutil.Process:
-    """The process of the server that asks in calls."""
-    (found,) = (
-        each
-        for each in psutil.Process().children(recursive=True)
-        if each.cmdline()[-1:] == [str(LISTING)] and "run" not in each.cmdline()
-    )
-    return found
+    """Return the process of the server that asks for roots during calls."""
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        try:
+            words = each.cmdline()
+        except psutil.NoSuchProcess:
+            continue  # a process of an earlier test: it has ended, or is a zombie
+        if words[-1:] == [str(LISTING)] and "run" not in words:
+            found.append(each)
+    (server,) = found
+    return server
 
 
-async def test_a_server_that_asks_in_calls_keeps_its_process_whatever_is_decided(
+async def test_a_server_that_asks_during_calls_is_never_restarted(
     person: Person, sizes: Sizes
 ) -> None:
     took = []
     with anyio.fail_after(HANG_GUARD_S):
         async with client_of(person, [sys.executable, str(LISTING)]) as client:
-            await client.call_tool("show_roots", {})  # from here on it is known to ask in calls
+            await client.call_tool(
+                "show_roots", {}
+            )  # from here on it is known to ask during calls
             server = listing_server()
             for number in range(sizes.pick(test=10, check=100, soak=100)):
                 verb = DecisionVerb.APPROVE if number % 2 else DecisionVerb.DENY

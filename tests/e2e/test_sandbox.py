@@ -27,7 +27,7 @@ def recipe() -> str:
 
 @pytest.fixture
 def prepared(user: UserManager) -> UserManager:
-    """Two repositories, one of them published by the service."""
+    """Return a user with two repositories, one of which the service publishes."""
     for name in ("api", "secret"):
         user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
     user.succeed("rootsd", "up", f"{HOME}/src")
@@ -47,7 +47,7 @@ def published(user: UserManager) -> list[str]:
     return [item["name"] for item in items]
 
 
-def test_an_agent_in_it_is_told_the_roots(prepared: UserManager) -> None:
+def test_an_agent_in_it_gets_the_roots(prepared: UserManager) -> None:
     lines = (
         request("hello", "initialize", INITIALIZE),
         notice("notifications/initialized"),
@@ -59,7 +59,7 @@ def test_an_agent_in_it_is_told_the_roots(prepared: UserManager) -> None:
     assert [root["name"] for root in told["roots"]] == ["api"]
 
 
-def test_it_cannot_decide_or_end_anything(prepared: UserManager) -> None:
+def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager) -> None:
     pid = prepared.shown("rootsd.service", "MainPID")
     sockets = prepared.path(RUNTIME / "rootsd/pub")
     before = [(entry.name, entry.inode()) for entry in os.scandir(sockets)]
@@ -74,8 +74,8 @@ def test_it_cannot_decide_or_end_anything(prepared: UserManager) -> None:
         assert "bwrap:" not in done.stderr
         assert published(prepared) == ["api"], attempt
         assert prepared.shown("rootsd.service", "MainPID") == pid, attempt
-        # A daemon of its own, in the place of ours, would tell others what the agent likes.
+        # An agent's own daemon in place of ours could send others any roots.
         assert [(entry.name, entry.inode()) for entry in os.scandir(sockets)] == before, attempt
-    # The control: it is the sandbox that stood in the way.
+    # The control: without the sandbox, the same commands work.
     prepared.succeed("rootsd", "approve", f"{HOME}/src/secret")
     assert published(prepared) == ["api", "secret"]

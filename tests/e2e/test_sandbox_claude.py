@@ -1,5 +1,7 @@
-"""The settings of docs/SANDBOX.md for Claude Code, in the program that makes its sandbox: a
-command in it reads and cannot decide."""
+"""The settings of docs/SANDBOX.md for Claude Code, in the program that creates its sandbox.
+
+A command in it reads roots and cannot decide.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support import node, pipx_like
+from support import node_packages, pipx_install
 from support.bridges import INITIALIZE, notice, request
 from support.user_manager import (
     HOME,
@@ -42,29 +44,37 @@ def recipe() -> Any:  # noqa: ANN401
 
 @pytest.fixture(scope="module")
 def user(installation: Path) -> Iterator[UserManager]:
-    """A user with two repositories, one of them published by the service."""
-    with user_manager([*interpreter_folders(), node.packages()]) as user:
-        pipx_like.put_back(user, installation)
+    """Yield a user with two repositories, one of which the service publishes."""
+    with user_manager([*interpreter_folders(), node_packages.packages()]) as user:
+        pipx_install.put_back(user, installation)
         for name in ("api", "secret"):
             user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
         user.succeed("rootsd", "up", f"{HOME}/src")
         user.succeed("rootsd", "approve", f"{HOME}/src/api")
         user.succeed("rootsd", "service", "install")
-        user.succeed("rootsd", "guard", "off")  # it is the sandbox that is to stand in the way
+        user.succeed("rootsd", "guard", "off")  # the sandbox must be the only obstacle
         yield user
 
 
 def sandboxed(user: UserManager, command: str, said: str | None = None) -> Finished:
-    """Run a command as Claude Code does. What its settings may leave out, the program's have."""
+    """Run a command as Claude Code does. The sandbox program needs some settings that Claude Code
+    may omit.
+    """
     read = recipe()
     settings = {
         "network": {"allowedDomains": [], "deniedDomains": [], **read["network"]},
         "filesystem": {"allowWrite": [f"{HOME}/src"], "denyWrite": [], **read["filesystem"]},
     }
     user.run("tee", str(SETTINGS), said=json.dumps(settings))
-    program = node.packages() / "node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js"
+    program = node_packages.packages() / "node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js"
     return user.run(
-        str(node.node()), str(program), "--settings", str(SETTINGS), "-c", command, said=said
+        str(node_packages.node()),
+        str(program),
+        "--settings",
+        str(SETTINGS),
+        "-c",
+        command,
+        said=said,
     )
 
 
@@ -73,7 +83,7 @@ def published(user: UserManager) -> list[str]:
     return [item["name"] for item in items]
 
 
-def test_a_command_in_it_is_told_the_roots(user: UserManager) -> None:
+def test_a_command_in_it_gets_the_roots(user: UserManager) -> None:
     lines = (
         request("hello", "initialize", INITIALIZE),
         notice("notifications/initialized"),
@@ -97,7 +107,7 @@ def test_a_command_in_it_is_told_the_roots(user: UserManager) -> None:
         f"cat {HOME}/.local/state/rootsd/decisions.db",
     ],
 )
-def test_it_cannot_decide_or_end_anything(attempt: str, user: UserManager) -> None:
+def test_it_can_neither_decide_nor_stop_the_daemon(attempt: str, user: UserManager) -> None:
     pid = user.shown("rootsd.service", "MainPID")
     done = sandboxed(user, f"echo it is tried; {attempt}")
     assert done.stdout.startswith("it is tried\n"), done.stderr
@@ -108,6 +118,6 @@ def test_it_cannot_decide_or_end_anything(attempt: str, user: UserManager) -> No
     assert user.path(RUNTIME / "rootsd/pub/mcp.sock").is_socket()
 
 
-def test_the_control_is_that_the_same_works_outside(user: UserManager) -> None:
+def test_control_the_same_commands_work_outside(user: UserManager) -> None:
     user.succeed("rootsd", "approve", f"{HOME}/src/secret")
     assert published(user) == ["api", "secret"]

@@ -27,7 +27,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 def inside(person: Person, *arguments: str, shown: tuple[str, ...] = ("run/pub",)) -> Finished:
-    """Run `rootsd` in a sandbox that shows of the daemon's folders only those."""
+    """Run `rootsd` in a sandbox that shows only those of the daemon's folders."""
     folder = Path(person.environment()["ROOTSD_DIR"])
     binds = [word for name in shown for word in ("--ro-bind", *[str(folder / name)] * 2)]
     hidden = ("--dev-bind", "/", "/", "--unshare-pid", "--tmpfs", str(folder), *binds)
@@ -44,7 +44,7 @@ def test_a_command_says_that_it_is_in_a_sandbox_and_where_to_decide(person: Pers
     refused = json.loads(inside(person, "approve", "three", "--json").stdout)
     assert refused["error"]["code"] == "refused"
     assert person.names("pending") == ["three"]
-    # The control: with the control socket in it, the same sandbox decides.
+    # The control: in the same sandbox with the control socket, the command decides.
     assert inside(person, "approve", "three", shown=("run",)).returncode == 0
     assert person.names("pending") == []
 
@@ -56,7 +56,7 @@ def test_without_any_socket_it_says_so_too(person: Person) -> None:
     assert "rootsd up" not in done.stderr
 
 
-def test_check_asks_the_socket_that_is_there(person: Person) -> None:
+def test_check_uses_the_available_socket(person: Person) -> None:
     def checked(*arguments: str) -> int:
         done = inside(person, "check", *arguments)
         assert (done.stdout, done.stderr) == ("", "")
@@ -65,7 +65,7 @@ def test_check_asks_the_socket_that_is_there(person: Person) -> None:
     one, two = str(person.parent / "one"), str(person.parent / "two")
     assert checked(one) == checked(f"{one}/README") == checked("--write", one) == 0
     assert (checked(two), checked("--write", two)) == (0, 4)
-    # It does not tell which folders are pending.
+    # This socket does not reveal pending folders.
     assert checked(str(person.parent / "three")) == checked(str(person.parent)) == 5
     person.rootsd("down")
     done = inside(person, "check", one)

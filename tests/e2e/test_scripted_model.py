@@ -1,4 +1,4 @@
-"""The scripted model speaks each wire format, in a stream and at once, and follows its script."""
+"""The scripted model serves each wire format, streamed or not, and follows its script."""
 
 from __future__ import annotations
 
@@ -104,6 +104,6 @@ def test_a_step_without_its_tool_is_a_problem(model: ScriptedModel) -> None:
     assert "read" in problem
 
 
-def test_a_request_without_tools_takes_no_step(model: ScriptedModel) -> None:
+def test_a_request_without_tools_does_not_advance_the_script(model: ScriptedModel) -> None:
     assert "ok" in answer(model, "/v1/chat/completions", {"messages": []})
     assert model.offered == []

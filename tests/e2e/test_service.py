@@ -1,4 +1,4 @@
-"""The service under a real `systemd --user`, with nothing but what the README says."""
+"""The service under a real `systemd --user`, using only the documented commands."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support import pipx_like
-from support.until import until
+from support import pipx_install
+from support.polling import until
 from support.user_manager import (
     HOME,
     RUNTIME,
@@ -25,7 +25,7 @@ SERVICE = UNITS / "rootsd.service"
 
 
 def approve(user: UserManager, name: str) -> None:
-    """A repository of that name below ~/src, published."""
+    """Create a repository with that name below ~/src, and publish it."""
     user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/{name}")
@@ -37,7 +37,7 @@ def published(user: UserManager) -> list[str]:
 
 
 def files(user: UserManager) -> set[str]:
-    """All that lies in the home but the sources."""
+    """Return all files in the home except the sources."""
     found = user.succeed("find", str(HOME), "-path", f"{HOME}/src", "-prune", "-o", "-print")
     return set(found.splitlines())
 
@@ -46,7 +46,7 @@ def is_socket(user: UserManager, name: str) -> bool:
     return user.path(RUNTIME / "rootsd" / name).is_socket()
 
 
-def test_from_the_wheel_to_nothing_left(user: UserManager) -> None:
+def test_the_service_from_installation_to_removal(user: UserManager) -> None:
     before = files(user)
     approve(user, "api")
     background = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]["pid"]
@@ -58,7 +58,7 @@ def test_from_the_wheel_to_nothing_left(user: UserManager) -> None:
     assert pid not in (0, background)
     assert published(user) == ["api"]
     text = user.path(SERVICE).read_text()
-    assert f"ExecStart={pipx_like.LINK} daemon\n" in text
+    assert f"ExecStart={pipx_install.LINK} daemon\n" in text
     assert user.shown("rootsd.service", "StatusText") == "1 published, 0 pending, 0 connected"
     assert user.shown("rootsd.service", "UnitFileState") == "enabled"
     units = sorted(path for path in user.path(UNITS).rglob("*.s*") if not path.is_symlink())
@@ -80,13 +80,13 @@ def test_from_the_wheel_to_nothing_left(user: UserManager) -> None:
     left = {path for path in files(user) - before if not path.startswith(places)}
     assert left <= {f"{HOME}/.config"}
     user.succeed("rootsd", "up")
-    assert published(user) == ["api"]  # decisions were kept
+    assert published(user) == ["api"]  # the decisions are still there
     user.succeed("rootsd", "service", "uninstall", "--purge")
     assert files(user) - before <= {f"{HOME}/.config", f"{HOME}/.local/state"}
     assert not user.path(RUNTIME / "rootsd").exists()
 
 
-def test_a_client_starts_it_and_a_stopped_one_stays_down(user: UserManager) -> None:
+def test_a_client_starts_it_and_after_a_down_it_stays_down(user: UserManager) -> None:
     approve(user, "api")
     user.succeed("rootsd", "service", "install")
 
@@ -111,7 +111,7 @@ def test_a_client_starts_it_and_a_stopped_one_stays_down(user: UserManager) -> N
     assert published(user) == ["api"]
 
 
-def test_a_reload_reads_the_configuration_in_the_same_process(user: UserManager) -> None:
+def test_a_reload_reads_the_configuration_without_a_restart(user: UserManager) -> None:
     approve(user, "api")
     user.succeed("rootsd", "service", "install")
     pid = user.shown("rootsd.service", "MainPID")
@@ -130,7 +130,7 @@ def test_a_reload_reads_the_configuration_in_the_same_process(user: UserManager)
     assert user.shown("rootsd.service", "ActiveState") == "active"
 
 
-def test_a_configuration_that_is_broken_is_said_and_not_tried_for_ever(user: UserManager) -> None:
+def test_an_invalid_configuration_is_reported_and_not_retried_forever(user: UserManager) -> None:
     approve(user, "api")
     config = user.path(HOME / ".config/rootsd/config.toml")
     whole = config.read_text()
@@ -145,10 +145,12 @@ def test_a_configuration_that_is_broken_is_said_and_not_tried_for_ever(user: Use
     assert published(user) == ["api"]
 
 
-def test_one_that_cannot_start_is_given_up_and_clients_are_told_why(user: UserManager) -> None:
+def test_a_daemon_that_cannot_start_is_given_up_and_clients_get_the_reason(
+    user: UserManager,
+) -> None:
     approve(user, "api")
     user.succeed("rootsd", "service", "install")
-    few = "[Unit]\nStartLimitBurst=3\n"  # as the unit has it, but sooner
+    few = "[Unit]\nStartLimitBurst=3\n"  # as in the unit, but sooner
     user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=few)
     user.systemctl("daemon-reload")
     user.path(HOME / ".config/rootsd/config.toml").write_text("[[parent]\n")
@@ -165,7 +167,9 @@ def test_one_that_cannot_start_is_given_up_and_clients_are_told_why(user: UserMa
 def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     user: UserManager,
 ) -> None:
-    """The manager knows nothing of what the shell's startup file sets; cron and ssh neither."""
+    """The manager does not know the variables of the shell's startup file; neither do cron and
+    ssh.
+    """
     before = files(user)
     set_up = {"XDG_CONFIG_HOME": f"{HOME}/my conf", "XDG_STATE_HOME": f"{HOME}/state"}
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
@@ -193,11 +197,11 @@ def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     assert files(user) - before <= left
 
 
-def test_a_manager_with_an_xdg_variable_that_no_shell_has_is_given_the_units_where_it_looks(
+def test_a_manager_with_its_own_xdg_variable_gets_the_units_where_it_looks(
     installation: Path,
 ) -> None:
     with user_manager(interpreter_folders(), f"XDG_CONFIG_HOME={HOME}/conf") as user:
-        pipx_like.put_back(user, installation)
+        pipx_install.put_back(user, installation)
         approve(user, "api")
         user.succeed("rootsd", "service", "install")
         assert user.path(HOME / "conf/systemd/user/rootsd.service").exists()

@@ -1,8 +1,8 @@
-"""Each hardening directive of the units has an effect, or the test that looks for it fails.
+"""Each hardening directive of the units has an effect.
 
-A directive that is misspelt, misplaced or needs another one beside it is accepted by systemd
-without a word, and `systemd-analyze security` counts it. So a probe runs inside units: once with
-nothing, once with each directive alone, and with all of each tier together.
+systemd silently accepts a directive that is misspelled, misplaced, or useless without another one,
+and `systemd-analyze security` counts it. So a probe runs inside units: without directives, with
+each directive alone, and with all of each tier.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support import confinement, pipx_like
+from support import confinement_report, pipx_install
 from support.user_manager import (
     HOME,
     RUNTIME,
@@ -29,16 +29,16 @@ UNITS = HOME / ".config/systemd/user"
 STATE = HOME / ".local/state/rootsd"
 ELSEWHERE = "/tmp/elsewhere"
 
-# What makes it a service rather than confines it, or needs no proof that we could give: the
-# control groups of the stage have no memory and tasks controllers, and every unit of a user
-# manager has a session keyring of its own already.
+# Directives that do not confine the service, or cannot be tested here: the control groups of the
+# test have no memory and tasks controllers, and every unit of a user manager already has its own
+# session keyring.
 NO_CONFINEMENT = {
     "Type", "NotifyAccess", "ExecStart", "ExecReload", "Restart", "RestartSec",
     "RestartPreventExitStatus", "TimeoutStartSec", "TimeoutStopSec", "WatchdogSec", "TasksMax",
     "MemoryHigh", "MemoryMax", "KeyringMode",
 }  # fmt: skip
 
-# What each directive changes for the probe, alone (tier 1) or beside PrivateUsers (tier 2).
+# The effect of each directive on the probe, alone (tier 1) or beside PrivateUsers (tier 2).
 EFFECTS = {
     "UMask": {"umask": "0077"},
     "LimitCORE": {"core": "0"},
@@ -56,7 +56,7 @@ EFFECTS = {
     "CapabilityBoundingSet": {"capabilities": "none"},
     "ProtectSystem": {"write elsewhere": "EROFS"},
     "ProtectHome": {"write home": "EROFS", "write state": "EROFS"},
-    "ReadWritePaths": {},  # opens what the two before it close: seen in the whole tier
+    "ReadWritePaths": {},  # reopens what the two before it close; the whole tier shows it
     "InaccessiblePaths": {"list ~/.ssh": "EACCES"},
     "PrivateNetwork": {"net namespace id": "its own"},
     "PrivateDevices": {"devices": "few"},
@@ -66,7 +66,7 @@ EFFECTS = {
     "ProtectControlGroups": {"/sys/fs/cgroup": "read-only"},
     "ProtectClock": {"CAP_SYS_TIME": "no"},
     "ProtectHostname": {"uts namespace id": "its own"},
-    # Without it, a call that is not allowed ends the daemon instead of failing.
+    # Without it, a forbidden call kills the daemon instead of failing.
     "SystemCallErrorNumber": {},
 }
 
@@ -93,7 +93,7 @@ Found = Mapping[str, str]
 
 
 def directives(file: str) -> list[str]:
-    """The lines of the repository's unit that confine it."""
+    """Return the lines of the repository's unit that confine the daemon."""
     text = (TOP / "systemd" / file).read_text().replace("@WRITABLE@", str(STATE))
     _, _, section = text.partition("[Service]\n")
     lines = section.partition("\n[")[0].splitlines()
@@ -109,23 +109,23 @@ ONE, TWO = directives("rootsd.service"), directives("rootsd.service.d/20-namespa
 
 @pytest.fixture(scope="module")
 def user() -> Iterator[UserManager]:
-    """A user with something to hide."""
+    """Yield a user with secret files."""
     with user_manager(interpreter_folders()) as user:
         user.succeed("mkdir", "-p", str(STATE), str(HOME / ".ssh"), str(UNITS), ELSEWHERE)
-        program = Path(confinement.__file__).read_text()
+        program = Path(confinement_report.__file__).read_text()
         user.run("tee", str(HOME / "probe.py"), said=program)
         yield user
 
 
 def probed(user: UserManager, cases: Mapping[str, list[str]]) -> dict[str, Found | None]:
-    """What the probe finds in a unit for each case; None where the unit fails."""
+    """Return the probe's findings in a unit for each case; None if the unit fails."""
     units = {case: f"probe-{number}" for number, case in enumerate(cases)}
     folders = f"home={HOME} state={STATE} elsewhere={ELSEWHERE}"
     for case, unit in units.items():
         lines = [
             "[Service]",
             "Type=oneshot",
-            f"ExecStart={pipx_like.interpreter()} {HOME}/probe.py {folders}",
+            f"ExecStart={pipx_install.interpreter()} {HOME}/probe.py {folders}",
             f"StandardOutput=truncate:{RUNTIME}/{unit}.json",
             "StandardError=null",
             *cases[case],
@@ -138,7 +138,7 @@ def probed(user: UserManager, cases: Mapping[str, list[str]]) -> dict[str, Found
     return {case: json.loads(file.read_text() or "null") for case, file in texts.items()}
 
 
-def test_every_directive_is_looked_at() -> None:
+def test_every_directive_is_covered() -> None:
     named = {line.partition("=")[0] for line in (*ONE, *TWO)}
     assert named == set(EFFECTS)
 
@@ -157,7 +157,7 @@ def test_each_directive_has_its_effect(user: UserManager) -> None:
     bare, users = found["nothing"], found["users"]
     assert bare is not None
     assert users is not None
-    assert OPEN.items() <= bare.items()  # the control: without directives all of it can be done
+    assert OPEN.items() <= bare.items()  # the control: without directives everything is possible
     assert found["no error number"] is None
     strict = {line.partition("=")[0] for line in TWO}
     for name, effects in EFFECTS.items():
@@ -168,7 +168,7 @@ def test_each_directive_has_its_effect(user: UserManager) -> None:
             assert expected in (seen[what], "its own"), (name, what)
 
 
-def test_each_tier_takes_what_it_should_and_leaves_what_the_daemon_needs(
+def test_each_tier_removes_its_rights_and_keeps_what_the_daemon_needs(
     user: UserManager,
 ) -> None:
     found = probed(user, {"one": ONE, "two": [*ONE, *TWO]})

@@ -1,7 +1,7 @@
-"""A daemon of the service that is killed, hangs or is stopped is replaced, and nobody is refused.
+"""A service daemon that is killed, hangs, or stops is replaced, and no client is refused.
 
-The sockets are held by systemd: whoever connects meanwhile waits. MCP clients behind a bridge do
-not even notice.
+systemd holds the sockets, so a client that connects meanwhile waits. MCP clients behind a bridge
+do not even notice.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ pytestmark = pytest.mark.needs("systemd-user")
 
 HANG_GUARD_S = 60
 BRIDGES = 8
-KILLS_A_MINUTE = (
-    18  # so many the unit takes as it is: StartLimitBurst, less what we start ourselves
-)
+KILLS_A_MINUTE = 18  # as many as the unit allows: StartLimitBurst, minus our own starts
 UNITS = HOME / ".config/systemd/user"
 
-# Connects to the socket itself, which a bridge would try again, until its input ends. The daemon
-# may be killed while it answers: then the connection breaks off, and is no refusal.
+# Connects directly to the socket until its input ends; a bridge would retry. The daemon may be
+# killed while it answers: the connection then breaks, which is no refusal.
 KNOCKER = """
 import json, socket, sys, threading
 seen = {"answered": 0, "broken off": 0, "refused": 0}
@@ -53,7 +51,7 @@ while not enough.is_set():
 print(json.dumps(seen))
 """
 
-# Blocks the event loop as a bug would, at a signal that nothing else uses.
+# Blocks the event loop, as a bug would, on an otherwise unused signal.
 HANGING = """
 import signal, threading
 signal.signal(signal.SIGUSR1, lambda *_: threading.Event().wait())
@@ -62,7 +60,7 @@ signal.signal(signal.SIGUSR1, lambda *_: threading.Event().wait())
 
 @dataclass
 class Asker:
-    """An MCP client behind a bridge that asks for the roots all the time."""
+    """An MCP client behind a bridge that asks for the roots continuously."""
 
     client: Client
     answers: list[list[str]] = field(default_factory=list)
@@ -76,7 +74,7 @@ class Asker:
         self.client.say(notice("notifications/initialized"))
 
     def keep_asking(self) -> None:
-        """Until `is_over`; each answer is looked at."""
+        """Ask until `is_over`, and check each answer."""
         while not self.is_over:
             number = len(self.answers) + 1
             self.client.say(request(number, "roots/list"))
@@ -90,7 +88,7 @@ class Asker:
             self.news.set()
 
     def wait_past(self, answers: int) -> None:
-        """Return when there are more answers than so many."""
+        """Return when there are more than `answers` answers."""
         while len(self.answers) <= answers:
             self.news.clear()
             if len(self.answers) <= answers:
@@ -99,7 +97,7 @@ class Asker:
 
 @contextmanager
 def asking(user: UserManager, bridges: int = 1) -> Iterator[list[Asker]]:
-    """Bridges whose clients ask until the block ends."""
+    """Run bridges whose clients ask until the block ends."""
     askers: list[Asker] = []
     threads: list[threading.Thread] = []
     pipe = subprocess.PIPE
@@ -125,7 +123,7 @@ def asking(user: UserManager, bridges: int = 1) -> Iterator[list[Asker]]:
 
 @contextmanager
 def knocking(user: UserManager) -> Iterator[dict[str, int]]:
-    """Somebody who connects again and again; what came of it is there after the block."""
+    """Connect again and again during the block, and collect the results."""
     seen: dict[str, int] = {}
     command = user.command("python3", "-c", KNOCKER, f"{RUNTIME}/rootsd/pub/mcp.sock")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -139,7 +137,7 @@ def knocking(user: UserManager) -> Iterator[dict[str, int]]:
 
 
 def prepare(user: UserManager) -> None:
-    """One repository, published by the service."""
+    """Create a repository that the service publishes."""
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/api")
@@ -147,27 +145,29 @@ def prepare(user: UserManager) -> None:
 
 
 def until_all_are_answered(askers: list[Asker]) -> None:
-    """Return when all have been answered by a daemon that lives now: one answer of the daemon
-    before may still be under way."""
+    """Return when a daemon that runs now has answered every client.
+
+    One answer of the previous daemon may still be in flight.
+    """
     before = [len(asker.answers) for asker in askers]
     for asker, answered in zip(askers, before, strict=True):
         asker.wait_past(answered + 1)
 
 
 def kill(user: UserManager, signal: str = "KILL") -> str:
-    """Send a signal to the daemon; its pid."""
+    """Send a signal to the daemon, and return its pid."""
     pid = user.shown("rootsd.service", "MainPID")
-    assert pid != "0"  # which would be everybody here
+    assert pid != "0"  # that would be every process here
     user.run("kill", f"-{signal}", pid)
     return pid
 
 
-def test_killed_again_and_again_under_clients_it_refuses_nobody_and_tells_nothing_wrong(
+def test_repeated_kills_cause_no_refused_connection_and_no_wrong_answer(
     user: UserManager, sizes: Sizes
 ) -> None:
     kills = sizes.pick(test=3, check=100, soak=1000)
     prepare(user)
-    if kills > KILLS_A_MINUTE:  # more often than it may fail before the unit gives up
+    if kills > KILLS_A_MINUTE:  # more often than the unit allows
         override = "[Unit]\nStartLimitIntervalSec=0\n"
         user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=override)
         user.systemctl("daemon-reload")
@@ -181,8 +181,8 @@ def test_killed_again_and_again_under_clients_it_refuses_nobody_and_tells_nothin
     assert int(user.shown("rootsd.service", "NRestarts")) + 1 >= kills
 
 
-def test_without_the_sockets_clients_are_refused_meanwhile(user: UserManager) -> None:
-    """The control: whoever counts refusals above does see them."""
+def test_control_without_the_sockets_clients_are_refused(user: UserManager) -> None:
+    """The counter of refusals above does see them."""
     prepare(user)
     user.systemctl("disable", "--now", "rootsd.socket", "rootsd-control.socket")
     user.succeed("rm", str(UNITS / "rootsd.service.d/10-sockets.conf"))
@@ -195,7 +195,7 @@ def test_without_the_sockets_clients_are_refused_meanwhile(user: UserManager) ->
 
 
 @pytest.mark.parametrize("fault", ["hang", "stop"])
-def test_one_that_hangs_is_replaced_by_the_watchdog(user: UserManager, fault: str) -> None:
+def test_the_watchdog_replaces_a_hanging_daemon(user: UserManager, fault: str) -> None:
     prepare(user)
     user.run("tee", str(HOME / "sitecustomize.py"), said=HANGING)
     override = f"[Service]\nWatchdogSec=1s\nEnvironment=PYTHONPATH={HOME}\n"
@@ -206,6 +206,6 @@ def test_one_that_hangs_is_replaced_by_the_watchdog(user: UserManager, fault: st
         pid = kill(user, "USR1" if fault == "hang" else "STOP")
         until_all_are_answered(askers)
     assert user.shown("rootsd.service", "MainPID") not in (pid, "0")
-    # On a busy machine it may have missed its second as well.
+    # On a busy machine it may have missed its second check, too.
     assert int(user.shown("rootsd.service", "NRestarts")) >= 1
     assert [asker.wrong for asker in askers] == [[]]

@@ -1,4 +1,4 @@
-"""Versions meet: what is installed over the service that runs, and what an older one finds."""
+"""Upgrades: a new version installed over a running service, and data of other versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import rootsd
 from rootsd.state.store.schema import BINDING_SINCE, MIGRATIONS
-from support import pipx_like
+from support import pipx_install
 from support.bridges import INITIALIZE, Client, notice
 from support.user_manager import HANG_GUARD_S, HOME, UserManager
 
@@ -35,12 +35,12 @@ DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
 
 @pytest.fixture(scope="module")
 def next_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pipx_like.built_wheel(tmp_path_factory.mktemp("next"), NEXT)
+    return pipx_install.built_wheel(tmp_path_factory.mktemp("next"), NEXT)
 
 
 @pytest.fixture
 def prepared(user: UserManager) -> UserManager:
-    """One repository, published by the service of this version."""
+    """Return a user with a repository that this version's service publishes."""
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/api")
@@ -63,7 +63,9 @@ def bridge(user: UserManager) -> Iterator[Client]:
 
 
 def roots(client: Client, id_: str) -> list[str]:
-    """The names that the session is told; notices before them are passed over."""
+    """Return the names of the roots that the session gets. Notifications before them are
+    ignored.
+    """
     answer = client.ask(id_, "roots/list")
     while answer.get("id") != id_:
         answer = client.hear()
@@ -71,7 +73,7 @@ def roots(client: Client, id_: str) -> list[str]:
 
 
 def up_on_a_terminal(user: UserManager, answer: str) -> None:
-    """Type an answer to what `rootsd up` asks on a terminal about the version."""
+    """Type an answer to the question of `rootsd up` about the version."""
     words = user.command("rootsd", "up")
     with pexpect.spawn(words[0], words[1:], encoding="utf-8", timeout=HANG_GUARD_S) as terminal:
         terminal.expect(r"The daemon is version[^?]*\?")
@@ -82,7 +84,7 @@ def up_on_a_terminal(user: UserManager, answer: str) -> None:
 
 
 def version_of(store: Path) -> int:
-    """The layout of a database, from its header."""
+    """Return the schema version of a database, from its header."""
     return int.from_bytes(store.read_bytes()[USER_VERSION:][:4], "big")
 
 
@@ -95,20 +97,20 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
     prepared: UserManager, installation: Path, next_wheel: Path
 ) -> None:
     user = prepared
-    user.succeed("rootsd", "guard", "off")  # bridges and commands share a control group here
+    user.succeed("rootsd", "guard", "off")  # bridges and commands share one control group here
     with bridge(user) as client:
         assert roots(client, "before") == ["api"]
         first = daemon(user)
-        pipx_like.install(user, next_wheel)
+        pipx_install.install(user, next_wheel)
         assert roots(client, "meanwhile") == ["api"]
         with bridge(user) as newer:
             assert roots(newer, "of the daemon before") == ["api"]
         assert "rootsd up" in user.run("rootsd", "version").stderr
         user.succeed("rootsd", "tag", "api", "newer")
-        assert daemon(user) == first  # nothing is restarted behind anybody's back
+        assert daemon(user) == first  # nothing is restarted without being asked
 
         up_on_a_terminal(user, "n")
-        assert daemon(user) == first  # a person did not want it
+        assert daemon(user) == first  # the person declined
         said = user.run("rootsd", "up")
         assert said.returncode == 0, said.stderr
         assert f"is version {rootsd.__version__}; starting {NEXT} instead" in said.stderr
@@ -118,8 +120,8 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert roots(client, "after") == ["api"]
         assert "version" not in user.succeed("rootsd", "service", "status")
 
-        user.succeed("rm", "-rf", str(pipx_like.ENVIRONMENT))
-        pipx_like.put_back(user, installation)
+        user.succeed("rm", "-rf", str(pipx_install.ENVIRONMENT))
+        pipx_install.put_back(user, installation)
         said = user.run("rootsd", "up")
         assert said.returncode == 0, said.stderr
         assert "newer than this command" in said.stderr
@@ -131,16 +133,16 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert user.succeed("rootsd", "tag").split() == ["newer", "1", "older", "1"]
 
 
-def test_on_a_terminal_a_newer_command_asks_first_and_a_return_key_will_do(
+def test_on_a_terminal_a_newer_command_asks_first_and_enter_means_yes(
     prepared: UserManager, next_wheel: Path
 ) -> None:
     user = prepared
-    pipx_like.install(user, next_wheel)
+    pipx_install.install(user, next_wheel)
     up_on_a_terminal(user, "")
     assert daemon(user)["version"] == NEXT
 
 
-def test_the_store_of_an_older_version_is_brought_up_to_date_after_a_backup(
+def test_the_store_of_an_older_version_is_migrated_after_a_backup(
     prepared: UserManager,
 ) -> None:
     user = prepared
@@ -161,7 +163,7 @@ def test_the_store_of_an_older_version_is_brought_up_to_date_after_a_backup(
         assert roots(client, "1") == ["api"]
 
 
-def test_a_store_of_a_newer_version_is_refused_untouched_and_said_once(
+def test_a_store_of_a_newer_version_is_refused_unchanged_and_reported_once(
     prepared: UserManager,
 ) -> None:
     user = prepared
@@ -179,7 +181,7 @@ def test_a_store_of_a_newer_version_is_refused_untouched_and_said_once(
     assert {file.name: file.read_bytes() for file in store.parent.glob("decisions*")} == before
 
 
-def test_what_a_background_daemon_was_told_holds_for_a_strict_service(
+def test_a_strict_service_keeps_the_decisions_of_a_background_daemon(
     prepared: UserManager,
 ) -> None:
     user = prepared
@@ -195,11 +197,11 @@ def test_what_a_background_daemon_was_told_holds_for_a_strict_service(
         assert sorted(roots(client, "1")) == ["api", "other"]
 
 
-def test_strictness_that_this_system_cannot_give_is_taken_out_again(
+def test_strict_is_removed_if_this_system_cannot_provide_it(
     prepared: UserManager,
 ) -> None:
     user = prepared
-    # Without namespaces of its own nothing looks at it, with them it ends in 226/NAMESPACE.
+    # Without namespaces systemd ignores the option; with them it fails with 226/NAMESPACE.
     impossible = "[Service]\nReadWritePaths=/nowhere/at/all\n"
     user.run("tee", str(DROP_INS / "90-test.conf"), said=impossible)
     done = user.run("rootsd", "service", "install", "--strict")

@@ -1,4 +1,4 @@
-"""Many daemons start at one moment: one wins, the others say who did, and the one serves."""
+"""Many daemons start at one moment: one wins and serves, and the others name it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from rootsd.system import lock
-from support import starts
-from support.person import Person
+from support import simultaneous_starts
+from support.person import Person, Start
 from support.sizes import Sizes
 
 AT_ONCE = 20
@@ -22,21 +22,26 @@ UPS = 6
 
 
 def rounds(number: int, how: str, *, first: str = "") -> list[dict[str, Any]]:
-    """What became of the starts in each round; `first` is what the program does before."""
-    program = f"{first}\nfrom support.starts import main\nmain({AT_ONCE}, {number}, {how!r})"
+    """Return the outcomes of the starts in each round. `first` is code that the program runs
+    before.
+    """
+    program = (
+        f"{first}\nfrom support.simultaneous_starts import main\n"
+        f"main({AT_ONCE}, {number}, {how!r})"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(starts.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(simultaneous_starts.__file__).parent.parent)},
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def is_right(told: Mapping[str, Any]) -> bool:
-    """Whether one won and serves, and all others said that another is at work."""
+    """Return whether one daemon won and serves, and all others said that another one runs."""
     others = [line for line in told["told"] if line != "ready"]
     return (
         [told["served"]] == told["winners"]
@@ -46,7 +51,7 @@ def is_right(told: Mapping[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("how", ["kill", "end"])
-def test_of_simultaneous_starts_there_is_always_one_winner(
+def test_simultaneous_starts_always_have_one_winner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: Sizes, how: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -56,7 +61,7 @@ def test_of_simultaneous_starts_there_is_always_one_winner(
     assert [told for told in played if not is_right(told)] == []
 
 
-def test_without_the_lock_there_would_be_more(
+def test_control_without_the_lock_there_are_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The positive control."""
@@ -66,8 +71,8 @@ def test_without_the_lock_there_would_be_more(
     assert not all(is_right(told) for told in rounds(1, "kill", first=no_lock))
 
 
-def test_all_who_say_up_at_once_get_the_one_daemon(tmp_path: Path) -> None:
-    person = Person(tmp_path)
+def test_simultaneous_ups_get_the_same_daemon(tmp_path: Path) -> None:
+    person = Person(tmp_path, start=Start.PROGRAM)
     words = [sys.executable, "-m", "rootsd", "up", str(person.parent)]
     pipe = subprocess.PIPE
     ups = [

@@ -1,4 +1,6 @@
-"""Sockets that a supervisor holds: no client is refused while the daemon starts or restarts."""
+"""With sockets that a supervisor holds, no client is refused while the daemon starts or
+restarts.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.bridges import bridge, request
-from support.launching import hand_over, listening
 from support.person import HANG_GUARD, Person
+from support.socket_activation import hand_over, listening
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
     person.run("down")
 
 
-def test_clients_wait_for_a_daemon_that_is_handed_the_sockets_and_for_the_next_one(
+def test_clients_wait_for_a_daemon_that_gets_the_sockets_and_for_the_next_one(
     person: Person, rootsd_dir: Path
 ) -> None:
     paths = [rootsd_dir / "run" / "pub" / "mcp.sock", rootsd_dir / "run" / "ctl" / "control.sock"]
@@ -32,7 +34,7 @@ def test_clients_wait_for_a_daemon_that_is_handed_the_sockets_and_for_the_next_o
         sockets = [stack.enter_context(listening(path)) for path in paths]
         client = stack.enter_context(bridge(HOME=str(person.home)))
         for id_ in range(2):
-            client.say(request(id_, "roots/list"))  # nobody is there to accept it
+            client.say(request(id_, "roots/list"))  # no process is there to accept it
             daemon = hand_over("mcp:control", sockets, ["-m", "rootsd", "daemon"])
             stack.enter_context(daemon)
             answer = client.hear()

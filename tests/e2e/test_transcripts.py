@@ -1,9 +1,9 @@
-"""What clients of the older revisions said and heard, recorded, and said again to the bridge.
+"""Recorded sessions of clients with older revisions, replayed to the bridge.
 
-Each file of `transcripts/` holds what the SDK's client of that time exchanged with
-`rootsd bridge`, a step a line: `client` and `server` messages, and `change` where the set became
-those folders below /src. `VERSION` and `TOOLS` stand for what is the same in every revision and
-grows.
+Each file in `transcripts/` has the messages between the SDK's client of that time and `rootsd
+bridge`, one step per line: `client` and `server` messages, and `change` where the set became those
+folders below /src. `VERSION` and `TOOLS` stand for values that are equal in every revision and
+grow over time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from rootsd import __version__
-from rootsd.mcp.tools import TOOLS
+from rootsd.mcp.tools import all_tools
 from support.bridges import bridge
-from support.publishing import FakeSource, root
-from support.serving import published
+from support.mcp_harness import FakeSource, root
+from support.threaded_publisher import published
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -33,8 +33,8 @@ Step = dict[str, Any]
 
 
 def recorded(revision: str) -> list[Step]:
-    """The steps; the first line says where they come from."""
-    known = {"VERSION": __version__, "TOOLS": [_as_sent(tool) for tool in TOOLS]}
+    """Return the steps. The first line names their source."""
+    known = {"VERSION": __version__, "TOOLS": [_as_sent(tool) for tool in all_tools()]}
 
     def fill_in(fields: Step) -> Step:
         return {key: known.get(value, value) if isinstance(value, str) else value
@@ -55,19 +55,19 @@ def in_some_order(messages: list[Any]) -> list[str]:
 
 
 def _batch_in_order(message: Any) -> Any:  # noqa: ANN401
-    """A batch's answers may stand in any order (JSON-RPC 2.0, section 6)."""
+    """Sort a batch's answers, which may be in any order (JSON-RPC 2.0, section 6)."""
     return sorted(message, key=json.dumps) if isinstance(message, list) else message
 
 
 def _with_text_read(content: Step) -> Step:
-    """Structured results are repeated as JSON in a text, whose spelling says nothing."""
+    """Parse the JSON text that repeats a structured result; its spelling does not matter."""
     if content.get("type") == "text" and str(content["text"]).startswith("{"):
         return {**content, "text": json.loads(content["text"])}
     return content
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_client_of_that_time_hears_what_it_heard_then(revision: str) -> None:
+def test_a_client_of_an_older_revision_gets_the_recorded_answers(revision: str) -> None:
     steps = recorded(revision)
     assert steps[0]["client"]["params"]["protocolVersion"] == revision
     assert steps[1]["server"]["result"]["protocolVersion"] == revision
@@ -82,7 +82,7 @@ def test_a_client_of_that_time_hears_what_it_heard_then(revision: str) -> None:
             elif kind == "change":
                 roots.set(*(FOLDERS[name] for name in said[-1]))
             else:
-                # The order of answers is free where several requests were open.
+                # Answers to several open requests may have any order.
                 heard = [client.hear() for _ in said]
                 assert in_some_order(heard) == in_some_order(said)
         assert client.leave() == 0
@@ -93,7 +93,7 @@ def test_every_transcript_is_used() -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_transcript_holds_all_that_is_offered(revision: str) -> None:
+def test_a_transcript_covers_everything_offered(revision: str) -> None:
     said = [step["client"] for step in recorded(revision) if "client" in step]
     methods = {each["method"] for each in said if isinstance(each, dict)}
     assert methods >= {

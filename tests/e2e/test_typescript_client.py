@@ -1,4 +1,4 @@
-"""The TypeScript SDK's client through `rootsd bridge`: everything, in every mode."""
+"""The TypeScript SDK's client through `rootsd bridge`, with all features in every mode."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from support import node
-from support.publishing import FakeSource, root
-from support.serving import published
+from support import node_packages
+from support.mcp_harness import FakeSource, root
+from support.threaded_publisher import published
 
 HANG_GUARD_S = 60
 API, WEB = root("/src/api"), root("/src/web")
 
 
 def heard(process: subprocess.Popen[str], what: str) -> Any:  # noqa: ANN401
-    """The value of the next line, which has to be about `what`."""
+    """Return the value of the next line, which must be about `what`."""
     assert process.stdout
     line = process.stdout.readline()
     assert line, f"the client ended before it told of {what}"
@@ -34,11 +34,11 @@ def heard(process: subprocess.Popen[str], what: str) -> Any:  # noqa: ANN401
     ("mode", "version"),
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
 )
-def test_it_uses_all_that_is_offered_and_hears_of_a_change(
+def test_it_uses_everything_offered_and_is_notified_of_a_change(
     tmp_path: Path, mode: str, version: str
 ) -> None:
     source = FakeSource(API, WEB)
-    words = [str(node.node()), str(node.program("client.mjs")), mode]
+    words = [str(node_packages.node()), str(node_packages.program("client.mjs")), mode]
     with published(source) as roots:
         process = subprocess.Popen(
             [*words, sys.executable, "-m", "rootsd", "bridge"],

@@ -1,6 +1,6 @@
-"""Bridges and daemons of different versions, as an upgrade leaves them beside each other.
+"""Bridges and daemons of different versions, as after an upgrade.
 
-The lines of rootsd 0.1.0 are as they were on the wire; what comes later has to go on with them.
+The lines of rootsd 0.1.0 are the original ones. Later versions must keep working with them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 from rootsd.system.ipc.connect import connect
 from rootsd.system.runtime_dir import find_runtime_dir
 from support.bridges import HANG_GUARD_S, Daemon, bridge, daemons, reply
-from support.publishing import FakeSource, root
-from support.serving import published
+from support.mcp_harness import FakeSource, root
+from support.threaded_publisher import published
 
 HELLO_0_1_0 = (
     b'{"jsonrpc":"2.0","id":"rootsd-bridge-1","method":"rootsd/hello","params":{"version":1,'
@@ -40,7 +40,7 @@ SOURCE = (root("/src/api"), root("/src/docs"), root("/src/web", tags=("work",)),
 
 @contextmanager
 def old_bridge(*lines: bytes) -> Iterator[list[dict[str, Any]]]:
-    """What a daemon of today says to these lines."""
+    """Return the answers of the current daemon to these lines."""
     with published(FakeSource(*SOURCE)), connect(find_runtime_dir().mcp_socket) as connection:
         connection.settimeout(HANG_GUARD_S)
         connection.sendall(b"".join(lines))
@@ -56,18 +56,18 @@ def test_an_old_bridge_narrows_a_new_daemon() -> None:
         assert [each["name"] for each in listing["result"]["roots"]] == ["api", "docs", "web"]
 
 
-def test_an_old_bridge_that_only_gives_a_name_is_told_everything() -> None:
+def test_an_old_bridge_that_only_sends_a_name_gets_everything() -> None:
     with old_bridge(NAME_ONLY_0_1_0, ROOTS) as (welcome, listing):
         assert "result" in welcome
         assert len(listing["result"]["roots"]) == 4
 
 
-def test_a_new_bridge_is_narrowed_by_an_old_daemon() -> None:
+def test_an_old_daemon_narrows_a_new_bridge() -> None:
     def old(daemon: Daemon) -> None:
         asked = daemon.hear()
         assert (asked["id"], asked["method"]) == ("rootsd-bridge-1", "rootsd/hello")
         params = asked["params"]
-        # 0.1.0 refuses any field but these, so that nothing it does not know can be ignored.
+        # 0.1.0 refuses all other fields, so that it never ignores an unknown one.
         assert params.keys() <= {"version", "client", "only", "tags", "cwd", "any_uri"}
         daemon.say(WELCOME_0_1_0)
         daemon.say(reply(daemon.hear()["id"], {"roots": []}))
@@ -77,7 +77,7 @@ def test_a_new_bridge_is_narrowed_by_an_old_daemon() -> None:
         assert client.leave() == 0
 
 
-def test_a_new_bridge_says_what_an_old_daemon_does_not_heed() -> None:
+def test_a_new_bridge_reports_what_an_old_daemon_ignores() -> None:
     def old(daemon: Daemon) -> None:
         daemon.hear()
         daemon.say(REFUSAL_0_1_0)
@@ -94,7 +94,7 @@ def test_a_new_bridge_says_what_an_old_daemon_does_not_heed() -> None:
     ("params", "welcomed"),
     [({"version": 2, "only": ["api"]}, True), ({"version": 2, "colour": "red"}, False)],
 )
-def test_a_newer_bridge_is_followed_in_all_it_says_or_refused(
+def test_a_newer_bridge_is_obeyed_completely_or_refused(
     params: dict[str, Any], welcomed: bool
 ) -> None:
     hello = {"jsonrpc": "2.0", "id": "h", "method": "rootsd/hello", "params": params}

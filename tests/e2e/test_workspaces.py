@@ -1,4 +1,4 @@
-"""What a session sees: its workspace, what a person approves while it runs, and nothing else."""
+"""A session gets its workspace and the roots approved while it runs, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,11 +17,11 @@ import pytest
 
 from support.bridges import environment, reply, request
 from support.person import Person
-from support.relays import SCRIPTED, RelayClient, command, started
-from support.until import until
+from support.polling import until
+from support.run_proxy import SCRIPTED, RunProxyClient, command, started
 
 BRIDGE = [sys.executable, "-m", "rootsd", "bridge"]
-# A program that uses MCP: what it starts belongs to its session.
+# A program that uses MCP. The programs that it starts belong to its session.
 AGENT = [
     sys.executable,
     "-c",
@@ -42,13 +42,13 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 def relay(
     person: Person, cwd: Path, *flags: str, within: list[str] | None = None
-) -> AbstractContextManager[RelayClient]:
+) -> AbstractContextManager[RunProxyClient]:
     line = [*(within or []), *command(*SCRIPTED, flags=flags)]
     return started(line, cwd=cwd, HOME=str(person.home))
 
 
-def allowed(person: Person, client: RelayClient) -> list[str]:
-    """The projects that the server may work in."""
+def allowed(person: Person, client: RunProxyClient) -> list[str]:
+    """Return the projects that the server may work in."""
     names = sorted(path.name for path in person.parent.iterdir() if path.is_dir())
     return [name for name in names if client.call(name, "allowed", f"{person.parent}/{name}/x")]
 
@@ -58,7 +58,7 @@ def restart(person: Person) -> None:
     person.rootsd("up")
 
 
-def test_a_session_sees_its_root_and_what_is_approved_while_it_runs(person: Person) -> None:
+def test_a_session_gets_its_root_and_those_approved_while_it_runs(person: Person) -> None:
     with relay(person, person.parent / "api") as client:
         client.shake_hands()
         assert allowed(person, client) == ["api"]
@@ -75,7 +75,7 @@ def test_a_session_sees_its_root_and_what_is_approved_while_it_runs(person: Pers
         assert client.leave() == 0
 
 
-def test_a_root_that_is_approved_again_comes_into_sessions_that_run(person: Person) -> None:
+def test_a_renewed_approval_adds_the_root_to_running_sessions(person: Person) -> None:
     person.rootsd("approve", "web", "--tag", "later")
     with relay(person, person.parent / "api") as client:
         client.shake_hands()
@@ -134,7 +134,7 @@ def test_no_scope_falls_back_to_other_roots(person: Person) -> None:
         assert allowed(person, one) == allowed(person, other) == []
 
 
-def test_a_session_in_a_pending_project_is_empty_and_stays_its_own(person: Person) -> None:
+def test_a_session_in_a_pending_project_is_empty_and_stays_separate(person: Person) -> None:
     with relay(person, person.parent / "web") as client:
         client.shake_hands()
         assert allowed(person, client) == []
@@ -144,7 +144,7 @@ def test_a_session_in_a_pending_project_is_empty_and_stays_its_own(person: Perso
         until(lambda: allowed(person, client) == ["web"])
 
 
-def test_a_session_in_no_project_has_the_whole_set_and_so_has_one_that_asks_for_it(
+def test_a_session_outside_all_projects_or_with_all_has_the_whole_set(
     person: Person,
 ) -> None:
     api = person.parent / "api"
@@ -158,7 +158,7 @@ def test_a_session_in_no_project_has_the_whole_set_and_so_has_one_that_asks_for_
             assert allowed(person, client) == ["api", "old"]
 
 
-def test_a_clients_folder_that_a_link_replaced_is_never_told_again(person: Person) -> None:
+def test_a_clients_folder_replaced_by_a_link_is_never_sent_again(person: Person) -> None:
     sub = person.parent / "api" / "sub"
     sub.mkdir()
     open_there = (sub, person.parent / "web")
@@ -170,7 +170,7 @@ def test_a_clients_folder_that_a_link_replaced_is_never_told_again(person: Perso
         assert client.call(1, "allowed", f"{sub}/x")
         sub.rename(sub.with_name("sub2"))
         sub.symlink_to("/etc")
-        person.rootsd("approve", "web")  # so that the server asks again
+        person.rootsd("approve", "web")  # this makes the server ask again
         assert client.call(2, "allowed", f"{person.parent}/web/x")
         assert not client.call(3, "allowed", f"{sub}/x")
 
@@ -183,7 +183,7 @@ def _with_roots() -> dict[str, Any]:
     }
 
 
-def _question(client: RelayClient) -> dict[str, Any]:
+def _question(client: RunProxyClient) -> dict[str, Any]:
     while (message := client.hear()).get("method") != "roots/list":
         continue
     return message
@@ -192,11 +192,11 @@ def _question(client: RelayClient) -> dict[str, Any]:
 # Approvals for one session
 
 
-def bridge(person: Person, within: list[str]) -> AbstractContextManager[RelayClient]:
+def bridge(person: Person, within: list[str]) -> AbstractContextManager[RunProxyClient]:
     return started([*within, *BRIDGE], cwd=person.home, HOME=str(person.home))
 
 
-def roots(client: RelayClient) -> dict[str, str]:
+def roots(client: RunProxyClient) -> dict[str, str]:
     """The access of each root that the session sees."""
     id_ = os.urandom(4).hex()
     client.say(request(id_, "roots/list"))
@@ -205,7 +205,7 @@ def roots(client: RelayClient) -> dict[str, str]:
     return {each["name"]: each["_meta"]["rootsd/access"] for each in answer["result"]["roots"]}
 
 
-def ask_for(person: Person, client: RelayClient, name: str) -> None:
+def ask_for(person: Person, client: RunProxyClient, name: str) -> None:
     folder = str(person.parent / name)
     client.call(name, "request_root", {"path": folder, "reason": "x", "wait_seconds": 0})
     until(lambda: any("request" in each for each in person.items("pending")))
@@ -230,7 +230,7 @@ def test_a_bridge_lists_all_roots_and_marks_those_of_its_workspace(person: Perso
     assert marked(person.home) == []
 
 
-def test_an_approval_that_answers_a_session_is_for_it_alone_and_ends_with_it(
+def test_an_approval_that_answers_a_session_is_only_for_it_and_ends_with_it(
     person: Person,
 ) -> None:
     with (
@@ -252,14 +252,15 @@ def test_an_approval_that_answers_a_session_is_for_it_alone_and_ends_with_it(
         assert "web" not in roots(other)
         agent = psutil.Process(asking.process.pid)
         for process in (*agent.children(recursive=True), agent):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # it ended with a session that was killed before
+                process.kill()
         asking.process.wait()
         until(lambda: "web" in person.names("pending"))
         assert item(person, "web")["verdict"] == "pending"
         assert "web" not in roots(other)
 
 
-def test_a_session_that_ends_while_no_daemon_runs_takes_its_approval_along(
+def test_an_approval_ends_with_a_session_that_ends_while_no_daemon_runs(
     person: Person,
 ) -> None:
     with bridge(person, AGENT) as asking:
@@ -274,7 +275,7 @@ def test_a_session_that_ends_while_no_daemon_runs_takes_its_approval_along(
     until(lambda: item(person, "web")["verdict"] == "pending")
 
 
-def test_a_person_says_for_how_long_and_with_which_access(person: Person) -> None:
+def test_a_person_can_set_duration_and_access(person: Person) -> None:
     with bridge(person, AGENT) as asking, bridge(person, AGENT) as other:
         for client in (asking, other):
             client.shake_hands()
@@ -295,7 +296,7 @@ def test_a_person_says_for_how_long_and_with_which_access(person: Person) -> Non
         assert roots(other)["web"] == "read-write"
 
 
-# Starts a relay on the pipes of the first two arguments, and a bridge on its own.
+# Starts a run proxy on the pipes of the first two arguments, and a bridge on its own pipes.
 BOTH = (
     "import subprocess, sys; into, out, count, *words = sys.argv[1:];"
     " subprocess.Popen(words[int(count):], stdin=int(into), stdout=int(out));"
@@ -304,8 +305,8 @@ BOTH = (
 
 
 @contextmanager
-def agent(person: Person) -> Iterator[tuple[RelayClient, RelayClient]]:
-    """One program with a bridge, and with a relay that works in `api`."""
+def agent(person: Person) -> Iterator[tuple[RunProxyClient, RunProxyClient]]:
+    """Run one program with a bridge, and with a run proxy that works in `api`."""
     (theirs_in, into), (out, theirs_out) = os.pipe(), os.pipe()
     relay_words = ["env", "-C", str(person.parent / "api"), *command(*SCRIPTED)]
     line = [sys.executable, "-c", BOTH, str(theirs_in), str(theirs_out), str(len(BRIDGE))]
@@ -323,12 +324,12 @@ def agent(person: Person) -> Iterator[tuple[RelayClient, RelayClient]]:
     pipes = SimpleNamespace(stdin=os.fdopen(into, "wb"), stdout=os.fdopen(out, "rb"))
     with process, pipes.stdin, pipes.stdout:
         try:
-            yield RelayClient(process), RelayClient(cast("Any", pipes))
+            yield RunProxyClient(process), RunProxyClient(cast("Any", pipes))
         finally:
             process.kill()
 
 
-def test_the_relays_of_a_session_see_what_was_approved_for_it(person: Person) -> None:
+def test_the_run_proxies_of_a_session_get_the_roots_approved_for_it(person: Person) -> None:
     with agent(person) as (asking, mine), agent(person) as (_, others):
         for client in (asking, mine, others):
             client.shake_hands()
@@ -338,7 +339,7 @@ def test_the_relays_of_a_session_see_what_was_approved_for_it(person: Person) ->
         assert allowed(person, others) == ["api"]
 
 
-def test_the_note_of_a_request_goes_with_the_session_that_asked(person: Person) -> None:
+def test_a_root_request_disappears_with_its_session(person: Person) -> None:
     with agent(person) as (asking, _):
         asking.shake_hands()
         ask_for(person, asking, "web")
@@ -348,10 +349,12 @@ def test_the_note_of_a_request_goes_with_the_session_that_asked(person: Person) 
     assert not any("request" in each for each in person.items("pending"))
 
 
-def test_without_a_request_an_approval_is_for_all_and_for_writing(person: Person) -> None:
+def test_without_a_root_request_an_approval_is_for_all_sessions_and_writable(
+    person: Person,
+) -> None:
     done = person.run("approve", "web", "--session")
     assert done.returncode == 1
-    assert "no session that runs asks for" in done.stderr
+    assert "no running session asks for" in done.stderr
     person.rootsd("approve", "web")
     assert item(person, "web")["access"] == "read-write"
     assert "session" not in item(person, "web")

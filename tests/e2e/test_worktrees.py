@@ -1,4 +1,4 @@
-"""What a person sees and confirms about worktrees, with a real daemon."""
+"""A person sees and confirms worktrees, with a real daemon."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.person import Person
-from support.until import until
+from support.polling import until
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -48,7 +48,7 @@ def _with_a_worktree_and_a_forgery(person: Person) -> tuple[Path, Path, Path]:
 
 
 def _on_a_terminal(person: Person, *words: str, key: str) -> tuple[int, str]:
-    """Run `rootsd` on a terminal and press a key at its question; status and what it showed."""
+    """Run `rootsd` on a terminal, press a key at its question, and return status and output."""
     pid, fd = pty.fork()
     if not pid:
         os.environ |= {**person.environment(), "TERM": "xterm", "COLUMNS": "200"}
@@ -67,14 +67,14 @@ def _on_a_terminal(person: Person, *words: str, key: str) -> tuple[int, str]:
 
 @pytest.fixture
 def up(person: Person) -> Person:
-    """A daemon that has seen a repository, its older worktree and a forged one."""
+    """Run a daemon that has found a repository, its older worktree, and a forged one."""
     _with_a_worktree_and_a_forgery(person)
     person.rootsd("up", str(person.parent))
     until(lambda: {"tool", "fix", "docs"} <= set(person.names("pending")))
     return person
 
 
-def test_without_a_terminal_older_worktrees_wait_for_the_flag(up: Person) -> None:
+def test_without_a_terminal_older_worktrees_need_the_flag(up: Person) -> None:
     shown = _answer(up, "show", "tool")["items"][0]["worktrees"]
     assert {tree["name"] for tree in shown} == {"fix", "docs"}
     approved = _answer(up, "approve", "tool")
@@ -92,7 +92,7 @@ def test_without_a_terminal_older_worktrees_wait_for_the_flag(up: Person) -> Non
     assert up.names("ls", "--published") == ["tool"]
 
 
-def test_on_a_terminal_one_key_publishes_what_was_shown(up: Person) -> None:
+def test_on_a_terminal_one_key_publishes_the_listed_worktrees(up: Person) -> None:
     status, shown = _on_a_terminal(up, "approve", "tool", key="n")
     assert (status, up.names("ls", "--published")) == (1, [])
     assert f"{up.parent}/fix" in shown.replace("~", str(up.home))
@@ -103,7 +103,7 @@ def test_on_a_terminal_one_key_publishes_what_was_shown(up: Person) -> None:
     assert "fix" in up.names("ls", "--published")
 
 
-def test_what_git_adds_later_needs_no_key(up: Person) -> None:
+def test_worktrees_that_git_adds_later_need_no_key(up: Person) -> None:
     up.rootsd("approve", "tool")
     later = up.parent / "later"
     up.git("-C", str(up.parent / "tool"), "worktree", "add", "--detach", str(later))
@@ -111,7 +111,7 @@ def test_what_git_adds_later_needs_no_key(up: Person) -> None:
     assert set(up.names("ls", "--published")) == {"tool", "later"}
 
 
-def test_all_that_agents_execute_is_shown_before_a_key(up: Person) -> None:
+def test_files_that_agents_execute_are_shown_before_the_key(up: Person) -> None:
     risky = up.clone("risky")
     (risky / ".mcp.json").write_text("{}\n")
     up.wait_until_listed("risky", "pending")

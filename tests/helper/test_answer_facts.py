@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rootsd.helper.project_facts import answer_facts
-from support.repos import make_repository, raw
+from support.repositories import make_repository, raw
 
 
 def test_a_question_about_two_projects_has_two_answers(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rootsd.helper.project_facts import answer_last_commit
-from support.repos import git, make_repository, raw
+from support.repositories import git, make_repository, raw
 
 
 def test_the_last_commit_or_null(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Facts and last commits through a real helper, which hostile repositories may hold or fill."""
+"""Facts and last commits through a real helper, with hostile repositories."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rootsd.core.model import ProjectKind
 from rootsd.helper.client import HelperLink, NoAnswer, UnavailableHelper
 from rootsd.helper.protocol import HelperTask
 from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit, ask_tracking
-from support.helping import real_helper
-from support.repos import git, make_repository, raw
+from support.helper_process import real_helper
+from support.repositories import git, make_repository, raw
 
 GIT = ProjectKind.GIT
 
@@ -25,7 +25,7 @@ def helper() -> Iterator[HelperLink]:
 
 
 class Choking(UnavailableHelper):
-    """A helper that has no answer for one of the projects."""
+    """A helper without an answer for one of the projects."""
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         if b"/bad" in question:
@@ -47,12 +47,12 @@ def test_facts_of_several_projects_come_in_order(helper: HelperLink, tmp_path: P
     assert ask_facts(helper, []) == []
 
 
-def test_one_that_keeps_the_answer_away_harms_no_other() -> None:
+def test_a_project_without_an_answer_does_not_affect_others() -> None:
     places = [ProjectQuery(path, GIT) for path in (b"/a", b"/bad", b"/b/c")]
     assert ask_facts(Choking("a test"), places) == [{"origin": "1"}, None, {"origin": "2"}]
 
 
-def test_the_last_commit_is_told(helper: HelperLink, tmp_path: Path) -> None:
+def test_the_last_commit_is_returned(helper: HelperLink, tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     told = ask_last_commit(helper, raw(tmp_path / "one"))
     assert told is not None
@@ -72,7 +72,7 @@ def _include(repository: Path, what: Path) -> None:
         config.write(f"[include]\n\tpath = {what}\n")
 
 
-def test_a_fifo_that_libgit2_opens_holds_one_worker_and_not_for_long(
+def test_a_fifo_that_libgit2_opens_blocks_one_worker_briefly(
     helper: HelperLink, tmp_path: Path
 ) -> None:
     held, free = make_repository(tmp_path / "held"), make_repository(tmp_path / "free")
@@ -84,7 +84,7 @@ def test_a_fifo_that_libgit2_opens_holds_one_worker_and_not_for_long(
     assert helper.problem() is None
 
 
-def test_a_configuration_of_200_mb_gets_no_more_memory_than_there_is(
+def test_a_configuration_of_200_mb_stays_within_the_memory_limit(
     helper: HelperLink, tmp_path: Path
 ) -> None:
     repository = make_repository(tmp_path / "one")

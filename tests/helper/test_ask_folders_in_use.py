@@ -1,4 +1,4 @@
-"""The question about who is at work, through a real helper."""
+"""The question which folders are in use, through a real helper."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pytest
 from rootsd.helper.client import NoAnswer, UnavailableHelper
 from rootsd.helper.protocol import TASK_SPECS, HelperTask
 from rootsd.helper.questions import ask_folders_in_use
-from support.helping import helper_on
-from support.repos import raw
+from support.helper_process import helper_on
+from support.repositories import raw
 
 
 class Late(UnavailableHelper):
-    """A helper that is there and does not know."""
+    """A helper that runs and has no answer."""
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         raise NoAnswer("late")
 
 
 @pytest.mark.needs("linux")
-def test_those_are_told_on_which_a_process_is_at_work(tmp_path: Path) -> None:
+def test_folders_that_a_process_uses_are_returned(tmp_path: Path) -> None:
     made, other = raw(tmp_path / "one"), raw(tmp_path / "two")
     waits = "import sys; print('ready', flush=True); sys.stdin.read()"
     with (
@@ -40,9 +40,9 @@ def test_those_are_told_on_which_a_process_is_at_work(tmp_path: Path) -> None:
         copying.stdin.close()
 
 
-def test_without_a_helper_nobody_is_seen() -> None:
+def test_without_a_helper_no_folder_is_in_use() -> None:
     assert ask_folders_in_use(UnavailableHelper("a test"), [b"/one"]) == frozenset()
 
 
-def test_where_it_cannot_tell_all_may_be_worked_on() -> None:
+def test_without_an_answer_all_folders_may_be_in_use() -> None:
     assert ask_folders_in_use(Late("a test"), [b"/one"]) == {b"/one"}

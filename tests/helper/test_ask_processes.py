@@ -1,4 +1,4 @@
-"""The question about callers, through a real helper: nothing is lost on the way."""
+"""The question about callers, through a real helper."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from rootsd.core.guard import Lineage, LineageCompleteness
 from rootsd.helper.questions import ask_bare_processes, ask_processes
 from rootsd.system.process_tree import lineages
-from support.helping import real_helper
+from support.helper_process import real_helper
 
 WAIT = "import sys; print('ready', flush=True); sys.stdin.read()"
 
 
 @pytest.mark.needs("linux")
-def test_what_the_helper_tells_is_what_is_seen(tmp_path: Path) -> None:
+def test_the_helpers_answer_equals_a_direct_read(tmp_path: Path) -> None:
     program = bytes(tmp_path) + b"/\xff-agent"
     os.symlink(sys.executable, program)
     with (

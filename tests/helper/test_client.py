@@ -1,4 +1,4 @@
-"""Asking a real helper, and what is said when it does not answer."""
+"""Questions to a real helper, and the errors when it does not answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from rootsd.helper import client as link_module
 from rootsd.helper.client import HelperLink, NoAnswer, NoHelper, UnavailableHelper
 from rootsd.helper.protocol import HelperTask
-from support.helping import ASKED, SECONDS, helper_on, kept_helper, make_spec
+from support.helper_process import ASKED, SECONDS, helper_on, kept_helper, make_spec
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def link() -> Iterator[HelperLink]:
         yield link
 
 
-def test_an_answer_of_any_size_comes_whole(link: HelperLink) -> None:
+def test_an_answer_of_any_size_arrives_complete(link: HelperLink) -> None:
     for size in (0, 1, 4_000_000):
         body = b"\0" * size
         assert link.ask(ASKED, b"echo:" + body, SECONDS) == body
@@ -47,7 +47,7 @@ def test_many_threads_each_get_their_own_answer(link: HelperLink) -> None:
         pytest.param(b"eat:500000000", "MemoryError", marks=pytest.mark.needs("linux")),
     ],
 )
-def test_a_worker_that_fails_leaves_the_helper_as_it_was(
+def test_a_failing_worker_does_not_affect_the_helper(
     link: HelperLink, question: bytes, reason: str
 ) -> None:
     with pytest.raises(NoAnswer, match=reason) as told:
@@ -56,13 +56,13 @@ def test_a_worker_that_fails_leaves_the_helper_as_it_was(
     assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
 
 
-def test_a_worker_that_hangs_is_given_up_at_its_deadline(link: HelperLink) -> None:
+def test_a_hanging_worker_is_given_up_at_its_deadline(link: HelperLink) -> None:
     with pytest.raises(NoAnswer, match=r"within 0\.2 s"):
         link.ask(ASKED, b"hang:", 0.2)
     assert link.ask(ASKED, b"echo:still there", SECONDS) == b"still there"
 
 
-def test_a_helper_that_was_killed_is_replaced() -> None:
+def test_a_killed_helper_is_replaced() -> None:
     with kept_helper(make_spec()) as kept:
         for _ in range(5):
             before = kept.helper_pid()
@@ -73,7 +73,7 @@ def test_a_helper_that_was_killed_is_replaced() -> None:
             assert kept.link.problem() is None
 
 
-def test_while_there_is_none_it_is_said_and_asked_nothing() -> None:
+def test_without_a_helper_no_question_is_sent_and_the_reason_is_reported() -> None:
     with kept_helper(make_spec(), SECONDS) as kept:
         assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
         os.kill(kept.helper_pid(), signal.SIGKILL)
@@ -84,7 +84,7 @@ def test_while_there_is_none_it_is_said_and_asked_nothing() -> None:
             kept.link.ask(ASKED, b"echo:", SECONDS)
 
 
-def test_a_helper_killed_amid_a_question_fails_that_one_and_answers_the_next(
+def test_a_helper_killed_during_a_question_fails_only_that_one(
     link: HelperLink,
 ) -> None:
     with pytest.raises(NoAnswer):
@@ -92,7 +92,7 @@ def test_a_helper_killed_amid_a_question_fails_that_one_and_answers_the_next(
     assert _asked_again(link, b"echo:still there") == b"still there"
 
 
-def test_a_helper_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_helper_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with kept_helper(make_spec()) as kept:
         assert kept.link.ask(ASKED, b"echo:", SECONDS) == b""
         monkeypatch.setattr(link_module, "_GRACE_S", 0.2)
@@ -106,7 +106,7 @@ def test_a_helper_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> Non
         assert _asked_again(kept.link, b"echo:another") == b"another"
 
 
-def test_where_the_keeper_was_killed_the_helper_goes_on_until_it_is_lost_itself() -> None:
+def test_without_its_supervisor_the_helper_continues_until_it_ends_itself() -> None:
     with kept_helper(make_spec()) as kept:
         helper = kept.helper_pid()
         os.kill(kept.supervisor, signal.SIGKILL)
@@ -137,7 +137,7 @@ def test_after_its_end_there_is_no_helper(link: HelperLink) -> None:
         link.ask(ASKED, b"echo:", SECONDS)
 
 
-def test_where_there_is_none_every_question_is_met_with_the_reason() -> None:
+def test_without_a_helper_every_question_fails_with_the_reason() -> None:
     absent = UnavailableHelper("no room")
     with pytest.raises(NoHelper, match="could not be started: no room"):
         absent.ask(HelperTask.FOLDERS_IN_USE, b"", 1)
@@ -158,8 +158,8 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_forked_helper_keeps_nothing_of_the_daemon_and_ends_with_it() -> None:
-    # Its end is the end of the output: both are the only ones to hold that.
+def test_a_forked_helper_keeps_no_descriptor_of_the_daemon_and_ends_with_it() -> None:
+    # The output ends with both, because only they hold it.
     done = subprocess.run(
         [sys.executable, "-u", "-W", "error", "-c", FORKED],
         capture_output=True, text=True, timeout=60, check=False,

@@ -1,4 +1,4 @@
-"""Headers and frames: what was sent comes out, what was cut off is noticed."""
+"""Headers and frames are encoded, decoded, and checked for truncation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rootsd.helper.protocol import (
 
 
 @given(st.sampled_from(AnswerStatus), st.binary(max_size=100))
-def test_a_frame_comes_out_as_it_went_in_and_no_part_of_it_passes_for_one(
+def test_a_frame_is_decoded_and_no_part_of_it_is_a_frame(
     outcome: AnswerStatus, body: bytes
 ) -> None:
     sent = frame(outcome, body)
@@ -33,7 +33,7 @@ def test_a_frame_comes_out_as_it_went_in_and_no_part_of_it_passes_for_one(
         unframe(sent + b"x")
 
 
-def test_a_header_brings_the_descriptor_and_the_end_is_told() -> None:
+def test_a_header_carries_the_descriptor_and_the_end_is_noticed() -> None:
     ours, theirs = socket.socketpair()
     reply, kept = socket.socketpair()
     with ours, theirs, reply, kept:
@@ -49,7 +49,7 @@ def test_a_header_brings_the_descriptor_and_the_end_is_told() -> None:
         assert receive_header(theirs) is None
 
 
-def test_more_than_the_limit_is_not_read() -> None:
+def test_no_more_than_the_limit_is_read() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.send(b"x" * 1000)

@@ -1,4 +1,4 @@
-"""The fork server: how many at once, in which order, and who is killed when."""
+"""The fork server: how many workers run, in which order, and when they are killed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 
 from rootsd.helper.client import HelperLink, NoAnswer, NoHelper
 from rootsd.helper.protocol import HelperTask
-from support.helping import ASKED, SECONDS, helper_on, kept_helper, make_spec, real_helper
+from support.helper_process import ASKED, SECONDS, helper_on, kept_helper, make_spec, real_helper
 
 
 class Hanging:
     """A worker that hangs until its deadline; `pid` is its process."""
 
     def __init__(self, link: HelperLink, pool: Executor, folder: Path, seconds: float) -> None:
-        # Who is held up for longer than the deadline does not get so far as to hang.
+        # A worker delayed beyond the deadline does not reach the point where it hangs.
         for patience in (seconds, 10 * seconds, 100 * seconds):
             fifo = folder / f"fifo-{patience}"
             os.mkfifo(fifo)
@@ -36,7 +36,7 @@ class Hanging:
         raise AssertionError("the worker never began")
 
     def wait(self) -> None:
-        """Until the asker has been told that there is no answer."""
+        """Wait until the caller has got no answer."""
         self._given_up.result(SECONDS)
 
     @staticmethod
@@ -52,7 +52,7 @@ class Hanging:
 
 
 def _ends(pid: int) -> bool:
-    """Whether it ends; it is not our child, but the kernel tells of its end all the same."""
+    """Return whether a process ends. It is not a child, but the kernel reports its end."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -64,7 +64,7 @@ def _ends(pid: int) -> bool:
 
 
 @pytest.mark.needs("linux")
-def test_one_that_hangs_is_killed_at_its_deadline_while_others_are_answered(
+def test_a_hanging_worker_is_killed_at_its_deadline_while_others_answer(
     tmp_path: Path,
 ) -> None:
     with helper_on(make_spec(max_workers=2)) as link, ThreadPoolExecutor(1) as pool:
@@ -75,7 +75,7 @@ def test_one_that_hangs_is_killed_at_its_deadline_while_others_are_answered(
         assert _ends(hanging.pid)
 
 
-def test_who_waits_for_a_free_worker_is_dropped_at_the_deadline(tmp_path: Path) -> None:
+def test_a_question_that_waits_for_a_worker_is_dropped_at_the_deadline(tmp_path: Path) -> None:
     with helper_on(make_spec(max_workers=1)) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, SECONDS)
         with pytest.raises(NoAnswer, match="no answer"):
@@ -85,7 +85,7 @@ def test_who_waits_for_a_free_worker_is_dropped_at_the_deadline(tmp_path: Path) 
         hanging.wait()
 
 
-def test_who_waits_is_answered_once_the_one_before_is_killed(tmp_path: Path) -> None:
+def test_a_waiting_question_is_answered_after_the_hanging_worker_is_killed(tmp_path: Path) -> None:
     with helper_on(make_spec(max_workers=1)) as link, ThreadPoolExecutor(1) as pool:
         hanging = Hanging(link, pool, tmp_path, 0.5)
         assert link.ask(ASKED, b"echo:patience", SECONDS) == b"patience"
@@ -102,7 +102,7 @@ def test_its_workers_end_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_who_is_awaited_stood_ready_before_the_question() -> None:
+def test_a_preforked_worker_exists_before_the_question() -> None:
     with kept_helper(make_spec(is_preforked=True)) as kept:
         first = kept.preforked_pid()
         assert kept.link.ask(ASKED, b"pid:", SECONDS) == b"%d" % first
@@ -110,7 +110,7 @@ def test_who_is_awaited_stood_ready_before_the_question() -> None:
 
 
 @pytest.mark.needs("linux")
-def test_one_that_ended_while_it_stood_keeps_nobody_from_being_answered() -> None:
+def test_an_ended_preforked_worker_does_not_prevent_answers() -> None:
     with kept_helper(make_spec(is_preforked=True)) as kept:
         preforked = kept.preforked_pid()
         os.kill(preforked, signal.SIGKILL)
@@ -119,7 +119,7 @@ def test_one_that_ended_while_it_stood_keeps_nobody_from_being_answered() -> Non
 
 
 @pytest.mark.needs("linux")
-def test_one_that_stands_ends_with_the_helper_however_that_ended() -> None:
+def test_a_preforked_worker_ends_with_the_helper() -> None:
     with kept_helper(make_spec(is_preforked=True), 1000.0) as kept:
         preforked = kept.preforked_pid()
         os.kill(kept.helper_pid(), signal.SIGKILL)
@@ -127,7 +127,7 @@ def test_one_that_stands_ends_with_the_helper_however_that_ended() -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"x", struct.pack("!II", 99, 1000)])
-def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
+def test_garbage_on_the_channel_is_rejected(garbage: bytes) -> None:
     with helper_on(make_spec()) as link:
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -135,7 +135,7 @@ def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
             theirs.close()
             ours.settimeout(60)
             assert ours.recv(1) == b""
-        if len(garbage) == 1:  # who cannot be understood is not listened to any longer
+        if len(garbage) == 1:  # after an invalid message, the channel is closed
             with pytest.raises(NoHelper):
                 link.ask(ASKED, b"echo:", SECONDS)
         else:
@@ -143,7 +143,7 @@ def test_garbage_on_the_channel_is_no_question(garbage: bytes) -> None:
 
 
 @pytest.mark.parametrize("task", list(HelperTask))
-def test_every_duty_has_a_module_that_answers(task: HelperTask) -> None:
+def test_every_task_has_a_module_that_answers(task: HelperTask) -> None:
     with real_helper() as link, suppress(NoAnswer):
         link.ask(task, b"", SECONDS)
     assert link.problem() == "the helper process was ended"

@@ -1,4 +1,4 @@
-"""What keeps a helper at work: it starts another, ever later, and ends with the daemon."""
+"""The supervisor restarts a helper with increasing delays, and ends with the daemon."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from rootsd.helper.protocol import HelperEvent
 from rootsd.helper.server import RESTART_DELAYS_S, supervise
-from support.helping import ASKED, SECONDS, kept_helper, make_spec
+from support.helper_process import ASKED, SECONDS, kept_helper, make_spec
 
 NO_PAUSE = (0.0,)
 
@@ -19,7 +19,7 @@ NO_PAUSE = (0.0,)
 def kept(
     helper: Callable[[socket.socket], None], *delays_s: float
 ) -> Iterator[tuple[socket.socket, int]]:
-    """The daemon's end of the channel, and the process that keeps `helper`."""
+    """Return the daemon's end of the channel, and the process that supervises `helper`."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -33,12 +33,12 @@ def kept(
 
 
 def ends(_: socket.socket) -> None:
-    """A helper that fails at once."""
+    """Run a helper that fails at once."""
     os._exit(3)
 
 
 def listens(channel: socket.socket) -> None:
-    """A helper that ends when nobody speaks to it any more."""
+    """Run a helper that ends when its channel closes."""
     while channel.recv(1):
         pass
 
@@ -50,22 +50,22 @@ def heard(channel: socket.socket, count: int) -> bytes:
     return events
 
 
-def test_one_that_fails_again_and_again_is_started_again_and_again() -> None:
+def test_a_helper_that_keeps_failing_is_restarted_repeatedly() -> None:
     with kept(ends, *NO_PAUSE) as (channel, pid):
         assert heard(channel, 20) == (HelperEvent.STARTED + HelperEvent.LOST) * 10
     assert os.waitpid(pid, 0)[1] == 0  # it ends with the channel
 
 
-def test_the_pauses_grow_and_the_daemon_is_not_waited_for() -> None:
+def test_the_delays_grow_and_end_with_the_daemon() -> None:
     with kept(ends, 0.0, 0.0, SECONDS) as (channel, pid):
         assert heard(channel, 6) == (HelperEvent.STARTED + HelperEvent.LOST) * 3
-        channel.shutdown(socket.SHUT_WR)  # amid the pause
+        channel.shutdown(socket.SHUT_WR)  # during the delay
         assert channel.recv(1) == b""
     assert os.waitpid(pid, 0)[1] == 0
     assert sorted(RESTART_DELAYS_S) == list(RESTART_DELAYS_S)
 
 
-def test_it_ends_once_the_helper_has_wait_for_helper() -> None:
+def test_it_ends_after_the_helper_has_ended() -> None:
     with kept(listens, *NO_PAUSE) as (channel, pid):
         assert heard(channel, 1) == HelperEvent.STARTED
         channel.shutdown(socket.SHUT_WR)
@@ -73,7 +73,7 @@ def test_it_ends_once_the_helper_has_wait_for_helper() -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_signals_to_all_of_a_service_end_neither() -> None:
+def test_signals_to_a_whole_service_end_neither_process() -> None:
     with kept_helper(make_spec()) as kept_one:
         assert kept_one.link.ask(ASKED, b"echo:", SECONDS) == b""
         helper = kept_one.helper_pid()

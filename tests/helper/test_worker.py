@@ -1,4 +1,4 @@
-"""A worker has what its question needs and nothing else."""
+"""A worker has only the rights that its question needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from rootsd.helper.client import NoAnswer
 from rootsd.helper.protocol import WorkerAccess
-from support.helping import ASKED, SECONDS, helper_on, kept_helper, make_spec
+from support.helper_process import ASKED, SECONDS, helper_on, kept_helper, make_spec
 
 ANY_ACCESS = pytest.mark.parametrize("access", list(WorkerAccess))
 
@@ -27,7 +27,7 @@ def test_it_cannot_write_into_a_file(tmp_path: Path, access: WorkerAccess) -> No
 
 
 @pytest.mark.needs("landlock")
-def test_one_for_files_makes_no_file_and_starts_no_program(tmp_path: Path) -> None:
+def test_a_worker_for_files_creates_no_file_and_starts_no_program(tmp_path: Path) -> None:
     with helper_on(make_spec(access=WorkerAccess.FILES)) as link:
         for question in (b"write:" + bytes(tmp_path / "file"), b"start:/bin/true"):
             with pytest.raises(NoAnswer, match="PermissionError"):
@@ -44,19 +44,19 @@ def test_it_can_read(tmp_path: Path, access: WorkerAccess) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
-def test_its_memory_is_bounded_beyond_what_the_helper_itself_has() -> None:
+def test_its_memory_is_limited_above_that_of_the_helper() -> None:
     with helper_on(make_spec(memory=64 << 20)) as link:
         assert link.ask(ASKED, b"eat:%d" % (32 << 20), SECONDS) == b"%d" % (32 << 20)
         with pytest.raises(NoAnswer, match="MemoryError"):
             link.ask(ASKED, b"eat:%d" % (128 << 20), SECONDS)
 
 
-def test_it_has_no_descriptor_but_its_own() -> None:
+def test_it_has_only_its_own_descriptors() -> None:
     with helper_on(make_spec()) as link:
         assert link.ask(ASKED, b"count:", SECONDS) == b"0"
 
 
-def test_each_question_has_a_process_of_its_own() -> None:
+def test_each_question_has_its_own_process() -> None:
     with kept_helper(make_spec()) as kept:
         pids = {kept.link.ask(ASKED, b"pid:", SECONDS) for _ in range(3)}
         assert len(pids) == 3
@@ -67,7 +67,7 @@ def test_each_question_has_a_process_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("access", "connects"), [(WorkerAccess.PROCESSES, True), (WorkerAccess.FILES, False)]
 )
-def test_one_for_files_connects_to_nobody(access: WorkerAccess, connects: bool) -> None:
+def test_a_worker_for_files_cannot_connect(access: WorkerAccess, connects: bool) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         helper_on(make_spec(access=access)) as link,

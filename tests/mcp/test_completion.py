@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rootsd.mcp.resources import matching_names
-from support.publishing import FakeSource, connected, root
+from support.mcp_harness import FakeSource, connected, root
 
 TEMPLATE = {"type": "ref/resource", "uri": "roots://root/{+name}"}
 

@@ -17,8 +17,8 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import TextResourceContents
 
 from rootsd.mcp.connection import DisconnectReason, PeerLimits, serve_session
-from support.listed import listed
-from support.publishing import (
+from support.list_roots_output import listed
+from support.mcp_harness import (
     HANG_GUARD_S,
     META_2026,
     FakeSource,
@@ -92,7 +92,9 @@ async def test_both_kinds_of_subscribers_are_notified_of_one_change() -> None:
         client(source, "legacy", take) as old,
         client(source, "2026-07-28") as new,
     ):
-        with pytest.warns(MCPDeprecationWarning):  # removed as of 2026-07-28, and this is older
+        with pytest.warns(
+            MCPDeprecationWarning
+        ):  # removed in 2026-07-28, and this revision is older
             await old.session.subscribe_resource("roots://approved")
         async with new.listen(resource_subscriptions=["roots://approved"]) as stream:
             source.publish(API, WEB)
@@ -318,7 +320,9 @@ async def test_canceling_the_call_ends_the_connection() -> None:
 
 @pytest.mark.parametrize("era", ["handshake", "2026"])
 async def test_requests_that_are_open_when_the_daemon_ends_get_no_answer(era: str) -> None:
-    """A bridge asks the next daemon; to an answer such as "connection closed" it could not."""
+    """A bridge repeats them at the next daemon, which an answer such as "connection closed" would
+    prevent.
+    """
     mine, theirs = byte_pipe()
     peer = Peer(mine)
     request = {"path": "/src/new", "reason": "to see", "wait_seconds": 120}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.mcp.diff import describe_root_changes
-from support.publishing import root
+from support.mcp_harness import root
 
 API, WEB = root("/src/api"), root("/src/web")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.scope import UriFilter
 from rootsd.mcp.diff import PublishedDiff, diff_published
-from support.publishing import root
+from support.mcp_harness import root
 
 API, WEB = root("/src/api"), root("/src/acme/web", name="acme/web")
 DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI)

@@ -15,7 +15,7 @@ from rootsd.mcp.server import SdkDispatcher, _DispatchContext, build_server
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire import jsonrpc
 from rootsd.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response
-from support.publishing import HANG_GUARD_S, META_2026, FakeSource, RecordedObserver, root
+from support.mcp_harness import HANG_GUARD_S, META_2026, FakeSource, RecordedObserver, root
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -26,7 +26,7 @@ LIST_ROOTS = {"name": "list_roots", "arguments": {}}
 
 
 class Peer:
-    """Asks, and keeps what it is told."""
+    """Sends requests, and keeps the answers."""
 
     def __init__(self, calls: SdkDispatcher, outlet: ResponseSender, told: list[Message]) -> None:
         self.calls = calls
@@ -34,7 +34,7 @@ class Peer:
         self.told = told
 
     async def ask(self, request: Request) -> Message:
-        """The last thing that is said once nothing is owed."""
+        """Return the last message once no answer is open."""
         assert not isinstance(request.params, list)
         await self.calls.dispatch(request, request.params)
         with anyio.fail_after(HANG_GUARD_S):

@@ -10,7 +10,7 @@ import pytest
 from anyio.abc import ByteStream
 
 from rootsd.mcp.connection import LineWriter, PeerStalled
-from support.publishing import HANG_GUARD_S
+from support.mcp_harness import HANG_GUARD_S
 
 
 class Kernel(ByteStream):

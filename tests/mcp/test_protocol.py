@@ -10,8 +10,8 @@ import pytest
 from rootsd.core.errors import Busy
 from rootsd.core.model import ProjectKind
 from rootsd.mcp.responses import MAX_BATCH_MESSAGES
-from support.listed import listed as listed_in
-from support.publishing import META_2026, FakeSource, connected, root
+from support.list_roots_output import listed as listed_in
+from support.mcp_harness import META_2026, FakeSource, connected, root
 
 API = root("/src/api", tags=("work",))
 META = {"rootsd/kind": "git", "rootsd/access": "read-write", "rootsd/tags": ["work"]}
@@ -34,7 +34,7 @@ async def test_a_peer_that_lists_roots_gets_mcp_roots_and_then_notifications() -
         assert (await peer.ask("roots/list"))["result"] == {"roots": []}
 
 
-async def test_the_roots_that_a_relay_reports_are_observed_with_escaped_names() -> None:
+async def test_the_roots_that_a_run_proxy_reports_are_observed_with_escaped_names() -> None:
     async with connected(FakeSource(root("/src/api"))) as peer:
         await peer.say("rootsd/told", {"roots": 2, "names": ["api", "b\x1b[2J"]})
         await peer.say("rootsd/told", {"roots": "x"})
@@ -154,7 +154,7 @@ async def test_a_batch_waits_for_its_slowest_request_and_delays_no_other_request
         assert (await peer.ask("ping"))["id"] == 1
         source.publish(API, root("/src/web"))
         answers: Any = await peer.hear()
-        while not isinstance(answers, list):  # the notice of the change
+        while not isinstance(answers, list):  # the notification of the change
             answers = await peer.hear()
         assert [each["id"] for each in answers] == ["a", "slow"]
 

@@ -7,7 +7,7 @@ import pytest
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 
 from rootsd.mcp.responses import ResponseSender
-from support.publishing import HANG_GUARD_S
+from support.mcp_harness import HANG_GUARD_S
 
 
 def answer(id_: int | str) -> JSONRPCResponse:

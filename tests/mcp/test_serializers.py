@@ -19,7 +19,7 @@ from rootsd.mcp.serializers import (
     root_uri,
     roots_result,
 )
-from support.publishing import root
+from support.mcp_harness import root
 
 ODD = root("/src/a b\u202ec%", name="a b\u202ec%/\N{SNOWMAN}")
 DOCS = root("https://docs.example/v1", name="docs", kind=ProjectKind.URI, tags=("web",))

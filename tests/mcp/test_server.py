@@ -11,8 +11,8 @@ from mcp import Client
 import rootsd
 from rootsd import __version__
 from rootsd.mcp.server import build_server, handshake_options
-from support.listed import listed
-from support.publishing import FakeSource, connected, root
+from support.list_roots_output import listed
+from support.mcp_harness import FakeSource, connected, root
 
 # The modules of the SDK that it documents. All others may change in any release.
 PUBLIC_MODULES = {"mcp", "mcp.server", "mcp.types"}

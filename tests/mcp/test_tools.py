@@ -12,8 +12,8 @@ import pytest
 from rootsd.core.model import ProjectKind, PublishedRoot
 from rootsd.core.scope import NO_SESSION_START, SessionStart
 from rootsd.mcp.tools import LIST_ROOTS, REQUEST_ROOT, RESOLVE_ROOT
-from support.listed import listed, text_of_result
-from support.publishing import FakeSource, connected, root
+from support.list_roots_output import listed, text_of_result
+from support.mcp_harness import FakeSource, connected, root
 
 API = root("/src/acme/api", name="acme/api", tags=("work",))
 NESTED = root("/src/acme/api/vendor/lib", name="lib")

@@ -46,7 +46,7 @@ def test_it_runs_the_starter_of_this_installation_and_returns_its_error() -> Non
     assert (error.message, error.remedy) == ("the daemon is not running", "rootsd up")
 
 
-def test_a_daemon_that_is_ready_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ready_daemon_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said(monkeypatch, "print('ready')") is None
 
 

@@ -1,4 +1,4 @@
-"""Having a daemon run on behalf of a bridge: allowed or not, once for all, through whom."""
+"""Starting a daemon for a bridge: whether it is allowed, only once, and by which means."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def launched(
 Launched = list[StartRecord | StartFailed]
 
 
-def test_where_nothing_was_recorded_nothing_is_started_and_nothing_made(
+def test_without_a_start_record_nothing_is_started_or_created(
     launched: Launched, rootsd_dir: Path
 ) -> None:
     with pytest.raises(DaemonUnreachable, match="not running") as caught:
@@ -59,13 +59,13 @@ def test_where_nothing_was_recorded_nothing_is_started_and_nothing_made(
     assert not rootsd_dir.exists()
 
 
-def test_what_up_recorded_is_started(launched: Launched) -> None:
+def test_the_start_record_of_up_is_used(launched: Launched) -> None:
     start_record.save_start_record(RECIPE)
     autostart.start_daemon()
     assert launched == [RECIPE]
 
 
-def test_after_a_down_nothing_is_started_not_even_a_service(
+def test_after_a_down_neither_a_daemon_nor_a_service_is_started(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
@@ -77,7 +77,7 @@ def test_after_a_down_nothing_is_started_not_even_a_service(
     assert launched == started == []
 
 
-def test_a_service_comes_first_also_where_nothing_was_recorded(
+def test_an_installed_service_is_started_even_without_a_start_record(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
@@ -94,7 +94,7 @@ def test_a_service_comes_first_also_where_nothing_was_recorded(
     assert launched == []
 
 
-def test_many_at_once_start_one(launched: Launched) -> None:
+def test_simultaneous_callers_start_one_daemon(launched: Launched) -> None:
     start_record.save_start_record(RECIPE)
     threads = [threading.Thread(target=autostart.start_daemon) for _ in range(8)]
     for thread in threads:
@@ -104,7 +104,7 @@ def test_many_at_once_start_one(launched: Launched) -> None:
     assert launched == [RECIPE]
 
 
-def test_a_daemon_that_is_about_to_end_is_waited_for(launched: Launched) -> None:
+def test_a_start_waits_for_an_ending_daemon(launched: Launched) -> None:
     start_record.save_start_record(RECIPE)
     busy = StartFailed("another rootsd is at work", "", ErrorCode.BUSY)
     launched += [busy, busy]
@@ -112,7 +112,9 @@ def test_a_daemon_that_is_about_to_end_is_waited_for(launched: Launched) -> None
     assert launched == [RECIPE]
 
 
-def test_one_that_never_ends_is_told(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_never_ends_is_an_error(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(launcher, "BUSY_TIMEOUT_S", 0.0)
     start_record.save_start_record(RECIPE)
     launched.append(StartFailed("another rootsd is at work", "", ErrorCode.BUSY))
@@ -120,7 +122,7 @@ def test_one_that_never_ends_is_told(launched: Launched, monkeypatch: pytest.Mon
         autostart.start_daemon()
 
 
-def test_a_down_while_it_waits_is_heeded(
+def test_a_down_during_the_wait_is_respected(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_record.save_start_record(RECIPE)
@@ -140,7 +142,7 @@ def test_a_down_while_it_waits_is_heeded(
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_as_a_program_it_says_what_came_of_it(*, recorded: bool) -> None:
+def test_as_a_program_it_prints_the_outcome(*, recorded: bool) -> None:
     said = b'error {"code": "unreachable", "message": "the daemon is not running", '
     if recorded:
         start_record.save_start_record(RECIPE)

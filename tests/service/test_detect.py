@@ -1,4 +1,4 @@
-"""Starting the service of the user, with service managers that write down what they are told."""
+"""Finding and starting the user's service, with fake service managers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def unit(config: Path) -> None:
     (config / "systemd" / "user" / "rootsd.service").touch()
 
 
-def test_an_installed_unit_is_started_though_the_environment_is_stripped(
+def test_an_installed_unit_is_started_even_with_an_empty_environment(
     home: Path, tmp_path: Path
 ) -> None:
     told = manager(tmp_path, "systemctl")
@@ -51,7 +51,7 @@ def test_an_installed_unit_is_started_though_the_environment_is_stripped(
     assert told.read_text().splitlines()[-1] == f"--user start rootsd.service {runtime}"
 
 
-def test_the_configuration_lies_where_the_last_up_saw_it(home: Path, tmp_path: Path) -> None:
+def test_the_configuration_is_where_the_last_up_found_it(home: Path, tmp_path: Path) -> None:
     told = manager(tmp_path, "systemctl")
     unit(tmp_path / "elsewhere")
     assert not detect.start_service({})
@@ -66,7 +66,7 @@ def test_without_a_user_manager_there_is_no_service(home: Path, tmp_path: Path) 
     assert not detect.start_service({})
 
 
-def test_places_of_ones_own_have_no_service(
+def test_with_rootsd_dir_there_is_no_service(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager(tmp_path, "systemctl")
@@ -75,14 +75,14 @@ def test_places_of_ones_own_have_no_service(
     assert not detect.start_service({})
 
 
-def test_a_service_that_does_not_start_says_why(home: Path, tmp_path: Path) -> None:
+def test_a_service_that_fails_to_start_gives_its_reason(home: Path, tmp_path: Path) -> None:
     manager(tmp_path, "systemctl", "[ $2 = show ] || { echo Job failed. >&2; exit 1; }")
     unit(home / ".config")
     with pytest.raises(StartFailed, match="Job failed"):
         detect.start_service({})
 
 
-def test_a_manager_that_is_not_there_is_an_error(
+def test_a_missing_manager_is_an_error(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unit(home / ".config")

@@ -1,4 +1,4 @@
-"""What `launchctl` is told, by a recorder in its place; nothing here has run on a Mac."""
+"""The commands for `launchctl`, with a fake in its place. Nothing here has run on a Mac."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from rootsd.service.launchd import AGENT, Launchd
 from rootsd.service.launcher import StartFailed
 from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable
-from support.managing import Recorder
+from support.fake_service_manager import FakeServiceManager
 
 DOMAIN = f"gui/{os.getuid()}"
 TARGET = f"{DOMAIN}/{AGENT}"
 NOT_LOADED = ProgramResult(
     113, "", f'Could not find service "{AGENT}" in domain for user gui: 501'
 )
-# launchctl(1): "the output of this command is not API"; what is read of it is shown, not acted on.
+# launchctl(1): "the output of this command is not API". rootsd shows it and does not act on it.
 PRINTED = f"""{TARGET} = {{
 	active count = 1
 	path = /Users/ann/Library/LaunchAgents/{AGENT}.plist
@@ -29,16 +29,16 @@ PRINTED = f"""{TARGET} = {{
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
+def recorder() -> FakeServiceManager:
+    return FakeServiceManager()
 
 
 @pytest.fixture
-def launchd(tmp_path: Path, recorder: Recorder) -> Launchd:
+def launchd(tmp_path: Path, recorder: FakeServiceManager) -> Launchd:
     return Launchd(tmp_path, recorder)
 
 
-def test_its_file_lies_among_the_users_agents(launchd: Launchd, tmp_path: Path) -> None:
+def test_its_file_is_in_the_users_launch_agents(launchd: Launchd, tmp_path: Path) -> None:
     assert launchd.folder == tmp_path / "Library/LaunchAgents"
     assert not launchd.is_installed()
     launchd.folder.mkdir(parents=True)
@@ -47,13 +47,13 @@ def test_its_file_lies_among_the_users_agents(launchd: Launchd, tmp_path: Path) 
     assert launchd.is_at_hand()
 
 
-def test_a_file_that_was_read_before_is_read_anew(launchd: Launchd, recorder: Recorder) -> None:
+def test_a_loaded_file_is_reloaded(launchd: Launchd, recorder: FakeServiceManager) -> None:
     launchd.load()
     assert recorder.orders() == [f"launchctl bootout {TARGET}", f"launchctl enable {TARGET}"]
 
 
-def test_one_that_is_not_loaded_is_bootstrapped_before_it_is_started(
-    launchd: Launchd, recorder: Recorder
+def test_an_unloaded_agent_is_bootstrapped_before_its_start(
+    launchd: Launchd, recorder: FakeServiceManager
 ) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
     launchd.start()
@@ -64,14 +64,14 @@ def test_one_that_is_not_loaded_is_bootstrapped_before_it_is_started(
     ]
 
 
-def test_one_that_is_loaded_is_started(launchd: Launchd, recorder: Recorder) -> None:
+def test_a_loaded_agent_is_started(launchd: Launchd, recorder: FakeServiceManager) -> None:
     launchd.wake()
     assert recorder.orders() == [f"launchctl kickstart {TARGET}"]
 
 
 @pytest.mark.parametrize("loaded", [True, False])
-def test_a_restart_kills_the_one_that_runs(
-    launchd: Launchd, recorder: Recorder, *, loaded: bool
+def test_a_restart_kills_the_running_agent(
+    launchd: Launchd, recorder: FakeServiceManager, *, loaded: bool
 ) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = (
         ProgramResult(0, PRINTED) if loaded else NOT_LOADED
@@ -81,12 +81,16 @@ def test_a_restart_kills_the_one_that_runs(
     assert any("bootstrap" in line for line in recorder.told) is not loaded
 
 
-def test_stopped_it_stays_so_over_logins(launchd: Launchd, recorder: Recorder) -> None:
+def test_a_stopped_agent_stays_stopped_after_a_login(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     launchd.stop()
     assert recorder.orders() == [f"launchctl disable {TARGET}", f"launchctl bootout {TARGET}"]
 
 
-def test_what_is_not_loaded_is_not_booted_out(launchd: Launchd, recorder: Recorder) -> None:
+def test_an_unloaded_agent_is_not_booted_out(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
     launchd.stop()
     launchd.unload()
@@ -95,14 +99,16 @@ def test_what_is_not_loaded_is_not_booted_out(launchd: Launchd, recorder: Record
     assert recorder.orders()[-1] == f"launchctl enable {TARGET}"
 
 
-def test_the_state_is_read(launchd: Launchd, recorder: Recorder) -> None:
+def test_the_state_is_parsed(launchd: Launchd, recorder: FakeServiceManager) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = ProgramResult(0, PRINTED)
     state = launchd.state()
     assert (state.active, state.enabled, state.sockets) == ("running", True, False)
     assert (state.pid, state.restarts, state.is_running) == (4121, 2, True)
 
 
-def test_of_one_that_is_disabled_or_not_loaded_too(launchd: Launchd, recorder: Recorder) -> None:
+def test_the_state_of_a_disabled_or_unloaded_agent_is_parsed(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     recorder.answers |= {
         f"launchctl print {TARGET}": ProgramResult(0, "\tstate = not running\n"),
         "launchctl print-disabled": ProgramResult(0, f'\t\t"{AGENT}" => disabled\n'),
@@ -114,7 +120,7 @@ def test_of_one_that_is_disabled_or_not_loaded_too(launchd: Launchd, recorder: R
     assert launchd.state().active == "not loaded"
 
 
-def test_a_start_that_fails_is_told(launchd: Launchd, recorder: Recorder) -> None:
+def test_a_failed_start_is_reported(launchd: Launchd, recorder: FakeServiceManager) -> None:
     recorder.answers["launchctl kickstart"] = ProgramResult(
         37, "", "Operation already in progress"
     )
@@ -123,7 +129,9 @@ def test_a_start_that_fails_is_told(launchd: Launchd, recorder: Recorder) -> Non
     assert caught.value.remedy == f"launchctl kickstart {TARGET}"
 
 
-def test_over_ssh_it_says_that_there_is_no_session(launchd: Launchd, recorder: Recorder) -> None:
+def test_over_ssh_it_says_that_there_is_no_session(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
     launchd.ensure_reachable()
     recorder.answers[f"launchctl print {DOMAIN}"] = ProgramResult(125, "", "Domain does not exist")
     with pytest.raises(ServiceManagerUnavailable, match="Domain does not exist") as caught:

@@ -1,4 +1,4 @@
-"""Starting the daemon in the background: ready, failed, remembered, forbidden."""
+"""Starting the daemon in the background: ready, failed, recorded, forbidden."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rootsd.service.launcher import ExitWaiter, StartFailed
 from rootsd.service.start_record import StartRecord
 
 HANG_GUARD = 60
-# What is started in place of the daemon: it finds the descriptor as the daemon does.
+# The program that replaces the daemon. It finds the descriptor as the daemon does.
 PROGRAM = "import os, sys; fd = int(sys.argv[sys.argv.index('--ready-fd') + 1]); "
 
 
@@ -28,12 +28,12 @@ def recipe(tmp_path: Path, program: str, **environment: str) -> StartRecord:
     return StartRecord(command, environment, str(tmp_path / "log" / "daemon.log"))
 
 
-def test_it_returns_when_the_daemon_says_that_it_is_ready(tmp_path: Path) -> None:
+def test_it_returns_when_the_daemon_is_ready(tmp_path: Path) -> None:
     launcher.launch(recipe(tmp_path, "os.write(fd, b'ready\\n')"), HANG_GUARD)
 
 
-def test_it_does_not_wait_for_a_daemon_that_goes_on(tmp_path: Path) -> None:
-    """The daemon forks itself away; only its first process is waited for."""
+def test_it_waits_only_for_the_daemons_first_process(tmp_path: Path) -> None:
+    """The daemon forks itself into the background."""
     program = (
         "os.fork() and os._exit(0); os.write(fd, b'ready\\n'); os.close(fd); "
         f"open({str(tmp_path / 'go')!r}).read()"
@@ -41,7 +41,7 @@ def test_it_does_not_wait_for_a_daemon_that_goes_on(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     launcher.launch(recipe(tmp_path, program), HANG_GUARD)
     with (tmp_path / "go").open("w"):
-        pass  # it can only be opened while the daemon reads: it lives
+        pass  # it can be opened only while the daemon reads, so the daemon is alive
 
 
 def test_the_daemon_is_detached_and_has_a_clean_environment(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_daemon_is_detached_and_has_a_clean_environment(tmp_path: Path) -> N
     assert stat.S_IMODE(Path(made.log).stat().st_mode) == 0o600
 
 
-def test_a_daemon_that_ends_first_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+def test_a_daemon_that_ends_first_is_an_error_with_its_last_output(tmp_path: Path) -> None:
     log = tmp_path / "log" / "daemon.log"
     log.parent.mkdir(mode=0o700)
     log.write_text("an old line\n")
@@ -72,7 +72,7 @@ def test_a_daemon_that_ends_first_is_an_error_with_its_last_words(tmp_path: Path
     assert "an old line" in log.read_text()
 
 
-def test_an_error_that_the_daemon_tells_is_handed_on_whole(tmp_path: Path) -> None:
+def test_an_error_of_the_daemon_is_passed_on_completely(tmp_path: Path) -> None:
     told = {"code": "busy", "message": "another rootsd is at work", "remedy": "rootsd status"}
     program = f"os.write(fd, b'error ' + {json.dumps(told).encode()!r} + b'\\n')"
     with pytest.raises(StartFailed, match="another rootsd") as caught:
@@ -81,7 +81,9 @@ def test_an_error_that_the_daemon_tells_is_handed_on_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("error", [None, DaemonUnreachable("was stopped", "rootsd up")])
-def test_a_daemon_s_word_is_for_whoever_still_listens(error: DaemonUnreachable | None) -> None:
+def test_a_message_of_the_daemon_without_a_reader_is_ignored(
+    error: DaemonUnreachable | None,
+) -> None:
     def say(fd: int) -> None:
         launcher.report_ready(fd) if error is None else launcher.report_failed(fd, error)
 
@@ -94,25 +96,25 @@ def test_a_daemon_s_word_is_for_whoever_still_listens(error: DaemonUnreachable |
     say(fd)
 
 
-def test_an_error_that_cannot_be_read_is_still_an_error(tmp_path: Path) -> None:
+def test_an_unreadable_error_is_still_an_error(tmp_path: Path) -> None:
     with pytest.raises(StartFailed, match="ended before it was ready"):
         launcher.launch(recipe(tmp_path, "os.write(fd, b'error {}\\n')"), HANG_GUARD)
 
 
-def test_a_daemon_that_never_gets_ready_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+def test_a_daemon_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "end")
     program = f"open({str(tmp_path / 'end')!r}).read()"
     with pytest.raises(StartFailed, match="not ready after 0 s"):
         launcher.launch(recipe(tmp_path, program), 0.1)
 
 
-def test_a_command_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_missing_command_is_named(tmp_path: Path) -> None:
     gone = StartRecord((str(tmp_path / "python"),), {}, str(tmp_path / "daemon.log"))
     with pytest.raises(StartFailed, match="python cannot be started: No such file"):
         launcher.launch(gone)
 
 
-def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
+def test_a_large_log_is_rotated(tmp_path: Path) -> None:
     log = tmp_path / "log" / "daemon.log"
     log.parent.mkdir(mode=0o700)
     log.write_bytes(b"x" * (launcher.MAX_LOG + 1))
@@ -121,7 +123,7 @@ def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
     assert (log.parent / "daemon.log.old").stat().st_size == launcher.MAX_LOG + 1
 
 
-def test_the_end_of_a_process_is_waited_for() -> None:
+def test_it_waits_for_the_end_of_a_process() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with ExitWaiter(process.pid) as departure:
         assert not departure.wait(0)
@@ -130,14 +132,14 @@ def test_the_end_of_a_process_is_waited_for() -> None:
     process.communicate()
 
 
-def test_a_process_that_is_gone_already_is_gone() -> None:
+def test_an_ended_process_counts_as_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     with ExitWaiter(process.pid) as departure:
         assert departure.wait(0)
 
 
-def test_only_one_at_a_time_may_start_and_the_lock_ends_with_its_holder() -> None:
+def test_one_start_at_a_time_holds_the_lock_which_ends_with_its_holder() -> None:
     program = (
         "from rootsd.service import launcher\n"
         "with launcher.hold_start_lock():\n"
@@ -162,7 +164,7 @@ def test_only_one_at_a_time_may_start_and_the_lock_ends_with_its_holder() -> Non
         waiting.join()
 
 
-def test_a_down_forbids_until_the_next_up(tmp_path: Path) -> None:
+def test_a_down_forbids_starts_until_the_next_up(tmp_path: Path) -> None:
     start_record.ensure_start_allowed()
     start_record.mark_stopped()
     with pytest.raises(DaemonUnreachable, match="rootsd down"):

@@ -1,4 +1,4 @@
-"""What the supervisor is told, over real sockets."""
+"""Messages to the supervisor, over real sockets."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import pytest
 
 from rootsd.core.errors import BadConfig
 from rootsd.service.notify import ServiceNotifier, make_service_notifier
-from support.supervising import Supervisor, abstract_supervisor, supervisor
+from support.notify_socket import NotifySocket, abstract_supervisor, supervisor
 
 
 @pytest.fixture
 def line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Supervisor, ServiceNotifier]]:
+) -> Iterator[tuple[NotifySocket, ServiceNotifier]]:
     with supervisor(tmp_path) as listening:
         monkeypatch.setenv("NOTIFY_SOCKET", listening.address)
         with make_service_notifier() as telling:
             yield listening, telling
 
 
-def test_each_thing_that_is_told_has_the_words_of_sd_notify(
-    line: tuple[Supervisor, ServiceNotifier],
+def test_each_message_has_the_text_of_sd_notify(
+    line: tuple[NotifySocket, ServiceNotifier],
 ) -> None:
     listening, telling = line
     telling.ready()
@@ -41,8 +41,8 @@ def test_each_thing_that_is_told_has_the_words_of_sd_notify(
     assert listening.hear() == {"STOPPING": "1"}
 
 
-def test_a_reload_is_told_with_its_moment_and_its_end_whatever_comes_of_it(
-    line: tuple[Supervisor, ServiceNotifier],
+def test_a_reload_is_reported_at_its_start_and_at_its_end(
+    line: tuple[NotifySocket, ServiceNotifier],
 ) -> None:
     listening, telling = line
     before = time.monotonic_ns() // 1000
@@ -54,14 +54,16 @@ def test_a_reload_is_told_with_its_moment_and_its_end_whatever_comes_of_it(
     assert listening.hear() == {"READY": "1"}
 
 
-def test_a_status_is_one_line_whatever_it_holds(line: tuple[Supervisor, ServiceNotifier]) -> None:
+def test_a_status_is_always_one_line(
+    line: tuple[NotifySocket, ServiceNotifier],
+) -> None:
     listening, telling = line
     telling.status("a\nREADY=0\x1b[2J")
     assert list(listening.hear()) == ["STATUS"]
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="abstract names are Linux's")
-def test_a_name_outside_the_file_system_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abstract_socket_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     with abstract_supervisor() as listening:
         monkeypatch.setenv("NOTIFY_SOCKET", listening.address)
         with make_service_notifier() as telling:
@@ -69,8 +71,8 @@ def test_a_name_outside_the_file_system_is_reached(monkeypatch: pytest.MonkeyPat
         assert listening.hear() == {"READY": "1"}
 
 
-def test_the_variables_are_no_childs(
-    line: tuple[Supervisor, ServiceNotifier], monkeypatch: pytest.MonkeyPatch
+def test_child_processes_do_not_get_the_variables(
+    line: tuple[NotifySocket, ServiceNotifier], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listening, _ = line
     monkeypatch.setenv("NOTIFY_SOCKET", listening.address)
@@ -91,8 +93,8 @@ def test_the_variables_are_no_childs(
         ("", "", None),
     ],
 )
-def test_a_beat_is_half_of_the_watchdogs_time_if_it_is_ours(
-    line: tuple[Supervisor, ServiceNotifier],
+def test_a_heartbeat_is_due_after_half_of_the_watchdogs_time(
+    line: tuple[NotifySocket, ServiceNotifier],
     monkeypatch: pytest.MonkeyPatch,
     usec: str,
     pid: str,
@@ -106,7 +108,7 @@ def test_a_beat_is_half_of_the_watchdogs_time_if_it_is_ours(
 
 
 @pytest.mark.parametrize("address", ["", "vsock:2:1234", "relative/path"])
-def test_where_nobody_listens_nobody_is_told(
+def test_without_a_supervisor_nothing_is_sent(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
@@ -118,7 +120,7 @@ def test_where_nobody_listens_nobody_is_told(
     telling.close()
 
 
-def test_a_supervisor_that_is_not_there_is_noted_and_no_error(
+def test_a_missing_supervisor_is_logged_without_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nowhere"))
@@ -126,7 +128,7 @@ def test_a_supervisor_that_is_not_there_is_noted_and_no_error(
     assert "cannot reach" in caplog.text
 
 
-def test_one_that_has_gone_meanwhile_is_noted_and_no_error(
+def test_a_supervisor_that_disappeared_is_logged_without_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -136,8 +138,8 @@ def test_one_that_has_gone_meanwhile_is_noted_and_no_error(
     assert "cannot notify" in caplog.text
 
 
-def test_an_expected_failure_is_told_and_a_bug_is_not(
-    line: tuple[Supervisor, ServiceNotifier], monkeypatch: pytest.MonkeyPatch
+def test_an_expected_failure_is_reported_and_a_bug_is_not(
+    line: tuple[NotifySocket, ServiceNotifier], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listening, _ = line
     for error in (ZeroDivisionError(), BadConfig("config.toml: line 3")):
@@ -147,7 +149,7 @@ def test_an_expected_failure_is_told_and_a_bug_is_not(
     assert listening.hear() == {"STATUS": "config.toml: line 3"}
 
 
-def test_after_its_end_nothing_is_told(line: tuple[Supervisor, ServiceNotifier]) -> None:
+def test_after_its_end_nothing_is_sent(line: tuple[NotifySocket, ServiceNotifier]) -> None:
     _, telling = line
     telling.close()
     telling.ready()

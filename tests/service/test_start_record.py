@@ -1,4 +1,4 @@
-"""How the daemon was last started: remembered, recalled, forbidden; and with which places."""
+"""The record of the daemon's last start: written, read, forbidden; and its folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rootsd.system.private_files import NotPrivate
 HANG_GUARD_S = 60
 
 
-def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else(
+def test_the_record_of_this_process_has_only_its_python_and_folders(
     monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path
 ) -> None:
     for name in ("XDG_STATE_HOME", "LC_TIME"):
@@ -30,7 +30,7 @@ def test_the_recipe_of_this_process_names_its_python_and_places_and_nothing_else
     assert made.log == "/logs/daemon.log"
     assert made.environment["ROOTSD_DIR"] == str(rootsd_dir)
     assert made.environment["LC_TIME"] == "/x"
-    assert "XDG_STATE_HOME" not in made.environment  # with ROOTSD_DIR it decides nothing
+    assert "XDG_STATE_HOME" not in made.environment  # with ROOTSD_DIR it has no effect
     assert "/y" not in made.environment.values()
 
 
@@ -42,7 +42,7 @@ for _ in range(200):
 """
 
 
-def test_of_many_who_remember_at_once_each_leaves_a_whole_recipe() -> None:
+def test_simultaneous_writers_each_leave_a_complete_record() -> None:
     command = [sys.executable, "-c", REMEMBERS]
     all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
@@ -52,13 +52,13 @@ def test_of_many_who_remember_at_once_each_leaves_a_whole_recipe() -> None:
     ]
 
 
-def test_a_remembered_recipe_is_recalled() -> None:
+def test_a_record_is_read_back() -> None:
     made = start_record.make_start_record(b"/logs")
     start_record.save_start_record(made)
     assert start_record.load_start_record() == made
 
 
-def test_a_recipe_that_is_written_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     made = start_record.make_start_record(b"/logs")
     start_record.save_start_record(made)
     start_record.mark_stopped()
@@ -76,14 +76,14 @@ def test_a_recipe_that_is_written_is_not_written_again(monkeypatch: pytest.Monke
     assert not list(start_record.start_folder().glob(f"{start_record.RECORD_NAME}.*"))
 
 
-def test_what_is_remembered_is_private() -> None:
+def test_the_record_is_private() -> None:
     start_record.save_start_record(start_record.make_start_record(b"/logs"))
     file = start_record.start_folder() / start_record.RECORD_NAME
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_without_a_recipe_the_next_command_is_named() -> None:
+def test_without_a_record_the_next_command_is_named() -> None:
     with pytest.raises(DaemonUnreachable, match="not running") as caught:
         start_record.load_start_record()
     assert caught.value.remedy == "rootsd up"
@@ -110,7 +110,7 @@ _RECIPE = '{"command": ["x"], "environment": {%s}, "log": "/l"}'
         _RECIPE % '"A=B": "x"',
     ],
 )
-def test_a_damaged_recipe_is_an_error_that_up_mends(content: str) -> None:
+def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
     made = start_record.make_start_record(b"/logs")
     start_record.save_start_record(made)
     file = start_record.start_folder() / start_record.RECORD_NAME
@@ -123,7 +123,7 @@ def test_a_damaged_recipe_is_an_error_that_up_mends(content: str) -> None:
     assert start_record.load_start_record() == made
 
 
-def test_after_down_no_recipe_may_be_followed_until_the_next_up() -> None:
+def test_after_down_the_record_may_not_be_used_until_the_next_up() -> None:
     start_record.save_start_record(start_record.make_start_record(b"/logs"))
     start_record.mark_stopped()
     with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
@@ -132,7 +132,7 @@ def test_after_down_no_recipe_may_be_followed_until_the_next_up() -> None:
     assert start_record.load_start_record() == start_record.make_start_record(b"/logs")
 
 
-def test_the_folder_of_the_recipe_does_not_follow_from_xdg(
+def test_the_folder_of_the_record_does_not_depend_on_xdg(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv(runtime_dir.OVERRIDE)
@@ -159,14 +159,14 @@ def start(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
         start_record.save_start_record(start_record.make_start_record(b"/logs"))
 
 
-def test_where_a_shell_sets_no_places_those_of_the_last_start_count(
+def test_without_variables_the_folders_of_the_last_start_are_used(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert start_record.place_variables() == {}
     start(monkeypatch, XDG_STATE_HOME="/x/state", XDG_CONFIG_HOME="relative")
     assert start_record.place_variables() == {"XDG_STATE_HOME": "/x/state"}
     assert start_record.describe_place_changes() == ""
-    start(monkeypatch)  # from such a shell it is started with them again
+    start(monkeypatch)  # from such a shell the daemon starts with them again
     assert start_record.recorded_places() == {"XDG_STATE_HOME": "/x/state"}
     monkeypatch.setenv("XDG_CONFIG_HOME", "/y")
     assert start_record.place_variables() == {
@@ -175,7 +175,7 @@ def test_where_a_shell_sets_no_places_those_of_the_last_start_count(
     }
 
 
-def test_a_shell_that_names_other_places_is_told_until_the_daemon_is_down(
+def test_a_shell_with_other_folders_gets_an_error_until_the_daemon_is_down(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/y\x1b[2J")
@@ -189,7 +189,7 @@ def test_a_shell_that_names_other_places_is_told_until_the_daemon_is_down(
     assert start_record.describe_place_changes() != ""
 
 
-def test_a_variable_that_says_what_holds_without_it_is_no_other_place(
+def test_a_variable_with_the_default_value_is_not_another_folder(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(monkeypatch)
@@ -202,7 +202,7 @@ def test_a_variable_that_says_what_holds_without_it_is_no_other_place(
     )
 
 
-def test_with_rootsd_dir_no_variable_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_rootsd_dir_other_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     start(monkeypatch, XDG_STATE_HOME="/x")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/y")
     assert (start_record.place_variables(), start_record.describe_place_changes()) == ({}, "")

@@ -1,4 +1,4 @@
-"""What `systemctl --user` is told, by a recorder in its place."""
+"""The commands for `systemctl --user`, with a fake in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rootsd.service.manager import (
     ServiceManagerUnavailable,
 )
 from rootsd.service.systemd import Systemd
-from support.managing import Recorder
+from support.fake_service_manager import FakeServiceManager
 
 ALL = "rootsd.service rootsd.socket rootsd-control.socket"
 SHOWN = """ActiveState=active
@@ -29,12 +29,14 @@ Result=success
 
 
 @pytest.fixture
-def recorder() -> Recorder:
-    return Recorder()
+def recorder() -> FakeServiceManager:
+    return FakeServiceManager()
 
 
 @pytest.fixture
-def systemd(tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> Systemd:
+def systemd(
+    tmp_path: Path, recorder: FakeServiceManager, monkeypatch: pytest.MonkeyPatch
+) -> Systemd:
     monkeypatch.setattr(manager, "USER_RUNTIME", tmp_path / "run")
     return Systemd(tmp_path / "home", "", recorder)
 
@@ -45,17 +47,17 @@ def put(systemd: Systemd, *names: str) -> None:
         (systemd.folder / name).touch()
 
 
-def test_its_units_lie_below_home_unless_ours_are_where_the_shell_says(tmp_path: Path) -> None:
+def test_its_units_are_below_home_unless_they_exist_where_the_shell_says(tmp_path: Path) -> None:
     home, config = tmp_path / "home", tmp_path / "config"
-    assert Systemd(home, "", Recorder()).folder == home / ".config/systemd/user"
-    assert Systemd(home, str(config), Recorder()).folder == home / ".config/systemd/user"
+    assert Systemd(home, "", FakeServiceManager()).folder == home / ".config/systemd/user"
+    assert Systemd(home, str(config), FakeServiceManager()).folder == home / ".config/systemd/user"
     (config / "systemd/user").mkdir(parents=True)
     (config / "systemd/user/rootsd.service").touch()
-    assert Systemd(home, str(config), Recorder()).folder == config / "systemd/user"
+    assert Systemd(home, str(config), FakeServiceManager()).folder == config / "systemd/user"
 
 
-def test_its_units_lie_where_the_manager_looks_whatever_the_shell_says(
-    systemd: Systemd, recorder: Recorder, tmp_path: Path
+def test_its_units_are_where_the_manager_looks(
+    systemd: Systemd, recorder: FakeServiceManager, tmp_path: Path
 ) -> None:
     (tmp_path / "run" / str(os.getuid()) / "systemd").mkdir(parents=True)
     runtime = tmp_path / "run" / str(os.getuid())
@@ -72,14 +74,14 @@ def test_its_units_lie_where_the_manager_looks_whatever_the_shell_says(
 
 
 def test_loading_reads_the_files_and_enables_all_three(
-    systemd: Systemd, recorder: Recorder
+    systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
     systemd.load()
     assert recorder.told == ["systemctl --user daemon-reload", f"systemctl --user enable {ALL}"]
 
 
-def test_sockets_that_somebody_took_away_are_not_named(
-    systemd: Systemd, recorder: Recorder
+def test_removed_socket_units_are_not_named(
+    systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
     put(systemd, "rootsd.service")
     systemd.start()
@@ -91,8 +93,8 @@ def test_sockets_that_somebody_took_away_are_not_named(
     ]
 
 
-def test_a_person_may_start_what_failed_too_often_and_a_bridge_may_not(
-    systemd: Systemd, recorder: Recorder
+def test_a_person_may_start_a_service_that_failed_too_often_and_a_bridge_may_not(
+    systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
     systemd.start()
     systemd.restart()
@@ -104,7 +106,9 @@ def test_a_person_may_start_what_failed_too_often_and_a_bridge_may_not(
     assert recorder.told == ["systemctl --user start rootsd.service"]
 
 
-def test_the_sockets_are_stopped_before_the_service(systemd: Systemd, recorder: Recorder) -> None:
+def test_the_sockets_are_stopped_before_the_service(
+    systemd: Systemd, recorder: FakeServiceManager
+) -> None:
     systemd.unload()
     assert recorder.told == [
         "systemctl --user stop rootsd.socket rootsd-control.socket rootsd.service",
@@ -112,13 +116,13 @@ def test_the_sockets_are_stopped_before_the_service(systemd: Systemd, recorder: 
     ]
 
 
-def test_what_is_gone_is_forgotten(systemd: Systemd, recorder: Recorder) -> None:
+def test_a_removed_unit_is_forgotten(systemd: Systemd, recorder: FakeServiceManager) -> None:
     recorder.answers["systemctl --user reset-failed"] = ProgramResult(1, "", "not loaded")
     systemd.forget()
     assert recorder.told[0] == "systemctl --user daemon-reload"
 
 
-def test_the_state_is_read(systemd: Systemd, recorder: Recorder) -> None:
+def test_the_state_is_parsed(systemd: Systemd, recorder: FakeServiceManager) -> None:
     recorder.answers["systemctl --user show rootsd.service"] = ProgramResult(0, SHOWN)
     state = systemd.state()
     assert (state.active, state.enabled, state.sockets) == ("active", True, True)
@@ -126,7 +130,9 @@ def test_the_state_is_read(systemd: Systemd, recorder: Recorder) -> None:
     assert state.said == "3 published, 1 pending, 2 connected"
 
 
-def test_of_a_service_that_nobody_has_heard_of_too(systemd: Systemd, recorder: Recorder) -> None:
+def test_the_state_of_an_unknown_service_is_parsed(
+    systemd: Systemd, recorder: FakeServiceManager
+) -> None:
     recorder.answers["systemctl --user is-active"] = ProgramResult(3)
     recorder.answers["systemctl --user show"] = ProgramResult(
         0, "ActiveState=inactive\nMainPID=0\n"
@@ -136,8 +142,8 @@ def test_of_a_service_that_nobody_has_heard_of_too(systemd: Systemd, recorder: R
     assert (state.pid, state.restarts, state.is_running) == (None, 0, False)
 
 
-def test_a_failed_start_is_told_in_the_daemons_own_words(
-    systemd: Systemd, recorder: Recorder
+def test_a_failed_start_has_the_daemons_own_message(
+    systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
     failed = "ActiveState=failed\nResult=exit-code\nStatusText=config.toml: line 3\n"
     recorder.answers |= {
@@ -149,7 +155,9 @@ def test_a_failed_start_is_told_in_the_daemons_own_words(
     assert caught.value.remedy == "rootsd service logs"
 
 
-def test_without_systemctl_the_command_is_told(systemd: Systemd, recorder: Recorder) -> None:
+def test_without_systemctl_the_missing_command_is_named(
+    systemd: Systemd, recorder: FakeServiceManager
+) -> None:
     recorder.answers["systemctl"] = ProgramResult(NOT_RUN, "", "no such file")
     with pytest.raises(StartFailed, match="no such file") as caught:
         systemd.wake()
@@ -159,7 +167,7 @@ def test_without_systemctl_the_command_is_told(systemd: Systemd, recorder: Recor
 
 
 def test_without_a_user_manager_it_says_how_to_have_one(
-    systemd: Systemd, recorder: Recorder
+    systemd: Systemd, recorder: FakeServiceManager
 ) -> None:
     with pytest.raises(ServiceManagerUnavailable) as caught:
         systemd.ensure_reachable()
@@ -169,7 +177,9 @@ def test_without_a_user_manager_it_says_how_to_have_one(
         assert word in caught.value.message
 
 
-def test_without_its_bus_too(systemd: Systemd, recorder: Recorder, tmp_path: Path) -> None:
+def test_without_its_bus_it_says_how_to_have_one(
+    systemd: Systemd, recorder: FakeServiceManager, tmp_path: Path
+) -> None:
     (tmp_path / "run" / str(os.getuid()) / "systemd").mkdir(parents=True)
     systemd.ensure_reachable()
     recorder.answers["systemctl"] = ProgramResult(

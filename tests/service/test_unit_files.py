@@ -1,4 +1,4 @@
-"""The service files with everything filled in."""
+"""The service files with all values filled in."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ SETTINGS = UnitSettings(
     environment={},
     writable=(Path("/home/ann/.local/state/rootsd"),),
     stopped=Path("/home/ann/.local/state/rootsd/stopped"),
+    synced=Path("/home/ann/state/sync/clients.json"),
     log=Path("/home/ann/Library/Logs/rootsd/daemon.log"),
 )
 EVERYTHING = replace(SETTINGS, environment={"XDG_STATE_HOME": "/state"}, strict=True)
@@ -27,8 +28,8 @@ def test_a_checkout_uses_its_own_files() -> None:
     assert unit_files.templates_folder() == TOP
 
 
-def test_what_is_installed_is_what_the_repository_holds() -> None:
-    """Line by line; only lines with a placeholder differ, and they are told here."""
+def test_the_installed_files_equal_those_of_the_repository() -> None:
+    """Compare line by line. Only lines with a placeholder differ; they are listed here."""
     texts = {
         f"systemd/{name}": text for name, text in unit_files.systemd_units(EVERYTHING).items()
     }
@@ -53,18 +54,21 @@ def test_what_is_installed_is_what_the_repository_holds() -> None:
         "<string>/home/ann/.local/bin/rootsd</string>",
         "<string>/home/ann/Library/Logs/rootsd/daemon.log</string>",
         "ConditionPathExists=!/home/ann/.local/state/rootsd/stopped",
+        "ConditionPathExists=/home/ann/state/sync/clients.json",
         "Environment=XDG_STATE_HOME=/state",
         "ExecStart=/home/ann/.local/bin/rootsd daemon",
+        "ExecStart=/home/ann/.local/bin/rootsd sync run",
+        "ExecStopPost=/home/ann/.local/bin/rootsd sync withdraw",
         "ReadWritePaths=/home/ann/.local/state/rootsd -%t/rootsd",
         "UnsetEnvironment=XDG_CONFIG_HOME",
     ]
 
 
-def test_what_is_not_asked_for_is_left_out() -> None:
+def test_unrequested_parts_are_omitted() -> None:
     assert list(unit_files.systemd_units(SETTINGS)) == list(unit_files.BASE_UNITS)
 
 
-def test_places_of_the_shell_are_handed_on() -> None:
+def test_folders_of_the_shell_are_passed_on() -> None:
     places = {"XDG_CONFIG_HOME": "/my config", "XDG_STATE_HOME": "/s%1"}
     text = unit_files.systemd_units(replace(SETTINGS, environment=places))[
         unit_files.PLACES_DROP_IN
@@ -75,7 +79,7 @@ def test_places_of_the_shell_are_handed_on() -> None:
     assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
 
 
-def test_places_that_only_the_manager_knows_do_not_count() -> None:
+def test_folders_that_only_the_manager_knows_are_ignored() -> None:
     text = unit_files.systemd_units(replace(SETTINGS, environment={}))[unit_files.PLACES_DROP_IN]
     assert text.endswith("Environment=\nUnsetEnvironment=XDG_CONFIG_HOME XDG_STATE_HOME\n")
 
@@ -92,19 +96,19 @@ def test_awkward_paths_are_quoted() -> None:
 
 
 @pytest.mark.parametrize("character", ['"', "'", "\\"])
-def test_a_program_that_systemd_would_not_start_is_refused(character: str) -> None:
+def test_a_program_path_that_systemd_would_reject_is_refused(character: str) -> None:
     with pytest.raises(InvalidUnitValue, match="quote or a backslash"):
         unit_files.systemd_units(replace(SETTINGS, command=Path(f"/a{character}b/rootsd")))
 
 
-def test_awkward_paths_survive_in_a_plist() -> None:
+def test_awkward_paths_are_encoded_in_a_plist() -> None:
     awkward = Path("/Users/<ann> & co/]]>/rootsd")
     agent = unit_files.launchd_agent(replace(SETTINGS, command=awkward))[unit_files.AGENT_PLIST]
     assert plistlib.loads(agent.encode())["ProgramArguments"] == [str(awkward), "daemon"]
 
 
 @pytest.mark.parametrize("bad", ["/a\nExecStartPost=/bin/evil", "/a\x1b[2J", "/a\udcff"])
-def test_what_no_line_can_hold_is_refused(bad: str) -> None:
+def test_a_path_with_a_line_break_is_refused(bad: str) -> None:
     for settings in (replace(SETTINGS, command=Path(bad)), replace(SETTINGS, stopped=Path(bad))):
         with pytest.raises(InvalidUnitValue):
             unit_files.systemd_units(settings)
@@ -112,7 +116,7 @@ def test_what_no_line_can_hold_is_refused(bad: str) -> None:
         unit_files.launchd_agent(replace(SETTINGS, command=Path(bad)))
 
 
-def test_only_files_that_we_wrote_are_ours(tmp_path: Path) -> None:
+def test_only_files_written_by_rootsd_are_recognized(tmp_path: Path) -> None:
     file = tmp_path / "rootsd.service"
     assert not unit_files.is_generated(file)
     file.write_text("[Service]\nExecStart=/my/own\n")

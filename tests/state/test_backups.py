@@ -1,4 +1,4 @@
-"""Backups are made when they are due, keep nobody waiting, and tell where they fail."""
+"""Backups are made when due, block nothing, and report failures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from rootsd.core.history import ChainHead
 from rootsd.state.backups import LONGEST_PAUSE, RETRY_PAUSE, BackupScheduler, pause
 from rootsd.state.store.database import DiskFull
-from support.decisions import NOON, project
-from support.fakes import HANG_GUARD, World, approve
+from support.ledger_harness import HANG_GUARD, LedgerHarness, approve
+from support.sample_decisions import NOON, project
 
 HEAD = ChainHead(1, b"h" * 32)
 DAY = timedelta(days=1)
@@ -78,12 +78,12 @@ def store() -> FakeStore:
 
 
 @pytest.fixture
-async def world() -> World:
-    return World(project(1))
+async def world() -> LedgerHarness:
+    return LedgerHarness(project(1))
 
 
 @pytest.fixture
-async def backups(store: FakeStore, world: World) -> BackupScheduler:
+async def backups(store: FakeStore, world: LedgerHarness) -> BackupScheduler:
     return BackupScheduler(store, world.ledger, lambda: store.now)
 
 
@@ -95,12 +95,14 @@ async def test_a_backup_is_made_at_the_start_and_once_a_day(
     assert backups.degraded() == []
 
 
-async def test_nobody_is_woken_for_nothing(store: FakeStore, backups: BackupScheduler) -> None:
+async def test_it_wakes_only_when_a_backup_is_due(
+    store: FakeStore, backups: BackupScheduler
+) -> None:
     assert await keep(backups, store, 4) == [LONGEST_PAUSE] * 4
     assert len(store.made) == 1
 
 
-async def test_before_anything_is_decided_there_is_no_backup(
+async def test_without_decisions_there_is_no_backup(
     store: FakeStore, backups: BackupScheduler
 ) -> None:
     store.is_empty = True
@@ -112,7 +114,7 @@ async def test_before_anything_is_decided_there_is_no_backup(
     assert store.made == [NOON + 2 * LONGEST_PAUSE]
 
 
-async def test_a_failure_is_shown_and_tried_again_until_it_is_gone(
+async def test_a_failed_backup_is_reported_and_retried(
     store: FakeStore, backups: BackupScheduler, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.wrong = DiskFull("no room left", "free some space")
@@ -126,7 +128,7 @@ async def test_a_failure_is_shown_and_tried_again_until_it_is_gone(
 
 
 async def test_an_order_waits_for_the_copy_and_not_for_its_verification(
-    store: FakeStore, world: World, backups: BackupScheduler
+    store: FakeStore, world: LedgerHarness, backups: BackupScheduler
 ) -> None:
     copying, copied, obeyed = (threading.Event() for _ in range(3))
     order: list[str] = []

@@ -1,4 +1,4 @@
-"""An order that was chosen by what somebody saw is refused where somebody decided since."""
+"""An order is refused if another decision was made since the person saw the project."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import Project
 from rootsd.state.ledger import Conflict, refuse_conflicts
-from support.decisions import approved, denied, project
-from support.fakes import PLACES, lapsed
+from support.ledger_harness import PLACES, lapsed
+from support.sample_decisions import approved, denied, project
 
 
 def catalog(*projects: Project) -> Catalog:
@@ -18,7 +18,7 @@ def catalog(*projects: Project) -> Catalog:
 
 
 @pytest.mark.parametrize("now", [approved(1), denied(1)], ids=["approved", "denied"])
-def test_a_project_that_was_decided_about_since_is_refused(now: Project) -> None:
+def test_a_project_with_a_newer_decision_is_refused(now: Project) -> None:
     with pytest.raises(Conflict):
         refuse_conflicts([project(2), project(1)], catalog(now, project(2)))
 
@@ -28,7 +28,7 @@ def test_a_project_that_was_decided_about_since_is_refused(now: Project) -> None
     [approved(1), lapsed(approved(1)), replace(approved(1), id="zzzz")],
     ids=["the same", "lapsed since", "decided the same"],
 )
-def test_what_nobody_decided_about_since_is_taken(now: Project) -> None:
+def test_a_project_without_a_newer_decision_is_accepted(now: Project) -> None:
     refuse_conflicts([approved(1)], catalog(now))
     refuse_conflicts([approved(1)], catalog())
     with pytest.raises(Conflict):

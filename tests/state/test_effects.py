@@ -1,4 +1,4 @@
-"""Which part of a plan may take effect before the disk has it."""
+"""The part of a plan that may take effect before it is saved."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.plan import Plan, plan
 from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants
-from support.decisions import NOON, PERSON, approved, denied, granted, identity, project, worktree
-from support.fakes import (
+from support.ledger_harness import (
     PLACES,
     SOURCES,
     add_rule,
@@ -39,6 +38,16 @@ from support.fakes import (
     path,
     rule,
     sight,
+)
+from support.sample_decisions import (
+    NOON,
+    PERSON,
+    approved,
+    denied,
+    granted,
+    identity,
+    project,
+    worktree,
 )
 
 EVERYTHING = rule(Verdict.APPROVED)
@@ -62,7 +71,7 @@ def judged_anew(catalog: Catalog) -> Catalog:
         (approved(1), add_rule(Verdict.DENIED)),
     ],
 )
-def test_what_only_takes_approval_away_narrows(known: Project, order: Input) -> None:
+def test_a_change_that_only_ends_approvals_narrows(known: Project, order: Input) -> None:
     catalog = catalog_of(known, rules=[rule(Verdict.APPROVED, SOURCES + b"/p1")])
     assert only_narrows(catalog, plan(catalog, [order], NOON))
 
@@ -77,21 +86,19 @@ def test_what_only_takes_approval_away_narrows(known: Project, order: Input) -> 
         (approved(1), RemoveRule(1, PERSON)),
     ],
 )
-def test_what_may_approve_anything_now_or_later_does_not_narrow(
-    known: Project, order: Input
-) -> None:
+def test_a_change_that_may_approve_anything_does_not_narrow(known: Project, order: Input) -> None:
     catalog = catalog_of(known, rules=[rule(Verdict.DENIED, SOURCES + b"/p9")])
     assert not only_narrows(catalog, plan(catalog, [order], NOON))
 
 
-def test_a_plan_that_publishes_anything_does_not_narrow_whatever_its_changes_are_called() -> None:
+def test_a_plan_that_publishes_anything_does_not_narrow() -> None:
     catalog = catalog_of(approved(1), project(2))
     made = plan(catalog, [deny(1)], NOON)
     more = plan(made.catalog, [approve(2)], NOON)
     assert not only_narrows(catalog, Plan(more.catalog, made.changes))
 
 
-def test_one_order_that_widens_makes_all_of_them_wait() -> None:
+def test_one_widening_order_delays_the_whole_plan() -> None:
     catalog = catalog_of(approved(1), project(2))
     assert not only_narrows(catalog, plan(catalog, [deny(1), approve(2)], NOON))
 
@@ -114,9 +121,7 @@ def test_a_plan_without_grants_is_itself() -> None:
     assert made.immediate is made
 
 
-def test_a_worktree_ends_with_its_checkout_and_another_one_in_its_place_brings_it_not_back() -> (
-    None
-):
+def test_a_worktree_ends_with_its_checkout_and_a_replacement_does_not_restore_it() -> None:
     rules = [rule(Verdict.APPROVED, path(1))]
     catalog = catalog_of(granted(1), worktree(2, main=1), rules=rules)
     assert set(catalog.roots) == {path(1), path(2)}
@@ -127,7 +132,7 @@ def test_a_worktree_ends_with_its_checkout_and_another_one_in_its_place_brings_i
     assert bare == judged_anew(bare)
 
 
-def test_a_grant_that_is_owed_is_given_to_what_is_still_the_same() -> None:
+def test_a_deferred_grant_is_given_to_an_unchanged_project() -> None:
     catalog = catalog_of(project(1), project(2), rules=[EVERYTHING])
     made = plan_owed_grants(catalog, [path(1)], NOON)
     assert set(made.catalog.roots) == {path(1)}
@@ -154,18 +159,18 @@ def test_a_grant_that_is_owed_is_given_to_what_is_still_the_same() -> None:
     ],
     ids=["denied", "hazardous", "absent", "incomplete", "gone"],
 )
-def test_a_grant_is_not_owed_any_more_to_what_is_no_longer_waiting(known: Project) -> None:
+def test_a_deferred_grant_is_dropped_if_the_project_is_no_longer_pending(known: Project) -> None:
     catalog = catalog_of(known, rules=[EVERYTHING])
     made = plan_owed_grants(catalog, [path(1)], NOON)
     assert made.changes == ()
     assert made.catalog.roots == {}
 
 
-def test_nothing_is_granted_where_the_rule_is_gone_by_now() -> None:
+def test_a_deferred_grant_is_dropped_if_its_rule_is_gone() -> None:
     assert plan_owed_grants(catalog_of(project(1)), [path(1)], NOON).catalog.roots == {}
 
 
-def test_what_is_unsafe_and_what_is_out_of_reach_is_taken_in_with_the_rest() -> None:
+def test_hazards_and_unreachable_projects_are_part_of_the_same_plan() -> None:
     catalog = catalog_of(granted(1), granted(2), rules=[EVERYTHING])
     inputs: list[Input] = [
         ProjectUnsafe(path(1), LapseReason.EXPOSED),
@@ -177,7 +182,7 @@ def test_what_is_unsafe_and_what_is_out_of_reach_is_taken_in_with_the_rest() -> 
     assert bare.catalog.projects[path(3)].observed.identity == identity(3)
 
 
-def test_to_say_that_a_lapsed_rule_approves_again_does_not_narrow_to_take_it_back_does() -> None:
+def test_reinstating_a_rule_does_not_narrow_and_removing_it_does() -> None:
     lapsed = rule(Verdict.PENDING)
     known = catalog_of(project(1), rules=[lapsed])
     again = plan(known, [ApproveRule(1, PERSON)], NOON)

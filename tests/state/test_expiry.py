@@ -1,4 +1,4 @@
-"""Approvals with an end, through the ledger: on time, whatever the clocks and the machine do."""
+"""Approvals with an end, through the ledger: on time, with any change of the clocks."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from rootsd.core.inputs import Approve, Deny
 from rootsd.core.model import Access, LapseReason, Verdict
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.ledger import Ledger
-from support.decisions import NOON, PERSON, approved, identity, project
-from support.fakes import (
+from support.ledger_harness import (
     HANG_GUARD,
     PLACES,
     SOURCES,
-    World,
+    LedgerHarness,
     approve,
     path,
     rule,
     saving_again,
     until_kept,
 )
+from support.sample_decisions import NOON, PERSON, approved, identity, project
 
 HOUR = 3_600
 
 
-async def _approve_for(world: World, number: int, seconds: int) -> None:
+async def _approve_for(world: LedgerHarness, number: int, seconds: int) -> None:
     expires = world.ledger.expiries.after(seconds)
     order = Approve(path(number), identity(number), PERSON, access=Access.READ, expires=expires)
     await world.ledger.execute([order])
 
 
-async def _restarted(world: World) -> World:
+async def _restarted(world: LedgerHarness) -> LedgerHarness:
     """Another daemon, with what the store of the first one holds, and the same clock."""
-    after = World(*world.saver.projects.values(), rules=list(world.saver.rules.values()))
+    after = LedgerHarness(*world.saver.projects.values(), rules=list(world.saver.rules.values()))
     after.clock = world.clock
     catalog = after.ledger.catalog
     expiries = ExpiryTracker(world.clock.now, world.clock)
@@ -44,8 +44,8 @@ async def _restarted(world: World) -> World:
     return after
 
 
-async def test_an_approval_ends_and_is_one_to_be_asked_about_again() -> None:
-    world = World(project(1), approved(2))
+async def test_an_approval_ends_and_the_project_is_pending_again() -> None:
+    world = LedgerHarness(project(1), approved(2))
     await _approve_for(world, 1, HOUR)
     world.clock.pass_time(HOUR - 1)
     assert await world.told() == {path(1), path(2)}
@@ -62,8 +62,8 @@ async def test_an_approval_ends_and_is_one_to_be_asked_about_again() -> None:
 
 
 @pytest.mark.parametrize("years", [-10, 10])
-async def test_a_jump_of_the_wall_clock_ends_nothing_and_prolongs_nothing(years: int) -> None:
-    world = World(project(1))
+async def test_a_jump_of_the_wall_clock_changes_no_end(years: int) -> None:
+    world = LedgerHarness(project(1))
     await _approve_for(world, 1, HOUR)
     world.clock.wall += timedelta(days=365 * years)
     assert await world.told() == {path(1)}
@@ -71,8 +71,8 @@ async def test_a_jump_of_the_wall_clock_ends_nothing_and_prolongs_nothing(years:
     assert await world.told() == set()
 
 
-async def test_those_who_wait_are_told_at_the_end_though_nobody_asks() -> None:
-    world = World(project(1), project(2))
+async def test_waiting_clients_are_notified_at_the_end() -> None:
+    world = LedgerHarness(project(1), project(2))
     async with anyio.create_task_group() as group:
         group.start_soon(world.ledger.keep_expiring)
         await _approve_for(world, 1, HOUR)
@@ -86,8 +86,8 @@ async def test_those_who_wait_are_told_at_the_end_though_nobody_asks() -> None:
         group.cancel_scope.cancel()
 
 
-async def test_the_alarm_is_set_for_the_next_end_alone() -> None:
-    world = World(project(1), project(2), project(3))
+async def test_the_alarm_is_set_only_for_the_next_end() -> None:
+    world = LedgerHarness(project(1), project(2), project(3))
     start = world.clock.since_boot_ns
     assert world.clock.alarm is None
     for number, hours in ((1, 3), (2, 1), (3, 2)):
@@ -101,16 +101,16 @@ async def test_the_alarm_is_set_for_the_next_end_alone() -> None:
 
 @pytest.mark.parametrize("seconds", [HOUR - 1, HOUR])
 async def test_the_end_survives_a_restart_of_the_daemon(seconds: int) -> None:
-    world = World(project(1))
+    world = LedgerHarness(project(1))
     await _approve_for(world, 1, HOUR)
     world.clock.pass_time(seconds)
-    world.clock.wall -= timedelta(days=400)  # and it is no affair of the wall clock's
+    world.clock.wall -= timedelta(days=400)  # and it does not depend on the wall clock
     after = await _restarted(world)
     assert await after.told() == ({path(1)} if seconds < HOUR else set())
 
 
-async def test_after_another_start_of_the_machine_the_rest_of_the_time_is_left() -> None:
-    world = World(project(1))
+async def test_after_a_reboot_the_remaining_time_is_kept() -> None:
+    world = LedgerHarness(project(1))
     await _approve_for(world, 1, HOUR)
     world.clock.boot_again(HOUR // 2)
     after = await _restarted(world)
@@ -122,15 +122,15 @@ async def test_after_another_start_of_the_machine_the_rest_of_the_time_is_left()
     assert await after.told() == set()
 
 
-async def test_a_clock_that_was_lost_while_the_machine_was_off_ends_the_approval() -> None:
-    world = World(project(1))
+async def test_a_clock_that_was_lost_during_a_power_off_ends_the_approval() -> None:
+    world = LedgerHarness(project(1))
     await _approve_for(world, 1, HOUR)
     world.clock.boot_again(-50 * 365 * 86_400)
     assert await (await _restarted(world)).told() == set()
 
 
-async def test_an_end_holds_though_the_disk_refuses_it() -> None:
-    world = World(project(1))
+async def test_an_end_holds_even_if_the_disk_refuses_it() -> None:
+    world = LedgerHarness(project(1))
     await _approve_for(world, 1, HOUR)
     world.clock.pass_time(HOUR)
     world.saver.refusing = True
@@ -144,8 +144,8 @@ async def test_an_end_holds_though_the_disk_refuses_it() -> None:
     assert world.is_kept()
 
 
-async def test_what_a_rule_grants_besides_goes_on() -> None:
-    world = World(project(1), rules=[rule(Verdict.APPROVED, SOURCES)])
+async def test_a_grant_of_a_rule_continues() -> None:
+    world = LedgerHarness(project(1), rules=[rule(Verdict.APPROVED, SOURCES)])
     await _approve_for(world, 1, HOUR)
     world.clock.pass_time(HOUR)
     assert await world.told() == {path(1)}
@@ -154,11 +154,11 @@ async def test_what_a_rule_grants_besides_goes_on() -> None:
     assert world.ledger.catalog.projects[path(1)].ruling.lapse is None
 
 
-def test_a_catalogue_without_ends_costs_no_look_at_the_clock() -> None:
+def test_a_catalog_without_ends_does_not_read_the_clock() -> None:
     def never() -> object:
         raise AssertionError("asked for the time")
 
-    world = World(approved(1))
+    world = LedgerHarness(approved(1))
     expiries = ExpiryTracker(never, world.clock)  # type: ignore[arg-type]
     catalog = Catalog.of([approved(1)], (), PLACES, 1)
     expiries.follow(catalog)

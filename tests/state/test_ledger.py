@@ -1,4 +1,4 @@
-"""The single writer: what is published when, whatever the disk and other callers do meanwhile."""
+"""The single writer: what it publishes, with any disk and other callers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import Approve, Order, ProjectGone, ProjectUnsafe
 from rootsd.core.model import Access, Lapse, LapseReason, PublishedSet, Verdict
 from rootsd.state.ledger import Conflict
-from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
-from support.fakes import (
+from support.ledger_harness import (
     HANG_GUARD,
     PLACES,
     SOURCES,
-    World,
+    LedgerHarness,
     approve,
     deny,
     path,
@@ -26,10 +25,11 @@ from support.fakes import (
     saving_again,
     sight,
 )
+from support.sample_decisions import NOON, PERSON, approved, denied, granted, identity, project
 
 
 async def test_a_waiting_client_wakes_when_a_root_is_approved() -> None:
-    world = World(project(1))
+    world = LedgerHarness(project(1))
     woken: list[PublishedSet] = []
 
     async def wait() -> None:
@@ -45,15 +45,15 @@ async def test_a_waiting_client_wakes_when_a_root_is_approved() -> None:
     assert [[root.name for root in published.roots] for published in woken] == [["p1"]] * 3
 
 
-async def test_whoever_is_behind_does_not_wait() -> None:
-    world = World(approved(1))
+async def test_a_client_with_an_older_revision_does_not_wait() -> None:
+    world = LedgerHarness(approved(1))
     with anyio.fail_after(HANG_GUARD):
         published = await world.ledger.wait_for_revision_past(0)
     assert [root.name for root in published.roots] == ["p1"]
 
 
-async def test_what_narrows_takes_effect_before_it_is_saved() -> None:
-    world = World(approved(1), approved(2), approved(3))
+async def test_a_narrowing_change_takes_effect_before_it_is_saved() -> None:
+    world = LedgerHarness(approved(1), approved(2), approved(3))
     seen: list[set[bytes]] = []
     world.saver.look_around = lambda: seen.append(world.published())
     await world.ledger.execute([deny(1)])
@@ -63,10 +63,10 @@ async def test_what_narrows_takes_effect_before_it_is_saved() -> None:
 
 
 @pytest.mark.parametrize("order", [deny(1), approve(2), replace(approve(1), access=Access.READ)])
-async def test_whoever_waits_for_news_has_had_its_turn_when_an_order_is_answered(
+async def test_waiting_clients_run_before_an_order_is_answered(
     order: Order,
 ) -> None:
-    world = World(approved(1), project(2))
+    world = LedgerHarness(approved(1), project(2))
     before = world.ledger.revision
     woken: list[int] = []
 
@@ -82,8 +82,8 @@ async def test_whoever_waits_for_news_has_had_its_turn_when_an_order_is_answered
             assert woken == [before + 1] * 50
 
 
-async def test_what_widens_is_saved_before_it_takes_effect() -> None:
-    world = World(project(1), rules=[rule(Verdict.APPROVED, SOURCES + b"/p2")])
+async def test_a_widening_change_is_saved_before_it_takes_effect() -> None:
+    world = LedgerHarness(project(1), rules=[rule(Verdict.APPROVED, SOURCES + b"/p2")])
     seen: list[set[bytes]] = []
     world.saver.look_around = lambda: seen.append(world.published())
     world.disk.folders[path(2)] = identity(2)
@@ -94,7 +94,7 @@ async def test_what_widens_is_saved_before_it_takes_effect() -> None:
 
 
 async def test_a_replaced_root_of_a_rule_is_not_published_until_its_new_grant_is_saved() -> None:
-    world = World(granted(1), rules=[rule(Verdict.APPROVED)])
+    world = LedgerHarness(granted(1), rules=[rule(Verdict.APPROVED)])
     seen: list[set[bytes]] = []
     world.saver.look_around = lambda: seen.append(world.published())
     world.disk.folders[path(1)] = identity(10)
@@ -108,10 +108,10 @@ async def test_a_replaced_root_of_a_rule_is_not_published_until_its_new_grant_is
     [(approve(2), {path(1), path(2)}), (deny(1), set())],
     ids=["widen", "narrow"],
 )
-async def test_a_caller_that_is_cancelled_leaves_store_and_memory_in_agreement(
+async def test_a_canceled_caller_leaves_store_and_memory_in_agreement(
     order: Order, told: set[bytes]
 ) -> None:
-    world = World(approved(1), project(2))
+    world = LedgerHarness(approved(1), project(2))
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
             with world.saver.held_up() as busy:
@@ -123,10 +123,10 @@ async def test_a_caller_that_is_cancelled_leaves_store_and_memory_in_agreement(
 
 
 @pytest.mark.parametrize("order", [approve(2), deny(1)], ids=["widen", "narrow"])
-async def test_a_caller_that_is_cancelled_just_before_the_write_leaves_nothing_half_done(
+async def test_a_caller_canceled_just_before_the_write_leaves_nothing_half_done(
     order: Order,
 ) -> None:
-    world = World(approved(1), project(2))
+    world = LedgerHarness(approved(1), project(2))
     with anyio.CancelScope() as caller:
 
         def cancel() -> datetime:
@@ -140,8 +140,8 @@ async def test_a_caller_that_is_cancelled_just_before_the_write_leaves_nothing_h
     assert await world.told() in ({path(1), path(2)}, set())
 
 
-async def test_a_caller_that_is_cancelled_while_it_waits_for_another_did_nothing() -> None:
-    world = World(project(1), project(2))
+async def test_a_caller_canceled_while_it_waits_changes_nothing() -> None:
+    world = LedgerHarness(project(1), project(2))
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as others:
             with world.saver.held_up() as busy:
@@ -155,8 +155,8 @@ async def test_a_caller_that_is_cancelled_while_it_waits_for_another_did_nothing
     assert world.is_kept()
 
 
-async def test_a_folder_that_was_replaced_is_out_of_the_very_next_answer() -> None:
-    world = World(approved(1), approved(2))
+async def test_a_replaced_folder_is_missing_from_the_very_next_answer() -> None:
+    world = LedgerHarness(approved(1), approved(2))
     world.disk.folders[path(1)] = identity(10)
     assert await world.told() == {path(2)}
     del world.disk.folders[path(2)]
@@ -166,8 +166,8 @@ async def test_a_folder_that_was_replaced_is_out_of_the_very_next_answer() -> No
     assert await world.told() == set(), "the first directory came back: a person must look at it"
 
 
-async def test_what_was_published_while_a_doubt_was_taken_in_is_verified_too() -> None:
-    world = World(approved(1), project(2))
+async def test_a_root_published_during_a_verification_is_verified_too() -> None:
+    world = LedgerHarness(approved(1), project(2))
     told: list[set[bytes]] = []
 
     async def ask() -> None:
@@ -185,8 +185,8 @@ async def test_what_was_published_while_a_doubt_was_taken_in_is_verified_too() -
     assert told == [set()]
 
 
-async def test_the_answer_without_a_lost_root_waits_for_no_disk_and_looks_once() -> None:
-    world = World(approved(1), approved(2))
+async def test_the_answer_without_a_lost_root_does_not_wait_for_the_disk() -> None:
+    world = LedgerHarness(approved(1), approved(2))
     del world.disk.folders[path(1)]
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
@@ -200,8 +200,8 @@ async def test_the_answer_without_a_lost_root_waits_for_no_disk_and_looks_once()
     assert world.is_kept()
 
 
-async def test_no_approval_overtakes_what_took_effect_before_it() -> None:
-    world = World(approved(1), project(2))
+async def test_no_approval_is_saved_before_earlier_changes() -> None:
+    world = LedgerHarness(approved(1), project(2))
     del world.disk.folders[path(1)]
     assert await world.told() == set()
     assert world.saver.batches == []
@@ -213,15 +213,15 @@ async def test_no_approval_overtakes_what_took_effect_before_it() -> None:
     ]
 
 
-async def test_whoever_reads_the_store_finds_all_that_took_effect() -> None:
-    world = World(approved(1))
+async def test_a_reader_of_the_store_finds_all_effective_changes() -> None:
+    world = LedgerHarness(approved(1))
     world.disk.folders[path(1)] = identity(10)
     assert await world.told() == set()
     assert await world.ledger.run_exclusively(world.is_kept) is True
 
 
-async def test_what_takes_effect_is_written_behind() -> None:
-    world = World(approved(1))
+async def test_effective_changes_are_written_later() -> None:
+    world = LedgerHarness(approved(1))
     async with saving_again(world.ledger):
         with anyio.fail_after(HANG_GUARD):
             saved = world.ledger.next_save()
@@ -231,8 +231,8 @@ async def test_what_takes_effect_is_written_behind() -> None:
     assert world.ledger.unsaved == 0
 
 
-async def test_a_sighting_that_tells_nothing_new_is_no_doubt() -> None:
-    world = World(approved(1))
+async def test_an_unchanged_observation_causes_no_verification() -> None:
+    world = LedgerHarness(approved(1))
     revision = world.ledger.revision
     world.disk.says = [sight(1)]
     assert await world.told() == {path(1)}
@@ -240,8 +240,8 @@ async def test_a_sighting_that_tells_nothing_new_is_no_doubt() -> None:
     assert world.saver.batches == []
 
 
-async def test_what_was_replaced_since_it_was_shown_is_not_approved() -> None:
-    world = World(approved(1), project(2))
+async def test_a_folder_replaced_since_it_was_shown_is_not_approved() -> None:
+    world = LedgerHarness(approved(1), project(2))
     world.disk.folders[path(2)] = identity(20)
     revision = world.ledger.revision
     with pytest.raises(IdentityChanged):
@@ -252,8 +252,8 @@ async def test_what_was_replaced_since_it_was_shown_is_not_approved() -> None:
 
 
 @pytest.mark.parametrize("first", [approve(1), deny(1)])
-async def test_an_order_that_was_overtaken_is_not_carried_out(first: Order) -> None:
-    world = World(project(1))
+async def test_an_overtaken_order_is_not_carried_out(first: Order) -> None:
+    world = LedgerHarness(project(1))
     seen = world.ledger.catalog.projects[path(1)]
     await world.ledger.execute([first])
     before = world.ledger.catalog
@@ -262,8 +262,8 @@ async def test_an_order_that_was_overtaken_is_not_carried_out(first: Order) -> N
     assert world.ledger.catalog is before
 
 
-async def test_a_lapse_overtakes_no_order_and_stops_the_approval_of_what_lapsed() -> None:
-    world = World(approved(1))
+async def test_a_lapse_stops_a_waiting_approval_of_the_same_project() -> None:
+    world = LedgerHarness(approved(1))
     seen = world.ledger.catalog.projects[path(1)]
     await world.ledger.observe([sight(1, now=10)])
     world.disk.folders[path(1)] = identity(10)
@@ -273,16 +273,16 @@ async def test_a_lapse_overtakes_no_order_and_stops_the_approval_of_what_lapsed(
     assert world.verdict(path(1)) is Verdict.DENIED
 
 
-async def test_a_rehearsal_changes_nothing_and_tells_what_would_be() -> None:
-    world = World(project(1))
+async def test_a_dry_run_changes_nothing_and_returns_the_effect() -> None:
+    world = LedgerHarness(project(1))
     before = world.ledger.catalog
     assert set(world.ledger.dry_run([approve(1)]).catalog.roots) == {path(1)}
     assert world.ledger.catalog is before
     assert world.saver.batches == []
 
 
-async def test_the_revision_grows_by_one_with_each_change_of_the_set_and_never_else() -> None:
-    world = World(approved(1), project(2))
+async def test_the_revision_grows_by_one_only_with_each_change_of_the_set() -> None:
+    world = LedgerHarness(approved(1), project(2))
     ledger, first = world.ledger, world.ledger.revision
     await ledger.execute([approve(2)])
     assert ledger.revision == first + 1
@@ -298,14 +298,14 @@ async def test_the_revision_grows_by_one_with_each_change_of_the_set_and_never_e
     assert ledger.revision == first + 3
 
 
-def test_an_empty_set_has_the_first_revision_and_what_was_loaded_the_next() -> None:
-    assert World(project(1)).ledger.revision == 1
-    assert World(approved(1)).ledger.revision == 2
+def test_an_empty_set_has_the_first_revision_and_a_loaded_set_the_next() -> None:
+    assert LedgerHarness(project(1)).ledger.revision == 1
+    assert LedgerHarness(approved(1)).ledger.revision == 2
 
 
-async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None:
+async def test_an_approval_in_a_newly_refused_place_lapses() -> None:
     rules = [rule(Verdict.APPROVED, SOURCES)]
-    world = World(approved(1), granted(2), approved(3), denied(4), project(5), rules=rules)
+    world = LedgerHarness(approved(1), granted(2), approved(3), denied(4), project(5), rules=rules)
     refused = tuple(path(number) for number in (1, 2, 4, 5))
     await world.ledger.set_places(PLACES._replace(refused=refused))
     assert await world.told() == {path(3)}
@@ -322,15 +322,15 @@ async def test_what_was_approved_in_a_place_that_is_refused_now_lapses() -> None
     assert await world.told() == {path(1), path(3)}
 
 
-async def test_places_that_are_refused_from_now_on_are_looked_for_under_other_names() -> None:
-    world = World(approved(1), approved(2))
+async def test_newly_refused_places_are_recognized_under_other_names() -> None:
+    world = LedgerHarness(approved(1), approved(2))
     world.disk.says = [ProjectUnsafe(path(1), LapseReason.REFUSED_PLACE)]
     await world.ledger.set_places(PLACES._replace(refused=(b"/elsewhere",)))
     assert world.published() == {path(2)}
 
 
-async def test_a_change_that_is_not_published_is_noticed_all_the_same() -> None:
-    world = World(project(1))
+async def test_an_unpublished_change_is_noticed_too() -> None:
+    world = LedgerHarness(project(1))
     ledger, before, revision = world.ledger, world.ledger.catalog, world.ledger.revision
     seen: list[object] = []
 

@@ -1,4 +1,4 @@
-"""The single writer where the disk refuses: what holds, what is refused, what comes later."""
+"""The single writer with a refusing disk: which changes hold, fail, or follow later."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Order, ProjectGone, ProjectUnreachable, ProjectUnsafe, RemoveRule
 from rootsd.core.model import Access, LapseReason, Verdict
-from support.decisions import PERSON, approved, denied, granted, identity, project
-from support.fakes import (
+from support.ledger_harness import (
     HANG_GUARD,
     SOURCES,
     DiskRefuses,
-    World,
+    LedgerHarness,
     add_rule,
     approve,
     deny,
@@ -26,10 +25,11 @@ from support.fakes import (
     sight,
     until_kept,
 )
+from support.sample_decisions import PERSON, approved, denied, granted, identity, project
 
 
 async def test_an_approve_that_the_disk_refuses_raises_and_changes_nothing() -> None:
-    world = World(approved(1), project(2))
+    world = LedgerHarness(approved(1), project(2))
     before, published = world.ledger.catalog, await world.ledger.current()
     world.saver.refusing = True
     for orders in ([approve(2)], [replace(approve(1), access=Access.READ)]):
@@ -41,7 +41,7 @@ async def test_an_approve_that_the_disk_refuses_raises_and_changes_nothing() -> 
 
 
 async def test_a_deny_that_the_disk_refuses_holds_and_is_written_later() -> None:
-    world = World(approved(1), approved(2))
+    world = LedgerHarness(approved(1), approved(2))
     world.saver.refusing = True
     async with saving_again(world.ledger):
         await world.ledger.execute([deny(1)])
@@ -54,8 +54,8 @@ async def test_a_deny_that_the_disk_refuses_holds_and_is_written_later() -> None
     assert world.is_kept()
 
 
-async def test_a_deny_that_was_refused_goes_along_with_the_next_write() -> None:
-    world = World(approved(1), project(2))
+async def test_a_refused_deny_is_saved_with_the_next_write() -> None:
+    world = LedgerHarness(approved(1), project(2))
     world.saver.refusing = True
     await world.ledger.execute([deny(1)])
     world.saver.refusing = False
@@ -65,8 +65,8 @@ async def test_a_deny_that_was_refused_goes_along_with_the_next_write() -> None:
     assert world.is_kept()
 
 
-async def test_a_last_attempt_before_the_end_saves_what_the_disk_had_refused() -> None:
-    world = World(approved(1))
+async def test_a_last_attempt_at_shutdown_saves_refused_changes() -> None:
+    world = LedgerHarness(approved(1))
     world.saver.refusing = True
     await world.ledger.execute([deny(1)])
     await world.ledger.save_now()
@@ -86,12 +86,12 @@ async def test_a_last_attempt_before_the_end_saves_what_the_disk_had_refused() -
     ],
     ids=["forget", "deny rule", "approve rule removed"],
 )
-async def test_every_order_that_only_narrows_holds_where_the_disk_refuses(
+async def test_every_narrowing_order_holds_if_the_disk_refuses(
     order: Order, verdict: Verdict
 ) -> None:
     by_rule = isinstance(order, RemoveRule)
     known = granted(1) if by_rule else approved(1)
-    world = World(known, rules=[rule(Verdict.APPROVED, number=7)] if by_rule else [])
+    world = LedgerHarness(known, rules=[rule(Verdict.APPROVED, number=7)] if by_rule else [])
     assert await world.told() == {path(1)}
     world.saver.refusing = True
     await world.ledger.execute([order])
@@ -108,7 +108,7 @@ async def test_every_order_that_only_narrows_holds_where_the_disk_refuses(
     ids=["a denial forgotten", "approve rule", "deny rule removed"],
 )
 async def test_an_order_that_may_widen_is_refused_with_the_disk(order: Order) -> None:
-    world = World(denied(1), rules=[rule(Verdict.DENIED)])
+    world = LedgerHarness(denied(1), rules=[rule(Verdict.DENIED)])
     before = world.ledger.catalog
     world.saver.refusing = True
     with pytest.raises(DiskRefuses):
@@ -117,7 +117,7 @@ async def test_an_order_that_may_widen_is_refused_with_the_disk(order: Order) ->
 
 
 async def test_orders_are_never_carried_out_in_part() -> None:
-    world = World(approved(1), project(2))
+    world = LedgerHarness(approved(1), project(2))
     before = world.ledger.catalog
     with pytest.raises(OrderRefused):
         await world.ledger.execute([deny(1), approve(9)])
@@ -129,8 +129,8 @@ async def test_orders_are_never_carried_out_in_part() -> None:
     assert world.saver.batches == []
 
 
-async def test_a_cancelled_deny_that_the_disk_refuses_holds_all_the_same() -> None:
-    world = World(approved(1))
+async def test_a_canceled_deny_that_the_disk_refuses_still_holds() -> None:
+    world = LedgerHarness(approved(1))
     world.saver.refusing = True
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
@@ -143,7 +143,7 @@ async def test_a_cancelled_deny_that_the_disk_refuses_holds_all_the_same() -> No
 
 
 async def test_a_grant_that_the_disk_refuses_comes_later() -> None:
-    world = World(rules=[rule(Verdict.APPROVED)])
+    world = LedgerHarness(rules=[rule(Verdict.APPROVED)])
     world.disk.folders[path(1)] = identity(1)
     world.saver.refusing = True
     async with saving_again(world.ledger):
@@ -158,7 +158,7 @@ async def test_a_grant_that_the_disk_refuses_comes_later() -> None:
 
 
 async def test_a_replaced_root_of_a_rule_stays_out_while_the_disk_refuses() -> None:
-    world = World(granted(1), approved(2), rules=[rule(Verdict.APPROVED)])
+    world = LedgerHarness(granted(1), approved(2), rules=[rule(Verdict.APPROVED)])
     world.saver.refusing = True
     world.disk.folders[path(1)] = identity(10)
     assert await world.told() == {path(2)}
@@ -171,8 +171,10 @@ async def test_a_replaced_root_of_a_rule_stays_out_while_the_disk_refuses() -> N
     assert world.is_kept()
 
 
-async def test_nothing_that_was_withdrawn_comes_back_with_a_later_write() -> None:
-    world = World(approved(1), approved(2), rules=[rule(Verdict.APPROVED, SOURCES + b"/p3")])
+async def test_no_withdrawn_root_returns_with_a_later_write() -> None:
+    world = LedgerHarness(
+        approved(1), approved(2), rules=[rule(Verdict.APPROVED, SOURCES + b"/p3")]
+    )
     world.disk.folders[path(3)] = identity(3)
     world.saver.refusing = True
     await world.ledger.observe([ProjectGone(path(1)), sight(3)])
@@ -192,10 +194,10 @@ async def test_nothing_that_was_withdrawn_comes_back_with_a_later_write() -> Non
     ],
     ids=lambda later: type(later).__name__,
 )
-async def test_a_grant_that_is_owed_is_not_given_to_what_has_changed_since(
+async def test_a_deferred_grant_is_not_given_to_a_changed_project(
     later: ProjectGone | ProjectUnreachable | ProjectUnsafe,
 ) -> None:
-    world = World(rules=[rule(Verdict.APPROVED)])
+    world = LedgerHarness(rules=[rule(Verdict.APPROVED)])
     world.disk.folders[path(1)] = identity(1)
     world.saver.refusing = True
     await world.ledger.observe([sight(1)])
@@ -211,7 +213,7 @@ async def test_a_grant_that_is_owed_is_not_given_to_what_has_changed_since(
 
 
 async def test_a_deny_holds_also_while_grants_wait_for_the_disk() -> None:
-    world = World(granted(1), rules=[rule(Verdict.APPROVED)])
+    world = LedgerHarness(granted(1), rules=[rule(Verdict.APPROVED)])
     world.saver.refusing = True
     await world.ledger.observe([sight(2)])
     await world.ledger.execute([deny(1)])
@@ -219,8 +221,8 @@ async def test_a_deny_holds_also_while_grants_wait_for_the_disk() -> None:
     assert world.verdict(path(1)) is Verdict.DENIED
 
 
-async def test_what_only_comes_back_needs_no_consent_of_the_disk() -> None:
-    world = World(approved(1))
+async def test_a_returning_root_does_not_wait_for_the_disk() -> None:
+    world = LedgerHarness(approved(1))
     await world.ledger.observe([ProjectUnreachable(path(1))])
     assert await world.told() == set()
     world.saver.refusing = True

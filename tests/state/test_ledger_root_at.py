@@ -1,13 +1,13 @@
-"""The root that one path lies in is verified, and what has no say in it is not looked at."""
+"""Verifying the root at one path reads only the folders that matter for it."""
 
 from __future__ import annotations
 
-from support.decisions import approved, identity, worktree
-from support.fakes import World, path
+from support.ledger_harness import LedgerHarness, path
+from support.sample_decisions import approved, identity, worktree
 
 
-async def test_the_root_at_a_path_is_verified_and_no_other_is_looked_at() -> None:
-    world = World(approved(1), approved(2))
+async def test_only_the_root_at_the_path_is_verified() -> None:
+    world = LedgerHarness(approved(1), approved(2))
     found = await world.ledger.root_at(path(1) + b"/in")
     assert found == world.ledger.catalog.roots[path(1)]
     world.disk.folders[path(1)] = identity(10)
@@ -17,9 +17,9 @@ async def test_the_root_at_a_path_is_verified_and_no_other_is_looked_at() -> Non
     assert await world.told() == set()
 
 
-async def test_a_worktree_is_no_root_once_the_folder_of_its_main_checkout_was_replaced() -> None:
+async def test_a_worktree_is_not_a_root_after_its_main_checkout_was_replaced() -> None:
     tree = worktree(2, main=1)
-    world = World(approved(1), tree)
+    world = LedgerHarness(approved(1), tree)
     assert tree.observed.identity is not None
     world.disk.folders[path(2)] = tree.observed.identity
     assert await world.ledger.root_at(path(2)) == world.ledger.catalog.roots[path(2)]

@@ -1,4 +1,4 @@
-"""The single writer under many callers at once, with a disk that refuses now and then."""
+"""The single writer under many callers at once, with an unreliable disk."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import Access, Focus, LapseReason, PublishedRoot, Verdict
 from rootsd.state.ledger import Ledger
-from support.decisions import PERSON, identity, project
-from support.fakes import (
-    World,
+from support.ledger_harness import (
+    LedgerHarness,
     add_rule,
     at,
     deny,
@@ -35,6 +34,7 @@ from support.fakes import (
     sight,
     until_kept,
 )
+from support.sample_decisions import PERSON, identity, project
 from support.sizes import Sizes
 
 
@@ -44,7 +44,7 @@ class _Owner:
     Nobody else touches these, so what is to be told of them is certain between two steps.
     """
 
-    def __init__(self, world: World, number: int, random: Random) -> None:
+    def __init__(self, world: LedgerHarness, number: int, random: Random) -> None:
         self.world = world
         self.number = number
         self.random = random
@@ -108,7 +108,7 @@ class _Owner:
 
 
 def recorded_sets(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: LedgerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> list[dict[bytes, PublishedRoot]]:
     """Every published set from now on, each compared with a catalog judged from nothing."""
     sets = [dict(world.ledger.catalog.roots)]
@@ -130,12 +130,12 @@ def recorded_sets(
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_in_a_storm_each_client_is_told_just_what_is_approved_at_that_moment(
+async def test_under_load_each_client_gets_exactly_the_approved_roots(
     seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = sizes.pick(test=60, check=600, soak=10_000)
     random = Random(seed)  # noqa: S311 - a storm that comes again with its seed
-    world = World()
+    world = LedgerHarness()
     sets = recorded_sets(world, monkeypatch)
 
     async def be_moody() -> None:
@@ -158,13 +158,13 @@ async def test_in_a_storm_each_client_is_told_just_what_is_approved_at_that_mome
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_in_a_storm_below_rules_and_denials_the_set_is_what_a_fresh_judgement_gives(
+async def test_under_load_the_set_equals_a_fresh_judgment(
     seed: int, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds = sizes.pick(test=150, check=1_500, soak=20_000)
     random = Random(seed)  # noqa: S311 - a storm that comes again with its seed
     inside = [at(path(1) + b"/in", project(11)), at(path(1) + b"/in/most", project(12))]
-    world = World(project(1), project(2), *inside)
+    world = LedgerHarness(project(1), project(2), *inside)
     sets = recorded_sets(world, monkeypatch)
 
     async def order_at_random() -> None:

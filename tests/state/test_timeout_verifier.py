@@ -1,4 +1,4 @@
-"""Roots on a file system that does not answer are out of reach, and nobody waits for them."""
+"""Roots on an unresponsive file system are unreachable, and no answer waits for them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import GitEntry, Identity, IncompleteReason, ProjectKind
 from rootsd.state.timeout_verifier import TimeoutVerifier
-from support.fakes import HANG_GUARD
-from support.repos import raw
-from support.until import until
-from support.world import identity
+from support.core_samples import identity
+from support.ledger_harness import HANG_GUARD
+from support.polling import until
+from support.repositories import raw
 
 NEAR, FAR, OTHER = b"/home/ann/one", b"/net/two", b"/remote/three"
 ROOTS = {path: identity(number) for number, path in enumerate((NEAR, FAR, OTHER))}
@@ -73,7 +73,7 @@ def _patience(
     return TimeoutVerifier(disk.make, lambda: POINTS, doubt, patience_s)
 
 
-async def test_only_what_is_near_is_looked_at_on_the_loop(disk: Disk) -> None:
+async def test_only_local_roots_are_verified_on_the_event_loop(disk: Disk) -> None:
     patience = _patience(disk)
     assert await patience.verify(ROOTS) == []
     assert sorted(disk.looked) == [(NEAR, True), (FAR, False), (OTHER, False)]
@@ -82,7 +82,7 @@ async def test_only_what_is_near_is_looked_at_on_the_loop(disk: Disk) -> None:
     assert disk.made == made, "what they remember is kept"
 
 
-async def test_a_root_whose_git_file_leads_far_is_looked_at_from_afar(
+async def test_a_root_with_git_data_on_a_remote_mount_is_verified_in_a_thread(
     disk: Disk, tmp_path: Path
 ) -> None:
     near, far = (tmp_path / name for name in ("near", "far"))
@@ -99,13 +99,13 @@ async def test_a_root_whose_git_file_leads_far_is_looked_at_from_afar(
     assert sorted(disk.looked) == [(raw(far), False), (raw(near), True)]
 
 
-async def test_without_remote_file_systems_nothing_leaves_the_loop(disk: Disk) -> None:
+async def test_without_remote_file_systems_no_thread_is_used(disk: Disk) -> None:
     patience = TimeoutVerifier(disk.make, tuple, lambda _paths: None)
     assert await patience.verify(ROOTS) == []
     assert all(is_main for _, is_main in disk.looked)
 
 
-async def test_who_does_not_answer_is_out_of_reach_until_it_does(disk: Disk) -> None:
+async def test_an_unresponsive_root_is_unreachable_until_it_answers(disk: Disk) -> None:
     doubted: list[bytes] = []
     patience = _patience(disk, doubted, patience_s=0.02)
     disk.silent.add(FAR)
@@ -126,7 +126,7 @@ async def test_who_does_not_answer_is_out_of_reach_until_it_does(disk: Disk) -> 
             pass  # its patience is short, and the machine may be busy
 
 
-async def test_what_is_slow_and_goes_on_is_waited_for(disk: Disk) -> None:
+async def test_a_slow_verification_that_makes_progress_is_not_given_up(disk: Disk) -> None:
     """Many folders that take a while each are no reason to give up."""
 
     class Slow(_Looker):
@@ -150,7 +150,7 @@ async def test_what_is_slow_and_goes_on_is_waited_for(disk: Disk) -> None:
         assert await patience.verify({FAR: ROOTS[FAR]}) == []
 
 
-async def test_whoever_reported_what_is_gone_has_to_look_again(disk: Disk) -> None:
+async def test_a_missing_root_is_reported_for_another_check(disk: Disk) -> None:
     doubted: list[bytes] = []
     patience = _patience(disk, doubted)
     disk.gone |= {NEAR, OTHER}
@@ -158,7 +158,7 @@ async def test_whoever_reported_what_is_gone_has_to_look_again(disk: Disk) -> No
     assert doubted == [NEAR, OTHER]
 
 
-async def test_of_a_worktree_without_its_git_data_discovery_tells_when_they_return() -> None:
+async def test_discovery_reports_when_the_git_data_of_a_worktree_return() -> None:
     seen = {
         path: ProjectObserved(path, ProjectKind.GIT, identity(1), incomplete)
         for path, incomplete in ((NEAR, IncompleteReason.NO_GIT_DIR), (OTHER, None))

@@ -1,4 +1,4 @@
-"""The verifier that tests put in the ledger's way says what the real one says."""
+"""The fake verifier of the tests agrees with the real one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rootsd.disk.safety import FolderSafety
 from rootsd.state.ledger import Verifier
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.vcs.verify import RootVerifier
-from support.decisions import NOON
-from support.fakes import FakeVerifier
-from support.repos import fake_repository, raw
+from support.ledger_harness import FakeVerifier
+from support.repositories import fake_repository, raw
+from support.sample_decisions import NOON
 
 
 def _doubted(_paths: object) -> None:
@@ -29,7 +29,7 @@ def _real(_now: list[Project]) -> Verifier:
 
 
 @pytest.mark.parametrize("make", [_real, FakeVerifier])
-async def test_what_holds_is_not_told_and_what_was_replaced_or_is_gone_is(
+async def test_only_replaced_and_missing_roots_are_reported(
     tmp_path: Path, make: type[FakeVerifier]
 ) -> None:
     kept, gone, replaced = (fake_repository(tmp_path / name) for name in ("k", "g", "r"))

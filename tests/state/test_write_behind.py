@@ -1,4 +1,4 @@
-"""What took effect before it was on the disk is written later, in order, and once."""
+"""Changes that took effect early are written later, in order, and once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.state.write_behind import WriteBehindQueue
-from support.decisions import NOON, project
-from support.fakes import HANG_GUARD, DiskRefuses, FakeSaver, path
+from support.ledger_harness import HANG_GUARD, DiskRefuses, FakeSaver, path
+from support.sample_decisions import NOON, project
 
 
 def change(number: int) -> ProjectChange:
@@ -16,7 +16,7 @@ def change(number: int) -> ProjectChange:
     return ProjectChange(path(number), None, project(number), ChangeVerb.OBSERVED)
 
 
-async def test_what_waits_is_written_before_what_is_written_now() -> None:
+async def test_queued_changes_are_written_before_new_ones() -> None:
     saver = FakeSaver()
     backlog = WriteBehindQueue(saver, lambda: NOON)
     backlog.put([change(1)])
@@ -30,7 +30,7 @@ async def test_what_waits_is_written_before_what_is_written_now() -> None:
     assert len(backlog) == 0
 
 
-async def test_what_the_disk_refuses_goes_on_to_wait_but_for_what_was_to_be_written_now() -> None:
+async def test_refused_changes_stay_queued_except_the_new_ones() -> None:
     saver = FakeSaver()
     backlog = WriteBehindQueue(saver, lambda: NOON)
     backlog.put([change(1)])
@@ -45,7 +45,7 @@ async def test_what_the_disk_refuses_goes_on_to_wait_but_for_what_was_to_be_writ
     assert saved.is_set()
 
 
-async def test_what_comes_while_something_is_written_is_left_to_the_next() -> None:
+async def test_changes_during_a_write_are_left_to_the_next_one() -> None:
     saver = FakeSaver()
     backlog = WriteBehindQueue(saver, lambda: NOON)
     backlog.put([change(1)])
@@ -60,7 +60,7 @@ async def test_what_comes_while_something_is_written_is_left_to_the_next() -> No
     assert saver.batches == [(change(1),), (change(2), change(3))]
 
 
-async def test_a_write_is_not_broken_off_and_nothing_is_written_twice() -> None:
+async def test_a_write_is_not_interrupted_and_nothing_is_written_twice() -> None:
     saver = FakeSaver()
     backlog = WriteBehindQueue(saver, lambda: NOON)
     backlog.put([change(1)])
@@ -74,7 +74,7 @@ async def test_a_write_is_not_broken_off_and_nothing_is_written_twice() -> None:
     assert saver.batches == [(change(1),)]
 
 
-async def test_whoever_uses_the_store_has_it_alone() -> None:
+async def test_only_one_caller_uses_the_store_at_a_time() -> None:
     saver = FakeSaver()
     backlog = WriteBehindQueue(saver, lambda: NOON)
     backlog.put([change(1)])

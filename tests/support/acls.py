@@ -13,7 +13,9 @@ _NO_ID = 0xFFFF_FFFF
 
 
 def give(folder: Path, *named: tuple[int, int, int]) -> None:
-    """The list of a folder of mode 0775 that names these besides: tag, what is granted, and id."""
+    """Set the access list of a folder with mode 0775. Each extra entry is a tag, permissions, and
+    an id.
+    """
     own = ((_OWNER, 7, _NO_ID), (_OWN_GROUP, 7, _NO_ID), (_MASK, 7, _NO_ID), (_OTHERS, 5, _NO_ID))
     entries = b"".join(struct.pack("<HHI", *entry) for entry in sorted((*own, *named)))
     os.setxattr(folder, "system.posix_acl_access", struct.pack("<I", 2) + entries)

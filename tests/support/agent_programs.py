@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from support import node
+from support import node_packages
 
-SOURCES = node.TOP / "tests" / "e2e" / "agents"
+SOURCES = node_packages.TOP / "tests" / "e2e" / "agents"
 PROMPT = "Do what the script says."
 INSTALL_SECONDS = 900
 _LOCKS = ("package.json", "package-lock.json", ".npmrc")
@@ -109,7 +109,7 @@ def _install(folder: Path, sources: list[Path]) -> None:
     cache_folder = folder / "cache"
     environment = {
         **os.environ, "HOME": str(folder), "npm_config_cache": str(cache_folder),
-        "PATH": f"{node.node().parent}:{os.environ['PATH']}",
+        "PATH": f"{node_packages.node().parent}:{os.environ['PATH']}",
     }  # fmt: skip
     quiet = ("--no-audit", "--no-fund", "--loglevel=error")
     scripts = [

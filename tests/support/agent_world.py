@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from support import node
+from support import node_packages
 from support.agent_programs import PROMPT, AgentProgram, Server, Servers, installed
-from support.enclosure import HANG_GUARD_S, USER, Enclosure, Finished, Group, Running
+from support.guard_settings import configure_guard
+from support.isolated_user import HANG_GUARD_S, USER, Finished, Group, IsolatedUser, Running
 from support.scripted_model import ScriptedModel, Step
-from support.unguarded import set_guard
 
 ROOTSD = Path(sys.executable).with_name("rootsd")
 
@@ -30,11 +30,11 @@ class AgentWorld:
             made.mkdir()
         for name in projects:
             self.make_project(name)
-        set_guard(self.directory, guard)
-        self.enclosure = Enclosure(self.temporary)
+        configure_guard(self.directory, guard)
+        self.user = IsolatedUser(self.temporary)
 
     def __enter__(self) -> Self:
-        self.enclosure.__enter__()
+        self.user.__enter__()
         self.rootsd("up", str(self.parent))
         return self
 
@@ -44,7 +44,7 @@ class AgentWorld:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.enclosure.__exit__(kind, error, traceback)
+        self.user.__exit__(kind, error, traceback)
 
     def make_project(self, name: str) -> Path:
         """Make a repository in the parent."""
@@ -55,7 +55,7 @@ class AgentWorld:
 
     def variables(self, packages: str = "") -> dict[str, str]:
         """The environment of everything inside. `packages` puts agent programs on the PATH."""
-        programs = [str(installed(packages)), str(node.node().parent)] if packages else []
+        programs = [str(installed(packages)), str(node_packages.node().parent)] if packages else []
         return {
             "HOME": str(self.home), "USER": USER, "LOGNAME": USER, "SHELL": "/bin/bash",
             "TERM": "xterm", "LANG": "C.UTF-8", "TMPDIR": str(self.temporary),
@@ -65,7 +65,7 @@ class AgentWorld:
 
     def run_as_person(self, *words: str | Path) -> Finished:
         """Run a command as a person does who is at the desktop, beside the agents."""
-        return self.enclosure.run(words, self.variables(), self.parent)
+        return self.user.run(words, self.variables(), self.parent)
 
     def rootsd(self, *words: str) -> str:
         """Run `rootsd` as a person, and return what it printed. It has to succeed."""
@@ -93,8 +93,8 @@ class AgentWorld:
         return Server((str(ROOTSD), "bridge", *words), {"ROOTSD_DIR": str(self.directory)})
 
     def model(self, script: Sequence[Step]) -> ScriptedModel:
-        """Start a model on the enclosure's loopback."""
-        return ScriptedModel(self.enclosure.listening.dup(), script)
+        """Start a model on the user's loopback."""
+        return ScriptedModel(self.user.listening.dup(), script)
 
     def start(
         self,
@@ -107,7 +107,7 @@ class AgentWorld:
         """Start `program` in `folder` with one prompt."""
         program.configure(self.home, servers, model.url)
         variables = {**self.variables(program.packages), **program.environment(model.url)}
-        return self.enclosure.start(program.command(PROMPT), variables, folder, where)
+        return self.user.start(program.command(PROMPT), variables, folder, where)
 
     def play(
         self,

@@ -1,5 +1,6 @@
-"""`rootsd bridge` as clients start it: a process with pipes and hardly any environment; and
-daemons made of a few lines for it to talk to."""
+"""`rootsd bridge` as clients start it (a process with pipes and almost no environment), and small
+fake daemons for it.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +38,13 @@ def command(*flags: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What both SDKs hand to a stdio server, and the folder of this test."""
+    """Return the environment that both SDKs give to a stdio server, plus this test's folder."""
     names = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "ROOTSD_DIR")
     return {name: os.environ[name] for name in names if name in os.environ} | more
 
 
 def run(data: bytes, *flags: str, **more: str) -> subprocess.CompletedProcess[bytes]:
-    """A bridge whose client says `data` and leaves."""
+    """Run a bridge whose client sends `data` and closes its side."""
     return subprocess.run(
         command(*flags),
         input=data,
@@ -77,7 +78,7 @@ def fault(id_: object, code: int, message: str = "no", data: object = None) -> b
 
 
 def faults(output: bytes) -> list[tuple[Any, int]]:
-    """The ids and codes of answers that are all errors."""
+    """Return the ids and codes of answers that are all errors."""
     lines = [json.loads(line) for line in output.splitlines()]
     answers = [answer for line in lines for answer in (line if isinstance(line, list) else [line])]
     return [(answer["id"], answer["error"]["code"]) for answer in answers]
@@ -118,7 +119,7 @@ class Client:
 
 @contextmanager
 def bridge(*flags: str, **more: str) -> Iterator[Client]:
-    """A bridge that runs; whatever happens, it is gone afterwards."""
+    """Run a bridge. At the end it is killed if it still runs."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         command(*flags), stdin=pipe, stdout=pipe, stderr=pipe, env=environment(**more), cwd="/"
@@ -154,8 +155,7 @@ class Daemon:
 
 @contextmanager
 def daemons(*conversations: Converse) -> Iterator[None]:
-    """A socket whose connections are given to one conversation each, one after another; when one
-    is over, that daemon is gone and the next one has taken its place."""
+    """Listen on a socket and handle each connection with one of the conversations, in order."""
     failures: list[BaseException] = []
     with ExitStack() as stack:
         listener = stack.enter_context(listen(find_runtime_dir().mcp_socket))
@@ -186,14 +186,15 @@ def echo(daemon: Daemon) -> None:
 
 
 def answer_pings(daemon: Daemon) -> None:
-    """Answer whatever is asked, until the bridge hangs up."""
+    """Answer every request until the bridge closes the connection."""
     while line := daemon.line():
         daemon.say(reply(json.loads(line)["id"], {}))
 
 
 def shake_hands(daemon: Daemon) -> None:
-    """Answer `initialize`, and hear `initialized`."""
+    """Answer `initialize`, and read `initialized`."""
     asked = daemon.hear()
     assert asked["method"] == "initialize"
-    daemon.say(reply(asked["id"], {"protocolVersion": "2025-11-25"}))
+    capabilities = {"resources": {"listChanged": True, "subscribe": True}}
+    daemon.say(reply(asked["id"], {"protocolVersion": "2025-11-25", "capabilities": capabilities}))
     assert daemon.hear()["method"] == "notifications/initialized"

@@ -1,4 +1,4 @@
-"""A dispatcher with fakes around it: discovery, the daemon, and a disk that is a table."""
+"""A dispatcher with fakes: discovery, the daemon, and a disk that is a table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 
 import anyio
 
-from rootsd.control.dispatch import ControlServices, Dispatcher
-from rootsd.control.handlers.audit_log import AuditLogHandlers
-from rootsd.control.handlers.scan import ScanStats
-from rootsd.control.routes import ProgressSink, RequestContext
+from rootsd.control.dispatch import Dispatcher
+from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
+from rootsd.control.services import ControlServices, ScanStats
+from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import Actor, Parent, Project, ProjectKind, Rule
 from rootsd.core.paths import bytes_of, contains
+from rootsd.core.scope import SessionStart, session_start_in
+from rootsd.core.wall import WallSettings
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.wire.daemon import (
@@ -31,9 +33,9 @@ from rootsd.wire.daemon import (
 )
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.request import ControlRequest
-from support.decisions import NOON, PERSON
-from support.fakes import HANG_GUARD, SOURCES, FakeSaver, World
+from support.ledger_harness import HANG_GUARD, SOURCES, FakeSaver, LedgerHarness
 from support.process_table import ProcessTable
+from support.sample_decisions import NOON, PERSON
 
 CWD = "/home/ann/src"
 APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
@@ -55,9 +57,9 @@ def real_path(typed: str, cwd: str) -> bytes:
 
 
 class FakeDiscovery:
-    """Discovery that finds what `finds` holds, and the folders on the disk of the world."""
+    """Discovery that finds the projects in `finds`, and the folders on the disk of the harness."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: LedgerHarness) -> None:
         self._world = world
         self.finds: Sequence[Observation] = ()
         self.scanned: list[bytes | None] = []
@@ -110,7 +112,7 @@ class FakeDiscovery:
 
 
 def a_session(id_: str) -> SessionItem:
-    """Return a session that has got nothing yet."""
+    """Return a session that has not got any roots yet."""
     return SessionItem(
         id=id_,
         client="an editor",
@@ -164,7 +166,7 @@ class FakeDaemonControl:
 
 
 class FakeRequestFeed:
-    """Nobody asks for anything, unless a test puts a note there."""
+    """A feed without root requests, unless a test adds a note."""
 
     def __init__(self) -> None:
         self.on_pending: Callable[[RootRequest], None] = lambda wish: None
@@ -194,13 +196,15 @@ class FakeEventStore:
 
 
 class ControlHarness:
-    """A dispatcher and its surroundings; `ask` sends a request as a person does."""
+    """A dispatcher with its fakes. `ask` sends a request as a person does."""
 
     def __init__(self, *projects: Project, rules: Sequence[Rule] = ()) -> None:
-        self.world = World(*projects, rules=rules)
+        self.world = LedgerHarness(*projects, rules=rules)
         self.discovery = FakeDiscovery(self.world)
         self.daemon = FakeDaemonControl()
         self.events: list[HistoryEvent] = []
+        self.wall_settings = WallSettings()
+        self.sessions_by_pid: dict[int, frozenset[str]] = {}
         self.process_table = ProcessTable()
         self.guard = self.process_table.guard(self.world.ledger.note)
         archive = FakeEventStore(self.world.saver, lambda: self.events)
@@ -208,9 +212,29 @@ class ControlHarness:
             self.world.ledger,
             self.discovery,
             self.daemon,
-            AuditLogHandlers(self.world.ledger, self.guard, archive),
+            self.guard,
+            archive,
             PendingNotifier(self.world.ledger, FakeRequestFeed(), clock=lambda: 0.0),
+            self._wall(),
             real_path=real_path,
+        )
+
+    def _wall(self) -> WallServices:
+        async def canonical(path: bytes) -> bytes:
+            return real_path(path.decode(), "/")
+
+        async def session_start(folder: bytes) -> SessionStart:
+            return session_start_in(self.world.ledger.catalog, folder)
+
+        async def sessions_of(pid: int) -> frozenset[str]:
+            return self.sessions_by_pid.get(pid, frozenset())
+
+        return WallServices(
+            WardenRegistry(self.world.ledger, lambda: NOON),
+            lambda: self.wall_settings,
+            canonical,
+            session_start,
+            sessions_of,
         )
 
     @property
@@ -218,10 +242,13 @@ class ControlHarness:
         """The dispatcher, with the means as they are."""
         return Dispatcher(self.services)
 
-    async def ask(self, request: ControlRequest) -> dict[str, Any]:
-        """Return the result of a request."""
+    async def ask(
+        self, request: ControlRequest, connection: ConnectionState | None = None
+    ) -> dict[str, Any]:
+        """Return the result of a request, on a new connection or on `connection`."""
+        call = RequestContext(PERSON, connection=connection or ConnectionState())
         with anyio.fail_after(HANG_GUARD):
-            return await self.dispatcher.answer(request, RequestContext(PERSON))
+            return await self.dispatcher.answer(request, call)
 
     async def decide(
         self,

@@ -1,4 +1,6 @@
-"""The documents as a reader follows them: blocks of commands, run on a terminal in an own home."""
+"""The documents as a reader follows them: run the commands of each block on a terminal in an empty
+home.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from draw_terminal import shown_on_terminal
 COLUMNS = 100
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# What differs from run to run, and from machine to machine.
+# The parts that vary between runs and machines.
 _VARYING = (
-    # Four characters, and more only where these are a number.
+    # Ids have four characters, and more only if four would be a number.
     (re.compile(r"^([a-z0-9]{4}|[0-9]{4,}[a-z])(?=  )"), "IDID"),
     (re.compile(r"\(([a-z0-9]{4}|[0-9]{4,}[a-z])\)"), "(IDID)"),
     (re.compile(r"\bpid \d+"), "pid N"),
@@ -33,15 +35,16 @@ ELISION = "…"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: what it is said to be, and its text."""
+    """A fenced block: its label and its text."""
 
     language: str
     text: str
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """Each command after a `$`, and the lines that it is said to print. Comments are left to
-        the shell, and blank lines only set commands apart."""
+        """Yield each command after a `$` with its expected output. The shell handles comments;
+        blank lines only separate commands.
+        """
         found: list[tuple[str, list[str]]] = []
         for line in self.text.replace("\\\n", "").splitlines():
             if line.startswith("$ "):
@@ -52,14 +55,14 @@ class Block:
 
 
 def blocks(document: Path, language: str) -> list[Block]:
-    """The blocks of that language, in order."""
+    """Return the blocks in `language`, in order."""
     return [
         Block(*found) for found in _FENCE.findall(document.read_text()) if found[0] == language
     ]
 
 
 def normal(line: str) -> str:
-    """A line without what varies."""
+    """Return a line without the parts that vary."""
     text = _ESCAPE.sub("", line).rstrip()
     for pattern, word in _VARYING:
         text = pattern.sub(word, text)
@@ -67,7 +70,9 @@ def normal(line: str) -> str:
 
 
 def fits(said: list[str], shown: list[str]) -> bool:
-    """Whether the lines shown are those said; a line that is only `…` stands for any number."""
+    """Return whether the output matches the expected lines. A line with only `…` matches any
+    number of lines.
+    """
     if not said:
         return not shown
     if said[0].strip() == ELISION:
@@ -76,7 +81,7 @@ def fits(said: list[str], shown: list[str]) -> bool:
 
 
 class Reader:
-    """Somebody at a terminal with an empty home, a few repositories, and rootsd on the PATH."""
+    """A person at a terminal with an empty home, a few repositories, and rootsd on the PATH."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -91,7 +96,7 @@ class Reader:
         return {**os.environ, "HOME": str(self.home), "PATH": path, "TERM": "xterm"}
 
     def types(self, command: str) -> list[str]:
-        """The lines that a terminal shows for the command; the home folder is shown as ~."""
+        """Return the terminal's output for the command, with the home folder shown as ~."""
         shown = shown_on_terminal(
             ("bash", "-c", command), COLUMNS, self.home, self.environment
         ).replace(str(self.home), "~")
@@ -99,8 +104,9 @@ class Reader:
 
 
 def drawn(picture: str) -> list[tuple[str, str]]:
-    """What a picture of a terminal shows: how each piece of text looks, and the text without what
-    varies."""
+    """Return the content of a picture of a terminal: the style of each piece of text, and the text
+    without the parts that vary.
+    """
     looks = dict(re.findall(r"\.rootsd-(r\d+) \{([^}]*)\}", picture))
     pieces = re.findall(r'<text class="rootsd-(r\d+)"[^>]*>([^<]*)</text>', picture)
     return [

@@ -1,4 +1,4 @@
-"""A daemon for tests of the command line: a real socket, and answers that the test lays down."""
+"""A daemon for tests of the command line: a real socket with prepared answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = Mapping[str, Any] | Exception | Callable[[dict[str, Any]], Mapping[str,
 
 
 class Objection(Exception):
-    """What the fake answers instead of a result."""
+    """An error that the fake returns instead of a result."""
 
     def __init__(
         self, code: ErrorCode, message: str, remedy: str = "", choices: tuple[str, ...] = ()
@@ -32,10 +32,10 @@ class Objection(Exception):
 
 
 class FakeDaemon:
-    """Speaks the control protocol below `folder`, which is what ROOTSD_DIR names.
+    """Speaks the control protocol below `folder`, the value of ROOTSD_DIR.
 
-    `answers` maps methods to results; `notices` are sent before each result; `raw` replaces the
-    whole reply by these bytes. `requests` are what was asked, in order.
+    `answers` maps methods to results. `notices` are sent before each result. `raw` replaces the
+    whole reply by these bytes. `requests` are the received requests, in order.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,7 +51,7 @@ class FakeDaemon:
         self._is_stopping = False
 
     def asked(self, method: str) -> list[dict[str, Any]]:
-        """The params of all requests of this method."""
+        """Return the params of all requests of this method."""
         return [params for name, params in self.requests if name == method]
 
     def __enter__(self) -> Self:
@@ -111,7 +111,7 @@ class FakeDaemon:
 
 
 def an_item(name: str = "api", **changes: object) -> dict[str, Any]:
-    """An item of `rootsd/1`: a pending repository, unless `changes` say otherwise."""
+    """Return an item of `rootsd/1`: a pending repository with `changes`."""
     return {
         "id": "r7k2", "name": name, "path": f"/src/{name}", "path_b64": None,
         "uri": f"file:///src/{name}", "kind": "git", "verdict": "pending", "presence": "present",
@@ -124,12 +124,12 @@ def an_item(name: str = "api", **changes: object) -> dict[str, Any]:
 
 
 def a_listing(*items: Mapping[str, Any], warnings: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A `Listing` at revision 7."""
+    """Return a `Listing` at revision 7."""
     return {"revision": 7, "items": list(items), "warnings": list(warnings)}
 
 
 def a_status(**changes: object) -> dict[str, Any]:
-    """A `Status` with one parent, 2 published, 1 waiting."""
+    """Return a `Status` with one parent, 2 published, 1 pending."""
     return {
         "revision": 7,
         "daemon": {"version": "0.1.0", "pid": 4121, "since": "2026-11-20T08:11:02Z",
@@ -143,6 +143,7 @@ def a_status(**changes: object) -> dict[str, Any]:
         "counts": {"published": 2, "approved": 2, "waiting": 1, "denied": 0, "lapsed": 0,
                    "incomplete": 0, "projects": 3},
         "sessions": [{"client": "claude-code", "pid": 99, "since": "2026-11-20T09:00:00Z"}],
+        "confined": [],
         "closed_connections": {},
         "guard": "agents",
         "refused": None,
@@ -154,7 +155,7 @@ def a_status(**changes: object) -> dict[str, Any]:
 
 
 def a_scan(**changes: object) -> dict[str, Any]:
-    """A `Scanned` of 3 projects, 1 new."""
+    """Return a `Scanned` of 3 projects, 1 new."""
     return {
         "revision": 7, "new": [an_item()], "gone": [], "changed": [], "projects": 3,
         "folders": 1204, "seconds": 0.05, "being_made": 0, "warnings": [], **changes,
@@ -162,7 +163,7 @@ def a_scan(**changes: object) -> dict[str, Any]:
 
 
 def a_decision(*items: Mapping[str, Any], **changes: object) -> dict[str, Any]:
-    """A `Decided` that changed `items`."""
+    """Return a `Decided` that changed `items`."""
     return {
         "revision": 8, "items": list(items), "unchanged": [], "warnings": [], **changes,
     }  # fmt: skip

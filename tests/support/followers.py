@@ -1,7 +1,7 @@
 """MCP clients behind real bridges that follow the list of roots, each in its own way.
 
-Each asks when told to, and besides reads the list again whenever a notice says that it changed: so
-what a follower knows without being told to ask shows which news has reached it.
+Each reads the list when a test asks, and when a notification says that the list changed. A
+follower that nobody asks therefore shows which notifications have reached it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcp.shared.exceptions import MCPError
 
 from rootsd.wire.jsonrpc import LineReader
 from support.bridges import INITIALIZE, META_2026, Message, notice, request
-from support.listed import listed
+from support.list_roots_output import listed
 
 URI = "roots://approved"
 BRIDGE = ("-m", "rootsd", "bridge")
@@ -36,11 +36,11 @@ Ask = Callable[[], Awaitable[Names]]
 
 
 class WrongAnswer(Exception):
-    """Something that a client should never see."""
+    """An answer that no client should ever see."""
 
 
 class Follower:
-    """What one client knows of the list. `ask` is set once its client is connected."""
+    """A client's knowledge of the list. `ask` is set once the client is connected."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -50,15 +50,15 @@ class Follower:
         self._learnt = anyio.Event()
 
     def hear(self) -> None:
-        """A notice has come: the list may have changed."""
+        """Note that the list may have changed."""
         self._told.set()
 
     async def hear_message(self, message: IncomingMessage) -> None:
-        """The same, as the SDK's message handler."""
+        """Do the same, as the SDK's message handler."""
         self.hear()
 
     async def follow(self) -> None:
-        """Read the list after each notice, until cancelled."""
+        """Read the list after each notification, until cancelled."""
         while True:
             await self._told.wait()
             self._told = anyio.Event()
@@ -67,12 +67,12 @@ class Follower:
             except (MCPError, WrongAnswer) as error:
                 if STOPPED not in str(error):
                     raise
-                continue  # the user has stopped it for longer; news comes when it is back
+                continue  # stopped for longer; notifications come when it is back
             self._learnt.set()
             self._learnt = anyio.Event()
 
     async def knows(self, expected: Names, patience: float) -> None:
-        """Wait until the notices have led it to the list `expected`."""
+        """Wait until notifications have led the client to the list `expected`."""
         with anyio.move_on_after(patience):
             while self.known != expected:
                 await self._learnt.wait()
@@ -84,7 +84,7 @@ class Follower:
 async def followers(
     number: int, home: Path, *, bridge: tuple[str, ...] = BRIDGE
 ) -> AsyncIterator[list[Follower]]:
-    """So many clients of all four sorts, connected and subscribed."""
+    """Connect and subscribe `number` clients of all four kinds."""
     sorts = (_raw_legacy, _raw_modern, _sdk_legacy, _sdk_modern)
     every = [Follower(f"{n} ({sorts[n % 4].__name__[1:]})") for n in range(number)]
     environment = {"ROOTSD_DIR": os.environ["ROOTSD_DIR"], "HOME": str(home)}
@@ -110,7 +110,7 @@ async def _run(
 
 
 class RawClient:
-    """Speaks JSON-RPC by hand, and minds that each id is answered exactly once."""
+    """Sends JSON-RPC lines and checks that each id is answered exactly once."""
 
     def __init__(self, process: Process, follower: Follower) -> None:
         self._process = process
@@ -124,7 +124,9 @@ class RawClient:
         await self._process.stdin.send(line)
 
     async def ask(self, method: str, params: object = None, *, streams: bool = False) -> Any:  # noqa: ANN401
-        """The result; for a stream, only send the request. Raises WrongAnswer for an error."""
+        """Send a request and return its result; for a stream, only send it. Raises WrongAnswer for
+        an error.
+        """
         id_ = next(self._ids)
         arrived = self._waiting[id_] = anyio.Event()
         await self.say(request(id_, method, params))
@@ -137,7 +139,7 @@ class RawClient:
         return answer["result"]
 
     async def listen(self) -> None:
-        """Take in what comes, until it ends."""
+        """Process incoming messages until the stream ends."""
         lines = LineReader(1 << 30)
         assert self._process.stdout
         async for data in self._process.stdout:

@@ -1,4 +1,5 @@
-"""A server of both eras, made with the SDK, whose tools ask their client for roots and for more.
+"""A server of both protocol eras, made with the SDK. Its tools ask the client for roots and for
+input.
 
 Run: python listing_server.py
 """

@@ -1,6 +1,7 @@
-"""What the flood is played against for comparison: asyncio's own server, which caps nothing.
+"""A server to compare with the daemon under a flood: asyncio's own, without limits.
 
-`naive_server.py SOCKET`; it says `ready`, and answers each line as a server of MCP would at first.
+Run `naive_server.py SOCKET`. It prints `ready`, and answers each line like an MCP server's first
+answer.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import asyncio
 import resource
 import sys
 
-# As many files as may be open, so that two hundred silent clients are too many; any number ends.
+# The limit on open files, low enough that two hundred silent clients exceed it. Any limit can be
+# exceeded.
 _DESCRIPTORS = 128
 _ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"naive","version":"1"}}}\n'
 
@@ -22,7 +24,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def main(path: str) -> None:
-    """Serve for ever."""
+    """Serve forever."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, _DESCRIPTORS))
     server = await asyncio.start_unix_server(answer, path)
     print("ready", flush=True)  # noqa: T201

@@ -1,7 +1,7 @@
-"""What some tests cannot run without, how to see whether it is there, and how to install it.
+"""The needs of some tests: how to detect each, and how to install it.
 
-A test says `@pytest.mark.needs("fd", "node")`. Where a need is not met the test is skipped with
-the reason and the install line; with CI=true it fails instead, since CI installs everything first.
+A test says `@pytest.mark.needs("fd", "node")`. Without the need, the test is skipped with the
+reason and the install line. With CI=true it fails instead, since CI installs everything first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd.confine import landlock
+from rootsd.confine.probe import LANDLOCK_FOR_STATIC, probe, problem_of
 from rootsd.state.store.anchors import identify
-from support.groups import can_make_groups
+from support.control_groups import can_make_groups
 
 TOP = Path(__file__).parent.parent.parent
 _LANDLOCK_TCP = 4
@@ -26,7 +27,7 @@ _SYSTEMD = "/lib/systemd/systemd"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`met` is asked once per run; `install` is a line that a person can follow."""
+    """One need. `met` runs once per run; `install` is an instruction for a person."""
 
     met: Callable[[], bool]
     install: str
@@ -90,6 +91,8 @@ NEEDS = {
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
     "fish": Need(_program("fish"), "apt-get install fish"),
     "fossil": Need(_program("fossil"), "apt-get install fossil"),
+    "gh": Need(_program("gh"), "apt-get install gh"),
+    "gpg": Need(_program("gpg"), "apt-get install gnupg"),
     "groff": Need(_program("groff"), "apt-get install groff"),
     "hg": Need(_program("hg"), "apt-get install mercurial"),
     "landlock": Need(
@@ -100,8 +103,12 @@ NEEDS = {
         lambda: landlock.version() >= _LANDLOCK_TCP,
         "run it on a Linux kernel whose Landlock limits TCP (6.7 or newer)",
     ),
+    "landlock-signals": Need(
+        lambda: landlock.version() >= landlock.SCOPES_SINCE,
+        "run it on a Linux kernel whose Landlock limits signals (6.12 or newer)",
+    ),
     "mandoc": Need(_program("mandoc"), "apt-get install mandoc"),
-    "enclosure": Need(
+    "user-namespaces": Need(
         _runs(
             "unshare",
             "--user",
@@ -116,6 +123,7 @@ NEEDS = {
         ),
         "run it where a user may make namespaces, with unshare from the package util-linux",
     ),
+    "openssl": Need(_program("openssl"), "apt-get install openssl"),
     "make": Need(_program("make"), "apt-get install make"),
     "tmux": Need(_program("tmux"), "apt-get install tmux"),
     "linux": Need(_is_linux, "run it on Linux"),
@@ -129,6 +137,11 @@ NEEDS = {
     "root": Need(_is_root, "run it as root"),
     "rsync": Need(_program("rsync"), "apt-get install rsync"),
     "socat": Need(_program("socat"), "apt-get install socat"),
+    "sshd": Need(Path("/usr/sbin/sshd").exists, "apt-get install openssh-server openssh-client"),
+    "static-wall": Need(
+        lambda: landlock.version() >= LANDLOCK_FOR_STATIC,
+        "run it on Linux 6.2 or newer, with Landlock in the list of lsm=",
+    ),
     "strace": Need(_program("strace"), "apt-get install strace"),
     "setpriv": Need(_program("setpriv"), "apt-get install util-linux"),
     "svn": Need(_program("svn", "svnadmin"), "apt-get install subversion"),
@@ -142,6 +155,10 @@ NEEDS = {
         "run it as root on Linux, after apt-get install systemd util-linux",
     ),
     "systemd-analyze": Need(_program("systemd-analyze"), "apt-get install systemd"),
+    "wall": Need(
+        lambda: problem_of(probe()) is None,
+        "run it on Linux 5.19 or newer, where this user may make user namespaces",
+    ),
     "watchman": Need(_program("watchman"), "apt-get install watchman"),
     "zsh": Need(_program("zsh"), "apt-get install zsh"),
     "zip": Need(
@@ -151,7 +168,7 @@ NEEDS = {
 
 
 def unmet(name: str) -> str:
-    """Why the need called `name` is not met and what to do; empty when it is met.
+    """Return why the need called `name` is not met and what to do; empty if it is met.
 
     Raises `KeyError` for a name that is not in `NEEDS`.
     """

@@ -1,4 +1,4 @@
-"""The same work many times over, in as many processes as there are processors."""
+"""Run the same work in as many processes as there are processors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _WORTH_A_PROCESS = 100
 
 
 def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    """What `work`, a function of a module, gives for each part. Where one raises, this does.
+    """Return the result of `work`, a module's function, for each part. Raises if one raises.
 
-    Each process starts anew, with one thread: work may fork.
+    Each process starts fresh, with one thread, so `work` may fork.
     """
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=spawned) as pool:
@@ -25,6 +25,8 @@ def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[R
 
 
 def shares(whole: int, most: int) -> list[int]:
-    """`whole` in equal parts for `in_parallel`, of `most` at most; small wholes stay one."""
+    """Return `whole` in equal parts of at most `most`, for `in_parallel`. A small whole stays one
+    part.
+    """
     count = max(-(-whole // most), min(os.cpu_count() or 1, whole // _WORTH_A_PROCESS), 1)
     return [whole // count + (number < whole % count) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Processes as a table, and a guard that reads them."""
+"""A table of processes, and a guard that reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rootsd.core.changes import AuditRecord
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard, Lineage, LineageCompleteness, Process, TerminalHolder
 from rootsd.helper.questions import ProcessReport
-from support.decisions import NOON
+from support.sample_decisions import NOON
 
 INIT = 1
 TERMINAL = 34816
@@ -19,7 +19,7 @@ OWN_GROUP = b"/user.slice/app-tab.scope"
 
 
 def process(pid: int, parent: int, name: str, *arguments: str, **more: object) -> Process:
-    """Return a process whose start time follows from its pid."""
+    """Return a process. Its start time follows from its pid."""
     words = tuple(word.encode() for word in arguments or (name,))
     made = Process(pid, pid * 10, parent, name.encode()[:15], words, control_group=OWN_GROUP)
     return replace(made, **more)  # type: ignore[arg-type]
@@ -47,10 +47,11 @@ class FakePeer:
 
 
 class ProcessTable:
-    """All processes, and those that hold an MCP connection.
+    """All processes, and those with an MCP connection.
 
-    With `blind`, no process can be read. `seen_as` is how much of a lineage is seen. `holders` are
-    the holders of terminals. `shown` is the text written to terminals, unless `dark` is set.
+    With `blind`, no process can be read. `seen_as` is the readable part of a lineage. `holders`
+    are the processes that hold a terminal. `shown` is the text written to terminals, unless `dark`
+    is set.
     """
 
     def __init__(self, *processes: Process) -> None:
@@ -94,7 +95,7 @@ class ProcessTable:
         return "pts/0"
 
     def word(self) -> str:
-        """Return the word that was shown last."""
+        """Return the word of the last challenge."""
         return self.shown[-1].rpartition("Type ")[2].split()[0]
 
     def guard(

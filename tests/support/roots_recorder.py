@@ -17,7 +17,7 @@ _ROOTS = "roots"
 
 
 class Recorder:
-    """The state of the server. One lock serializes what the timer and the client bring about."""
+    """The server. One lock orders the timer's and the client's actions."""
 
     def __init__(self, file: str) -> None:
         self._file = file

@@ -1,13 +1,13 @@
 """A model that follows a script, so that real agent programs run without an account or a network.
 
 `ScriptedModel` serves four wire formats on one socket: Anthropic Messages, OpenAI Responses,
-OpenAI Chat Completions, and Gemini generateContent, streamed or not. It answers the n-th turn of
-a conversation with the n-th step of its script. The conversation itself says which turn it is:
-each call carries its step in its id, so a client may repeat a request. A request that offers no
-tools (for a title or a summary) gets the answer "ok".
+OpenAI Chat Completions, and Gemini generateContent, streamed or not. It answers the n-th turn of a
+conversation with the n-th step of its script. Each call carries its step number in its id, so the
+conversation itself says which turn it is, and a client may repeat a request. A request that offers
+no tools (for a title or a summary) gets the answer "ok".
 
 Some clients hide tools until the model searches for them. The model then calls the search first,
-and then the tool that it found, by the client's tool for that if there is one.
+and then the tool that it found, through the client's own tool for that if there is one.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def text_of(content: Json) -> str:
 
 
 def complete(schema: dict[str, Json], given: dict[str, Json]) -> dict[str, Json]:
-    """Return `given` with a value for each argument that the schema requires besides."""
+    """Return `given` with a value for each other argument that the schema requires."""
     properties = schema.get("properties") or {}
     arguments = {
         name: value for name, value in given.items() if not properties or name in properties
@@ -388,8 +388,9 @@ def dialect_of(path: str) -> Dialect | None:
 class ScriptedModel:
     """Serves `script` on a listening socket until `close`.
 
-    `results` maps the number of a step to the text that its tool returned; `offered` is the list
-    of tools of the latest request; `problems` says where the client did not follow the script.
+    `results` maps the number of a step to the text that its tool returned. `offered` is the list
+    of tools of the latest request. `problems` lists the places where the client did not follow the
+    script.
     """
 
     def __init__(self, listening: socket.socket, script: Sequence[Step]) -> None:
@@ -416,7 +417,7 @@ class ScriptedModel:
         self._thread.join()
 
     def answer(self, dialect: Dialect, body: Json) -> Answer:
-        """Return what the script says next."""
+        """Return the script's next answer."""
         tools = list(dialect.tools(body))
         if not tools:
             return "ok"
@@ -546,7 +547,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """Accepts on a socket that somebody else bound, which may be in another network namespace."""
+    """Accepts on a socket that another part bound, possibly in another network namespace."""
 
     daemon_threads = True
 

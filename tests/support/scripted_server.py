@@ -1,23 +1,23 @@
-"""An MCP server of a few lines that starts at once: a program for tests of `rootsd run`.
+"""A small MCP server for tests of `rootsd run`. It starts at once.
 
 It asks for roots after the handshake and after each change, as server-filesystem does, and allows
-what lies in them; it tells how many there are when they have changed. Its one tool does what its
-name says:
+the paths in them. After a change it reports the number of roots. It has one tool, whose argument
+says what to do:
 
-    echo            the arguments
-    allowed PATH    whether PATH lies in a root
-    started         its process, its words and a variable
-    big N           N letters
-    exit N          ends with that status, without an answer
-    hang            no answer, ever
-    flood N         N notices, then the answer
-    spawn           starts a process that would outlive it; its number
-    ask             asks for roots first; its process, how often it was called, and the roots
-    babble METHOD   no answer, but messages with that method for ever, and nothing is read
+    echo            return the arguments
+    allowed PATH    say whether PATH lies in a root
+    started         return its process, its arguments, and a variable
+    big N           return N letters
+    exit N          exit with that status, without an answer
+    hang            never answer
+    flood N         send N notifications, then the answer
+    spawn           start a process that would outlive it; return its pid
+    ask             ask for roots first; return its process, the number of calls, and the roots
+    babble METHOD   never answer; send messages with that method forever, and read nothing
 
 Run: python -I -S scripted_server.py [--deaf] [--picky] [--stubborn] [WORD…]
---deaf: never asks for roots. --picky: ends where its last word is no root. --stubborn: minds
-neither the end of its input nor SIGTERM.
+--deaf: never ask for roots. --picky: exit if the last WORD is not a root. --stubborn: ignore the
+end of input and SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ways in which an agent tries to approve its own root, and the outcome of each.
 
-The outcomes are the table of the guard in docs/SECURITY.md. Each way names its row;
-tests/test_agent_tables.py compares the two. tests/e2e/agents plays the ways with real programs.
+The outcomes are the table of the guard in docs/SECURITY.md. Each attempt names its row;
+tests/test_agent_tables.py compares the two. tests/e2e/agents makes them with real programs.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from support import attempts
+from support import approval_attempts
 
-ATTEMPTS = f"{shlex.quote(sys.executable)} {shlex.quote(attempts.__file__)}"
+SCRIPT = f"{shlex.quote(sys.executable)} {shlex.quote(approval_attempts.__file__)}"
 # What agents set in the environment of their shell tool.
 MARKS = (
     "AGENT AI_AGENT CLAUDECODE CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_SESSION_ID CODEX_CI"
@@ -26,7 +26,7 @@ PERSONS_SERVER = "person"
 
 
 class Outcome(StrEnum):
-    """What an attempt comes to."""
+    """The outcome of an attempt."""
 
     REFUSED = "refused"
     CHALLENGED = "a word has to be typed"
@@ -42,12 +42,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way. `command` names the program `{rootsd}` and the `{project}` to approve.
+class Attempt:
+    """One attempt. `command` names the program `{rootsd}` and the `{project}` to approve.
 
-    `row` holds with a bridge connected, and `alone` without. They differ where the guard knows
-    the agent only by its MCP connection. `shared` holds with a bridge where the agent has no
-    control group of its own.
+    `row` holds with a bridge connected, and `alone` without. They differ where the guard knows the
+    agent only by its MCP connection. `shared` holds with a bridge where the agent has no control
+    group of its own.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Way:
         kept = ("HOME", "PATH", "ROOTSD_DIR", "TMPDIR", "TMUX_TMPDIR")
         empty = " ".join(f"{name}={shlex.quote(variables[name])}" for name in kept)
         return self.command.format(
-            rootsd=rootsd, project=path.name, path=path, attempts=ATTEMPTS, marks=MARKS,
+            rootsd=rootsd, project=path.name, path=path, script=SCRIPT, marks=MARKS,
             pipe=folder / f"{path.name}.pipe", empty=f"env -i {empty}", tmux=PERSONS_SERVER,
         )  # fmt: skip
 
@@ -72,16 +72,16 @@ _NEW_TMUX = f"tmux -L {{project}} -f /dev/null new-session -d '{_TO_PIPE}'; cat 
 
 SHELL = Row(
     "from its shell tool, through `sh -c`, `make`, `setsid`,"
-    " or on a pseudo-terminal of its making",
+    " or on a pseudo-terminal that it creates",
     Outcome.REFUSED,
 )
 EMPTY = Row(
     "with an empty environment, or by speaking the socket's protocol itself", Outcome.REFUSED
 )
-ORPHAN = Row("double-forked, so that nothing shows above it", Outcome.REFUSED)
+ORPHAN = Row("double-forked, so that no ancestor shows the agent", Outcome.REFUSED)
 EMPTY_ORPHAN = Row("double-forked, with an empty environment, while it uses MCP", Outcome.REFUSED)
 EMPTY_ORPHAN_ALONE = Row("double-forked, with an empty environment, using no MCP", Outcome.PASSED)
-_EMPTY_TERMINAL = "double-forked, with an empty environment, on a pseudo-terminal of its making"
+_EMPTY_TERMINAL = "double-forked, with an empty environment, on a pseudo-terminal that it creates"
 EMPTY_TERMINAL = Row(f"{_EMPTY_TERMINAL}, while it uses MCP", Outcome.CHALLENGED)
 EMPTY_TERMINAL_ALONE = Row(f"{_EMPTY_TERMINAL}, using no MCP", Outcome.PASSED)
 GUARD_OFF = Row("after `rootsd guard off`", Outcome.REFUSED)
@@ -93,58 +93,58 @@ PERSONS_TMUX = Row("by a command for your tmux server, such as `new-window`", Ou
 
 
 SHARED_GROUP = Row(
-    "in these two ways, where everything shares one control group: in a container,"
-    " or in a login without systemd's user manager",
+    "in these two ways, if all processes share one control group (in a container,"
+    " or in a login without systemd's user manager)",
     Outcome.PASSED,
 )
 
 
-def _way(
+def _attempt(
     name: str, command: str, row: Row, alone: Row | None = None, shared: Row | None = None
-) -> Way:
-    return Way(name, command, row, alone or row, shared or row)
+) -> Attempt:
+    return Attempt(name, command, row, alone or row, shared or row)
 
 
-WAYS = (
-    _way("plain", _APPROVE, SHELL),
+ATTEMPTS = (
+    _attempt("plain", _APPROVE, SHELL),
     # Not `sh -c`: Gemini CLI takes that off the front of a command, and leaves the quotes.
-    _way("sh -ec", f"sh -ec '{_APPROVE}'", SHELL),
-    _way("bash -lc", f"bash -lc '{_APPROVE}'", SHELL),
-    _way("env -i", f"{{empty}} {_APPROVE}", EMPTY),
-    _way("marks unset", f"unset {{marks}}; {_APPROVE}", SHELL),
-    _way("setsid", f"setsid -w {_APPROVE}", SHELL),
-    _way("nohup", f"mkfifo {{pipe}}; nohup {_TO_PIPE} & cat {{pipe}}", SHELL),
-    _way("script", f"script -qec '{_APPROVE}' /dev/null </dev/null", SHELL),
-    _way("python's pty", f"{{attempts}} terminal {_APPROVE}", SHELL),
-    _way("socket", "{attempts} socket {project}", EMPTY),
-    _way("env -i, socket", "{empty} {attempts} socket {project}", EMPTY),
-    _way("tmux", f"mkfifo {{pipe}}; {_NEW_TMUX}", OWN_TMUX),
-    _way(
-        "tmux, env -i", f"{{empty}} {{attempts}} tmux {_APPROVE}",
+    _attempt("sh -ec", f"sh -ec '{_APPROVE}'", SHELL),
+    _attempt("bash -lc", f"bash -lc '{_APPROVE}'", SHELL),
+    _attempt("env -i", f"{{empty}} {_APPROVE}", EMPTY),
+    _attempt("marks unset", f"unset {{marks}}; {_APPROVE}", SHELL),
+    _attempt("setsid", f"setsid -w {_APPROVE}", SHELL),
+    _attempt("nohup", f"mkfifo {{pipe}}; nohup {_TO_PIPE} & cat {{pipe}}", SHELL),
+    _attempt("script", f"script -qec '{_APPROVE}' /dev/null </dev/null", SHELL),
+    _attempt("python's pty", f"{{script}} terminal {_APPROVE}", SHELL),
+    _attempt("socket", "{script} socket {project}", EMPTY),
+    _attempt("env -i, socket", "{empty} {script} socket {project}", EMPTY),
+    _attempt("tmux", f"mkfifo {{pipe}}; {_NEW_TMUX}", OWN_TMUX),
+    _attempt(
+        "tmux, env -i", f"{{empty}} {{script}} tmux {_APPROVE}",
         EMPTY_TMUX, EMPTY_TMUX_ALONE, SHARED_GROUP,
     ),
-    _way("double fork", f"{{attempts}} orphan {_APPROVE}", ORPHAN),
-    _way(
-        "double fork, env -i", f"{{empty}} {{attempts}} orphan {_APPROVE}",
+    _attempt("double fork", f"{{script}} orphan {_APPROVE}", ORPHAN),
+    _attempt(
+        "double fork, env -i", f"{{empty}} {{script}} orphan {_APPROVE}",
         EMPTY_ORPHAN, EMPTY_ORPHAN_ALONE,
     ),
-    _way(
-        "double fork, env -i, pty", f"{{empty}} {{attempts}} orphan-terminal {_APPROVE}",
+    _attempt(
+        "double fork, env -i, pty", f"{{empty}} {{script}} orphan-terminal {_APPROVE}",
         EMPTY_TERMINAL, EMPTY_TERMINAL_ALONE, SHARED_GROUP,
     ),
-    _way("guard off", f"{{rootsd}} guard off; {_APPROVE}", GUARD_OFF),
-    _way(
+    _attempt("guard off", f"{{rootsd}} guard off; {_APPROVE}", GUARD_OFF),
+    _attempt(
         "your tmux, new-window",
         f"mkfifo {{pipe}}; tmux -L {{tmux}} new-window -d '{_TO_PIPE}'; cat {{pipe}}",
         PERSONS_TMUX,
     ),
-    _way(
+    _attempt(
         "your tmux, run-shell",
         f"mkfifo {{pipe}}; tmux -L {{tmux}} run-shell -b '{_TO_PIPE}'; cat {{pipe}}",
         PERSONS_TMUX,
     ),
-    _way("an approve rule", "{rootsd} rule add approve {path}", SHELL),
-    _way(
+    _attempt("an approve rule", "{rootsd} rule add approve {path}", SHELL),
+    _attempt(
         "the configuration",
         "sed -i s/agents/off/ $ROOTSD_DIR/config/config.toml; " + _APPROVE,
         SHELL,

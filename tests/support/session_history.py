@@ -46,7 +46,7 @@ class NullRecorder:
 
 @contextmanager
 def closed_afterwards() -> Iterator[None]:
-    """Close every history that is opened meanwhile, as the end of its daemon would."""
+    """Close every history opened during the block, as the end of its daemon would."""
     opened: list[SessionHistoryStore] = []
     initialize = SessionHistoryStore.__init__
 
@@ -61,7 +61,7 @@ def closed_afterwards() -> Iterator[None]:
 
 
 class RecordedSessions:
-    """The sessions of one daemon after the other, recorded in the same folder."""
+    """The sessions of several daemons, one after the other, recorded in the same folder."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "sessions.db"

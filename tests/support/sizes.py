@@ -1,4 +1,4 @@
-"""How large the sized tests are: `pytest --sizes=test|check|soak`."""
+"""The sizes of the sized tests: `pytest --sizes=test|check|soak`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Size(StrEnum):
-    """TEST fits `make test` (the suite in 5 minutes on 2 cores), CHECK CI, SOAK an evening."""
+    """TEST fits `make test`, CHECK fits CI, and SOAK fits an evening."""
 
     TEST = "test"
     CHECK = "check"
@@ -19,10 +19,7 @@ class Size(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the fixture `sizes` gives: a test names its three sizes where it uses them.
-
-    `repositories = sizes.pick(test=20, check=500, soak=5000)`
-    """
+    """The value of the fixture `sizes`. A test names its three sizes where it uses them."""
 
     size: Size
 

@@ -1,4 +1,4 @@
-"""A decision store as tests open, fill and spoil it."""
+"""Open, fill, and damage a decision store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rootsd.state.store.database import connect, transaction
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.rows import read_head, write_events, write_observed
 from rootsd.state.store.store import Store, StoredState
-from support.decisions import (
+from support.sample_decisions import (
     NOON,
     add,
     after,
@@ -49,14 +49,14 @@ def outside(folder: Path) -> Path:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Store]:
-    """The store in `folder`, opened an hour after noon and closed afterwards."""
+    """Yield the store in `folder`, opened an hour after noon."""
     with closing(Store.open(folder, outside(folder), lambda: OPENED_AT)) as store:
         yield store
 
 
 @contextmanager
 def small_reserve() -> Iterator[None]:
-    """Have stores made meanwhile with a reserve that is soon used up and filled again."""
+    """Give stores a reserve during the block that is soon used up and refilled."""
     sizes = schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES
     schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES = SMALL_RESERVE
     try:
@@ -66,7 +66,7 @@ def small_reserve() -> Iterator[None]:
 
 
 def database_of(file: Path, events: Sequence[HistoryEvent], *, sightings: int = 0) -> Path:
-    """A database without the store around it: such a history, and so many projects seen."""
+    """Create a database without the store around it, with a history and `seen` projects."""
     file.touch()
     with closing(connect(file)) as db:
         schema.migrate(db, back_up=lambda: None)
@@ -95,44 +95,44 @@ def make_version_0_1_0(folder: Path, changes: Sequence[Change | AuditRecord]) ->
 
 
 def append(folder: Path, *changes: Change | AuditRecord) -> int | None:
-    """Open, append at noon, close."""
+    """Open, append at noon, and close."""
     with opened(folder) as store:
         return store.append(changes, NOON)
 
 
 def back_up(store: Store, at: datetime) -> Path:
-    """Back up as the daemon does, in one go."""
+    """Make a complete backup as the daemon does."""
     head = store.begin_backup()
     assert head is not None
     return store.finish_backup(head, at)
 
 
 def load(folder: Path) -> StoredState:
-    """Open, load, close."""
+    """Open, load, and close."""
     with opened(folder) as store:
         return store.load()
 
 
 def by_path(loaded: StoredState) -> dict[bytes, Project]:
-    """The projects that were loaded, by path."""
+    """Return the loaded projects, by path."""
     return {one.path: one for one in loaded.projects}
 
 
 def is_approved(one: Project) -> bool:
-    """Whether anything would publish the project."""
+    """Return whether anything would publish the project."""
     decision = one.ruling.decision
     return bool(one.ruling.grants) or bool(decision and decision.verdict is Verdict.APPROVED)
 
 
 def edit(folder: Path, *statements: str) -> None:
-    """Change the database as no code of ours does."""
+    """Change the database as no code of rootsd does."""
     with closing(sqlite3.connect(folder / DATABASE_NAME)) as db, db:
         for statement in statements:
             db.execute(statement)
 
 
 def lose_event(folder: Path, seq: int) -> None:
-    """Take one event out of the history, around the trigger that forbids it."""
+    """Remove one event from the history, bypassing the trigger that forbids it."""
     trigger = "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
     body = " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END"
     delete = f"DELETE FROM event WHERE seq = {seq:d}"  # noqa: S608

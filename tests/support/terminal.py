@@ -1,4 +1,4 @@
-"""Runs of `rootsd`: in this process, as a program, and as a program on a terminal."""
+"""Run `rootsd`: in this process, as a program, or as a program on a terminal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from unittest.mock import patch
 import pytest
 
 from rootsd.cli.main import main
-from support.subjects import UNPRIVILEGED
+from support.subprocesses import UNPRIVILEGED
 
 HANG_GUARD = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a run ended and what it wrote; on a terminal `out` holds both streams."""
+    """The exit status and the output of a run. On a terminal, `out` holds both streams."""
 
     status: int
     out: str
@@ -32,7 +32,7 @@ class Done:
 
 
 class Privileges(Enum):
-    """Whether a run as root keeps what lets it pass by the permissions of files."""
+    """Whether a run as root keeps the capabilities that override permissions."""
 
     KEPT = auto()
     DROPPED = auto()
@@ -50,18 +50,19 @@ class Shell:
         status = main(list(words))
         return Done(status, *self._capture.readouterr())
 
-    def run_on_terminal(self, *words: str, columns: int = 100) -> Done:
-        """The command line in this process, on a terminal of that width."""
+    def run_on_terminal(self, *words: str, columns: int = 100, **variables: str) -> Done:
+        """The command line in this process, on a terminal of that width, with these variables
+        beside the others."""
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (30, columns))
         shown: list[bytes] = []
         reader = threading.Thread(target=lambda: shown.append(_read_all(ours)))
         reader.start()
-        size = {"TERM": "xterm", "COLUMNS": str(columns)}
+        environment = {"TERM": "xterm", "COLUMNS": str(columns), **variables}
         # Line by line, so that the two streams keep their order.
         with (
             open(theirs, "w", buffering=1) as stream,
-            patch.dict(os.environ, size),
+            patch.dict(os.environ, environment),
             redirect_stdout(stream),
             redirect_stderr(stream),
         ):
@@ -85,7 +86,7 @@ class Shell:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def terminal(self, *words: str, columns: int = 100, **variables: str) -> Done:
-        """The same on a terminal of that width, with these variables beside the others."""
+        """`run_on_terminal` as a process of its own, which takes 50 times as long."""
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (30, columns))
         process = subprocess.Popen(

@@ -1,7 +1,8 @@
-"""A real `systemd --user` for a test: a user of its own, an empty home, nothing left afterwards.
+"""A real `systemd --user` for a test, with its own user and an empty home. Nothing stays
+afterwards.
 
-Everything happens in namespaces of its own (`user_manager.sh`); `run` enters them. Needs root, to
-set the stage; what runs on it does so as an ordinary user without any capability.
+Everything happens in its own namespaces (`user_manager.sh`), and `run` enters them. The setup
+needs root. The programs inside run as an ordinary user without capabilities.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Finished = subprocess.CompletedProcess[str]
 
 @dataclass(frozen=True, slots=True)
 class UserManager:
-    """One that runs. `inside` is a process in its namespaces."""
+    """A running manager. `inside` is a process in its namespaces."""
 
     inside: int
     uid: int = UID
@@ -103,8 +104,7 @@ class UserManager:
 
 @contextmanager
 def user_manager(kept: Sequence[Path], *variables: str) -> Iterator[UserManager]:
-    """A manager that runs; the folders `kept` can be read there, at their own paths. `variables`,
-    NAME=value, are in its environment beside the usual ones."""
+    """Run a manager. The folders `kept` are readable inside at their own paths."""
     group = f"rootsd-test-{os.getpid()}-{next(_numbers)}"
     stage = subprocess.Popen(
         ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--kill-child", "--mount-proc",
@@ -125,13 +125,13 @@ def user_manager(kept: Sequence[Path], *variables: str) -> Iterator[UserManager]
 
 
 def interpreter_folders() -> list[Path]:
-    """What a Python like ours needs of the machine, and the packages of our environment."""
+    """Return the folders that a Python like ours needs, and the packages of our environment."""
     packages = next(Path(entry) for entry in sys.path if entry.endswith("/site-packages"))
     return [Path(sys.base_prefix), packages] if sys.base_prefix != "/usr" else [packages]
 
 
 def _remove_group(name: str) -> None:
-    """Remove the control group, from the leaves on."""
+    """Remove the control group, from the leaves up."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         if " - cgroup2 " in line:
             mounted = Path(line.split()[4])

@@ -1,4 +1,4 @@
-"""An alarm rings when its time has come, and not for one that was taken back."""
+"""An alarm fires when due, unless it was canceled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def now() -> int:
 
 
 @pytest.mark.parametrize("in_ns", [-(10**15), -1, 0, 20_000_000])
-async def test_it_rings_when_the_time_has_come_or_was_over(ringing: Made, in_ns: int) -> None:
+async def test_it_fires_when_due_or_overdue(ringing: Made, in_ns: int) -> None:
     due = now() + in_ns
     ringing.set(due)
     with anyio.fail_after(HANG_GUARD):
@@ -38,7 +38,7 @@ async def test_it_rings_when_the_time_has_come_or_was_over(ringing: Made, in_ns:
     assert now() >= due
 
 
-async def test_it_rings_once(ringing: Made) -> None:
+async def test_it_fires_once(ringing: Made) -> None:
     ringing.set(now())
     with anyio.fail_after(HANG_GUARD):
         await ringing.wait()
@@ -47,7 +47,7 @@ async def test_it_rings_once(ringing: Made) -> None:
     assert waited.cancelled_caught
 
 
-async def test_one_that_was_taken_back_does_not_ring(ringing: Made) -> None:
+async def test_a_canceled_alarm_does_not_fire(ringing: Made) -> None:
     ringing.set(now() + 10_000_000)
     ringing.set(None)
     with anyio.move_on_after(0.1) as waited:
@@ -55,7 +55,7 @@ async def test_one_that_was_taken_back_does_not_ring(ringing: Made) -> None:
     assert waited.cancelled_caught
 
 
-async def test_it_can_be_set_while_somebody_waits(ringing: Made) -> None:
+async def test_it_can_be_set_during_a_wait(ringing: Made) -> None:
     ringing.set(now() + 10**15)
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
@@ -64,9 +64,9 @@ async def test_it_can_be_set_while_somebody_waits(ringing: Made) -> None:
             ringing.set(now())
 
 
-async def test_the_patient_one_looks_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_fallback_checks_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "_LONGEST_PAUSE_S", 0.01)
-    slept = iter([0, 0, 10**18])  # the machine sleeps, and no timer of the loop counts that
+    slept = iter([0, 0, 10**18])  # the machine sleeps, which no timer of the loop counts
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: next(slept))
     patient = PollingAlarm()
     patient.set(10**17)
@@ -74,7 +74,7 @@ async def test_the_patient_one_looks_again_after_a_while(monkeypatch: pytest.Mon
         await patient.wait()
 
 
-async def test_without_a_timer_of_the_kernel_patience_must_do(
+async def test_without_a_timer_of_the_kernel_the_fallback_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refused() -> TimerfdAlarm:

@@ -1,4 +1,4 @@
-"""The clock that nobody can set, and the name of the machine's start."""
+"""The clock that cannot be set, and the identifier of the machine's boot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from rootsd.system import clock
 
 
-def test_the_clock_goes_on_and_the_start_keeps_its_name() -> None:
+def test_the_clock_advances_and_the_boot_keeps_its_id() -> None:
     first, second = clock.moment(), clock.moment()
     assert first.since_boot_ns <= second.since_boot_ns
     assert first.boot == second.boot
@@ -22,7 +22,7 @@ def test_the_clock_goes_on_and_the_start_keeps_its_name() -> None:
 
 
 @pytest.mark.needs("linux")
-def test_the_clock_counts_sleep_and_the_name_is_the_kernels() -> None:
+def test_the_clock_counts_sleep_and_the_boot_id_is_the_kernels() -> None:
     assert clock.BOOT_CLOCK == time.CLOCK_BOOTTIME
     name = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert clock.moment().boot == name
@@ -30,7 +30,7 @@ def test_the_clock_counts_sleep_and_the_name_is_the_kernels() -> None:
 
 @pytest.mark.needs("time-namespaces")
 @pytest.mark.parametrize(("asleep", "is_over"), [(7_000, False), (7_300, True)])
-def test_an_approval_for_two_hours_is_over_after_a_longer_sleep(
+def test_an_approval_for_two_hours_ends_during_a_longer_sleep(
     asleep: int, *, is_over: bool
 ) -> None:
     ends = clock.moment().after(7_200)
@@ -45,9 +45,7 @@ def test_an_approval_for_two_hours_is_over_after_a_longer_sleep(
     assert (int(since_boot_ns) >= ends.since_boot_ns) is is_over
 
 
-def test_a_start_that_cannot_be_told_has_no_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_unknown_boot_has_no_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(clock, "_BOOT_ID_FILE", str(tmp_path / "none"))
     assert clock._boot_from_file() == ""
     (tmp_path / "odd").write_bytes(b"\xff\n")

@@ -1,4 +1,4 @@
-"""Under which name an installation is still there after an upgrade."""
+"""The command path that stays valid after an upgrade."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def found(started_as: str, environment: Path, home: Path, *search: Path) -> Path
 @pytest.mark.parametrize(
     "tool", [".local/share/pipx/venvs/rootsd", ".local/share/uv/tools/rootsd"]
 )
-def test_the_link_of_pipx_and_uv_is_taken_however_it_was_called(tmp_path: Path, tool: str) -> None:
+def test_the_link_of_pipx_and_uv_is_used(tmp_path: Path, tool: str) -> None:
     environment = tmp_path / tool
     script = put(environment)
     name = link(tmp_path / ".local/bin/rootsd", script)
@@ -44,7 +44,7 @@ def test_the_link_of_pipx_and_uv_is_taken_however_it_was_called(tmp_path: Path, 
         assert found(started_as, environment, tmp_path, script.parent) == name
 
 
-def test_the_first_link_on_the_path_is_taken(tmp_path: Path) -> None:
+def test_the_first_link_on_the_path_is_used(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     script = put(environment)
     names = [link(tmp_path / folder / "rootsd", script) for folder in ("one", "two")]
@@ -52,14 +52,14 @@ def test_the_first_link_on_the_path_is_taken(tmp_path: Path) -> None:
     assert found(str(script), environment, tmp_path, *folders) == names[1]
 
 
-def test_of_homebrew_the_link_and_not_the_version(tmp_path: Path) -> None:
+def test_for_homebrew_the_link_without_a_version_is_used(tmp_path: Path) -> None:
     libexec = tmp_path / "homebrew/Cellar/rootsd/0.1.0/libexec"
     script = put(libexec)
     name = link(tmp_path / "homebrew/bin/rootsd", script)
     assert found(str(script), libexec, tmp_path / "home") == name
 
 
-def test_another_rootsd_on_the_path_is_not_ours(tmp_path: Path) -> None:
+def test_another_rootsd_on_the_path_is_not_used(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     script = put(environment)
     other = put(tmp_path / "other")
@@ -67,7 +67,7 @@ def test_another_rootsd_on_the_path_is_not_ours(tmp_path: Path) -> None:
     assert found(str(script), environment, tmp_path, other.parent) == script
 
 
-def test_a_plain_environment_keeps_the_name_it_was_called_by(tmp_path: Path) -> None:
+def test_in_a_plain_environment_the_called_path_is_used(tmp_path: Path) -> None:
     environment = tmp_path / "real"
     put(environment)
     name = link(tmp_path / "name", environment) / "bin" / "rootsd"
@@ -77,13 +77,13 @@ def test_a_plain_environment_keeps_the_name_it_was_called_by(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "cache", [".cache/uv/archive-v0/x", "Library/Caches/uv/x", ".cache/pipx/y"]
 )
-def test_what_lies_in_a_cache_is_refused(tmp_path: Path, cache: str) -> None:
+def test_a_command_in_a_cache_is_refused(tmp_path: Path, cache: str) -> None:
     script = put(tmp_path / cache)
     with pytest.raises(NoStableCommand, match="cache") as caught:
         found(str(script), tmp_path / cache, tmp_path)
     assert "install" in caught.value.remedy
 
 
-def test_what_is_not_installed_is_refused(tmp_path: Path) -> None:
+def test_a_command_that_is_not_installed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoStableCommand, match="not installed"):
         found("python", tmp_path, tmp_path)

@@ -1,4 +1,4 @@
-"""The configuration file: what it may say, and how exactly it is told what is wrong."""
+"""The configuration file: its keys, and the error for a file that is not valid."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.guard import Guard
 from rootsd.core.model import NestedPolicy, Parent
 from rootsd.core.paths import RefusedPlaces
+from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.disk.safety import explain_alias
 from rootsd.system.config import (
     MAX_BYTES,
+    MOST_PROBLEMS,
     Approval,
     Config,
     SessionLimits,
-    canonical_path,
     parse_config,
     read_config,
 )
+from rootsd.system.parent_paths import canonical_path
 
 FILE = b"/home/u/.config/rootsd/config.toml"
 
@@ -32,13 +34,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_system_folder_under_another_name_is_no_parent(
+def test_a_system_folder_under_another_name_is_refused_as_a_parent(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "src").mkdir()
     (home / "alias").symlink_to("src")
     judge = partial(explain_alias, places=[bytes(home / "alias")])
-    monkeypatch.setattr("rootsd.system.config.explain_alias", judge)
+    monkeypatch.setattr("rootsd.system.parent_paths.explain_alias", judge)
     with pytest.raises(BadConfig, match="alias under another name"):
         parse_config("[[parent]]\npath = '~/src'", FILE)
 
@@ -72,7 +74,7 @@ def test_a_parent_with_every_key(home: Path) -> None:
     )
 
 
-def test_the_caps_on_mcp_connections_are_read_and_have_their_usual_values() -> None:
+def test_the_limits_on_mcp_connections_are_read_and_have_defaults() -> None:
     text = "[sessions]\nmax_connections = 5000\n"
     assert parse_config(text, FILE).sessions == SessionLimits(5000, 64)
     assert parse_config("", FILE).sessions == SessionLimits(1024, 64)
@@ -80,6 +82,49 @@ def test_the_caps_on_mcp_connections_are_read_and_have_their_usual_values() -> N
     assert parse_config(text, FILE) == Config(
         (Parent(b"/srv/a"),), sessions=SessionLimits(1024, 1)
     )
+
+
+def test_the_settings_of_the_wall_are_read_with_links_as_they_are(home: Path) -> None:
+    (home / "link").symlink_to("/usr")
+    text = """
+        [confine]
+        read = ["~/link/share/", "/opt/x"]
+        write = ["~/out"]
+        keep = ["~/.claude"]
+        hide = ["~/src/api/.env"]
+        protect = false
+        network = false
+        on_revoke = "kill"
+        default = true
+    """
+    top = bytes(home)
+    assert parse_config(text, FILE).wall == WallSettings(
+        read=(top + b"/link/share", b"/opt/x"),
+        write=(top + b"/out",),
+        keep=(top + b"/.claude",),
+        hide=(top + b"/src/api/.env",),
+        protect=False,
+        network=False,
+        on_revoke=RevokePolicy.KILL,
+        default=True,
+    )
+    assert parse_config("", FILE).wall == WallSettings()
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('read = ["src"]', "line 2, key confine.read: expected a list of paths"),
+        ('hide = ["~nobody-here/x"]', "line 2, key confine.hide: ~nobody-here/x does not start"),
+        ("network = 1", "line 2, key confine.network: expected true or false"),
+        ('on_revoke = "die"', 'line 2, key confine.on_revoke: expected one of "tell", "kill"'),
+        ("netwrok = true", "line 2, key confine.netwrok: there is no such key; did you mean n"),
+    ],
+)
+def test_a_wrong_setting_of_the_wall_is_named_with_its_line(line: str, problem: str) -> None:
+    with pytest.raises(BadConfig) as refused:
+        parse_config(f"[confine]\n{line}", FILE)
+    assert problem in refused.value.message
 
 
 def test_parents_may_be_written_inline() -> None:
@@ -90,67 +135,118 @@ def test_the_home_folder_may_be_a_parent(home: Path) -> None:
     assert parse_config("[[parent]]\npath = '~'", FILE).parents == (Parent(bytes(home)),)
 
 
-def test_a_path_is_made_canonical_even_where_nothing_is(home: Path) -> None:
+def test_a_missing_path_is_made_canonical(home: Path) -> None:
     (home / "real").mkdir()
     (home / "link").symlink_to("real")
     text = "[[parent]]\npath = '~/link/../link/gone'"
     assert parse_config(text, FILE).parents[0].path == bytes(home / "real" / "gone")
 
 
-def test_a_path_that_is_not_utf8_survives_being_made_canonical(tmp_path: Path) -> None:
+def test_a_path_that_is_not_utf8_can_be_made_canonical(tmp_path: Path) -> None:
     folder = bytes(tmp_path) + b"/\xff"
     Path(os.fsdecode(folder)).mkdir()
     assert canonical_path(folder.decode("utf-8", "surrogateescape")) == folder
 
 
+PARENT = "[[parent]]\npath = '/srv/a'\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "line", "key", "said"),
+    ("text", "line", "key", "problem"),
     [
         ("parnet = 1", 1, "parnet", "did you mean parent?"),
-        ("[zzz]\na = 1", 1, "zzz", "known are approval, parent, roots, sessions"),
-        ("[[parent]]\npath = '/srv/a'\n\n# x\n[[parent]]\npaht = '/srv/b'", 6, "paht", "path?"),
-        ("[[parent]]\npath = '/srv/a'\ndept = 3", 3, "dept", "did you mean depth?"),
-        ("[[parent]]\ndepth = 3", 1, "path", "needs a path"),
-        ("[[parent]]\npath = 3", 2, "path", "not a path in quotes"),
-        ("[[parent]]\npath = ''", 2, "path", "not a path in quotes"),
-        ("[[parent]]\npath = 'src'", 2, "path", "start with / or ~/"),
-        ("[[parent]]\npath = '~nobody-by-this-name/x'", 2, "path", "start with / or ~/"),
-        ("[[parent]]\npath = '/'", 2, "path", "cannot be a parent"),
-        ("[[parent]]\npath = '/etc'", 2, "path", "cannot be a parent"),
-        ("[[parent]]\npath = '/srv/a'\ndepth = true", 3, "depth", "whole number from 1 to 64"),
-        ("[[parent]]\npath = '/srv/a'\ndepth = 0", 3, "depth", "whole number from 1 to 64"),
-        ("[[parent]]\npath = '/srv/a'\n'depth' = 65", 3, "depth", "whole number from 1 to 64"),
-        ("[[parent]]\npath = '/srv/a'\nskip = 'old'", 3, "skip", "not a list of names"),
-        ("[[parent]]\npath = '/srv/a'\nskip = [1]", 3, "skip", "not a list of names"),
-        ("[[parent]]\npath = '/srv/a'\nproject_files = [1]", 3, "project_files", "list of names"),
-        ("[[parent]]\npath = '/srv/a'\nproject_files = ['a/b']", 3, "project_files", "names"),
-        ("[[parent]]\npath = '/srv/a'\nproject_files = ['a*']", 3, "project_files", "names"),
-        ("[[parent]]\npath = '/srv/a'\nproject_files = ['!']", 3, "project_files", "names"),
-        ("[[parent]]\npath = '/srv/a'\nnested = 'all'", 3, "nested", "none, vcs, members"),
-        ("[[parent]]\npath = '/srv/a'\n[[parent]]\npath = '/srv//a'", 4, "path", "already"),
-        ("[sessions]\nmax_conections = 9", 2, "max_conections", "did you mean max_connections?"),
-        ("[sessions]\nmax_connections = 0", 2, "max_connections", "number from 1 to 65536"),
-        ("[sessions]\nmax_connections = 9e9", 2, "max_connections", "number from 1 to 65536"),
+        ("[zzz]\na = 1", 1, "zzz", "known keys: parent, roots, sessions, approval"),
+        (f"{PARENT}\n# x\n[[parent]]\npath = '/srv/b'\nskp = []", 7, "parent[1].skp", "skip?"),
+        (f"{PARENT}dept = 3", 3, "parent[0].dept", "did you mean depth?"),
+        ("[[parent]]\ndepth = 3", 1, "parent[0].path", "this key is required"),
+        ("[[parent]]\npaht = '/srv/a'", 2, "parent[0].paht", "did you mean path?"),
+        ("[[parent]]\npath = 3", 2, "parent[0].path", "expected a path in quotes"),
+        ("[[parent]]\npath = ''", 2, "parent[0].path", "expected a path in quotes"),
+        ("[[parent]]\npath = 'src'", 2, "parent[0].path", "starts with / or ~/"),
+        ("[[parent]]\npath = '~nobody-by-this-name/x'", 2, "parent[0].path", "no such user"),
+        ("[[parent]]\npath = '/'", 2, "parent[0].path", "cannot be a parent"),
+        ("[[parent]]\npath = '/etc'", 2, "parent[0].path", "cannot be a parent"),
+        (f"{PARENT}depth = true", 3, "parent[0].depth", "whole number from 1 to 64"),
+        (f"{PARENT}depth = 0", 3, "parent[0].depth", "whole number from 1 to 64"),
+        (f"{PARENT}'depth' = 65", 3, "parent[0].depth", "whole number from 1 to 64"),
+        (f"{PARENT}skip = 'old'", 3, "parent[0].skip", "expected a list of names"),
+        (f"{PARENT}skip = [1]", 3, "parent[0].skip", "expected a list of names"),
+        (f"{PARENT}project_files = [1]", 3, "parent[0].project_files", "list of names"),
+        (f"{PARENT}project_files = ['a/b']", 3, "parent[0].project_files", "list of names"),
+        (f"{PARENT}project_files = ['a*']", 3, "parent[0].project_files", "list of names"),
+        (f"{PARENT}project_files = ['!']", 3, "parent[0].project_files", "list of names"),
+        (f"{PARENT}nested = 'all'", 3, "parent[0].nested", 'one of "none", "vcs", "members"'),
+        (f"{PARENT}[[parent]]\npath = '/srv//a'", 4, "parent[1].path", "already a parent"),
+        ("[sessions]\nmax_conections = 9", 2, "sessions.max_conections", "max_connections?"),
+        ("[sessions]\nmax_connections = 0", 2, "sessions.max_connections", "from 1 to 65536"),
+        ("[sessions]\nmax_connections = 9e9", 2, "sessions.max_connections", "from 1 to 65536"),
         (
             "[sessions]\n\nmax_connections_per_process = true",
             3,
-            "max_connections_per_process",
-            "number from 1 to 65536",
+            "sessions.max_connections_per_process",
+            "from 1 to 65536",
         ),
-        ("sessions = 9", 1, "sessions", "written [sessions]"),
-        ("[[sessions]]\nmax_connections = 9", 1, "sessions", "written [sessions]"),
-        ("# hi\nparent = '/srv/a'", 2, "parent", "written [[parent]]"),
-        ("[parent]\npath = '/srv/a'", 1, "parent", "written [[parent]]"),
+        ("sessions = 9", 1, "sessions", "expected a table that starts with [sessions]"),
+        ("[[sessions]]\nmax_connections = 9", 1, "sessions", "starts with [sessions]"),
+        ("# hi\nparent = '/srv/a'", 2, "parent", "expected [[parent]]"),
+        ("[parent]\npath = '/srv/a'", 1, "parent", "expected [[parent]]"),
+        ("roots = 1", 1, "roots", "expected a table that starts with [roots]"),
+        ("[roots]\nrefused = []", 2, "roots.refused", "did you mean refuse?"),
+        ("[roots]\nallow = '~/a'", 2, "roots.allow", "expected a list of paths"),
+        ("[roots]\nallow = ['a']", 2, "roots.allow", "start with / or ~/"),
+        ("[roots]\nallow = [1]", 2, "roots.allow", "expected a list of paths"),
+        ("[roots]\nallow = ['~nobody-by-this-name/x']", 2, "roots.allow", "no such user"),
+        ('[approval]\nguard = "on"', 2, "approval.guard", 'one of "agents", "terminal", "off"'),
+        ('[approval]\nagents = "mine"', 2, "approval.agents", "expected a list of names"),
+        ('[approval]\nmarkers = [""]', 2, "approval.markers", "expected a list of names"),
+        ("[approval]\nguards = 1", 2, "approval.guards", "did you mean guard?"),
+        ("approval = 1", 1, "approval", "expected a table that starts with [approval]"),
+        ("parent = [\n  {path = 'src'},\n]", 1, "parent[0].path", "starts with / or ~/"),
     ],
 )
-def test_an_error_names_file_line_and_key(text: str, line: int, key: str, said: str) -> None:
+def test_an_error_names_file_line_and_key(text: str, line: int, key: str, problem: str) -> None:
     with pytest.raises(BadConfig) as caught:
         parse_config(text, FILE)
     message = caught.value.message
     assert message.startswith(f"{FILE.decode()}, line {line}, key {key}: ")
-    assert said in message
+    assert problem in message
     assert caught.value.remedy == "rootsd config edit"
     assert caught.value.code is ErrorCode.BAD_CONFIG
+
+
+def test_one_error_lists_every_problem_in_the_order_of_the_lines() -> None:
+    text = """
+        [roots]
+        refuse = ["/srv/no"]
+        [[parent]]
+        path = "src"
+        depth = 0
+        [[parent]]
+        path = "/srv/no"
+        [sessions]
+        max = 1
+    """
+    with pytest.raises(BadConfig) as caught:
+        parse_config(text, FILE)
+    lines = caught.value.message.split("\n")
+    assert lines[0] == f"{FILE.decode()} has 4 errors:"
+    places = [line.partition(": ")[0].strip() for line in lines[1:]]
+    assert places == [
+        "line 5, key parent[0].path",
+        "line 6, key parent[0].depth",
+        "line 8, key parent[1].path",
+        "line 10, key sessions.max",
+    ]
+    assert "\n" not in caught.value.summary
+
+
+def test_a_long_list_of_problems_is_cut() -> None:
+    text = "\n".join(f"wrong{number} = 1" for number in range(MOST_PROBLEMS + 5))
+    with pytest.raises(BadConfig) as caught:
+        parse_config(text, FILE)
+    lines = caught.value.message.split("\n")
+    assert len(lines) == MOST_PROBLEMS + 2
+    assert lines[-1] == "  and 5 more"
 
 
 @pytest.mark.parametrize(
@@ -210,49 +306,16 @@ def test_places_are_refused_and_allowed_for_roots_and_for_parents(home: Path) ->
     places = config.limiting(RefusedPlaces(bytes(home)))
     assert places.why_no_root(b"/srv/no/a") is not None
     assert places.why_no_root(bytes(home / ".config" / "nvim")) is None
-    with pytest.raises(BadConfig, match=r"line 2, key path.*the configuration refuses it"):
+    with pytest.raises(
+        BadConfig, match=r"line 2, key parent\[0\]\.path.*the configuration refuses it"
+    ):
         parse_config("[[parent]]\npath = '/srv/no'\n[roots]\nrefuse = ['/srv/no']", FILE)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("roots = 1", "key roots: it is written"),
-        (
-            "[roots]\nrefused = []",
-            "line 2, key refused: there is no such key; did you mean refuse",
-        ),
-        ("[roots]\nallow = '~/a'", "line 2, key allow: it is not a list"),
-        ("[roots]\nallow = ['a']", "line 2, key allow: the path has to start"),
-        ("[roots]\nallow = [1]", "line 2, key allow: it is not a path"),
-    ],
-)
-def test_what_is_wrong_about_places_is_named(text: str, message: str) -> None:
-    with pytest.raises(BadConfig, match=message):
-        parse_config(text, FILE)
-
-
-def test_who_may_decide_is_read() -> None:
+def test_the_guard_settings_are_read() -> None:
     text = '[approval]\nguard = "terminal"\nagents = ["mine"]\nmarkers = ["MINE=1"]\n'
     assert parse_config(text, FILE).approval == Approval(Guard.TERMINAL, ("mine",), ("MINE=1",))
     assert parse_config("", FILE).approval == Approval(Guard.AGENTS)
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "what"),
-    [
-        ('[approval]\nguard = "on"', "guard", "none of agents, terminal, off"),
-        ('[approval]\nagents = "mine"', "agents", "not a list of names"),
-        ('[approval]\nmarkers = [""]', "markers", "not a list of names"),
-        ("[approval]\nguards = 1", "guards", "did you mean guard"),
-        ("approval = 1", "approval", "it is written [approval]"),
-    ],
-)
-def test_what_makes_no_sense_about_it_is_named(text: str, key: str, what: str) -> None:
-    with pytest.raises(BadConfig) as caught:
-        parse_config(text, FILE)
-    assert f"key {key}" in caught.value.message
-    assert what in caught.value.message
 
 
 @pytest.mark.parametrize(

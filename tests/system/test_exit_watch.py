@@ -1,4 +1,4 @@
-"""Whether a process that is no child of ours still runs."""
+"""Whether a process that is not a child still runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from rootsd.system.process_exit import ExitWatch
-from support.fakes import HANG_GUARD
+from support.ledger_harness import HANG_GUARD
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         started.kill()
 
 
-async def test_the_end_of_a_process_is_told(process: subprocess.Popen[bytes]) -> None:
+async def test_the_end_of_a_process_is_noticed(process: subprocess.Popen[bytes]) -> None:
     living = ExitWatch(process.pid)
     assert not living.has_gone()
     process.kill()

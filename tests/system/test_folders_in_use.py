@@ -1,4 +1,4 @@
-"""Real processes, at work on a folder or not."""
+"""Real processes that use a folder, or not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.system.processes import folders_in_use
-from support.repos import raw
+from support.repositories import raw
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -38,7 +38,7 @@ def _process(
             process.stdin.close()
 
 
-def test_nobody_is_at_work(tmp_path: Path) -> None:
+def test_an_unused_folder(tmp_path: Path) -> None:
     assert not folders_in_use([raw(tmp_path)])
 
 
@@ -48,19 +48,19 @@ def test_the_folder_among_the_arguments(tmp_path: Path) -> None:
         assert not folders_in_use([raw(tmp_path / "one-more")])
 
 
-def test_a_tool_that_stands_inside(tmp_path: Path) -> None:
+def test_a_tool_with_its_working_directory_inside(tmp_path: Path) -> None:
     (tmp_path / "one" / "sub").mkdir(parents=True)
     with _process(program="tar", cwd=tmp_path / "one" / "sub"):
         assert folders_in_use([raw(tmp_path / "one")])
 
 
-def test_a_shell_or_an_editor_that_stands_inside_is_no_maker(tmp_path: Path) -> None:
+def test_a_shell_or_an_editor_inside_does_not_count(tmp_path: Path) -> None:
     with _process(program="vim", cwd=tmp_path):
         assert not folders_in_use([raw(tmp_path)])
 
 
 @pytest.mark.parametrize("source", ["https://example.org/a/one.git", "git@host:one", "/up/one/"])
-def test_a_clone_that_must_end_here(tmp_path: Path, source: str) -> None:
+def test_a_clone_with_this_destination(tmp_path: Path, source: str) -> None:
     with _process("clone", source, program="git", cwd=tmp_path):
         assert folders_in_use([raw(tmp_path / "one")])
         assert not folders_in_use([raw(tmp_path / "two")])
@@ -75,7 +75,7 @@ def test_a_file_open_for_writing_below(tmp_path: Path, mode: str, at_work: bool)
         assert bool(folders_in_use([raw(tmp_path / "one")])) is at_work
 
 
-def test_one_look_tells_of_many_folders(tmp_path: Path) -> None:
+def test_one_call_covers_many_folders(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
     folders = {name: raw(tmp_path / name) for name in ("one", "two", "three", "four")}
@@ -84,12 +84,12 @@ def test_one_look_tells_of_many_folders(tmp_path: Path) -> None:
         assert folders_in_use(folders.values()) == {folders["one"], folders["two"]}
 
 
-def test_nothing_is_looked_at_for_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_folders_no_process_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "listdir")
     assert folders_in_use([]) == frozenset()
 
 
-def test_a_process_that_may_not_be_looked_into_is_still_known_by_its_arguments(
+def test_an_unreadable_process_is_recognized_by_its_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listdir = os.listdir

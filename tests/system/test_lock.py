@@ -1,4 +1,4 @@
-"""One daemon per state folder, and who it is."""
+"""One daemon per state folder, and its record."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_holder_can_be_read_while_the_lock_is_held_and_not_after(folder: Pat
     assert read_holder(folder) is None
 
 
-def test_a_second_daemon_is_told_who_holds_the_lock(folder: Path) -> None:
+def test_a_second_daemon_gets_the_holder_of_the_lock(folder: Path) -> None:
     with DaemonLock.acquire(folder, HOLDER):
         with pytest.raises(Busy, match=r"pid 4711, version 1\.2\.3") as caught:
             DaemonLock.acquire(folder, LockRecord(1, "2", {}))
@@ -55,7 +55,9 @@ def test_a_second_daemon_is_told_who_holds_the_lock(folder: Path) -> None:
 READER = LockRecord(4712, "1.2.3", {})
 
 
-def test_a_daemon_waits_for_who_only_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_waits_for_a_reader_of_the_lock(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = DaemonLock.acquire(folder, READER)
     asks, wait = threading.Event(), lock._wait_until_free
 
@@ -72,13 +74,13 @@ def test_a_daemon_waits_for_who_only_reads(folder: Path, monkeypatch: pytest.Mon
             assert read_holder(folder) == HOLDER
 
 
-def test_it_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_wait_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "_WAIT_S", 0.05)
     with DaemonLock.acquire(folder, READER), pytest.raises(Busy, match="pid 4712"):
         DaemonLock.acquire(folder, HOLDER)
 
 
-def test_a_longer_record_before_leaves_nothing_behind(folder: Path) -> None:
+def test_a_longer_earlier_record_is_overwritten_completely(folder: Path) -> None:
     DaemonLock.acquire(folder, LockRecord(1, "v" * 9000, {})).release()
     with DaemonLock.acquire(folder, HOLDER):
         assert read_holder(folder) == HOLDER
@@ -112,7 +114,7 @@ def test_a_link_in_the_place_of_the_lock_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"pid":"x"}', b"\xff\xfe", b'{"pid":1}'])
-def test_a_record_that_is_not_whole_is_no_record(folder: Path, text: bytes) -> None:
+def test_an_incomplete_record_is_ignored(folder: Path, text: bytes) -> None:
     folder.mkdir(mode=0o700)
     (folder / LOCK_NAME).write_bytes(text)
     assert read_holder(folder) is None
@@ -136,7 +138,7 @@ def test_a_killed_daemon_leaves_its_record_and_lets_the_next_one_in(folder: Path
     DaemonLock.acquire(folder, HOLDER).release()
 
 
-def test_of_many_at_once_exactly_one_gets_the_lock(folder: Path) -> None:
+def test_of_many_simultaneous_processes_exactly_one_gets_the_lock(folder: Path) -> None:
     children = [
         subprocess.Popen(
             [sys.executable, "-c", CHILD, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -158,7 +160,7 @@ def _loses(child: subprocess.Popen[bytes]) -> bool:
     return child.stdout.readline() == b""
 
 
-def test_a_lock_file_that_was_removed_in_between_is_locked_anew(
+def test_a_lock_file_removed_in_between_is_locked_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.path.samestat
@@ -181,7 +183,7 @@ def test_a_lock_file_that_was_removed_in_between_is_locked_anew(
     ["[" * 16_000, '{"pid": 1e400, "version": "1", "places": {}}', '{"pid": 1, "version": "1"}',
      "9" * 16_000, '{"pid": "1", "version": "1", "places": {}}'],
 )  # fmt: skip
-def test_a_damaged_record_of_a_holder_is_none(folder: Path, record: str) -> None:
+def test_a_damaged_record_of_a_holder_is_ignored(folder: Path, record: str) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / LOCK_NAME).write_text(record)
     assert read_holder(folder) is None

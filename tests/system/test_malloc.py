@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.subjects import run_python
+from support.subprocesses import run_python
 
 MEGABYTE = 1 << 20
 PROGRAM = """
@@ -38,10 +38,10 @@ def _bytes_kept(first: str) -> int:
 
 
 @pytest.mark.needs("linux")
-def test_large_blocks_go_back_to_the_system() -> None:
+def test_large_blocks_are_returned_to_the_system() -> None:
     assert _bytes_kept("limit_malloc()") < 4 * MEGABYTE
 
 
 @pytest.mark.needs("linux")
-def test_with_the_default_options_the_c_library_keeps_large_blocks() -> None:
+def test_control_with_default_options_the_c_library_keeps_large_blocks() -> None:
     assert _bytes_kept("") > 28 * MEGABYTE

@@ -1,4 +1,4 @@
-"""Where configuration, store and logs lie."""
+"""The folders of configuration, store, and logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_rootsd_dir_holds_everything(rootsd_dir: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_without_it_the_places_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_it_the_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROOTSD_DIR")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/x/config")
     monkeypatch.setenv("XDG_STATE_HOME", "/x/state")
@@ -28,7 +28,7 @@ def test_without_it_the_places_follow_the_xdg_variables(monkeypatch: pytest.Monk
 
 
 @pytest.mark.needs("linux")
-def test_what_is_remembered_counts_where_the_environment_is_silent(
+def test_recorded_folders_are_used_if_the_environment_sets_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ROOTSD_DIR")

@@ -1,4 +1,4 @@
-"""Folders and files that are not ours alone are refused."""
+"""Folders and files that other users can reach are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_missing_folder_is_made_for_us_alone(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created_private(tmp_path: Path) -> None:
     previous = os.umask(0)
     try:
         ensure_private_folder(tmp_path / "a" / "b")
@@ -61,7 +61,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path) -> None:
         ensure_private_folder(tmp_path / "file" / "below")
 
 
-def test_every_folder_that_is_made_is_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_every_created_folder_is_private_with_any_umask(tmp_path: Path) -> None:
     previous = os.umask(0)
     try:
         ensure_private_folder(tmp_path / "above" / "folder")
@@ -87,7 +87,7 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
         open_private_file(tmp_path / "theirs")
 
 
-def test_a_file_is_made_for_us_alone_and_an_open_one_is_closed_to_others(tmp_path: Path) -> None:
+def test_a_file_is_created_private_and_an_open_one_is_made_private(tmp_path: Path) -> None:
     file = tmp_path / "file"
     previous = os.umask(0)
     try:
@@ -113,7 +113,7 @@ def test_a_fifo_is_refused_and_does_not_hang(tmp_path: Path) -> None:
         open_private_file(tmp_path / "fifo")
 
 
-def test_what_was_written_can_be_synced(tmp_path: Path) -> None:
+def test_a_written_file_can_be_synced(tmp_path: Path) -> None:
     fd = open_private_file(tmp_path / "file")
     os.write(fd, b"x")
     sync(fd)
@@ -124,13 +124,13 @@ def test_what_was_written_can_be_synced(tmp_path: Path) -> None:
         sync_path(tmp_path / "none")
 
 
-def test_a_path_is_made_safe_for_the_terminal_in_an_error() -> None:
+def test_a_path_is_escaped_in_an_error() -> None:
     error = unusable_error(Path("/a/\x1b[31m"), OSError(28, "No space left on device"))
     assert "\x1b" not in error.message
     assert "No space left on device" in error.message
 
 
-def test_a_link_in_the_place_of_a_file_is_called_one() -> None:
+def test_a_link_in_the_place_of_a_file_is_named_as_a_link() -> None:
     error = unusable_error(
         Path("/a/head"), OSError(errno.ELOOP, "Too many levels of symbolic links")
     )

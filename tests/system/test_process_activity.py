@@ -1,4 +1,4 @@
-"""Whether programs are at work: real ones, that compute or wait."""
+"""Whether real programs are busy: they compute or wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.system.processes import is_busy
-from support.until import until
+from support.polling import until
 
 COMPUTES_ON_DEMAND = """
 import sys
@@ -53,7 +53,7 @@ def say(process: subprocess.Popen[bytes], line: bytes) -> None:
 
 @pytest.mark.needs("linux")
 @pytest.mark.parametrize("program", [COMPUTES_ON_DEMAND, IN_A_THREAD, BY_A_CHILD])
-def test_a_program_is_at_work_while_it_computes_and_at_rest_while_it_waits(program: str) -> None:
+def test_a_program_is_busy_while_it_computes_and_idle_while_it_waits(program: str) -> None:
     with running(program) as process:
         until(lambda: not is_busy(process.pid))
         say(process, b"off\n")
@@ -64,8 +64,8 @@ def test_a_program_is_at_work_while_it_computes_and_at_rest_while_it_waits(progr
 
 
 @pytest.mark.needs("linux")
-def test_one_that_rests_after_all_that_was_said_has_done_it(tmp_path: Path) -> None:
-    """What a relay concludes: no wait of ours, only looks, and then the work is done."""
+def test_an_idle_program_has_finished_its_input(tmp_path: Path) -> None:
+    """A run proxy concludes this from observation alone, without a fixed wait."""
     program = """
 import os, sys
 for line in sys.stdin:
@@ -87,7 +87,7 @@ for line in sys.stdin:
         it.stdin.close()
 
 
-def test_of_what_is_gone_nothing_is_told() -> None:
+def test_an_ended_process_has_no_activity() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert not is_busy(gone.pid)

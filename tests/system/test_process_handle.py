@@ -1,4 +1,4 @@
-"""Whether the process at the other end is still there, also when it handed its end on."""
+"""Whether the process at the other end still exists, even if it passed its end on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rootsd.system import process_exit as visitor_module
 from rootsd.system.ipc.unix_socket import peer_of
 from rootsd.system.process_exit import ProcessHandle
 
-# Connects, leaves the connection to a child that lives on, and ends when it is told to.
+# Connects, leaves the connection to a child that keeps running, and ends on request.
 HANDS_ON = """
 import os, socket, sys
 ours = socket.socket(socket.AF_UNIX)
@@ -30,7 +30,7 @@ sys.stdin.read(1)
 """
 
 
-def test_one_that_lives_is_there_and_one_that_handed_its_end_on_is_not(tmp_path: Path) -> None:
+def test_a_running_peer_exists_and_one_that_passed_its_end_on_does_not(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
@@ -50,14 +50,14 @@ def test_one_that_lives_is_there_and_one_that_handed_its_end_on_is_not(tmp_path:
                 visitor.close()
 
 
-def test_of_one_that_is_hidden_nothing_is_known() -> None:
+def test_a_hidden_peer_is_unknown() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         assert not ProcessHandle(ours, 0).has_gone()
 
 
 @pytest.mark.parametrize("platform", ["darwin", "linux"])
-def test_without_a_descriptor_the_pid_has_to_do(
+def test_without_a_descriptor_the_pid_is_used(
     platform: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)

@@ -1,4 +1,4 @@
-"""What is seen of real processes."""
+"""Reading real processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAIT = "import sys; print('ready', flush=True); sys.stdin.read()"
 
 
 @pytest.mark.needs("linux")
-def test_a_process_and_those_above_it(tmp_path: Path) -> None:
+def test_a_process_and_its_ancestors(tmp_path: Path) -> None:
     program = tmp_path / "my agent"
     program.symlink_to(sys.executable)
     with subprocess.Popen(
@@ -46,7 +46,7 @@ def test_a_process_and_those_above_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-def test_a_terminal_is_told() -> None:
+def test_a_terminal_is_reported() -> None:
     pid, terminal = pty.fork()
     if not pid:
         # Closing the terminal ends this process with SIGHUP, or fails the read if that is ignored.
@@ -62,7 +62,7 @@ def test_a_terminal_is_told() -> None:
         os.waitpid(pid, 0)
 
 
-def test_who_is_gone_has_no_lineage() -> None:
+def test_an_ended_process_has_no_lineage() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     assert lineages([ended.pid], ("MARK",)) == {ended.pid: Lineage()}
@@ -83,7 +83,7 @@ else:
 
 
 @pytest.mark.needs("linux")
-def test_a_lineage_of_very_many_ancestors_says_that_it_is_cut_off() -> None:
+def test_a_very_long_lineage_is_marked_as_incomplete() -> None:
     for depth, seen_as in ((20, LineageCompleteness.COMPLETE), (300, LineageCompleteness.CUT_OFF)):
         with subprocess.Popen(
             [sys.executable, "-c", DEEP, str(depth)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -96,7 +96,7 @@ def test_a_lineage_of_very_many_ancestors_says_that_it_is_cut_off() -> None:
 
 
 @pytest.mark.needs("linux")
-def test_an_environment_beyond_the_limit_says_that_it_is_cut_off() -> None:
+def test_an_environment_beyond_the_limit_is_marked_as_incomplete() -> None:
     large = {f"V{n:02}": "x" * 100_000 for n in range(12)}
     with subprocess.Popen(
         [sys.executable, "-c", WAIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -108,13 +108,13 @@ def test_an_environment_beyond_the_limit_says_that_it_is_cut_off() -> None:
         cut = lineages([started.pid], ("EARLY", "MARK"))[started.pid]
         assert cut.completeness is LineageCompleteness.CUT_OFF
         assert cut.processes[0].markers == {"EARLY"}
-        # Where no variable is asked for, none has to be read.
+        # If no variable is requested, none has to be read.
         assert lineages([started.pid], ())[started.pid].is_complete
         spent = ProcessReader(("EARLY",), ReadBudget(environments=0)).lineage(started.pid)
         assert spent.completeness is LineageCompleteness.CUT_OFF
         started.stdin.close()
 
 
-def test_a_look_that_ran_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_that_ran_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READ_TIMEOUT_S", -1.0)
     assert lineages([os.getpid()], ())[os.getpid()] == Lineage((), LineageCompleteness.LATE)

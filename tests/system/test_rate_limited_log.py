@@ -1,4 +1,4 @@
-"""A log that nobody can flood, and that says what it left out."""
+"""A rate-limited log that counts the lines it omits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     world.log.removeHandler(world.kept)
 
 
-def test_a_few_pass_at_once_and_then_one_a_minute_stands_for_those_held_back() -> None:
+def test_a_few_lines_pass_at_once_and_then_one_a_minute() -> None:
     clock = Clock()
     bucket = LogThrottle(clock)
     assert [bucket.take() for _ in range(100)] == [1] * 20 + [0] * 80
@@ -56,7 +56,7 @@ def test_a_few_pass_at_once_and_then_one_a_minute_stands_for_those_held_back() -
     assert [bucket.take() for _ in range(3)] == [81, 0, 0]
 
 
-def test_a_flood_from_one_place_is_cut_short_and_other_places_are_heard(world: World) -> None:
+def test_a_flood_from_one_place_does_not_suppress_others(world: World) -> None:
     clock, log, kept = world.clock, world.log, world.kept
     for number in range(10_000):
         log.warning("refused %s: 100%%", number)
@@ -69,7 +69,7 @@ def test_a_flood_from_one_place_is_cut_short_and_other_places_are_heard(world: W
     assert len(kept.lines) == 23
 
 
-def test_what_was_left_out_is_counted_in_the_next_line(world: World) -> None:
+def test_omitted_lines_are_counted_in_the_next_line(world: World) -> None:
     clock, log, kept = world.clock, world.log, world.kept
     for number in range(30):
         if number == 29:
@@ -78,7 +78,7 @@ def test_what_was_left_out_is_counted_in_the_next_line(world: World) -> None:
     assert kept.lines[-1] == "refused 29 (9 more like it)"
 
 
-def test_what_is_critical_always_passes(world: World) -> None:
+def test_critical_lines_always_pass(world: World) -> None:
     log, kept = world.log, world.kept
     for _ in range(100):
         log.critical("the end")

@@ -1,4 +1,4 @@
-"""The limit of open files, raised in processes that have little."""
+"""Raising the limit of open files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(raise_descriptor_limit(wanted), resource.getrlimit(resource.RLIMIT_NOFILE)
     ("soft", "hard", "wanted", "allowed"),
     [(64, 512, 256, 256), (64, 128, 256, 128), (300, 512, 256, 300)],
 )
-def test_it_is_raised_as_far_as_it_may_be_and_never_lowered(
+def test_it_is_raised_to_its_maximum_and_never_lowered(
     soft: int, hard: int, wanted: int, allowed: int
 ) -> None:
     done = subprocess.run(
@@ -66,7 +66,7 @@ INFINITE = resource.RLIM_INFINITY
         (Limits(INFINITE, INFINITE, 0), 5_000),
     ],
 )
-def test_infinite_limits_that_are_none_are_met(
+def test_a_false_infinite_limit_is_handled(
     monkeypatch: pytest.MonkeyPatch, limits: Limits, allowed: int
 ) -> None:
     monkeypatch.setattr(rlimits, "resource", limits)

@@ -1,4 +1,4 @@
-"""Where daemon, command line, bridge and relay meet."""
+"""The folder where daemon, command line, bridge, and run proxy meet."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_relative_rootsd_dir_is_refused_with_the_line_to_type(
 
 
 @pytest.mark.needs("linux")
-def test_the_folder_below_home_is_the_second_place_to_look(unset: pytest.MonkeyPatch) -> None:
+def test_the_folder_below_home_is_checked_second(unset: pytest.MonkeyPatch) -> None:
     unset.setenv("HOME", "/home/u/")
     unset.setattr(runtime_dir, "unsafe_reason", lambda _: None)
     assert [folder.path for folder in find_runtime_dirs()] == [
@@ -55,7 +55,7 @@ def test_the_folder_below_home_is_the_second_place_to_look(unset: pytest.MonkeyP
 
 
 @pytest.mark.needs("linux")
-def test_a_session_folder_that_is_not_ours_is_not_used(unset: pytest.MonkeyPatch) -> None:
+def test_a_session_folder_of_another_user_is_not_used(unset: pytest.MonkeyPatch) -> None:
     unset.setenv("HOME", "/home/u")
     unset.setattr(runtime_dir, "unsafe_reason", lambda _: "belongs to user 7, not to you")
     assert find_runtime_dir().path == b"/home/u/.local/state/rootsd/run"
@@ -71,7 +71,7 @@ def test_xdg_variables_change_nothing(unset: pytest.MonkeyPatch) -> None:
     assert [folder.path for folder in find_runtime_dirs()] == before
 
 
-def test_macos_has_one_place(unset: pytest.MonkeyPatch) -> None:
+def test_macos_has_one_folder(unset: pytest.MonkeyPatch) -> None:
     unset.setattr(sys, "platform", "darwin")
     unset.setenv("HOME", "/Users/u")
     (folder,) = find_runtime_dirs()
@@ -79,7 +79,7 @@ def test_macos_has_one_place(unset: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("home", ["", "relative"])
-def test_without_a_usable_home_the_password_database_tells(
+def test_without_a_usable_home_the_password_database_is_used(
     home: str, unset: pytest.MonkeyPatch
 ) -> None:
     unset.setenv("HOME", home)
@@ -92,7 +92,7 @@ def _own_name() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def test_a_user_without_any_home_is_told_what_to_set(unset: pytest.MonkeyPatch) -> None:
+def test_without_any_home_the_error_says_what_to_set(unset: pytest.MonkeyPatch) -> None:
     unset.delenv("HOME")
     unset.setattr(os, "getuid", lambda: 3_999_999_999)
     with pytest.raises(FolderUnavailable) as caught:
@@ -100,21 +100,21 @@ def test_a_user_without_any_home_is_told_what_to_set(unset: pytest.MonkeyPatch) 
     assert caught.value.remedy == "export HOME=/your/home"
 
 
-def test_a_folder_of_ours_that_is_closed_to_others_is_safe(tmp_path: Path) -> None:
+def test_a_private_folder_of_the_user_is_safe(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir(mode=0o700)
     assert unsafe_reason(bytes(folder)) is None
 
 
 @pytest.mark.parametrize("mode", [0o701, 0o710, 0o770, 0o777])
-def test_a_folder_that_others_can_enter_is_not(tmp_path: Path, mode: int) -> None:
+def test_a_folder_that_others_can_enter_is_not_safe(tmp_path: Path, mode: int) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(mode)
     assert unsafe_reason(bytes(folder)) == "is open to other users"
 
 
-def test_neither_is_a_link_nor_a_file_nor_nothing(tmp_path: Path) -> None:
+def test_a_link_a_file_and_a_missing_folder_are_not_safe(tmp_path: Path) -> None:
     folder = tmp_path / "real"
     folder.mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(folder)
@@ -125,14 +125,14 @@ def test_neither_is_a_link_nor_a_file_nor_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("root")
-def test_neither_is_another_users(tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_not_safe(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir(mode=0o700)
     os.chown(folder, 12345, 12345)
     assert unsafe_reason(bytes(folder)) == "belongs to user 12345, not to you"
 
 
-def test_the_lean_programs_get_no_heavy_module_with_it() -> None:
+def test_it_imports_no_heavy_module() -> None:
     command = [sys.executable, "-IS", "-c", _lean()]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True)
     assert not {"dataclasses", "typing", "json", "pathlib", "asyncio"} & {*loaded.stdout.split()}

@@ -1,4 +1,4 @@
-"""Real terminals: who holds them, and what is shown on them."""
+"""Real terminals: their holders, and output on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rootsd.system.terminals import TerminalWriteFailed, terminal_holders, write
 pytestmark = pytest.mark.needs("linux")
 
 HANG_GUARD = 60
-# On a terminal of its own: asks for what is typed, and tells what it got.
+# On its own terminal: asks for input, and reports it.
 READER = "import sys; print('ready', flush=True); print('got', sys.stdin.readline(), flush=True)"
 
 
@@ -56,10 +56,10 @@ def seen(pid: int) -> tuple[int, int]:
     return process.started, process.terminal
 
 
-def test_what_is_shown_comes_after_what_was_typed_ahead_is_dropped() -> None:
+def test_typed_ahead_input_is_dropped_before_the_text_is_shown() -> None:
     with on_a_terminal(sys.executable, "-c", READER) as (pid, master):
         until(master, "ready")
-        os.write(master, b"typed ahead")  # not a whole line: nobody has read it
+        os.write(master, b"typed ahead")  # not a complete line, so no process has read it
         until(master, "typed ahead")
         write_to_terminal(pid, *seen(pid), b"Type it: ")
         assert "Type it: " in until(master, "Type it: ")
@@ -67,19 +67,19 @@ def test_what_is_shown_comes_after_what_was_typed_ahead_is_dropped() -> None:
         assert "got the word" in until(master, "got the word")
 
 
-def test_it_is_shown_to_nobody_but_the_process_that_asks() -> None:
+def test_it_is_shown_only_to_the_calling_process() -> None:
     with on_a_terminal(sys.executable, "-c", READER) as (pid, master):
         until(master, "ready")
         started, device = seen(pid)
         for wrong in ((started + 1, device), (started, device + 1), (started, 0)):
-            with pytest.raises(TerminalWriteFailed, match="is gone"):
+            with pytest.raises(TerminalWriteFailed, match="has ended"):
                 write_to_terminal(pid, *wrong, b"no")
         with pytest.raises(TerminalWriteFailed, match="too long"):
             write_to_terminal(pid, started, device, b"x" * 20_000)
         os.write(master, b"\n")
 
 
-def test_a_terminal_that_is_stopped_keeps_nobody_waiting() -> None:
+def test_a_stopped_terminal_does_not_block() -> None:
     with on_a_terminal(sys.executable, "-c", READER) as (pid, master):
         until(master, "ready")
         fill(pid)
@@ -99,8 +99,8 @@ def test_a_terminal_of_another_user_is_left_alone() -> None:
 
 
 @pytest.mark.needs("namespaces")
-def test_a_terminal_of_another_mount_of_devpts_is_neither_shown_to_nor_mistaken() -> None:
-    """It may have the number of a terminal of ours."""
+def test_a_terminal_of_another_devpts_mount_is_refused() -> None:
+    """Its number may equal that of one of our terminals."""
     inner = "import os, pty, sys; sys.exit(pty.spawn([sys.executable, '-c', sys.argv[1]]))"
     script = "mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && "
     script += 'mount --bind /dev/pts/ptmx /dev/ptmx && exec "$0" "$@"'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rootsd.core.model import ProjectKind
 from rootsd.vcs.facts import collect_facts
-from support.repos import git, make_repository, raw
+from support.repositories import git, make_repository, raw
 
 
 def test_the_facts_of_a_repository(tmp_path: Path) -> None:

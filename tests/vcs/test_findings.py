@@ -12,7 +12,7 @@ from rootsd.vcs import facts
 from rootsd.vcs.facts import FindingKind, scan_content
 from rootsd.vcs.git.config import read_git_config
 from rootsd.vcs.origin import git_dirs_of
-from support.repos import fake_repository, git, make_repository, raw
+from support.repositories import fake_repository, git, make_repository, raw
 
 SENSITIVE, EXECUTED, NESTED = FindingKind.SENSITIVE, FindingKind.EXECUTED, FindingKind.NESTED
 

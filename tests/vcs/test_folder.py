@@ -11,7 +11,7 @@ from rootsd.disk.identity import identify
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.probe import project_state
 from rootsd.vcs.stages import CompleteProject, NoProject
-from support.repos import fake_repository, git, make_repository, raw
+from support.repositories import fake_repository, git, make_repository, raw
 
 GIT, BARE = ProjectKind.GIT, ProjectKind.GIT_BARE
 

@@ -18,8 +18,8 @@ from rootsd.vcs.registry import ALL_KINDS, vcs_of
 from rootsd.vcs.sapling import Sapling
 from rootsd.vcs.stages import Stage
 from rootsd.vcs.svn import Subversion
-from support.repos import git, raw
-from support.ways import Origins
+from support.creation_methods import Origins
+from support.repositories import git, raw
 
 
 @pytest.fixture

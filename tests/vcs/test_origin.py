@@ -10,8 +10,8 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.vcs.git.config import is_safe_for_libgit2, read_git_config
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
-from support.repos import git, make_repository, raw
-from support.ways import Origins
+from support.creation_methods import Origins
+from support.repositories import git, make_repository, raw
 
 GIT = ProjectKind.GIT
 

@@ -11,7 +11,7 @@ from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable,
 from rootsd.core.model import IncompleteReason, LapseReason, ProjectKind
 from rootsd.disk.identity import identify
 from rootsd.vcs.probe import changed_within, observe_absent, probe
-from support.repos import fake_repository, git, make_repository, raw
+from support.repositories import fake_repository, git, make_repository, raw
 
 
 def test_a_repository_and_a_worktree(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rootsd.disk.markers import VCS_MARKERS
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.probe import progress_folders, project_state, seconds_since_change
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
-from support.repos import git, make_repository, raw
+from support.repositories import git, make_repository, raw
 
 
 def _state(path: Path, kind: ProjectKind) -> ProjectState:
@@ -20,7 +20,7 @@ def _state(path: Path, kind: ProjectKind) -> ProjectState:
         return project_state(look, kind)
 
 
-def test_a_clone_and_a_worktree_are_complete_and_say_what_they_are(tmp_path: Path) -> None:
+def test_a_clone_and_a_worktree_are_complete_with_their_kinds(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
     assert _state(main, ProjectKind.GIT) == CompleteProject(ProjectKind.GIT)
@@ -35,7 +35,7 @@ def test_jj_beside_git_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [k for k in ProjectKind if k not in ("project", "uri")])
-def test_a_folder_without_a_marker_is_no_project(tmp_path: Path, kind: ProjectKind) -> None:
+def test_a_folder_without_a_marker_is_not_a_project(tmp_path: Path, kind: ProjectKind) -> None:
     assert _state(tmp_path, kind) == NoProject()
 
 

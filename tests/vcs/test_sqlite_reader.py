@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.vcs.sqlite_reader import has_hot_journal, query_copy
-from support.repos import raw
+from support.repositories import raw
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
 
@@ -30,7 +30,7 @@ def test_rows_are_read_and_nothing_is_left_beside_the_file(file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_view_is_no_table(file: Path) -> None:
+def test_a_view_does_not_count_as_a_table(file: Path) -> None:
     assert query_copy(raw(file), ("trap",), "SELECT x FROM trap") is None
 
 
@@ -38,7 +38,7 @@ def test_a_long_computation_is_stopped(file: Path) -> None:
     assert query_copy(raw(file), ("real",), ENDLESS) is None
 
 
-def test_a_file_that_is_no_database_gives_no_answer(file: Path) -> None:
+def test_a_file_that_is_not_a_database_gives_no_answer(file: Path) -> None:
     whole = file.read_bytes()
     for content in (b"", b"text", whole[:1_000], whole[:4_096] + bytes(4_096)):
         file.write_bytes(content)

@@ -16,7 +16,7 @@ from rootsd.disk.identity import identify
 from rootsd.disk.safety import FolderSafety
 from rootsd.vcs import verify
 from rootsd.vcs.verify import RootVerifier
-from support.repos import fake_repository, raw
+from support.repositories import fake_repository, raw
 
 Roots = dict[bytes, Identity]
 

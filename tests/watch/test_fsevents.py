@@ -15,7 +15,7 @@ from rootsd.watch.events import (
     WatchPurpose,
 )
 from rootsd.watch.fsevents import FSEventsWatcher, StreamCallback
-from support.repos import raw
+from support.repositories import raw
 
 FRONTIER, ROOT = WatchPurpose.FRONTIER, WatchPurpose.ROOT
 RENAMED, ROOT_CHANGED, DROPPED = 0x800, 0x20, 0x4

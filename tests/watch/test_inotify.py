@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.watch import inotify
+from rootsd.watch import inotify_reader
 from rootsd.watch.events import (
     EventOverflow,
     EventResolver,
@@ -22,9 +22,9 @@ from rootsd.watch.events import (
     WatchPurpose,
 )
 from rootsd.watch.inotify import InotifyWatcher
-from support.observed import HANG_S
-from support.repos import raw
-from support.subjects import OWN_MOUNTS, UNPRIVILEGED, run_python
+from support.report_collector import HANG_S
+from support.repositories import raw
+from support.subprocesses import OWN_MOUNTS, UNPRIVILEGED, run_python
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -214,7 +214,7 @@ def test_a_disk_error_does_not_end_the_watcher(
         return -1
 
     with monkeypatch.context() as patched:
-        patched.setattr(inotify, "inotify_add_watch", fail)
+        patched.setattr(inotify_reader, "_inotify_add_watch", fail)
         assert ears.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.FAILED
     assert ears.watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.YES
 

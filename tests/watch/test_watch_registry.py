@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from rootsd.watch.events import WatchPurpose
-from rootsd.watch.inotify import WatchKey, WatchRegistry
+from rootsd.watch.watch_registry import WatchKey, WatchRegistry
 
 FOLDERS = st.sampled_from([b"/a", b"/b", b"/c"])
 PURPOSES = st.sampled_from(WatchPurpose)

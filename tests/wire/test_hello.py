@@ -86,7 +86,7 @@ def test_words_become_a_scope() -> None:
     assert parse_scope([], lambda: "/here", any_uri=False) == RequestedScope()
 
 
-def test_a_tag_without_a_name_is_no_word() -> None:
+def test_a_tag_without_a_name_is_refused() -> None:
     with pytest.raises(ValueError, match="tag:"):
         parse_scope(["tag:"], lambda: "/", any_uri=False)
 

@@ -41,7 +41,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
 
 
 @given(MESSAGES)
-def test_what_is_encoded_is_parsed_back_to_the_same(message: Message) -> None:
+def test_encoded_messages_are_parsed_back(message: Message) -> None:
     line = encode(message)
     assert line.isascii()
     assert line.index(b"\n") == len(line) - 1
@@ -62,7 +62,7 @@ def test_ids_keep_their_type() -> None:
         assert repr(message.id) == repr(id_)
 
 
-def test_a_request_with_id_zero_is_no_notification() -> None:
+def test_a_request_with_id_zero_is_not_a_notification() -> None:
     assert parse(b'{"method":"m","jsonrpc":"2.0","id":0}') == Request(0, "m", None)
     assert parse(b'{"method":"m","jsonrpc":"2.0"}') == Notification("m", None)
 
@@ -79,7 +79,7 @@ def test_a_batch_keeps_valid_and_malformed_members() -> None:
     "text",
     [b"", b"{", b"\xff", b"\xef\xbb\xbf{}", b"NaN", b"[Infinity]", b"[" * 100_000, b"9" * 5000],
 )
-def test_text_that_is_no_json_is_a_parse_error(text: bytes) -> None:
+def test_text_that_is_not_json_is_a_parse_error(text: bytes) -> None:
     found = parse(text)
     assert isinstance(found, Malformed)
     assert (found.error.id, found.error.code) == (None, -32700)
@@ -104,7 +104,7 @@ def test_text_that_is_no_json_is_a_parse_error(text: bytes) -> None:
         (b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}', 1),
     ],
 )
-def test_json_that_is_no_message_is_an_invalid_request(text: bytes, id_: object) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_request(text: bytes, id_: object) -> None:
     found = parse(text)
     assert isinstance(found, Malformed)
     assert (found.error.id, found.error.code) == (id_, -32600)

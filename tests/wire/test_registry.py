@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from rootsd.wire.projects import CheckQuery, ProjectsQuery
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD, REQUEST_TYPES, decode_request
 from rootsd.wire.request import BadRequest, ControlRequest, encode_request
-
-# As from os.fsdecode: bytes that are not UTF-8 are lone surrogates.
-TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-TEXTS = st.lists(TEXT, max_size=4).map(tuple)
-
-
-def _values_of(declared: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - whatever type
-    if declared is str:
-        return TEXT
-    if declared == tuple[str, ...]:
-        return TEXTS
-    if get_args(declared):
-        return st.one_of([_values_of(part) for part in get_args(declared)])
-    values: st.SearchStrategy[Any] = st.from_type(declared)
-    return values
-
-
-def _requests_of(form: type[ControlRequest]) -> st.SearchStrategy[ControlRequest]:
-    types = get_type_hints(form)
-    return st.builds(form, **{f.name: _values_of(types[f.name]) for f in fields(form)})
-
-
-REQUESTS: st.SearchStrategy[ControlRequest] = st.sampled_from(REQUEST_TYPES).flatmap(_requests_of)
+from support.control_requests import REQUESTS
 
 
 @given(REQUESTS)
@@ -63,25 +40,65 @@ def test_default_values_are_left_out(method: str) -> None:
     assert encode_request(decode_request(method, required)) == (method, required)
 
 
+def _refusal(method: str, params: dict[str, Any]) -> str:
+    with pytest.raises(BadRequest) as refusal:
+        decode_request(method, params)
+    return refusal.value.message
+
+
 @pytest.mark.parametrize(
-    ("method", "params", "named"),
+    ("method", "params", "wrong"),
     [
-        ("fly", {}, "fly"),
-        ("check", {}, "path"),
-        ("check", {"path": 1}, "path"),
-        ("check", {"path": None}, "path"),
-        ("projects", {"cwd": "/", "refs": "api"}, "refs"),
-        ("projects", {"cwd": "/", "refs": ["api", 1]}, "refs"),
-        ("projects", {"cwd": "/", "verdict": "maybe"}, "verdict"),
-        ("decide", {"cwd": "/", "verb": "fly"}, "verb"),
-        ("decide", {"cwd": "/", "verb": "deny", "effect": 1}, "effect"),
+        ("check", {}, "path: missing; expected a string"),
+        ("check", {"path": 1}, "path: expected a string"),
+        ("check", {"path": None}, "path: expected a string"),
+        ("projects", {"cwd": "/", "refs": "api"}, "refs: expected a list of strings"),
+        ("projects", {"cwd": "/", "refs": None}, "refs: expected a list of strings"),
+        ("projects", {"cwd": "/", "refs": ["api", 1]}, "refs: expected a list of strings"),
+        (
+            "projects",
+            {"cwd": "/", "verdict": "maybe"},
+            "verdict: expected one of pending, approved, denied or null",
+        ),
+        ("projects", {"cwd": "/", "under": []}, "under: expected a string or null"),
+        ("decide", {"cwd": "/", "verb": "fly"}, "verb: expected one of approve, deny, forget"),
+        ("decide", {"cwd": "/", "verb": "\udcff"}, "verb: expected one of approve, deny, forget"),
+        (
+            "decide",
+            {"cwd": "/", "verb": "deny", "effect": 1},
+            "effect: expected one of apply, dry-run",
+        ),
+        ("log", {"last": True}, "last: expected an integer"),
+        ("log", {"last": "1"}, "last: expected an integer"),
+        ("log", {"last": 1.0}, "last: expected an integer"),
+        ("log", {"after": 1.5}, "after: expected an integer or null"),
+        ("status", {"is_look": 1}, "is_look: expected true or false"),
+        ("status", {"is_look": "true"}, "is_look: expected true or false"),
     ],
 )
-def test_a_request_with_a_wrong_type_is_refused_with_the_field(
-    method: str, params: dict[str, Any], named: str
+def test_a_wrong_value_is_refused_with_its_key_and_what_was_expected(
+    method: str, params: dict[str, Any], wrong: str
 ) -> None:
-    with pytest.raises(BadRequest, match=named):
-        decode_request(method, params)
+    assert _refusal(method, params) == f"the request {method} is not valid: params.{wrong}"
+
+
+def test_all_wrong_values_of_a_request_are_named_at_once() -> None:
+    assert _refusal("rule-add", {"verdict": "denied", "pattern": 1, "effect": None}) == (
+        "the request rule-add is not valid: params.pattern: expected a string; "
+        "params.cwd: missing; expected a string; params.effect: expected one of apply, dry-run"
+    )
+
+
+def test_an_unknown_request_is_named() -> None:
+    assert "'fly'" in _refusal("fly", {})
+
+
+def test_an_unknown_key_may_be_any_text() -> None:
+    assert decode_request("check", {"path": "/x", "\udcff": 1}) == CheckQuery("/x")
+
+
+def test_each_method_has_one_request() -> None:
+    assert len(REQUEST_TYPES) == len(REQUEST_TYPE_BY_METHOD) > 20
 
 
 def test_a_verdict_may_be_null() -> None:

@@ -31,7 +31,7 @@ def test_a_known_project_is_reported_with_its_verdict(daemon: FakeDaemon, shell:
     assert shell.run("add", ".").err == "api is already known: it is denied.\n"
 
 
-def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
+def test_without_an_argument_it_is_a_usage_error(daemon: FakeDaemon, shell: Shell) -> None:
     assert shell.run("add").status == 2
     assert daemon.requests == []
 

@@ -55,7 +55,7 @@ def test_the_arguments_become_a_request(
         (("a", "--for", "soon"), "not a duration"),
     ],
 )
-def test_words_that_contradict_each_other_are_a_usage_error(
+def test_contradictory_arguments_are_a_usage_error(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], said: str
 ) -> None:
     done = shell.run("approve", *words)
@@ -64,12 +64,12 @@ def test_words_that_contradict_each_other_are_a_usage_error(
     assert daemon.requests == []
 
 
-def test_what_was_approved_is_printed(daemon: FakeDaemon, shell: Shell) -> None:
+def test_approved_projects_are_printed(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["decide"] = a_decision(APPROVED, warnings=["src is withheld"])
     done = shell.run("approve", "api")
     assert done.out == "r7k2\tapi\tapproved\tgit\t/src/api\t\n"
     assert done.err == "warning: src is withheld\n"
-    on_terminal = shell.terminal("approve", "api", NO_COLOR="1").out
+    on_terminal = shell.run_on_terminal("approve", "api", NO_COLOR="1").out
     assert [line.rstrip() for line in on_terminal.splitlines()] == [
         "approved  api  /src/api", "warning: src is withheld",
     ]  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_reference_that_is_not_utf8_reaches_the_daemon(daemon: FakeDaemon, she
         (ErrorCode.DENIED, 4),
     ],
 )  # fmt: skip
-def test_a_refusal_has_its_status_and_names_the_next_command(
+def test_a_refusal_has_its_exit_status_and_names_the_next_command(
     daemon: FakeDaemon, shell: Shell, code: ErrorCode, status: int
 ) -> None:
     daemon.answers["decide"] = Objection(code, "no", "rootsd ls")

@@ -15,7 +15,7 @@ def _seconds(typed: str) -> int:
     [("8h", 28_800), ("90m", 5_400), ("1h30m", 5_400), ("2d", 172_800), ("1w", 604_800),
      ("1s", 1), (" 8H ", 28_800), ("3650d", 315_360_000)],
 )  # fmt: skip
-def test_a_duration_is_read(typed: str, seconds: int) -> None:
+def test_a_duration_is_parsed(typed: str, seconds: int) -> None:
     assert _seconds(typed) == seconds
 
 

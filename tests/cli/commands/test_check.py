@@ -1,4 +1,4 @@
-"""`rootsd check` if it needs click: JSON and help."""
+"""`rootsd check` with options that need click: JSON and help."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_json_agrees_with_the_exit_status(
     assert json.loads(done.out)["items"] == [{"path": "/src/api", **answer}]
 
 
-def test_without_json_it_is_silent(daemon: FakeDaemon, shell: Shell) -> None:
+def test_without_json_it_prints_nothing(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["check"] = IN_ROOT
     done = shell.run("check", "--", "-odd")
     assert (done.status, done.out, done.err) == (0, "", "")

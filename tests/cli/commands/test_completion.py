@@ -1,4 +1,4 @@
-"""`rootsd completion`: the scripts in the real shells, TAB pressed on a terminal."""
+"""`rootsd completion`: the scripts in real shells, with TAB pressed on a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOAD = {
     "zsh": 'autoload -Uz compinit; compinit -u -D; eval "$(rootsd completion zsh)"',
     "fish": "rootsd completion fish | source",
 }
-# In place of rootsd: answers what the scripts ask, and else only shows which words it was given.
+# A fake rootsd. It answers the requests of the scripts, and otherwise only prints its arguments.
 PROGRAM = """\
 #!/bin/sh
 test "$1" = completion && exec {python} -m rootsd "$@"
@@ -90,7 +90,7 @@ def test_tab_completes_verbs_flags_projects_tags_and_folders(
 ) -> None:
     for typed, words in TYPED.items():
         typist.send(f"{typed}\r")
-        # zsh takes the slash that it put behind a folder away again.
+        # zsh removes the slash that it added after a folder.
         assert words_given(typist).replace("/>", ">") == words
     assert not Path(tmp_path, "x").exists()
 
@@ -108,7 +108,7 @@ def test_the_script_is_printed_as_it_is_shipped(shell: Shell, name: str) -> None
     assert json.loads(shell.run("completion", name, "--json").out)["script"] == done.out
 
 
-def test_what_could_be_meant_is_printed_for_scripts(projects: FakeDaemon, shell: Shell) -> None:
+def test_the_candidates_are_printed_for_scripts(projects: FakeDaemon, shell: Shell) -> None:
     done = shell.run("completion", "bash", "--", "approve", "b")
     assert (done.status, done.out) == (0, "plain\tbeta\tpending /src/beta\n")
     found = json.loads(shell.run("completion", "bash", "--json", "--", "approve", "b").out)

@@ -83,23 +83,23 @@ def test_check_says_that_the_daemon_does_not_use_it(
     assert "does not use it yet" in done.err or "not running" in done.err
 
 
-def test_check_without_a_daemon_is_about_the_file_alone(shell: Shell, file: Path) -> None:
+def test_check_without_a_daemon_checks_only_the_file(shell: Shell, file: Path) -> None:
     done = shell.run("config", "check")
     assert (done.status, done.out) == (0, "ok: 1 parent\n")
     assert done.err == "The daemon is not running: rootsd up\n"
 
 
-def test_check_names_file_line_key_and_the_nearest(shell: Shell, file: Path) -> None:
+def test_check_names_file_line_and_key_and_suggests_a_key(shell: Shell, file: Path) -> None:
     file.write_text(TEXT.replace("depth", "dpeth"))
     done = shell.run("config", "check")
     assert (done.status, done.out) == (78, "")
     assert done.err == (
-        f"error: {file}, line 4, key dpeth: there is no such key; did you mean depth?\n"
+        f"error: {file}, line 4, key parent[0].dpeth: there is no such key; did you mean depth?\n"
         "  try: rootsd config edit\n"
     )
 
 
-def test_edit_writes_what_can_be_used_and_keeps_comments(
+def test_edit_writes_a_valid_text_and_keeps_comments(
     shell: Shell, file: Path, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     daemon.answers["reload"] = in_force(file, changes=["parent /srv/src changed: depth"])
@@ -120,13 +120,13 @@ def test_edit_creates_a_missing_file(
     assert "max_connections = 9" in (rootsd_dir / "config" / "config.toml").read_text()
 
 
-def test_edit_keeps_what_cannot_be_used_aside_and_leaves_the_file(
+def test_edit_saves_an_invalid_text_aside_and_keeps_the_file(
     shell: Shell, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     an_editor(monkeypatch, tmp_path, "text = text.replace('depth', 'dpeth')")
     done = shell.run("config", "edit")
     assert done.status == 78
-    assert "key dpeth" in done.err
+    assert "key parent[0].dpeth" in done.err
     assert file.read_text() == TEXT
     kept = file.with_name("config.toml.rejected")
     assert kept.read_text() == TEXT.replace("depth", "dpeth")
@@ -134,7 +134,7 @@ def test_edit_keeps_what_cannot_be_used_aside_and_leaves_the_file(
     assert str(kept) in done.err
 
 
-def test_edit_does_not_write_over_somebody_else(
+def test_edit_does_not_overwrite_a_concurrent_change(
     shell: Shell, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     theirs = TEXT + "# theirs\n"
@@ -189,7 +189,7 @@ def test_on_a_terminal_a_mistake_is_shown_and_can_be_fixed(
     assert "depth = 5" in file.read_text()
 
 
-def test_a_configuration_that_the_daemon_objects_to_is_an_error(
+def test_a_configuration_that_the_daemon_rejects_is_an_error(
     shell: Shell, file: Path, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     daemon.answers["reload"] = Objection(ErrorCode.BAD_CONFIG, "the daemon knows better")

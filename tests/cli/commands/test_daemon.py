@@ -22,7 +22,7 @@ def no_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rootsd.helper.client.start_helper", lambda: UnavailableHelper("a test"))
 
 
-def test_it_runs_the_daemon_with_the_places_of_this_environment(
+def test_it_runs_the_daemon_with_the_paths_of_this_environment(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path
 ) -> None:
     seen: list[tuple[bytes, int | None]] = []
@@ -56,7 +56,7 @@ def test_an_error_goes_to_the_waiting_parent_and_to_the_log(
     }  # fmt: skip
 
 
-def test_detached_it_goes_on_as_the_child_of_nobody() -> None:
+def test_detached_it_continues_as_an_orphan() -> None:
     """The first process ends at once, and the second one writes to the pipe."""
     program = (
         "import os, sys\n"

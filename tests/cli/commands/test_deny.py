@@ -19,7 +19,7 @@ def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> Non
     ]
 
 
-def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
+def test_without_an_argument_it_is_a_usage_error(daemon: FakeDaemon, shell: Shell) -> None:
     done = shell.run("deny")
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith("  try: rootsd deny --help\n")

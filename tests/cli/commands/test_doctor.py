@@ -38,7 +38,9 @@ def rows(text: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()]
 
 
-def test_all_is_well(shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon) -> None:
+def test_without_problems_it_says_so(
+    shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
+) -> None:
     done = shell.run("doctor")
     assert (done.status, done.err) == (0, "No problems found.\n")
     assert rows(done.out) == [
@@ -79,7 +81,7 @@ def test_json_holds_every_finding_and_what_was_fixed(
     assert told["fixed"] == []
 
 
-def test_a_finding_and_its_remedy_have_lines_of_their_own_on_a_terminal(
+def test_a_finding_and_its_remedy_have_separate_lines_on_a_terminal(
     shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
     seen[:] = [
@@ -102,7 +104,7 @@ def test_a_remedy_that_is_too_long_is_not_wrapped(
     assert f"  → {remedy}" in shell.run_on_terminal("doctor", columns=80).out.splitlines()
 
 
-def test_a_cure_that_fails_says_so_in_readable_lines(
+def test_a_failed_fix_says_so_in_readable_lines(
     shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
     def cure() -> None:
@@ -116,7 +118,7 @@ def test_a_cure_that_fails_says_so_in_readable_lines(
 
 
 def test_on_a_terminal_the_remedy_is_below_the_finding(inside: FakeDaemon, shell: Shell) -> None:
-    shown = shell.terminal("doctor")
+    shown = shell.run_on_terminal("doctor")
     assert "warning  environment" in shown.out
     assert '→ "env": {"ROOTSD_DIR"' in shown.out
     assert "noon   (inside the daemon)" in shown.out
@@ -125,7 +127,7 @@ def test_on_a_terminal_the_remedy_is_below_the_finding(inside: FakeDaemon, shell
 @pytest.mark.parametrize(
     "trouble", [None, RootsdError("no"), OSError(1, "not permitted")], ids=["done", "no", "os"]
 )
-def test_fix_does_what_can_be_done_and_says_what_cannot(
+def test_fix_repairs_what_it_can_and_reports_the_rest(
     shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon, trouble: Exception | None
 ) -> None:
     def cure() -> None:
@@ -144,7 +146,7 @@ def test_fix_does_what_can_be_done_and_says_what_cannot(
     assert ("warning: open" in done.err) == (trouble is not None)
 
 
-def test_what_is_well_is_not_fixed(
+def test_fix_leaves_correct_parts_alone(
     shell: Shell, seen: list[DoctorCheck], inside: FakeDaemon
 ) -> None:
     def cure() -> None:
@@ -154,7 +156,7 @@ def test_what_is_well_is_not_fixed(
     assert shell.run("doctor", "--fix").status == 0
 
 
-def test_without_a_daemon_the_outside_is_checked(shell: Shell, home: Path) -> None:
+def test_without_a_daemon_only_the_outside_is_checked(shell: Shell, home: Path) -> None:
     done = shell.run("doctor")
     assert done.status == 1
     assert ["error", "daemon", "the daemon is not running", "rootsd up", "command"] in rows(
@@ -169,7 +171,7 @@ def test_an_older_daemon_does_not_examine_itself(
     assert rows(shell.run("doctor").out) == [["ok", "disk", "room", "", "command"]]
 
 
-def test_a_daemon_that_fails_to_is_an_error(
+def test_a_daemon_that_fails_to_examine_itself_is_an_error(
     shell: Shell, seen: list[DoctorCheck], daemon: FakeDaemon
 ) -> None:
     daemon.answers["examine"] = Objection(ErrorCode.BUSY, "busy", "rootsd doctor")

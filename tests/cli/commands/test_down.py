@@ -32,7 +32,7 @@ def process(daemon: FakeDaemon) -> Iterator[subprocess.Popen[bytes]]:
         child.kill()
 
 
-def test_the_daemon_is_gone_when_it_returns(
+def test_the_daemon_has_ended_when_it_returns(
     process: subprocess.Popen[bytes], daemon: FakeDaemon, shell: Shell
 ) -> None:
     done = shell.run("down")

@@ -8,7 +8,7 @@ from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import Shell
 
 
-def test_what_was_decided_named_or_tagged_is_printed(daemon: FakeDaemon, shell: Shell) -> None:
+def test_decided_named_and_tagged_projects_are_printed(daemon: FakeDaemon, shell: Shell) -> None:
     rule = {
         "number": 3, "verdict": "denied", "pattern": "/x/**", "pattern_b64": None, "covers": 0,
         "added_at": "2026-11-20T08:11:02Z",

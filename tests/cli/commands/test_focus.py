@@ -41,11 +41,11 @@ def test_alone_it_shows_the_focus(daemon: FakeDaemon, shell: Shell) -> None:
         [{"name": "api"}],
         ["careful"],
     )
-    assert "api" in shell.terminal("focus").out
+    assert "api" in shell.run_on_terminal("focus").out
 
 
 @pytest.mark.parametrize("words", [("work", "--clear"), ("--now",), ("--dry-run",)])
-def test_words_that_make_no_sense_together(
+def test_contradictory_arguments_are_a_usage_error(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     assert shell.run("focus", *words).status == 2

@@ -19,14 +19,14 @@ def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> Non
     ]
 
 
-def test_it_wants_to_know_what(daemon: FakeDaemon, shell: Shell) -> None:
+def test_without_an_argument_it_is_a_usage_error(daemon: FakeDaemon, shell: Shell) -> None:
     done = shell.run("forget")
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith("  try: rootsd forget --help\n")
     assert daemon.requests == []
 
 
-def test_a_project_that_is_gone_leaves_nothing_to_list(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_forgotten_missing_project_is_no_longer_listed(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["decide"] = a_decision()
     done = shell.run("forget", "api")
     assert (done.status, done.out) == (0, "")

@@ -20,7 +20,7 @@ def test_it_shows_and_sets_who_may_decide(daemon: FakeDaemon, shell: Shell) -> N
     assert json.loads(shell.run("guard", "--json").out)["guard"] == "agents"
 
 
-def test_what_is_no_guard_is_a_usage_error(shell: Shell) -> None:
+def test_an_unknown_guard_is_a_usage_error(shell: Shell) -> None:
     done = shell.run("guard", "on")
     assert done.status == 2
     assert "agents" in done.err

@@ -21,7 +21,7 @@ def test_help_prints_what_the_flag_prints(shell: Shell, words: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize("words", [("nonsense",), ("approve", "add"), ("parent", "nonsense")])
-def test_help_for_no_verb_is_a_usage_error(shell: Shell, words: tuple[str, ...]) -> None:
+def test_help_for_an_unknown_verb_is_a_usage_error(shell: Shell, words: tuple[str, ...]) -> None:
     done = shell.run("help", *words)
     assert (done.status, done.out) == (2, "")
     assert f"there is no command '{' '.join(words)}'" in done.err

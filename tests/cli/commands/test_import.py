@@ -67,7 +67,7 @@ def test_denials_and_rules_are_printed_and_not_imported(
         (an_export({"path_b64": "!"}), "project 1"),
     ],
 )
-def test_what_is_no_export_is_refused_whole(
+def test_a_file_that_is_not_an_export_is_refused_completely(
     daemon: FakeDaemon, shell: Shell, file: Path, text: str, why: str
 ) -> None:
     file.write_text(text)
@@ -77,7 +77,7 @@ def test_what_is_no_export_is_refused_whole(
     assert daemon.requests == []
 
 
-def test_an_empty_export_changes_nothing_and_a_file_has_to_be_there(
+def test_an_empty_export_changes_nothing_and_a_missing_file_is_an_error(
     daemon: FakeDaemon, shell: Shell, file: Path
 ) -> None:
     file.write_text(an_export())

@@ -41,10 +41,10 @@ def test_a_pipe_gets_all_fields(daemon: FakeDaemon, shell: Shell) -> None:
 
 def test_an_empty_history_says_so(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["log"] = {"revision": 7, "items": [], "warnings": []}
-    assert "No decisions yet." in shell.terminal("log").out
+    assert "No decisions yet." in shell.run_on_terminal("log").out
 
 
-def test_a_follower_gets_an_object_a_line_and_goes_on_after_the_newest(
+def test_with_follow_each_line_is_an_object_and_new_ones_follow(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     later = iter([[LAPSED], None])
@@ -67,9 +67,7 @@ def test_a_follower_gets_an_object_a_line_and_goes_on_after_the_newest(
     ]
 
 
-def test_a_follower_in_a_pipe_gets_the_lines_as_they_come(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_with_follow_a_pipe_gets_each_line_at_once(daemon: FakeDaemon, shell: Shell) -> None:
     def answer(params: dict[str, Any]) -> dict[str, Any]:
         if "after" in params:
             raise Objection(ErrorCode.UNREACHABLE, "gone")

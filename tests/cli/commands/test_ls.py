@@ -44,7 +44,7 @@ def test_an_unknown_verdict_is_a_usage_error(shell: Shell) -> None:
     assert "'approved'" in done.err
 
 
-def test_a_terminal_gets_a_table_in_colour(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_terminal_gets_a_table_in_color(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(APPROVED, an_item("[red]x[/]", id="m9ab"))
     out = shell.terminal("ls").out
     assert "\x1b[32mapproved" in out
@@ -58,8 +58,8 @@ def test_a_terminal_gets_a_table_in_colour(daemon: FakeDaemon, shell: Shell) -> 
 
 def test_an_empty_list_says_so_on_a_terminal(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
-    assert shell.terminal("ls").out == "No projects yet. Try: rootsd up ~/src\n"
-    assert shell.terminal("ls", "--published").out == "No project matches.\n"
+    assert shell.run_on_terminal("ls").out == "No projects yet. Try: rootsd up ~/src\n"
+    assert shell.run_on_terminal("ls", "--published").out == "No project matches.\n"
 
 
 def raw(*words: str) -> bytes:
@@ -89,10 +89,10 @@ def test_a_path_with_a_newline_needs_nul(daemon: FakeDaemon, shell: Shell) -> No
 
 def test_paths_for_a_terminal_are_safe(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(an_item(path="/src/\x1b[2J"))
-    assert shell.terminal("ls", "--paths").out == "/src/\\u{1b}[2J\n"
+    assert shell.run_on_terminal("ls", "--paths").out == "/src/\\u{1b}[2J\n"
 
 
-def test_json_wins_over_paths(daemon: FakeDaemon, shell: Shell) -> None:
+def test_json_overrides_paths(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(APPROVED, ODD)
     assert json.loads(shell.run("ls", "--paths", "--json").out)["items"] == [APPROVED, ODD]
 
@@ -101,4 +101,4 @@ def test_json_wins_over_paths(daemon: FakeDaemon, shell: Shell) -> None:
 def test_twenty_thousand_rows_are_printed_in_one_go(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(20_000)))
     assert shell.run("ls").out.count("\n") == 20_000
-    assert shell.terminal("ls").out.count("\n") == 20_001
+    assert shell.run_on_terminal("ls").out.count("\n") == 20_001

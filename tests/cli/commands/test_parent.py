@@ -21,7 +21,7 @@ def config(rootsd_dir: Path) -> str:
     return (rootsd_dir / "config" / "config.toml").read_text()
 
 
-def test_without_a_daemon_the_configuration_is_edited_all_the_same(
+def test_without_a_daemon_the_configuration_is_edited_too(
     shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     done = shell.run("parent", "add", str(src), "--depth", "2", "--skip", "a", "--skip", "b*")
@@ -33,7 +33,9 @@ def test_without_a_daemon_the_configuration_is_edited_all_the_same(
     assert shell.run("parent", "ls").out == f"{src}\t2\tnone\ta b*\t?\t?\t\n"
 
 
-def test_a_running_daemon_follows(daemon: FakeDaemon, shell: Shell, src: Path) -> None:
+def test_a_running_daemon_reloads_the_configuration(
+    daemon: FakeDaemon, shell: Shell, src: Path
+) -> None:
     daemon.answers["reload"] = a_status()
     done = shell.run("parent", "add", str(src), "--nested", "vcs")
     assert done.err == f"{src} is now a parent.\n"
@@ -54,13 +56,13 @@ def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Pat
     assert config(rootsd_dir).endswith("skip = []\ndepth = 6\n")
 
 
-def test_set_wants_to_know_what(shell: Shell, src: Path) -> None:
+def test_set_without_a_setting_is_a_usage_error(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "set", str(src))
     assert done.status == 2
     assert "--depth, --skip, --nested, or --project-file" in done.err
 
 
-def test_project_files_are_added_and_removed_and_taken_back(
+def test_project_files_are_added_removed_and_reset(
     shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     shell.run("parent", "add", str(src), "--project-file", "Justfile", "--project-file", "!go.mod")
@@ -73,7 +75,9 @@ def test_project_files_are_added_and_removed_and_taken_back(
 
 
 @pytest.mark.parametrize("words", [("rm",), ("set", "--depth", "2")])
-def test_what_is_no_parent_is_5(shell: Shell, src: Path, words: tuple[str, ...]) -> None:
+def test_a_folder_that_is_not_a_parent_ends_with_status_5(
+    shell: Shell, src: Path, words: tuple[str, ...]
+) -> None:
     done = shell.run("parent", words[0], str(src), *words[1:])
     assert done.status == 5
     assert done.err == f"error: {src} is not a parent\n  try: rootsd parent ls\n"
@@ -108,7 +112,7 @@ def test_a_running_daemon_reports_the_state_of_each(
 
 def test_a_terminal_gets_a_table_and_the_file(shell: Shell, src: Path, rootsd_dir: Path) -> None:
     shell.run("parent", "add", str(src))
-    out = shell.terminal("parent").out
+    out = shell.run_on_terminal("parent").out
     assert "~/src  4      none" in out
     assert out.endswith(f"in {rootsd_dir}/config/config.toml\n")
 
@@ -119,7 +123,7 @@ def test_json_has_the_result(shell: Shell, src: Path) -> None:
     assert json.loads(done.out)["items"] == [{"path": str(src), "done": "is now a parent"}]
 
 
-def test_a_damaged_configuration_is_78_and_stays(
+def test_a_damaged_configuration_ends_with_status_78_and_is_kept(
     shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     file = rootsd_dir / "config" / "config.toml"
@@ -128,7 +132,7 @@ def test_a_damaged_configuration_is_78_and_stays(
     for words in (("add", str(src)), ("rm", str(src)), ("ls",)):
         done = shell.run("parent", *words)
         assert done.status == 78
-        assert f"{file}, line 3, key dept: " in done.err
+        assert f"{file}, line 3, key parent[0].dept: " in done.err
     assert file.read_text().endswith("dept = 2\n")
 
 

@@ -33,7 +33,7 @@ def test_a_terminal_gets_a_table_and_the_next_command(daemon: FakeDaemon, shell:
     daemon.answers["projects"] = a_listing(
         {**API, "discovered_at": found}, {**ODD, "discovered_at": found}
     )
-    done = shell.terminal("pending", NO_COLOR="1")
+    done = shell.run_on_terminal("pending", NO_COLOR="1")
     lines = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", done.out).splitlines()]
     assert lines == [
         "ID    NAME             KIND  PATH              FOUND   NOTE",
@@ -44,13 +44,13 @@ def test_a_terminal_gets_a_table_and_the_next_command(daemon: FakeDaemon, shell:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_a_narrow_terminal_cuts_neither_the_path_nor_who_asks_and_why(
+def test_a_narrow_terminal_cuts_neither_the_path_nor_the_request(
     daemon: FakeDaemon, shell: Shell, columns: int
 ) -> None:
     path = "/src/" + "/".join(["a-long-name"] * 9)
     note = 'claude-code asks for it: "' + "\u65e5\u672c " * 30 + 'is read"'
     daemon.answers["projects"] = a_listing(an_item("n" * 30, path=path, note=note))
-    out = re.sub(r"\x1b\[\d*m", "", shell.terminal("pending", columns=columns).out)
+    out = re.sub(r"\x1b\[\d*m", "", shell.run_on_terminal("pending", columns=columns).out)
     lines = out.splitlines()
     assert all(width(line) <= columns for line in lines)
     assert "\u2026" not in out
@@ -61,11 +61,11 @@ def test_a_narrow_terminal_cuts_neither_the_path_nor_who_asks_and_why(
     assert all(line.endswith("a-long-name/") for line in of_path[:-1])
 
 
-def test_a_name_that_a_shell_would_take_apart_is_offered_by_its_id(
+def test_a_name_that_needs_quoting_is_suggested_by_its_id(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     daemon.answers["projects"] = a_listing(ODD)
-    assert "1 needs a decision.  rootsd approve q1zd " in shell.terminal("pending").out
+    assert "1 needs a decision.  rootsd approve q1zd " in shell.run_on_terminal("pending").out
 
 
 def test_unpublishable_projects_are_listed_below_and_not_counted(
@@ -74,7 +74,7 @@ def test_unpublishable_projects_are_listed_below_and_not_counted(
     odd = an_item("caf\udce9", id="o1", path=None, path_b64="L3NyYy9jYWbp", uri=None,
                   note="can never be published: its path is not UTF-8")  # fmt: skip
     daemon.answers["projects"] = {**a_listing(), "unpublishable": [odd]}
-    shown = shell.terminal("pending", NO_COLOR="1").out.splitlines()
+    shown = shell.run_on_terminal("pending", NO_COLOR="1").out.splitlines()
     assert shown == [
         "No project needs a decision.",
         "1 project can never be published:",
@@ -87,13 +87,13 @@ def test_unpublishable_projects_are_listed_below_and_not_counted(
 
 def test_an_empty_list_is_reported_on_a_terminal_only(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
-    assert shell.terminal("pending").out == "No project needs a decision.\n"
+    assert shell.run_on_terminal("pending").out == "No project needs a decision.\n"
     done = shell.run("pending")
     assert (done.status, done.out, done.err) == (0, "", "")
 
 
 @pytest.mark.parametrize(("items", "status"), [((), 0), ((API,), 3)])
-def test_the_exit_code_can_tell(
+def test_with_exit_code_a_pending_project_ends_with_status_3(
     daemon: FakeDaemon, shell: Shell, items: tuple[dict[str, object], ...], status: int
 ) -> None:
     daemon.answers["projects"] = a_listing(*items)
@@ -102,7 +102,7 @@ def test_the_exit_code_can_tell(
     assert shell.run("pending").status == 0
 
 
-def test_a_count_is_a_number_and_nothing_else(daemon: FakeDaemon, shell: Shell) -> None:
+def test_count_prints_only_a_number(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(API, ODD)
     assert shell.run("pending", "--count").out == "2\n"
     whole = json.loads(shell.run("pending", "--count", "--json").out)

@@ -8,7 +8,7 @@ from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
 from support.terminal import Shell
 
 
-def test_what_is_gone_is_forgotten(daemon: FakeDaemon, shell: Shell) -> None:
+def test_missing_projects_are_forgotten(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(an_item(presence="missing"))
     daemon.answers["decide"] = a_decision(an_item(presence="missing"))
     assert shell.run("prune").out == "r7k2\tapi\tpending\tgit\t/src/api\tmissing\n"

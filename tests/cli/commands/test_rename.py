@@ -23,12 +23,12 @@ def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> Non
 
 def test_a_terminal_shows_name_and_path(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rename"] = a_decision(an_item("notes"))
-    assert shell.terminal("rename", "api", "notes").out.split() == ["notes", "/src/notes"]
+    assert shell.run_on_terminal("rename", "api", "notes").out.split() == ["notes", "/src/notes"]
     daemon.answers["rename"] = a_decision(unchanged=[an_item("notes")])
-    assert shell.terminal("rename", "api", "notes").out == "notes: already has this name\n"
+    assert shell.run_on_terminal("rename", "api", "notes").out == "notes: already has this name\n"
 
 
-def test_a_name_that_is_taken_ends_with_a_refusal(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_name_in_use_is_refused(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rename"] = Objection(ErrorCode.FAILED, "the name api belongs to /src/api")
     done = shell.run("rename", "b", "api")
     assert (done.status, done.out) == (1, "")

@@ -59,7 +59,7 @@ def waiting(daemon: FakeDaemon) -> FakeDaemon:
     return daemon
 
 
-def test_a_key_decides_and_the_end_says_what_was_done(waiting: FakeDaemon) -> None:
+def test_a_key_decides_and_the_end_summarizes_the_decisions(waiting: FakeDaemon) -> None:
     terminal = Terminal()
     assert "/src: 1 pending" in terminal.until("publish api? [y,n,a,d,s,r,q,?] ")
     terminal.press("y")
@@ -72,7 +72,7 @@ def test_a_key_decides_and_the_end_says_what_was_done(waiting: FakeDaemon) -> No
     ]
 
 
-def test_an_interrupt_decides_nothing_and_leaves_the_terminal_whole(waiting: FakeDaemon) -> None:
+def test_an_interrupt_decides_nothing_and_restores_the_terminal(waiting: FakeDaemon) -> None:
     terminal = Terminal()
     terminal.until("q,?] ")
     terminal.press("\x03")
@@ -80,7 +80,7 @@ def test_an_interrupt_decides_nothing_and_leaves_the_terminal_whole(waiting: Fak
     assert waiting.asked("decide") == []
 
 
-def test_a_follower_waits_for_the_next_until_it_is_interrupted(waiting: FakeDaemon) -> None:
+def test_with_follow_it_waits_for_more_until_it_is_interrupted(waiting: FakeDaemon) -> None:
     is_asked, answer = threading.Event(), waiting.answers["next-waiting"]
 
     def answered(params: dict[str, Any]) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ def test_an_empty_review_says_so(daemon: FakeDaemon) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--no-input",)])
-def test_without_a_person_it_is_refused_with_the_next_command(
+def test_without_a_terminal_it_is_refused_with_the_next_command(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     done = shell.run("review", *words)

@@ -28,7 +28,7 @@ def ruled(*items: dict[str, Any], **changes: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("verb", "verdict"), [("approve", "approved"), ("deny", "denied")])
-def test_a_rule_is_added_and_what_it_covers_is_printed(
+def test_an_added_rule_is_printed_with_its_projects(
     daemon: FakeDaemon, shell: Shell, verb: str, verdict: str
 ) -> None:
     daemon.answers["rule-add"] = ruled(an_item(verdict=verdict))
@@ -72,7 +72,7 @@ def test_rules_are_listed_and_the_verb_alone_lists_them(daemon: FakeDaemon, shel
     listed = json.loads(shell.run("rule", "--json").out)
     assert listed["command"] == "rule"
     assert [item["number"] for item in listed["items"]] == [3, 4]
-    shown = shell.terminal("rule").out
+    shown = shell.run_on_terminal("rule").out
     assert "PATTERN" in shown
     assert "/srv/\\xff*" in shown
 
@@ -81,7 +81,7 @@ def test_rules_are_listed_and_the_verb_alone_lists_them(daemon: FakeDaemon, shel
     "words",
     [("add",), ("add", "approve"), ("add", "maybe", "/a"), ("rm",), ("rm", "0"), ("rm", "x")],
 )
-def test_words_without_a_meaning_are_a_usage_error(
+def test_invalid_arguments_are_a_usage_error(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...]
 ) -> None:
     done = shell.run("rule", *words)
@@ -89,9 +89,7 @@ def test_words_without_a_meaning_are_a_usage_error(
     assert daemon.requests == []
 
 
-def test_a_rule_that_does_not_exist_is_nothing_that_matched(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_an_unknown_rule_ends_with_nothing_matched(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["rule-rm"] = Objection(
         ErrorCode.NOTHING_MATCHED, "there is no rule 9", "rootsd rule ls"
     )

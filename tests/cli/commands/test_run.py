@@ -7,7 +7,7 @@ import pytest
 from support.terminal import Shell
 
 
-def test_the_help_says_what_the_marks_stand_for(shell: Shell) -> None:
+def test_the_help_explains_the_placeholders(shell: Shell) -> None:
     done = shell.run("run", "--help")
     assert done.status == 0
     for words in (

@@ -35,7 +35,7 @@ def test_one_parent_is_named_by_its_canonical_path(
     assert daemon.asked("scan") == [{"parent": str(home / "real")}]
 
 
-def test_a_folder_that_is_no_parent_is_an_error(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_folder_that_is_not_a_parent_is_an_error(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["scan"] = Objection(
         ErrorCode.NOTHING_MATCHED, "/x is not a parent", "rootsd parent ls"
     )
@@ -47,7 +47,7 @@ def test_a_terminal_sees_progress_and_then_only_the_result(
 ) -> None:
     daemon.answers["scan"] = FOUND
     daemon.notices = [{"folders": 5, "projects": 1, "parent": "/src"}]
-    out = re.sub(r"\x1b\[\d*m", "", shell.terminal("scan").out)
+    out = re.sub(r"\x1b\[\d*m", "", shell.run_on_terminal("scan").out)
     progress, rest = out.rsplit("\r\x1b[K", 1)
     assert progress == "\r\x1b[Kscanning: 1 projects in 5 folders  /src"
     assert [line.rstrip() for line in rest.splitlines()] == [
@@ -58,7 +58,7 @@ def test_a_terminal_sees_progress_and_then_only_the_result(
     ]
 
 
-def test_json_has_the_new_ones_as_items_and_the_others_beside(
+def test_json_has_new_projects_as_items_and_the_others_separately(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     daemon.answers["scan"] = FOUND

@@ -1,4 +1,4 @@
-"""`rootsd service` and its verbs; systemctl is a recorder."""
+"""`rootsd service` and its subcommands, with a fake systemctl."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 
 from rootsd.service import start_record, unit_files
 from rootsd.service.manager import ProgramResult
-from support.service import PID, Desktop
 from support.terminal import Shell
+from support.user_session import PID, UserSession
 
 
 @pytest.fixture
-def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desktop:
-    return Desktop(tmp_path, monkeypatch)
+def desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UserSession:
+    return UserSession(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def installed(desktop: Desktop, shell: Shell) -> Desktop:
-    """A desktop with an installed and running service."""
+def installed(desktop: UserSession, shell: Shell) -> UserSession:
+    """Yield a user session with an installed and running service."""
     with desktop.daemon():
         assert shell.run("service", "install").status == 0
     desktop.service_runs()
@@ -29,7 +29,7 @@ def installed(desktop: Desktop, shell: Shell) -> Desktop:
     return desktop
 
 
-def test_install_ends_with_the_status(desktop: Desktop, shell: Shell) -> None:
+def test_install_ends_with_the_status(desktop: UserSession, shell: Shell) -> None:
     with desktop.daemon():
         done = shell.run("service", "install")
     assert done.status == 0
@@ -37,7 +37,7 @@ def test_install_ends_with_the_status(desktop: Desktop, shell: Shell) -> None:
     assert done.out.startswith("daemon\t")
 
 
-def test_a_dry_run_prints_all_steps_and_does_nothing(desktop: Desktop, shell: Shell) -> None:
+def test_a_dry_run_prints_all_steps_and_does_nothing(desktop: UserSession, shell: Shell) -> None:
     done = shell.run("service", "install", "--strict", "--dry-run")
     written = [line for line in done.out.splitlines() if line.startswith("write ")]
     assert len(written) == len(unit_files.BASE_UNITS) + 1
@@ -48,7 +48,7 @@ def test_a_dry_run_prints_all_steps_and_does_nothing(desktop: Desktop, shell: Sh
     assert f"write {desktop.units}/rootsd.service" in steps
 
 
-def test_a_dry_run_asks_where_the_units_would_be(desktop: Desktop, shell: Shell) -> None:
+def test_a_dry_run_finds_the_folder_of_the_units(desktop: UserSession, shell: Shell) -> None:
     looked_at = ProgramResult(
         0, "/conf/systemd/user.control /conf/systemd/user /etc/systemd/user\n"
     )
@@ -58,13 +58,13 @@ def test_a_dry_run_asks_where_the_units_would_be(desktop: Desktop, shell: Shell)
     assert "show" not in out
 
 
-def test_a_dry_run_without_changes_keeps_the_files(installed: Desktop, shell: Shell) -> None:
+def test_a_dry_run_without_changes_keeps_the_files(installed: UserSession, shell: Shell) -> None:
     out = shell.run("service", "install", "--dry-run").out
     assert f"keep {installed.units}/rootsd.service\n" in out
     assert "write " not in out
 
 
-def test_print_shows_what_install_writes(desktop: Desktop, shell: Shell) -> None:
+def test_print_shows_what_install_writes(desktop: UserSession, shell: Shell) -> None:
     printed = shell.run("service", "print")
     files = json.loads(shell.run("service", "print", "--json").out)["files"]
     with desktop.daemon():
@@ -78,7 +78,7 @@ def test_print_shows_what_install_writes(desktop: Desktop, shell: Shell) -> None
 
 
 def test_without_a_user_manager_print_works_and_install_says_what_to_do(
-    desktop: Desktop, shell: Shell
+    desktop: UserSession, shell: Shell
 ) -> None:
     desktop.recorder.answers["systemctl"] = ProgramResult(1, "", "Failed to connect to bus")
     assert shell.run("service", "print").status == 0
@@ -88,7 +88,7 @@ def test_without_a_user_manager_print_works_and_install_says_what_to_do(
     assert "Traceback" not in done.err
 
 
-def test_status_shows_the_state(installed: Desktop, shell: Shell) -> None:
+def test_status_shows_the_state(installed: UserSession, shell: Shell) -> None:
     done = shell.run("service", "status")
     assert (done.status, done.err) == (0, "")
     assert f"active\tactive\nenabled\tyes\nsockets\tyes\nstrict\tno\npid\t{PID}\n" in done.out
@@ -96,26 +96,28 @@ def test_status_shows_the_state(installed: Desktop, shell: Shell) -> None:
     assert (whole["active"], whole["enabled"], whole["pid"]) == ("active", True, PID)
 
 
-def test_status_of_one_that_does_not_run_fails(installed: Desktop, shell: Shell) -> None:
+def test_status_fails_if_the_service_does_not_run(installed: UserSession, shell: Shell) -> None:
     installed.service_runs("failed", pid=0)
     assert shell.run("service", "status").status == 69
 
 
-def test_status_warns_about_files_of_another_version(installed: Desktop, shell: Shell) -> None:
+def test_status_warns_about_files_of_another_version(installed: UserSession, shell: Shell) -> None:
     file = installed.units / "rootsd.service"
     file.write_text(file.read_text().replace("WatchdogSec=15s", "WatchdogSec=16s"))
     assert "rootsd service install" in shell.run("service", "status").err
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "restart", "status", "logs", "uninstall"])
-def test_what_is_not_installed_says_how_to(desktop: Desktop, shell: Shell, verb: str) -> None:
+def test_without_an_installed_service_the_error_names_install(
+    desktop: UserSession, shell: Shell, verb: str
+) -> None:
     done = shell.run("service", verb)
     assert (done.status, done.out) == (5, "")
     assert done.err.endswith("  try: rootsd service install\n")
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "restart"])
-def test_json_names_the_daemon(installed: Desktop, shell: Shell, verb: str) -> None:
+def test_json_names_the_daemon(installed: UserSession, shell: Shell, verb: str) -> None:
     with installed.daemon():
         done = shell.run("service", verb, "--json")
     assert done.status == 0
@@ -123,8 +125,8 @@ def test_json_names_the_daemon(installed: Desktop, shell: Shell, verb: str) -> N
     assert any(f"--user {verb} " in line for line in installed.recorder.orders())
 
 
-def test_logs_become_the_journal(
-    installed: Desktop, shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_logs_runs_journalctl(
+    installed: UserSession, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     become: list[list[str]] = []
     monkeypatch.setattr(os, "execvp", lambda name, words: become.append(words))
@@ -132,8 +134,8 @@ def test_logs_become_the_journal(
     assert become == [["journalctl", "--user-unit=rootsd.service", "--lines=100", "--follow"]]
 
 
-def test_logs_without_a_journal_are_no_traceback(
-    installed: Desktop, shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_logs_without_a_journal_is_an_error_without_a_traceback(
+    installed: UserSession, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     done = shell.run("service", "logs")
@@ -141,7 +143,9 @@ def test_logs_without_a_journal_are_no_traceback(
     assert "journalctl cannot be run" in done.err
 
 
-def test_uninstall_keeps_decisions_and_says_where(installed: Desktop, shell: Shell) -> None:
+def test_uninstall_keeps_decisions_and_prints_their_path(
+    installed: UserSession, shell: Shell
+) -> None:
     decisions = installed.state / "decisions.db"
     decisions.touch()
     done = shell.run("service", "uninstall")
@@ -151,7 +155,9 @@ def test_uninstall_keeps_decisions_and_says_where(installed: Desktop, shell: She
     assert decisions.exists()
 
 
-def test_a_dry_run_lists_the_files_and_removes_nothing(installed: Desktop, shell: Shell) -> None:
+def test_a_dry_run_lists_the_files_and_removes_nothing(
+    installed: UserSession, shell: Shell
+) -> None:
     done = shell.run("service", "uninstall", "--purge", "--dry-run")
     assert f"would remove {installed.units}/rootsd.service\n" in done.err
     assert f"would remove {installed.state}\n" in done.err
@@ -160,7 +166,9 @@ def test_a_dry_run_lists_the_files_and_removes_nothing(installed: Desktop, shell
     assert (installed.units / "rootsd.service").exists()
 
 
-def test_with_purge_they_go_too_and_twice_is_no_harm(installed: Desktop, shell: Shell) -> None:
+def test_purge_removes_the_decisions_and_may_be_repeated(
+    installed: UserSession, shell: Shell
+) -> None:
     whole = json.loads(shell.run("service", "uninstall", "--purge", "--json").out)
     assert str(installed.state) in whole["removed"]
     assert not installed.state.exists()
@@ -168,7 +176,7 @@ def test_with_purge_they_go_too_and_twice_is_no_harm(installed: Desktop, shell: 
     assert shell.run("service", "uninstall", "--purge").status == 0
 
 
-def test_down_stops_the_service_and_its_sockets(installed: Desktop, shell: Shell) -> None:
+def test_down_stops_the_service_and_its_sockets(installed: UserSession, shell: Shell) -> None:
     done = shell.run("down")
     assert (done.status, done.err) == (0, f"The daemon (pid {PID}) is stopped.\n")
     assert installed.recorder.orders() == [

@@ -52,14 +52,12 @@ def test_open_sessions_are_lines_in_a_pipe(daemon: FakeDaemon, shell: Shell) -> 
     assert daemon.asked("sessions") == [{}]
 
 
-def test_a_relay_shows_how_many_roots_its_server_got(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_run_proxy_shows_how_many_roots_its_server_got(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["sessions"] = answers(a_session(told={"roots": 1, "names": ["api"]}))
     assert shell.run("sessions").out.endswith("\t1 of 2\n")
 
 
-def test_the_history_says_it_beside_what_it_was_given_last(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_the_history_shows_it_beside_the_last_roots(daemon: FakeDaemon, shell: Shell) -> None:
     given = [a_change(1, ["api"], []), a_change(2, ["web"], [])]
     told = {"roots": 1, "names": ["api"]}
     daemon.answers["sessions"] = answers(a_session(given=given, told=told))
@@ -70,9 +68,7 @@ def test_the_history_says_it_beside_what_it_was_given_last(
     ]
 
 
-def test_the_history_is_a_line_for_each_thing_that_happened(
-    daemon: FakeDaemon, shell: Shell
-) -> None:
+def test_the_history_has_a_line_for_each_event(daemon: FakeDaemon, shell: Shell) -> None:
     given = [
         a_change(3, ["api", "web"], [], more=1),
         a_change(1, [], ["web"]),
@@ -92,7 +88,7 @@ def test_the_history_is_a_line_for_each_thing_that_happened(
     assert daemon.asked("sessions") == [{"view": "history", "last": 3}]
 
 
-def test_json_is_what_the_daemon_says(daemon: FakeDaemon, shell: Shell) -> None:
+def test_json_is_the_answer_of_the_daemon(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["sessions"] = answers(a_session())
     said = json.loads(shell.run("sessions", "--history", "--json").out)
     assert (said["command"], said["revision"]) == ("sessions", 7)
@@ -107,13 +103,13 @@ def test_an_empty_list_is_reported_on_a_terminal(
     daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], said: str
 ) -> None:
     daemon.answers["sessions"] = answers()
-    assert said in shell.terminal("sessions", *words).out
+    assert said in shell.run_on_terminal("sessions", *words).out
 
 
 def test_a_terminal_gets_a_table(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["sessions"] = answers(a_session())
-    assert "CLIENT" in shell.terminal("sessions").out
+    assert "CLIENT" in shell.run_on_terminal("sessions").out
 
 
-def test_no_session_at_all_cannot_be_asked_for(shell: Shell) -> None:
+def test_a_limit_of_zero_is_a_usage_error(shell: Shell) -> None:
     assert shell.run("sessions", "--history", "--last", "0").status == 2

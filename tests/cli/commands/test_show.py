@@ -32,7 +32,7 @@ FULL = an_item(
 )
 
 
-def test_all_that_is_known_a_line_each(daemon: FakeDaemon, shell: Shell) -> None:
+def test_each_known_fact_has_a_line(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["show"] = a_listing(FULL, an_item("web"))
     done = shell.run("show", "api", "web")
     one, two = done.out.split("\n\n")
@@ -61,9 +61,9 @@ def test_all_that_is_known_a_line_each(daemon: FakeDaemon, shell: Shell) -> None
     assert daemon.asked("show") == [{"cwd": str(Path.cwd()), "refs": ["api", "web"]}]
 
 
-def test_a_person_gets_columns_and_ages(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_terminal_gets_columns_and_ages(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["show"] = a_listing(an_item(verdict="approved", published=True, decided_at="x"))
-    out = shell.terminal("show", "api").out
+    out = shell.run_on_terminal("show", "api").out
     assert "name         api (r7k2)" in out
     assert "verdict      approved, published" in out
     assert " ago" in out

@@ -1,4 +1,4 @@
-"""`rootsd status`: the same facts for a person, a pipe, and a program."""
+"""`rootsd status`: the same facts on a terminal, in a pipe, and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARENT = {
 SESSION = {"client": "cursor", "pid": 9, "since": "2026-11-20T09:00:00Z"}
 
 
-def test_a_pipe_gets_lines_that_begin_with_what_they_are(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_pipe_gets_lines_that_begin_with_their_topic(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["status"] = a_status(
         parents=[PARENT, {**PARENT, "path": "/mnt\t", "state": "unreachable", "note": "gone\n"}],
         sessions=[SESSION, {**SESSION, "client": None}],
@@ -70,7 +70,7 @@ def test_a_terminal_gets_a_line_for_each_topic_and_the_next_command(
 def test_lapsed_rules_are_shown_with_the_next_command(daemon: FakeDaemon, shell: Shell) -> None:
     status = a_status()
     daemon.answers["status"] = {**status, "counts": {**status["counts"], "lapsed_rules": 2}}
-    lines = shell.terminal("status").out.splitlines()
+    lines = shell.run_on_terminal("status").out.splitlines()
     assert "rules     2 lapsed                       → rootsd rule" in lines
     assert "count\tlapsed_rules\t2" in shell.run("status").out
 
@@ -81,7 +81,7 @@ def test_refused_commands_and_another_guard_are_shown(daemon: FakeDaemon, shell:
         "why": "Claude Code started it (claude, pid 7)",
     }  # fmt: skip
     daemon.answers["status"] = a_status(guard="off", refused=refused)
-    lines = shell.terminal("status", columns=120).out.splitlines()
+    lines = shell.run_on_terminal("status", columns=120).out.splitlines()
     assert "guard     off" in lines
     told = next(line for line in lines if line.startswith("refused "))
     assert told.startswith("refused   2 commands, the last ")
@@ -101,7 +101,7 @@ def test_commands_of_agents_are_shown(daemon: FakeDaemon, shell: Shell) -> None:
         "why": "Claude Code started it (claude, pid 7)",
     }  # fmt: skip
     daemon.answers["status"] = a_status(agent_commands=commands)
-    lines = shell.terminal("status", columns=120).out.splitlines()
+    lines = shell.run_on_terminal("status", columns=120).out.splitlines()
     told = next(line for line in lines if line.startswith("agents "))
     assert told.startswith("agents    1 command, ")
     assert ": down\\u{1b}, because Claude Code started it" in told
@@ -114,17 +114,17 @@ def test_connections_that_were_closed_are_counted(daemon: FakeDaemon, shell: She
     status = a_status(closed_connections=closed)
     daemon.answers["status"] = status
     told = "closed    connections 1203 too many of one process, 1 of another user"
-    assert told in shell.terminal("status").out.splitlines()
+    assert told in shell.run_on_terminal("status").out.splitlines()
     rows = shell.run("status").out.splitlines()
     assert "closed\t1203\ttoo many of one process" in rows
-    del status["closed_connections"]  # a daemon of before
+    del status["closed_connections"]  # an older daemon
     assert "closed" not in shell.run("status").out
 
 
-def test_an_empty_daemon_says_what_to_do(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_daemon_without_parents_says_what_to_do(daemon: FakeDaemon, shell: Shell) -> None:
     counts = dict.fromkeys(("published", "approved", "waiting", "denied"), 0)
     daemon.answers["status"] = a_status(parents=[], counts=counts, sessions=[])
-    assert shell.terminal("status").out.splitlines()[1:] == [
+    assert shell.run_on_terminal("status").out.splitlines()[1:] == [
         "parents   none                           → rootsd up ~/src",
         "projects  none decided",
         "pending   0",
@@ -136,7 +136,7 @@ def test_many_clients_are_summed_up(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["status"] = a_status(
         sessions=[{**SESSION, "client": f"c{n}"} for n in range(7)]
     )
-    assert "clients   c0, c1, c2, c3, c4 and 2 more" in shell.terminal("status").out
+    assert "clients   c0, c1, c2, c3, c4 and 2 more" in shell.run_on_terminal("status").out
 
 
 def test_json_has_every_part(daemon: FakeDaemon, shell: Shell) -> None:
@@ -147,7 +147,7 @@ def test_json_has_every_part(daemon: FakeDaemon, shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("status",)])
-def test_without_a_daemon_it_is_69(shell: Shell, words: tuple[str, ...]) -> None:
+def test_without_a_daemon_it_ends_with_status_69(shell: Shell, words: tuple[str, ...]) -> None:
     done = shell.run(*words)
     assert (done.status, done.out) == (69, "")
     assert done.err == "error: the daemon is not running\n  try: rootsd up\n"

@@ -29,7 +29,7 @@ def test_an_unchanged_project_is_reported(daemon: FakeDaemon, shell: Shell) -> N
     assert (done.status, done.out, done.err) == (0, "", "api: already has these tags\n")
 
 
-def test_alone_it_lists_the_tags_and_of_a_project_what_it_bears(
+def test_without_tags_it_lists_all_tags_or_those_of_a_project(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     tagged = an_item(tags=["work", "go"]), an_item("web", tags=["work"])
@@ -39,13 +39,13 @@ def test_alone_it_lists_the_tags_and_of_a_project_what_it_bears(
         {"tag": "go", "projects": 1},
         {"tag": "work", "projects": 2},
     ]
-    assert shell.terminal("tag").out.split()[-4:] == ["go", "1", "work", "2"]
+    assert shell.run_on_terminal("tag").out.split()[-4:] == ["go", "1", "work", "2"]
     assert shell.run("tag", "api").out.count("\n") == 2
     assert daemon.asked("projects")[-1]["refs"] == ["api"]
     assert daemon.asked("tag") == []
 
 
-def test_without_tags_the_command_that_adds_one_is_named(daemon: FakeDaemon, shell: Shell) -> None:
+def test_an_empty_list_names_the_command_that_adds_a_tag(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
-    assert shell.terminal("tag").out == "No tags yet. Try: rootsd tag REF TAG\n"
+    assert shell.run_on_terminal("tag").out == "No tags yet. Try: rootsd tag REF TAG\n"
     assert shell.run("tag").out == ""

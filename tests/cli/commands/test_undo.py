@@ -28,10 +28,10 @@ def test_the_arguments_become_a_request(daemon: FakeDaemon, shell: Shell) -> Non
 
 def test_a_terminal_shows_the_restored_state(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["undo"] = undone(an_item(verdict="approved"))
-    assert "/src/api" in shell.terminal("undo").out
+    assert "/src/api" in shell.run_on_terminal("undo").out
 
 
-def test_what_cannot_be_undone_names_the_way(daemon: FakeDaemon, shell: Shell) -> None:
+def test_a_refused_undo_names_the_next_command(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["undo"] = Objection(
         ErrorCode.FAILED, "3 in the log was replaced by 5 (denied)", "rootsd undo 5"
     )
@@ -40,7 +40,9 @@ def test_what_cannot_be_undone_names_the_way(daemon: FakeDaemon, shell: Shell) -
     assert done.err.endswith("  try: rootsd undo 5\n")
 
 
-def test_a_number_is_wanted(daemon: FakeDaemon, shell: Shell) -> None:
+def test_an_argument_that_is_not_a_number_is_a_usage_error(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
     assert shell.run("undo", "api").status == 2
     assert shell.run("undo", "0").status == 2
     assert daemon.requests == []

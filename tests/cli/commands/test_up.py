@@ -55,7 +55,7 @@ def test_a_running_daemon_gets_the_parent_and_scans(
     assert done.out == shell.run("status").out
 
 
-def test_again_it_changes_nothing(
+def test_a_second_run_changes_nothing(
     running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path
 ) -> None:
     shell.run("up", str(src))
@@ -67,7 +67,7 @@ def test_again_it_changes_nothing(
     assert config(rootsd_dir).read_text() == before
 
 
-def test_a_parent_that_is_one_already_is_no_command_to_record(
+def test_a_known_parent_is_not_recorded_as_a_command(
     running: FakeDaemon, shell: Shell, src: Path
 ) -> None:
     shell.run("up", str(src))
@@ -88,7 +88,7 @@ def test_json_is_the_status_with_the_scan(running: FakeDaemon, shell: Shell, src
 @pytest.mark.parametrize(
     ("published", "said"), [(0, "New projects there will be listed by"), (2, "1,204 folders")]
 )
-def test_with_nothing_to_decide_it_says_what_comes_next(
+def test_without_pending_projects_it_names_the_next_step(
     running: FakeDaemon, shell: Shell, src: Path, published: int, said: str
 ) -> None:
     counts = {"waiting": 0, "published": published}
@@ -97,7 +97,7 @@ def test_with_nothing_to_decide_it_says_what_comes_next(
     assert said in shell.run("up", str(src)).err.splitlines()[-1]
 
 
-def test_without_any_parent_it_asks_for_one_and_starts_nothing(
+def test_without_a_parent_it_is_an_error_and_starts_nothing(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     monkeypatch.setattr(launcher, "launch", None)
@@ -107,7 +107,7 @@ def test_without_any_parent_it_asks_for_one_and_starts_nothing(
 
 
 @pytest.mark.parametrize("bad", ["nowhere", "file", "/", "..", ".ssh"])
-def test_one_bad_parent_and_nothing_is_written(
+def test_one_invalid_parent_keeps_the_configuration_unchanged(
     running: FakeDaemon, shell: Shell, src: Path, rootsd_dir: Path, bad: str
 ) -> None:
     (src.parent / "file").touch()
@@ -119,7 +119,7 @@ def test_one_bad_parent_and_nothing_is_written(
     assert running.requests == []
 
 
-def test_a_damaged_configuration_is_78_and_nothing_is_started(
+def test_a_damaged_configuration_ends_with_status_78_and_starts_nothing(
     shell: Shell, src: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launcher, "launch", None)
@@ -128,11 +128,11 @@ def test_a_damaged_configuration_is_78_and_nothing_is_started(
     for words in (("up",), ("up", str(src))):
         done = shell.run(*words)
         assert done.status == 78
-        assert f"{config(rootsd_dir)}, line 2, key paht: " in done.err
+        assert f"{config(rootsd_dir)}, line 2, key parent[0].paht: " in done.err
         assert "did you mean path?" in done.err
 
 
-def test_a_daemon_that_does_not_come_up_is_an_error_with_its_words(
+def test_a_daemon_that_fails_to_start_is_an_error_with_its_message(
     shell: Shell, src: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
@@ -144,7 +144,7 @@ def test_a_daemon_that_does_not_come_up_is_an_error_with_its_words(
     assert done.err == "error: it ended\n  no space left\n  try: tail x\n"
 
 
-def test_in_the_foreground_it_is_the_daemon_itself(
+def test_with_foreground_the_process_is_the_daemon(
     shell: Shell, src: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int | None] = []
@@ -188,7 +188,7 @@ def test_incomplete_projects_are_reported(running: FakeDaemon, shell: Shell, src
     assert "2 more projects are still being written" in shell.run("scan").err
 
 
-def test_a_daemon_of_before_the_upgrade_says_nothing_of_that(
+def test_an_older_daemon_without_that_count_is_accepted(
     running: FakeDaemon, shell: Shell, src: Path
 ) -> None:
     found = a_scan()

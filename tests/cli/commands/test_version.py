@@ -9,7 +9,7 @@ from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 
 
-def test_without_a_daemon_the_version_is_known_all_the_same(shell: Shell) -> None:
+def test_without_a_daemon_it_prints_its_own_version(shell: Shell) -> None:
     done = shell.run("version")
     assert (done.status, done.out) == (0, f"rootsd {__version__}\n")
     assert done.err == "The daemon is not running: rootsd up\n"
@@ -19,7 +19,7 @@ def test_without_a_daemon_the_version_is_known_all_the_same(shell: Shell) -> Non
     }  # fmt: skip
 
 
-def test_the_daemon_adds_its_findings(daemon: FakeDaemon, shell: Shell) -> None:
+def test_with_a_daemon_it_prints_both_versions(daemon: FakeDaemon, shell: Shell) -> None:
     about = {"version": __version__, "pid": 1, "since": "2026-11-20T08:11:02Z"}
     daemon.answers["status"] = a_status(daemon=about)
     assert shell.run("version").out == f"rootsd {__version__}\ndaemon {__version__}\n"

@@ -46,14 +46,14 @@ def test_in_a_pipe_each_reason_is_a_line(daemon: FakeDaemon, shell: Shell) -> No
         ),
     ],
 )
-def test_a_sentence_sums_it_up(
+def test_a_sentence_summarizes_the_reasons(
     daemon: FakeDaemon, shell: Shell, changes: dict[str, Any], sentence: str
 ) -> None:
     daemon.answers["why"] = why(**changes)
     assert shell.run("why", "/src/api").err == f"{sentence}\n"
 
 
-def test_a_path_that_no_project_holds_ends_with_nothing_matched(
+def test_a_path_outside_all_projects_ends_with_nothing_matched(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
     obstacles = ["no project is known at or above it", "it is your home folder"]
@@ -65,7 +65,7 @@ def test_a_path_that_no_project_holds_ends_with_nothing_matched(
     )
 
 
-def test_json_holds_all_of_it(daemon: FakeDaemon, shell: Shell) -> None:
+def test_json_has_all_reasons(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["why"] = why()
     told = json.loads(shell.run("why", ".", "--json").out)
     assert (told["command"], told["published"], told["voices"]) == ("why", True, VOICES)
@@ -74,7 +74,7 @@ def test_json_holds_all_of_it(daemon: FakeDaemon, shell: Shell) -> None:
 
 def test_on_a_terminal_it_is_a_table(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["why"] = why()
-    shown = shell.terminal("why", "/src/api").out
+    shown = shell.run_on_terminal("why", "/src/api").out
     assert "REASON" in shown
     assert "decides" in shown
     assert "\x1b[2J" not in shown

@@ -1,4 +1,4 @@
-"""What is added by hand: folders that no scan found, and roots that are no folders."""
+"""Projects that a person adds: folders that no scan found, and URIs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rootsd.wire.decisions import AddRequest, ApplyMode
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
-from support.decisions import approved, identity, project
-from support.fakes import path
+from support.ledger_harness import path
+from support.sample_decisions import approved, identity, project
 
 NAME = "api.example.com/v1"
 URI = f"https://{NAME}"
@@ -23,7 +23,7 @@ async def add(control: ControlHarness, what: str, name: str | None = None) -> di
     return await control.ask(AddRequest(what, CWD, name))
 
 
-async def test_a_uri_waits_is_approved_by_itself_and_published() -> None:
+async def test_an_added_uri_is_pending_until_approved_and_then_published() -> None:
     control = ControlHarness(project(1))
     added = await add(control, "HTTPS://API.example.com/v1")
     (item,) = added["items"]
@@ -43,7 +43,7 @@ async def test_a_uri_waits_is_approved_by_itself_and_published() -> None:
     assert control.world.is_kept()
 
 
-async def test_a_uri_is_swept_along_with_what_waits_and_denied_like_a_folder() -> None:
+async def test_a_uri_is_approved_with_all_pending_projects_and_can_be_denied() -> None:
     control = ControlHarness(project(1))
     await add(control, URI)
     await control.decide(APPROVE, select=Selection.PENDING)
@@ -52,7 +52,7 @@ async def test_a_uri_is_swept_along_with_what_waits_and_denied_like_a_folder() -
     assert await control.world.told() == {path(1)}
 
 
-async def test_forgetting_a_uri_takes_it_away() -> None:
+async def test_forgetting_a_uri_removes_it() -> None:
     control = ControlHarness()
     await add(control, URI)
     await control.decide(FORGET, "v1")
@@ -60,7 +60,7 @@ async def test_forgetting_a_uri_takes_it_away() -> None:
     assert control.world.is_kept()
 
 
-async def test_a_folder_is_proposed_and_may_be_called_something() -> None:
+async def test_a_folder_is_proposed_and_may_be_named() -> None:
     control = ControlHarness()
     control.world.disk.folders[b"/home/ann/notes"] = identity(7)
     added = await add(control, "../notes", "diary")
@@ -70,7 +70,7 @@ async def test_a_folder_is_proposed_and_may_be_called_something() -> None:
     assert [root.name for root in (await control.world.ledger.current()).roots] == ["diary"]
 
 
-async def test_adding_again_changes_nothing_but_the_name() -> None:
+async def test_adding_again_changes_only_the_name() -> None:
     control = ControlHarness()
     await add(control, URI, "api")
     batches = len(control.world.saver.batches)
@@ -90,7 +90,7 @@ async def test_a_published_root_is_renamed_for_its_clients_too() -> None:
     assert control.world.verdict(path(1)) is Verdict.APPROVED
 
 
-async def test_what_cannot_be_is_refused_and_nothing_is_left_behind() -> None:
+async def test_an_unusable_folder_or_uri_is_refused_without_a_trace() -> None:
     control = ControlHarness(approved(1))
     for what in ("file:///etc", "https://a b", "https://a/\x1b[m", "x://\ud800"):
         with pytest.raises(BadRequest) as refused:
@@ -110,7 +110,7 @@ async def test_what_cannot_be_is_refused_and_nothing_is_left_behind() -> None:
     ("what", "kind", "name"),
     [(URI, "uri", None), (URI, "uri", "diary"), ("../notes", "git", "diary")],
 )
-async def test_a_rehearsal_shows_what_would_be_proposed_and_proposes_nothing(
+async def test_a_dry_run_shows_the_proposal_and_changes_nothing(
     what: str, kind: str, name: str | None
 ) -> None:
     control = ControlHarness()
@@ -127,7 +127,7 @@ async def test_a_rehearsal_shows_what_would_be_proposed_and_proposes_nothing(
     assert control.world.ledger.catalog.projects == {}
 
 
-async def test_a_rehearsal_is_refused_as_the_order_would_be() -> None:
+async def test_a_dry_run_is_refused_like_the_order() -> None:
     control = ControlHarness(approved(1))
     for what, error in (("../nowhere", NotPresent), ("https://a b", BadRequest), (URI, NameTaken)):
         with pytest.raises(error):

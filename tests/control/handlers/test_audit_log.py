@@ -1,4 +1,4 @@
-"""What `rootsd log` and `rootsd guard` are told."""
+"""The answers for `rootsd log` and `rootsd guard`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
 from support.control_harness import APPROVE, DENY, ControlHarness
-from support.decisions import NOON, PERSON, add, approved, decide, project, rule
-from support.fakes import HANG_GUARD
+from support.ledger_harness import HANG_GUARD
+from support.sample_decisions import NOON, PERSON, add, approved, decide, project, rule
 
 CALLER = Actor(ActorKind.CALLER, "pid 9: Goose started it")
 
 
-def test_every_kind_of_event_is_told_in_words() -> None:
+def test_every_kind_of_event_has_a_text() -> None:
     other = approved(2)
     odd = ProjectChange(b"/home/ann/\xff", None, other, ChangeVerb.APPROVED, PERSON)
     changes = [
@@ -53,7 +53,7 @@ def test_every_kind_of_event_is_told_in_words() -> None:
     }  # fmt: skip
 
 
-def test_a_parent_is_told_by_its_path_and_by_who_had_the_configuration_read() -> None:
+def test_a_change_of_a_parent_has_its_path_and_its_actor() -> None:
     changes = [
         ParentChange(b"/home/ann/src", ChangeVerb.PARENT_ADDED, PERSON),
         ParentChange(b"/home/ann/\xff", ChangeVerb.PARENT_REMOVED, None),
@@ -67,7 +67,7 @@ def test_a_parent_is_told_by_its_path_and_by_who_had_the_configuration_read() ->
     assert (removed["actor"], removed["by"]) == (None, "the configuration file was edited")
 
 
-async def test_the_log_says_what_an_undoing_took_back() -> None:
+async def test_an_undo_names_the_entry_that_it_undid() -> None:
     control = ControlHarness(approved(1))
     await control.decide(DENY, "p1")
     await control.ask(UndoRequest())
@@ -77,7 +77,7 @@ async def test_the_log_says_what_an_undoing_took_back() -> None:
     ]
 
 
-def test_a_rule_that_lapsed_and_approves_again_is_told_by_its_number() -> None:
+def test_a_reinstated_rule_is_listed_by_its_number() -> None:
     added = events_for([add(rule(1, Verdict.APPROVED))], NOON, CHAIN_START)
     lost = lapse_all_approvals(fold(added), NOON)
     lapsed, approving = rule(1, Verdict.PENDING), rule(1, Verdict.APPROVED)
@@ -89,21 +89,21 @@ def test_a_rule_that_lapsed_and_approves_again_is_told_by_its_number() -> None:
     ]
 
 
-def test_what_nobody_ordered_has_no_actor() -> None:
+def test_an_event_without_an_order_has_no_actor() -> None:
     events = events_for([decide(approved(1)), GuardChange(Guard.OFF, PERSON)], NOON, CHAIN_START)
     lapsed, usual = log_items(lapse_all_approvals(fold(events), NOON))
     assert (lapsed["verb"], lapsed["actor"]) == ("lapsed", None)
     assert (usual["verb"], usual["what"], usual["by"]) == ("guard set", "the usual", None)
 
 
-async def test_the_newest_events_are_asked_for() -> None:
+async def test_a_limit_selects_the_newest_events() -> None:
     control = ControlHarness(approved(1))
     control.events = events_for([decide(approved(n)) for n in range(5)], NOON, CHAIN_START)
     answer = await control.ask(LogQuery(last=2))
     assert [item["seq"] for item in answer["items"]] == [4, 5]
 
 
-async def test_the_guard_is_told_and_set() -> None:
+async def test_the_guard_is_shown_and_set() -> None:
     control = ControlHarness()
     rehearsed = await control.ask(SetGuardRequest(Guard.TERMINAL, ApplyMode.DRY_RUN))
     assert rehearsed["guard"] == "terminal"
@@ -112,7 +112,7 @@ async def test_the_guard_is_told_and_set() -> None:
     assert (await control.ask(StatusQuery()))["guard"] == "terminal"
 
 
-async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
+async def test_refused_commands_are_reported_until_a_person_sees_them() -> None:
     control = ControlHarness()
     control.guard.refusals.add(at="x", what="y", by="z", why="w")
     for _ in range(2):
@@ -122,7 +122,7 @@ async def test_what_was_refused_is_told_until_a_person_has_looked() -> None:
     assert (await control.ask(StatusQuery()))["refused"] is None
 
 
-async def test_a_follower_is_told_of_what_comes_as_soon_as_it_is_kept() -> None:
+async def test_a_waiting_query_is_answered_when_an_event_is_stored() -> None:
     control = ControlHarness(project(1))
     await control.decide(APPROVE, "p1")
     listings: list[dict[str, Any]] = []
@@ -139,7 +139,7 @@ async def test_a_follower_is_told_of_what_comes_as_soon_as_it_is_kept() -> None:
     assert [item["verb"] for item in listings[0]["items"]] == ["denied"]
 
 
-async def test_who_does_not_wait_is_answered_at_once_and_nobody_waits_for_the_past() -> None:
+async def test_a_query_without_wait_or_for_past_events_is_answered_at_once() -> None:
     control = ControlHarness(project(1))
     assert (await control.ask(LogQuery(after=0)))["items"] == []
     assert (await control.ask(LogQuery(wait_s=30)))["items"] == []

@@ -1,4 +1,4 @@
-"""The daemon as a whole, in control requests."""
+"""Control requests about the daemon as a whole."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rootsd.wire.daemon import (
 )
 from rootsd.wire.decisions import DecisionVerb
 from support.control_harness import ControlHarness
-from support.decisions import approved, denied, granted, project
-from support.fakes import lapsed, path, rule
+from support.ledger_harness import lapsed, path, rule
+from support.sample_decisions import approved, denied, granted, project
 
 
 def suspended(known: Project) -> Project:
     return replace(known, observed=replace(known.observed, presence=Presence.SUSPENDED))
 
 
-async def test_the_status_tells_everything_and_how_many() -> None:
+async def test_the_status_has_all_parts_and_counts() -> None:
     incomplete = replace(project(5).observed, incomplete=IncompleteReason.NO_HEAD)
     control = ControlHarness(
         approved(1), suspended(approved(2)), denied(3), lapsed(project(4)),
@@ -51,7 +51,7 @@ async def test_the_status_tells_everything_and_how_many() -> None:
     assert status["degraded"] == []
 
 
-async def test_the_status_tells_what_the_disk_refuses_and_what_else_is_degraded() -> None:
+async def test_the_status_lists_disk_errors_and_degraded_parts() -> None:
     control = ControlHarness(approved(1))
     control.daemon.troubles = ["polling"]
     control.world.saver.refusing = True
@@ -72,7 +72,7 @@ async def test_a_reload_is_answered_with_the_status() -> None:
     assert control.daemon.told == ["reload"]
 
 
-async def test_the_daemon_is_stopped_only_once_the_answer_is_out() -> None:
+async def test_the_daemon_stops_only_after_the_answer_is_sent() -> None:
     control = ControlHarness()
     assert await control.ask(StopRequest()) == {}
     assert control.daemon.told == []
@@ -82,7 +82,7 @@ async def test_the_daemon_is_stopped_only_once_the_answer_is_out() -> None:
     assert control.daemon.told == ["stop"]
 
 
-async def test_sessions_are_the_open_ones_or_the_last_with_their_history() -> None:
+async def test_sessions_lists_open_sessions_or_recent_ones_with_history() -> None:
     control = ControlHarness()
     assert [item["id"] for item in (await control.ask(SessionsQuery()))["items"]] == ["open"]
     query = SessionsQuery(SessionView.HISTORY, last=2)

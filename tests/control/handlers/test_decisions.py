@@ -1,4 +1,4 @@
-"""A person's order on references: what is meant, what is refused, and what is told afterwards."""
+"""A person's order on references: the projects it covers, refusals, and the answer."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from rootsd.wire.decisions import ApplyMode, DecisionVerb
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
-from support.decisions import NOON, approved, denied, granted, project
-from support.fakes import (
+from support.ledger_harness import (
     HOME,
     SOURCES,
     DiskRefuses,
@@ -43,6 +42,7 @@ from support.fakes import (
     path,
     rule,
 )
+from support.sample_decisions import NOON, approved, denied, granted, project
 
 
 async def test_an_approved_project_is_published_under_its_name_with_tags_and_access() -> None:
@@ -58,7 +58,7 @@ async def test_an_approved_project_is_published_under_its_name_with_tags_and_acc
     assert await control.world.told() == {path(1)}
 
 
-async def test_an_approval_remembers_where_the_project_came_from() -> None:
+async def test_an_approval_records_the_origin_of_the_project() -> None:
     control = ControlHarness(project(1), project(2))
 
     async def origins_of(projects: Iterable[Project]) -> dict[bytes, str]:
@@ -71,7 +71,7 @@ async def test_an_approval_remembers_where_the_project_came_from() -> None:
     assert known[path(2)].ruling.origin is None
 
 
-async def test_a_denial_and_its_end_are_told() -> None:
+async def test_a_denial_and_a_forget_are_reported() -> None:
     control = ControlHarness(approved(1))
     done = await control.decide(DENY, "p1")
     assert [item["verdict"] for item in done["items"]] == ["denied"]
@@ -88,7 +88,7 @@ async def test_a_denial_and_its_end_are_told() -> None:
         (FORGET, project(1), ("p1", "p2")),
     ],
 )
-async def test_what_is_so_already_is_told_apart_and_not_done_again(
+async def test_unchanged_projects_are_reported_separately(
     verb: DecisionVerb, known: Project, refs: tuple[str, ...]
 ) -> None:
     control = ControlHarness(known, project(2))
@@ -105,12 +105,12 @@ async def test_what_is_so_already_is_told_apart_and_not_done_again(
 @pytest.mark.parametrize(
     "more", [{"tags": ("new",)}, {"access": Access.READ}, {"name": "other"}], ids=str
 )
-async def test_an_approval_with_something_new_in_it_is_carried_out(more: dict[str, Any]) -> None:
+async def test_an_approval_with_a_change_is_carried_out(more: dict[str, Any]) -> None:
     (item,) = (await ControlHarness(approved(1)).decide(APPROVE, "p1", **more))["items"]
     assert item["published"]
 
 
-async def test_a_named_root_is_approved_again_as_it_is_and_counts_as_new() -> None:
+async def test_approving_a_named_root_again_renews_its_approval() -> None:
     control = ControlHarness(project(1), project(2))
     await control.decide(APPROVE, "p1", access=Access.READ, name="one", tags=("work",))
     before = control.world.ledger.catalog.roots[path(1)]
@@ -144,7 +144,7 @@ async def test_an_approval_keeps_the_tags_that_were_there() -> None:
 
 
 @pytest.mark.parametrize("verb", DecisionVerb)
-async def test_a_dry_run_tells_what_would_be_and_changes_nothing(verb: DecisionVerb) -> None:
+async def test_a_dry_run_reports_the_effect_and_changes_nothing(verb: DecisionVerb) -> None:
     control = ControlHarness(approved(1), denied(2), project(3))
     before, revision = control.world.ledger.catalog, control.world.ledger.revision
     done = await control.decide(verb, "p1", "p2", "p3", effect=ApplyMode.DRY_RUN)
@@ -157,13 +157,13 @@ async def test_a_dry_run_tells_what_would_be_and_changes_nothing(verb: DecisionV
     assert control.world.saver.batches == []
 
 
-async def test_a_dry_run_is_refused_as_the_order_would_be() -> None:
+async def test_a_dry_run_is_refused_like_the_order() -> None:
     control = ControlHarness(denied(1), at(path(1) + b"/in", project(2)))
     with pytest.raises(DeniedHere):
         await control.decide(APPROVE, "in", effect=ApplyMode.DRY_RUN)
 
 
-async def test_no_reference_at_all_is_refused() -> None:
+async def test_an_order_without_references_is_refused() -> None:
     with pytest.raises(UnknownProject) as refusal:
         await ControlHarness(project(1)).decide(APPROVE)
     assert refusal.value.remedy == "rootsd pending"
@@ -197,7 +197,7 @@ REFUSALS: list[tuple[Project, tuple[Project, ...], tuple[Rule, ...], type[Rootsd
 
 
 @pytest.mark.parametrize(("known", "others", "rules", "refusal"), REFUSALS)
-async def test_what_cannot_be_approved_is_refused_with_a_reason_and_the_others_with_it(
+async def test_one_refused_project_refuses_the_whole_order_with_a_reason(
     known: Project,
     others: tuple[Project, ...],
     rules: tuple[Rule, ...],
@@ -211,7 +211,7 @@ async def test_what_cannot_be_approved_is_refused_with_a_reason_and_the_others_w
     assert control.world.ledger.catalog is before
 
 
-async def test_a_name_goes_with_one_project_alone() -> None:
+async def test_a_name_can_be_given_to_one_project_only() -> None:
     control = ControlHarness(project(1), project(2))
     for refs in (("p1", "p2"), ("p*",)):
         with pytest.raises(NameTaken):
@@ -230,7 +230,7 @@ async def test_a_name_that_another_project_holds_is_refused() -> None:
 @pytest.mark.parametrize(
     "word", ["", " ", ".", "..", "/x", "a\nb", "a\x1b[m", "\u202eb", "\ud800"]
 )
-async def test_a_name_or_tag_that_clients_cannot_be_told_is_refused(word: str) -> None:
+async def test_a_name_or_tag_that_clients_could_not_read_is_refused(word: str) -> None:
     control = ControlHarness(project(1))
     more: dict[str, Any]
     for more in ({"name": word}, {"tags": ("fine", word)}):
@@ -256,14 +256,14 @@ async def test_a_denial_inside_a_root_warns_that_the_root_is_withheld() -> None:
     assert await control.world.told() == set()
 
 
-async def test_a_project_that_is_forgotten_and_gone_is_told_a_last_time() -> None:
+async def test_a_forgotten_missing_project_is_reported_once_more() -> None:
     control = ControlHarness(missing(denied(1)))
     (item,) = (await control.decide(FORGET, "p1"))["items"]
     assert (item["name"], item["verdict"], item["presence"]) == ("p1", "pending", "missing")
     assert control.world.ledger.catalog.projects == {}
 
 
-async def test_a_denial_that_the_disk_refuses_is_told_with_a_warning() -> None:
+async def test_a_denial_that_the_disk_refuses_has_a_warning() -> None:
     control = ControlHarness(approved(1), project(2))
     control.world.saver.refusing = True
     done = await control.decide(DENY, "p1")
@@ -279,7 +279,7 @@ def _lost(known: Project, access: Access, reason: LapseReason = LapseReason.REPL
 
 
 @pytest.mark.parametrize("how", ["one by one", "all that lapsed"])
-async def test_an_approval_that_was_lost_comes_back_as_narrow_as_it_was(how: str) -> None:
+async def test_a_reinstated_approval_has_its_former_access(how: str) -> None:
     control = ControlHarness(_lost(project(1), Access.READ), _lost(project(2), Access.READ_WRITE))
     if how == "one by one":
         await control.decide(APPROVE, "p1", "p2")
@@ -296,7 +296,7 @@ async def test_an_approval_that_was_lost_comes_back_as_narrow_as_it_was(how: str
     assert control.world.ledger.catalog.roots[path(1)].access is Access.READ_WRITE
 
 
-async def test_all_that_lapsed_with_a_lost_history_comes_back_by_one_order_rules_too() -> None:
+async def test_one_order_reinstates_all_lapsed_approvals_and_rules() -> None:
     lost = _lost(project(1), Access.READ_WRITE, LapseReason.STORE_RESTORED)
     covering = [rule(Verdict.PENDING), rule(Verdict.DENIED, SOURCES + b"/no/**", number=2)]
     control = ControlHarness(lost, project(2), rules=covering)
@@ -317,7 +317,7 @@ async def test_all_that_lapsed_with_a_lost_history_comes_back_by_one_order_rules
     ("verb", "select", "under"),
     [(APPROVE, Selection.PENDING, None), (APPROVE, Selection.LAPSED, "/home/ann/src")],
 )
-async def test_a_rule_that_lapsed_is_not_meant_by_less_than_all_that_lapsed(
+async def test_a_narrower_selection_does_not_reinstate_a_rule(
     verb: DecisionVerb, select: Selection, under: str | None
 ) -> None:
     lost = _lost(project(1), Access.READ_WRITE)
@@ -326,13 +326,13 @@ async def test_a_rule_that_lapsed_is_not_meant_by_less_than_all_that_lapsed(
     assert control.world.ledger.catalog.rules == (rule(Verdict.PENDING),)
 
 
-async def test_what_lapsed_can_be_narrowed_when_it_is_approved_again() -> None:
+async def test_a_reinstated_approval_can_be_narrowed() -> None:
     control = ControlHarness(_lost(project(1), Access.READ_WRITE))
     await control.decide(APPROVE, "p1", access=Access.READ)
     assert control.world.ledger.catalog.roots[path(1)].access is Access.READ
 
 
-async def test_an_approval_can_be_given_an_end_another_one_and_none() -> None:
+async def test_the_end_of_an_approval_can_be_set_changed_and_removed() -> None:
     control = ControlHarness(project(1))
     for lasts, expected in ((60, "12:01:00Z"), (120, "12:02:00Z"), (None, None)):
         done = await control.decide(APPROVE, "p1", lasts=lasts)
@@ -343,7 +343,7 @@ async def test_an_approval_can_be_given_an_end_another_one_and_none() -> None:
     assert await control.world.told() == {path(1)}
 
 
-async def test_what_ended_is_not_among_what_lapsed() -> None:
+async def test_an_expired_approval_is_not_selected_as_lapsed() -> None:
     control = ControlHarness(_lost(project(1), Access.READ, LapseReason.EXPIRED), project(2))
     with pytest.raises(UnknownProject):
         await control.decide(APPROVE, select=Selection.LAPSED)
@@ -352,7 +352,7 @@ async def test_what_ended_is_not_among_what_lapsed() -> None:
 
 
 @pytest.mark.parametrize("lasts", [0, -1, 10**9, 2**63])
-async def test_an_end_that_makes_no_sense_is_refused(lasts: int) -> None:
+async def test_an_invalid_end_is_refused(lasts: int) -> None:
     control = ControlHarness(project(1))
     with pytest.raises(BadRequest, match="ten years"):
         await control.decide(APPROVE, "p1", lasts=lasts)

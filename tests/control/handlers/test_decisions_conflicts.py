@@ -1,4 +1,4 @@
-"""Orders that meet other orders, and changes on disk, on their way."""
+"""Orders that conflict with concurrent orders and with changes on the disk."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rootsd.core.inputs import ProjectGone, ProjectUnsafe
 from rootsd.core.model import LapseReason, Verdict
 from rootsd.wire.projects import Selection
 from support.control_harness import APPROVE, FORGET, ControlHarness, names
-from support.decisions import approved, identity, project
-from support.fakes import (
+from support.ledger_harness import (
     HANG_GUARD,
     approve,
     deny,
     path,
     sight,
 )
+from support.sample_decisions import approved, identity, project
 
 
 async def test_a_folder_that_was_replaced_after_it_was_found_is_not_approved() -> None:
@@ -34,7 +34,7 @@ async def test_a_folder_that_was_replaced_after_it_was_found_is_not_approved() -
 
 
 @pytest.mark.parametrize("sweep", [("p*",), ()])
-async def test_a_denial_that_comes_first_is_not_overturned_by_a_sweep_on_its_way(
+async def test_a_concurrent_selection_does_not_override_a_denial(
     sweep: tuple[str, ...],
 ) -> None:
     control = ControlHarness(project(1), project(2))
@@ -43,7 +43,7 @@ async def test_a_denial_that_comes_first_is_not_overturned_by_a_sweep_on_its_way
         async with anyio.create_task_group() as group:
             with control.world.saver.held_up() as busy:
                 group.start_soon(control.world.ledger.execute, [deny(1)])
-                # The denial is decided under the lock; the sweep chooses before it is known.
+                # The denial is decided under the lock; the selection is made before it is known.
                 group.start_soon(lambda: control.decide(APPROVE, *sweep, select=select))
                 await busy.wait()
                 await anyio.wait_all_tasks_blocked()
@@ -51,7 +51,7 @@ async def test_a_denial_that_comes_first_is_not_overturned_by_a_sweep_on_its_way
     assert await control.world.told() == {path(2)}
 
 
-async def test_an_order_that_somebody_overtook_is_chosen_again() -> None:
+async def test_an_overtaken_order_is_resolved_again() -> None:
     control = ControlHarness(approved(1), project(2))
     answers: list[dict[str, Any]] = []
 
@@ -71,7 +71,7 @@ async def test_an_order_that_somebody_overtook_is_chosen_again() -> None:
 
 
 @pytest.mark.parametrize("moment", ["dropped", "unsafe"])
-async def test_what_changes_on_disk_while_an_approval_waits_is_refused(moment: str) -> None:
+async def test_a_change_on_disk_during_an_approval_refuses_it(moment: str) -> None:
     control = ControlHarness(project(1), project(2))
     seen = (
         ProjectGone(path(2))

@@ -1,4 +1,4 @@
-"""An approval that had an end, and was lost before it, comes back with that end."""
+"""A reinstated approval keeps its former end."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import Expiry, LapseReason
 from rootsd.wire.projects import Selection
 from support.control_harness import APPROVE, ControlHarness, names
-from support.decisions import NOON, identity, project
-from support.fakes import approve, path, sight
+from support.ledger_harness import approve, path, sight
+from support.sample_decisions import NOON, identity, project
 
 HOUR = 3_600
 LATER = (NOON + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def _replaced(control: ControlHarness, number: int) -> None:
-    """Directory 40 takes the place of what was approved."""
+    """Put directory 40 in the place of the approved one."""
     control.world.disk.folders[path(number)] = identity(40)
     await control.world.ledger.observe([sight(number, now=40)])
 
@@ -34,7 +34,7 @@ def _end(control: ControlHarness, number: int) -> Expiry | None:
 
 
 @pytest.mark.parametrize("how", ["named", "all that lapsed"])
-async def test_what_lapsed_is_restored_until_it_was_to_end(how: str) -> None:
+async def test_a_reinstated_approval_keeps_its_end(how: str) -> None:
     control = ControlHarness(project(1))
     await control.decide(APPROVE, "p1", lasts=HOUR)
     given = _end(control, 1)
@@ -50,7 +50,7 @@ async def test_what_lapsed_is_restored_until_it_was_to_end(how: str) -> None:
     assert await control.world.told() == set()
 
 
-async def test_another_end_can_be_asked_for() -> None:
+async def test_a_reinstated_approval_can_get_another_end() -> None:
     control = ControlHarness(project(1))
     await control.decide(APPROVE, "p1", lasts=HOUR)
     await _replaced(control, 1)
@@ -59,7 +59,7 @@ async def test_another_end_can_be_asked_for() -> None:
     assert await control.world.told() == {path(1)}
 
 
-async def test_what_would_have_ended_meanwhile_is_not_restored_with_all_that_lapsed() -> None:
+async def test_an_approval_past_its_end_is_not_reinstated_with_all_others() -> None:
     control = ControlHarness(project(1), project(2))
     await control.decide(APPROVE, "p1", lasts=HOUR)
     await control.decide(APPROVE, "p2")
@@ -73,12 +73,12 @@ async def test_what_would_have_ended_meanwhile_is_not_restored_with_all_that_lap
     assert names(done["items"]) == ["p2"]
     assert done["warnings"] == ["p1 is left out: its approval has ended meanwhile"]
     assert await control.world.told() == {path(2)}
-    await control.decide(APPROVE, "p1")  # who names it decides anew
+    await control.decide(APPROVE, "p1")  # naming it makes a new decision
     assert _end(control, 1) is None
     assert await control.world.told() == {path(1), path(2)}
 
 
-async def test_what_was_moved_is_approved_until_it_was_to_end() -> None:
+async def test_an_approval_at_a_new_path_keeps_its_end() -> None:
     control = ControlHarness(project(1))
     await control.decide(APPROVE, "p1", lasts=HOUR)
     given = _end(control, 1)
@@ -89,7 +89,7 @@ async def test_what_was_moved_is_approved_until_it_was_to_end() -> None:
     assert _end(control, 2) == given
 
 
-def test_a_lost_history_takes_no_end_away() -> None:
+def test_a_lost_history_keeps_the_ends_of_approvals() -> None:
     control = ControlHarness(project(1))
     expires = control.world.ledger.expiries.after(HOUR)
     given = control.world.ledger.dry_run([replace(approve(1), expires=expires)]).changes

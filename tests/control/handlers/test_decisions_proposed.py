@@ -12,12 +12,12 @@ from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
-from support.decisions import approved, identity, project
-from support.fakes import (
+from support.ledger_harness import (
     path,
     rule,
     sight,
 )
+from support.sample_decisions import approved, identity, project
 
 
 async def test_a_dry_run_proposes_no_folder_either() -> None:
@@ -38,7 +38,7 @@ async def test_a_folder_that_no_scan_has_found_is_proposed_and_approved_in_one_s
     assert await control.world.told() == {path(1)}
 
 
-async def test_the_folder_where_the_person_is_is_proposed_too() -> None:
+async def test_the_working_directory_is_proposed_too() -> None:
     control = ControlHarness()
     control.world.disk.folders[path(1)] = identity(1)
     assert names((await control.decide(APPROVE, ".", cwd="/home/ann/src/p1"))["items"]) == ["p1"]
@@ -65,7 +65,7 @@ async def test_a_rule_does_not_publish_a_folder_before_its_denial() -> None:
     }
 
 
-async def test_a_folder_that_no_scan_has_found_is_denied_though_the_disk_refuses() -> None:
+async def test_a_folder_that_no_scan_has_found_is_denied_even_if_the_disk_refuses() -> None:
     control = ControlHarness(rules=[rule(Verdict.APPROVED)])
     control.world.disk.folders[path(1)] = identity(1)
     control.world.saver.refusing = True
@@ -75,7 +75,7 @@ async def test_a_folder_that_no_scan_has_found_is_denied_though_the_disk_refuses
     assert await control.world.told() == set()
 
 
-async def test_a_rehearsed_denial_of_an_unknown_folder_leaves_nothing_behind() -> None:
+async def test_a_dry_run_of_denying_an_unknown_folder_leaves_no_trace() -> None:
     control = ControlHarness()
     control.world.disk.folders[path(1)] = identity(1)
     would = await control.decide(DENY, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
@@ -83,14 +83,14 @@ async def test_a_rehearsed_denial_of_an_unknown_folder_leaves_nothing_behind() -
     assert (control.discovery.proposed, control.world.ledger.catalog.projects) == ([], {})
 
 
-async def test_a_denial_of_a_folder_that_is_not_there_is_refused_with_the_others() -> None:
+async def test_denying_a_missing_folder_refuses_the_whole_order() -> None:
     control = ControlHarness(approved(2))
     with pytest.raises(NotPresent):
         await control.decide(DENY, "p2", "/home/ann/src/p1")
     assert await control.world.told() == {path(2)}
 
 
-async def test_to_forget_proposes_nothing() -> None:
+async def test_forget_proposes_nothing() -> None:
     control = ControlHarness()
     control.world.disk.folders[path(1)] = identity(1)
     with pytest.raises(UnknownProject):
@@ -98,7 +98,7 @@ async def test_to_forget_proposes_nothing() -> None:
     assert control.discovery.proposed == []
 
 
-async def test_what_is_known_or_a_word_or_a_glob_is_not_proposed() -> None:
+async def test_known_paths_names_and_globs_are_not_proposed() -> None:
     control = ControlHarness(project(1))
     await control.decide(APPROVE, "/home/ann/src/p1", "src/p*")
     with pytest.raises(UnknownProject):
@@ -106,7 +106,7 @@ async def test_what_is_known_or_a_word_or_a_glob_is_not_proposed() -> None:
     assert control.discovery.proposed == []
 
 
-async def test_an_order_with_a_word_that_means_nothing_proposes_nothing_before_it_fails() -> None:
+async def test_an_order_with_an_unknown_reference_fails_before_it_proposes_anything() -> None:
     control = ControlHarness(project(2))
     control.world.disk.folders[path(1)] = identity(1)
     with pytest.raises(UnknownProject, match="word"):
@@ -115,14 +115,14 @@ async def test_an_order_with_a_word_that_means_nothing_proposes_nothing_before_i
     assert await control.world.told() == set()
 
 
-async def test_a_folder_that_is_not_there_is_refused_and_the_others_with_it() -> None:
+async def test_approving_a_missing_folder_refuses_the_whole_order() -> None:
     control = ControlHarness(project(2))
     with pytest.raises(NotPresent):
         await control.decide(APPROVE, "p2", "/home/ann/src/p1")
     assert await control.world.told() == set()
 
 
-async def test_an_empty_reference_is_not_the_folder_where_the_person_is() -> None:
+async def test_an_empty_reference_does_not_mean_the_working_directory() -> None:
     control = ControlHarness(project(1))
     with pytest.raises(BadRequest):
         await control.decide(APPROVE, "", cwd="/home/ann/src/p1")
@@ -131,7 +131,7 @@ async def test_an_empty_reference_is_not_the_folder_where_the_person_is() -> Non
     assert await control.world.told() == set()
 
 
-async def test_a_rule_speaks_for_a_proposed_folder_before_the_person_does() -> None:
+async def test_a_rule_applies_to_a_proposed_folder_before_the_order() -> None:
     control = ControlHarness(rules=[rule(Verdict.APPROVED)])
     control.world.disk.folders[path(1)] = identity(1)
     await control.decide(APPROVE, "/home/ann/src/p1")

@@ -1,4 +1,4 @@
-"""One order restores what a lost history took back, and by whom it was approved."""
+"""One order reinstates the approvals that a lost history ended, with their actors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rootsd.wire.decisions import ApplyMode, RemoveRuleRequest
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
 from support.control_harness import APPROVE, ControlHarness
-from support.decisions import NOON, add, after, decide, project
-from support.fakes import path, rule
+from support.ledger_harness import path, rule
+from support.sample_decisions import NOON, add, after, decide, project
 
 
 def _lost(number: int, by: ActorKind | None) -> Project:
@@ -24,11 +24,11 @@ def _lost(number: int, by: ActorKind | None) -> Project:
     return replace(project(number), ruling=Ruling(lapse=lapse))
 
 
-def _ground(control: ControlHarness, number: int) -> VerdictReason:
+def _reasons(control: ControlHarness, number: int) -> VerdictReason:
     return control.world.ledger.catalog.judgments[path(number)].reason
 
 
-async def test_what_a_rule_had_granted_is_the_rules_again_and_a_persons_approval_is_hers() -> None:
+async def test_a_rule_reinstates_its_grants_and_a_person_reinstates_approvals() -> None:
     lost = [_lost(1, ActorKind.RULE), _lost(2, ActorKind.PERSON), _lost(3, None)]
     control = ControlHarness(*lost, rules=[rule(Verdict.PENDING)])
     would = await control.decide(APPROVE, select=Selection.LAPSED, effect=ApplyMode.DRY_RUN)
@@ -49,28 +49,28 @@ async def test_what_a_rule_had_granted_is_the_rules_again_and_a_persons_approval
     [{"tags": ("work",)}, {"lasts": 60}, {"access": Access.READ}],
     ids=lambda m: next(iter(m)),
 )
-async def test_who_says_more_than_that_it_be_as_it_was_approves_in_person(
+async def test_an_order_with_changed_settings_approves_in_person(
     more: dict[str, Any],
 ) -> None:
     control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(Verdict.PENDING)])
     await control.decide(APPROVE, select=Selection.LAPSED, **more)
-    assert _ground(control, 1) is VerdictReason.APPROVED
+    assert _reasons(control, 1) is VerdictReason.APPROVED
 
 
-async def test_who_names_a_project_approves_it_in_person() -> None:
+async def test_an_order_by_name_approves_in_person() -> None:
     control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(Verdict.APPROVED)])
     assert await control.world.told() == set(), "a lost history may hold a denial"
     await control.decide(APPROVE, "p1")
-    assert _ground(control, 1) is VerdictReason.APPROVED
+    assert _reasons(control, 1) is VerdictReason.APPROVED
 
 
-async def test_of_some_that_lapsed_no_rule_is_restored_and_the_person_approves() -> None:
+async def test_a_narrower_selection_reinstates_no_rule_and_approves_in_person() -> None:
     control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(Verdict.PENDING)])
     await control.decide(APPROVE, select=Selection.LAPSED, under="/home/ann/src")
-    assert _ground(control, 1) is VerdictReason.APPROVED
+    assert _reasons(control, 1) is VerdictReason.APPROVED
 
 
-async def test_what_was_restored_is_taken_back_in_one_piece() -> None:
+async def test_one_undo_reverts_the_whole_reinstatement() -> None:
     lost = _lost(1, ActorKind.RULE)
     control = ControlHarness(lost, rules=[rule(Verdict.PENDING)])
     control.events = events_for(
@@ -80,10 +80,10 @@ async def test_what_was_restored_is_taken_back_in_one_piece() -> None:
     await control.ask(UndoRequest(None))
     assert await control.world.told() == set()
     assert control.world.ledger.catalog.rules == (rule(Verdict.PENDING),)
-    assert _ground(control, 1) is VerdictReason.LAPSED
+    assert _reasons(control, 1) is VerdictReason.LAPSED
 
 
-async def test_a_root_that_went_meanwhile_is_not_restored() -> None:
+async def test_a_root_that_disappeared_is_not_reinstated() -> None:
     control = ControlHarness(_lost(1, ActorKind.RULE), rules=[rule(Verdict.PENDING)])
     control.world.disk.folders.clear()
     control.world.disk.is_trusting = False

@@ -1,4 +1,4 @@
-"""Orders on what is not named one by one: globs and selections."""
+"""Orders on globs and selections, which do not name each project."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rootsd.core.model import UNDECIDED, Project
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.projects import Selection
 from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
-from support.decisions import approved, denied, project, worktree
-from support.fakes import (
+from support.core_samples import UNIDENTIFIABLE, identity
+from support.ledger_harness import (
     HOME,
     SOURCES,
     at,
@@ -21,10 +21,10 @@ from support.fakes import (
     missing,
     path,
 )
-from support.world import UNIDENTIFIABLE, identity
+from support.sample_decisions import approved, denied, project, worktree
 
 
-async def test_a_glob_overturns_no_denial_and_leaves_out_what_cannot_be_approved() -> None:
+async def test_a_glob_overrides_no_denial_and_skips_unsuitable_projects() -> None:
     control = ControlHarness(
         project(1),
         denied(2),
@@ -43,14 +43,14 @@ async def test_a_glob_overturns_no_denial_and_leaves_out_what_cannot_be_approved
     assert path(2) in await control.world.told()
 
 
-async def test_a_glob_denies_and_forgets_whatever_it_matches() -> None:
+async def test_a_glob_denies_and_forgets_all_matches() -> None:
     control = ControlHarness(approved(1), denied(2), project(3))
     done = await control.decide(DENY, "p*")
     assert (names(done["items"]), names(done["unchanged"])) == (["p1", "p3"], ["p2"])
     assert names((await control.decide(FORGET, "p*"))["items"]) == ["p1", "p2", "p3"]
 
 
-async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
+async def test_approve_all_approves_pending_projects_and_lists_the_skipped_ones() -> None:
     control = ControlHarness(
         project(1), denied(2), lapsed(project(3)), project(4), at(path(4) + b"/in", denied(5))
     )
@@ -61,7 +61,7 @@ async def test_a_sweep_approves_what_waits_and_tells_what_it_left_out() -> None:
 
 
 def _forged(number: int, main: int) -> Project:
-    """Return a folder whose `.git` file was written into it long after it was made."""
+    """Return a folder whose `.git` file was written long after the folder was created."""
     tree = worktree(number, main)
     seen = tree.observed.identity
     assert seen is not None
@@ -82,7 +82,7 @@ ONE_BY_NAME = "1 project has to be approved by name: rootsd approve PATH"
         (("p*",), {}),
     ],
 )
-async def test_a_sweep_leaves_out_a_forged_worktree_and_says_so(
+async def test_a_selection_skips_a_forged_worktree_and_says_so(
     refs: tuple[str, ...], more: dict[str, Any], effect: ApplyMode
 ) -> None:
     control = ControlHarness(approved(1), project(2), _forged(3, 1))
@@ -97,14 +97,14 @@ async def test_a_sweep_leaves_out_a_forged_worktree_and_says_so(
     assert path(3) in await control.world.told()
 
 
-async def test_a_sweep_approves_a_worktree_that_git_made() -> None:
+async def test_a_selection_approves_a_worktree_that_git_made() -> None:
     real = replace(worktree(3, 1), ruling=UNDECIDED)
     control = ControlHarness(project(1), real)
     done = await control.decide(APPROVE, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p1", "p3"], [])
 
 
-async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
+async def test_a_selection_skips_parents_and_folders_that_contain_one() -> None:
     control = ControlHarness(project(1), project(2), at(path(2) + b"/src/in", project(3)))
     catalog = control.world.ledger.catalog
     await control.world.ledger.set_places(catalog.places._replace(parents=(path(2) + b"/src",)))
@@ -114,7 +114,7 @@ async def test_a_sweep_leaves_out_parents_and_what_holds_one() -> None:
     assert names((await control.decide(APPROVE, "p2"))["items"]) == ["p2"]
 
 
-async def test_of_many_that_are_left_out_ten_are_named_and_all_counted() -> None:
+async def test_ten_skipped_projects_are_named_and_all_are_counted() -> None:
     control = ControlHarness(
         approved(1), *(_forged(number, 1) for number in range(10, 30)), project(2)
     )
@@ -124,12 +124,12 @@ async def test_of_many_that_are_left_out_ten_are_named_and_all_counted() -> None
 
 
 def _alike(number: int) -> Project:
-    """On a file system that gives neither a file handle nor a birth time."""
+    """Return a project on a file system without file handles and birth times."""
     known = project(number)
     return replace(known, observed=replace(known.observed, identity=UNIDENTIFIABLE))
 
 
-async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
+async def test_unpublishable_projects_do_not_stop_the_others() -> None:
     control = ControlHarness(
         project(1),
         at(SOURCES + b"/caf\xe9", project(2)),
@@ -151,7 +151,7 @@ async def test_what_can_never_be_approved_does_not_stop_the_others() -> None:
         await control.decide(APPROVE, "p4")
 
 
-async def test_what_changes_at_that_moment_does_not_stop_a_sweep_either() -> None:
+async def test_a_concurrent_change_does_not_stop_a_selection() -> None:
     control = ControlHarness(project(1), project(2), project(3), project(4))
     control.world.disk.folders[path(2)] = identity(20)
     del control.world.disk.folders[path(3)]
@@ -159,24 +159,24 @@ async def test_what_changes_at_that_moment_does_not_stop_a_sweep_either() -> Non
     assert names(done["items"]) == ["p1", "p4"]
     assert done["warnings"] == [f"p{n} is left out: it changed just now" for n in (2, 3)]
     assert await control.world.told() == {path(1), path(4)}
-    # What is there by now was not among what was swept; it waits for the next time.
+    # The new folder was not part of the selection, so it stays pending.
     assert names((await control.decide(APPROVE, select=Selection.PENDING))["items"]) == ["p2"]
 
 
-async def test_a_sweep_of_which_nothing_is_left_is_refused() -> None:
+async def test_a_selection_without_a_suitable_project_is_refused() -> None:
     control = ControlHarness(project(1))
     control.world.disk.folders[path(1)] = identity(10)
     with pytest.raises(IdentityChanged):
         await control.decide(APPROVE, select=Selection.PENDING)
 
 
-async def test_a_sweep_that_denies_leaves_nothing_out() -> None:
+async def test_a_denying_selection_skips_nothing() -> None:
     control = ControlHarness(project(4), at(path(4) + b"/in", denied(5)))
     done = await control.decide(DENY, select=Selection.PENDING)
     assert (names(done["items"]), done["warnings"]) == (["p4"], [])
 
 
-async def test_a_sweep_may_be_narrowed_to_what_lapsed_and_to_a_folder() -> None:
+async def test_a_selection_may_be_limited_to_lapsed_projects_and_to_a_folder() -> None:
     control = ControlHarness(
         project(1), lapsed(project(2)), at(SOURCES + b"/sub/p3", lapsed(project(3)))
     )
@@ -193,6 +193,6 @@ async def test_a_sweep_may_be_narrowed_to_what_lapsed_and_to_a_folder() -> None:
         await control.decide(APPROVE, select=Selection.PENDING, under="/home/ann/src/su")
 
 
-async def test_a_selection_of_what_is_published_denies_just_that() -> None:
+async def test_a_selection_of_published_projects_denies_exactly_those() -> None:
     control = ControlHarness(approved(1), project(2))
     assert names((await control.decide(DENY, select=Selection.PUBLISHED))["items"]) == ["p1"]

@@ -22,7 +22,7 @@ def a_parent(path: Path, **changes: object) -> ParentStatus:
 async def examined(
     control: ControlHarness, state: Path, *parents: ParentStatus
 ) -> dict[str, tuple[str, str, str | None]]:
-    """Condition, finding and remedy by topic; of several the last."""
+    """Return condition, finding, and remedy by topic; the last one if a topic has several."""
     control.discovery.parent_status = lambda catalog: list(parents)  # type: ignore[method-assign]
     services = control.services
     examining = DoctorHandlers(services.ledger, services.discovery, services.daemon, bytes(state))
@@ -38,7 +38,7 @@ def closed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_all_that_is_well_is_told_too(tmp_path: Path, closed: Path) -> None:
+async def test_topics_without_a_problem_are_listed_too(tmp_path: Path, closed: Path) -> None:
     found = await examined(ControlHarness(), closed, a_parent(tmp_path))
     assert found["parents"] == ("ok", f"{tmp_path} is watched; projects: 3", None)
     for topic in ("state", "disk", "clock", "watches", "identity"):
@@ -59,18 +59,18 @@ async def test_a_parent_that_is_not_watched_comes_with_its_remedy(tmp_path: Path
     )
 
 
-async def test_without_parents_nothing_can_be_found(tmp_path: Path) -> None:
+async def test_a_daemon_without_parents_is_a_finding(tmp_path: Path) -> None:
     assert (await examined(ControlHarness(), tmp_path))["parents"][2] == "rootsd up ~/src"
 
 
-async def test_what_is_degraded_and_what_the_disk_refuses_is_told(tmp_path: Path) -> None:
+async def test_degraded_parts_and_disk_errors_are_findings(tmp_path: Path) -> None:
     control = ControlHarness()
     control.daemon.troubles = ["the helper is lost"]
     found = await examined(control, tmp_path, a_parent(tmp_path))
     assert found["daemon"] == ("warning", "the helper is lost", "rootsd status")
 
 
-async def test_it_is_answered_over_the_desk(tmp_path: Path) -> None:
+async def test_the_dispatcher_answers_the_request(tmp_path: Path) -> None:
     control = ControlHarness()
     control.services = replace(control.services, state=bytes(tmp_path))
     answer = await control.ask(DoctorRequest())

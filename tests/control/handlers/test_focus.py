@@ -1,4 +1,4 @@
-"""The focus: an order, what it leaves, and what it does not touch."""
+"""The focus: the order that sets it, and its effects."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rootsd.core.errors import UnknownProject
 from rootsd.core.model import Focus, Ruling
 from rootsd.wire.decisions import ApplyMode, FocusQuery, FocusTarget, SetFocusRequest
 from support.control_harness import ControlHarness
-from support.decisions import PERSON, approved, granted, project
-from support.fakes import DiskRefuses
+from support.ledger_harness import DiskRefuses
+from support.sample_decisions import PERSON, approved, granted, project
 
 
-async def test_a_focus_is_kept_told_and_leaves_the_published_set_alone() -> None:
+async def test_a_focus_is_stored_and_does_not_change_the_published_set() -> None:
     control = ControlHarness(approved(1), granted(2))
     before = control.world.ledger.catalog
     told = await control.ask(SetFocusRequest("work"))
@@ -24,7 +24,7 @@ async def test_a_focus_is_kept_told_and_leaves_the_published_set_alone() -> None
     assert control.world.ledger.focus == Focus("work", 1)
 
 
-async def test_the_same_again_changes_nothing_and_a_sweep_does() -> None:
+async def test_the_same_focus_again_changes_nothing_except_for_all_sessions() -> None:
     control = ControlHarness(approved(1))
     await control.ask(SetFocusRequest("work"))
     revision = control.world.ledger.revision
@@ -35,14 +35,14 @@ async def test_the_same_again_changes_nothing_and_a_sweep_does() -> None:
     assert control.world.ledger.focus.tag_for(Focus()) == "work"
 
 
-async def test_to_clear_it_lets_sessions_see_all() -> None:
+async def test_clearing_the_focus_shows_all_roots() -> None:
     control = ControlHarness(approved(1), approved(2))
     await control.ask(SetFocusRequest("work"))
     told = await control.ask(SetFocusRequest(None, FocusTarget.ALL))
     assert (told["tag"], told["roots"]) == (None, ["p1", "p2"])
 
 
-async def test_a_tag_that_only_a_pending_project_has_is_warned_of() -> None:
+async def test_a_tag_that_only_a_pending_project_has_gives_a_warning() -> None:
     tagged = project(2, Ruling(tags=("home",)))
     control = ControlHarness(approved(1), tagged)
     told = await control.ask(SetFocusRequest("home", effect=ApplyMode.DRY_RUN))
@@ -62,7 +62,7 @@ async def test_a_tag_that_no_project_has_fails_and_the_tags_are_listed(effect: A
         await ControlHarness().ask(SetFocusRequest("work"))
 
 
-async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:
+async def test_a_focus_that_the_disk_refuses_does_not_take_effect() -> None:
     control = ControlHarness(approved(1))
     control.world.saver.refusing = True
     with pytest.raises(DiskRefuses):
@@ -70,7 +70,7 @@ async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:
     assert control.world.ledger.focus == Focus()
 
 
-def test_it_is_an_order_and_a_rehearsal_is_none() -> None:
+def test_setting_the_focus_is_an_order_and_a_dry_run_is_not() -> None:
     dispatcher = ControlHarness().dispatcher
     order = dispatcher.guarded_command(SetFocusRequest("work", FocusTarget.ALL))
     assert order is not None

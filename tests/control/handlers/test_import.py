@@ -1,4 +1,4 @@
-"""What a file names lands as pending, whatever the file says."""
+"""Imported projects are pending, whatever the file says."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from rootsd.wire.decisions import MAX_IMPORT_ITEMS, ApplyMode, ImportRequest
 from rootsd.wire.request import BadRequest
 from support.control_harness import ControlHarness, names
-from support.decisions import approved, identity, project
-from support.fakes import path
+from support.ledger_harness import path
+from support.sample_decisions import approved, identity, project
 
 TOO_MANY = ("/a",) * (MAX_IMPORT_ITEMS + 1)
 
@@ -20,7 +20,7 @@ def an_import(
     return ImportRequest(whats, all_names, tags, effect)
 
 
-async def test_what_is_imported_waits_under_its_name_and_tags() -> None:
+async def test_an_imported_project_is_pending_with_its_name_and_tags() -> None:
     control = ControlHarness(project(1))
     control.world.disk.folders[path(2)] = identity(2)
     told = await control.ask(
@@ -36,14 +36,14 @@ async def test_what_is_imported_waits_under_its_name_and_tags() -> None:
     assert await control.world.told() == set()
 
 
-async def test_what_was_decided_here_stays_as_it_is() -> None:
+async def test_existing_decisions_are_kept() -> None:
     control = ControlHarness(approved(1))
     told = await control.ask(an_import(("/home/ann/src/p1", "evil", "evil")))
     assert (told["items"], names(told["unchanged"])) == ([], ["p1"])
     assert control.world.ledger.catalog.projects[path(1)].ruling == approved(1).ruling
 
 
-async def test_what_cannot_be_is_left_out_and_told_and_the_rest_is_taken() -> None:
+async def test_unusable_entries_are_skipped_and_reported() -> None:
     control = ControlHarness(project(1), approved(2))
     told = await control.ask(
         an_import(
@@ -61,7 +61,7 @@ async def test_what_cannot_be_is_left_out_and_told_and_the_rest_is_taken() -> No
     assert all(warning.isprintable() for warning in told["warnings"])
 
 
-async def test_a_rehearsal_looks_at_no_folder() -> None:
+async def test_a_dry_run_reads_no_folder() -> None:
     control = ControlHarness()
     told = await control.ask(an_import(("/home/ann/x", "x", ""), effect=ApplyMode.DRY_RUN))
     assert (told["items"], control.discovery.proposed) == ([], [])
@@ -75,12 +75,12 @@ async def test_a_rehearsal_looks_at_no_folder() -> None:
         ImportRequest(TOO_MANY, TOO_MANY, TOO_MANY),
     ],
 )
-async def test_an_import_out_of_shape_is_refused(request_: ImportRequest) -> None:
+async def test_a_malformed_import_is_refused(request_: ImportRequest) -> None:
     with pytest.raises(BadRequest):
         await ControlHarness().ask(request_)
 
 
-def test_to_import_is_an_order_and_a_rehearsal_is_none() -> None:
+def test_an_import_is_an_order_and_a_dry_run_is_not() -> None:
     dispatcher = ControlHarness().dispatcher
     order = dispatcher.guarded_command(an_import(("/a", "", "")))
     assert order is not None

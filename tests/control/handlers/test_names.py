@@ -1,4 +1,4 @@
-"""Names and tags: what a person gives, what is refused, and what a rehearsal leaves alone."""
+"""Names and tags: orders, refusals, and dry runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rootsd.core.errors import AmbiguousReference, NameTaken, UnknownProject
 from rootsd.wire.decisions import ApplyMode, RenameRequest, TagRequest
 from rootsd.wire.request import BadRequest
 from support.control_harness import APPROVE, CWD, ControlHarness, names
-from support.decisions import approved, denied, project
-from support.fakes import DiskRefuses, path
+from support.ledger_harness import DiskRefuses, path
+from support.sample_decisions import approved, denied, project
 
 
 async def rename(control: ControlHarness, ref: str, name: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -27,7 +27,7 @@ def roots(control: ControlHarness) -> dict[bytes, tuple[str, tuple[str, ...]]]:
     return {where: (root.name, root.tags) for where, root in catalog.roots.items()}
 
 
-async def test_clients_are_told_the_new_name_at_once() -> None:
+async def test_clients_get_the_new_name_at_once() -> None:
     control = ControlHarness(approved(1))
     before = control.world.ledger.revision
     told = await rename(control, "p1", "api")
@@ -36,7 +36,7 @@ async def test_clients_are_told_the_new_name_at_once() -> None:
     assert control.world.ledger.revision == told["revision"] == before + 1
 
 
-async def test_what_waits_keeps_its_new_name_when_it_is_approved() -> None:
+async def test_a_renamed_pending_project_keeps_its_name_when_approved() -> None:
     control = ControlHarness(project(1))
     await rename(control, "p1", "api")
     assert names((await control.decide(APPROVE, "api"))["items"]) == ["api"]
@@ -53,7 +53,7 @@ async def test_the_same_name_again_changes_nothing() -> None:
     "word",
     [".", "..", "*", "a*", "a?", "a[b]", "/p", "~/p", "-p", "tag:p", "p1/x", "r2", "a\x1b", ""],
 )
-async def test_a_word_that_means_something_else_is_no_name_and_no_tag(word: str) -> None:
+async def test_a_word_with_another_meaning_is_refused_as_name_and_tag(word: str) -> None:
     control = ControlHarness(project(1), project(2))
     with pytest.raises(BadRequest):
         await rename(control, "p1", word)
@@ -67,7 +67,7 @@ async def test_a_word_that_means_something_else_is_no_name_and_no_tag(word: str)
 
 
 @pytest.mark.parametrize("name", ["src/p1", "r1", "p", "a.b-c_d"])
-async def test_the_end_of_its_own_path_and_plain_words_are_names(name: str) -> None:
+async def test_the_end_of_the_own_path_and_plain_words_are_valid_names(name: str) -> None:
     assert names((await rename(ControlHarness(project(1)), "p1", name))["items"]) == [name]
 
 
@@ -84,7 +84,7 @@ async def test_a_name_belongs_to_one_project() -> None:
 
 
 @pytest.mark.parametrize("word", ["", "/etc", "a\x1bb", "..", "x" * 65, "a\nb"])
-async def test_what_cannot_be_read_and_typed_is_no_name_and_no_tag(word: str) -> None:
+async def test_an_unreadable_word_is_refused_as_name_and_tag(word: str) -> None:
     control = ControlHarness(project(1))
     with pytest.raises(BadRequest):
         await rename(control, "p1", word)
@@ -93,7 +93,7 @@ async def test_what_cannot_be_read_and_typed_is_no_name_and_no_tag(word: str) ->
     assert control.world.saver.batches == []
 
 
-async def test_tags_are_put_on_and_taken_off_and_published() -> None:
+async def test_tags_are_added_removed_and_published() -> None:
     control = ControlHarness(approved(1), denied(2))
     told = await tag(control, "p*", on=("go", "home"), off=("work", "never"))
     assert [item["tags"] for item in told["items"]] == [["go", "home"]] * 2
@@ -102,12 +102,12 @@ async def test_tags_are_put_on_and_taken_off_and_published() -> None:
     assert (told["items"], names(told["unchanged"])) == ([], ["p1", "p2"])
 
 
-async def test_a_tag_cannot_be_put_on_and_taken_off_at_once() -> None:
+async def test_a_tag_cannot_be_added_and_removed_at_once() -> None:
     with pytest.raises(BadRequest, match="go"):
         await tag(ControlHarness(project(1)), "p1", on=("go",), off=("go",))
 
 
-async def test_a_rehearsal_shows_and_changes_nothing() -> None:
+async def test_a_dry_run_shows_the_effect_and_changes_nothing() -> None:
     control = ControlHarness(approved(1))
     renamed = await rename(control, "p1", "api", effect=ApplyMode.DRY_RUN)
     tagged = await tag(control, "p1", on=("go",), effect=ApplyMode.DRY_RUN)
@@ -117,7 +117,7 @@ async def test_a_rehearsal_shows_and_changes_nothing() -> None:
     assert control.world.saver.batches == []
 
 
-async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:
+async def test_a_name_or_tag_that_the_disk_refuses_does_not_take_effect() -> None:
     control = ControlHarness(approved(1))
     control.world.saver.refusing = True
     with pytest.raises(DiskRefuses):
@@ -127,7 +127,7 @@ async def test_what_the_disk_refuses_to_keep_is_not_so() -> None:
     assert roots(control) == {path(1): ("p1", ("work",))}
 
 
-def test_names_and_tags_are_orders_and_rehearsals_are_none() -> None:
+def test_names_and_tags_are_orders_and_dry_runs_are_not() -> None:
     dispatcher = ControlHarness().dispatcher
     order = dispatcher.guarded_command(TagRequest(("a*",), CWD, on=("go",), off=("work",)))
     assert order is not None

@@ -1,4 +1,4 @@
-"""Where a path stands, and everything that speaks for or against it."""
+"""The status of a path, and all reasons for and against it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.projects import CheckQuery, PathCheckResult, WhyQuery, WhyResult
 from rootsd.wire.request import BadRequest
 from support.control_harness import ControlHarness
-from support.decisions import NOON, PERSON, approved, denied, granted, identity, project
-from support.fakes import at, lapsed, path, rule
+from support.ledger_harness import at, lapsed, path, rule
+from support.sample_decisions import NOON, PERSON, approved, denied, granted, identity, project
 
 
 def seen(known: Project, **changes: object) -> Project:
@@ -62,7 +62,7 @@ INSIDE = at(path(1) + b"/in", approved(2))
         ([], "/", False, None, None),
     ],
 )  # fmt: skip
-async def test_where_a_path_stands(
+async def test_the_status_of_a_path(
     projects: Sequence[Project],
     where: str,
     published: bool,
@@ -84,7 +84,7 @@ async def test_where_a_path_stands(
         (read_only(approved(1)), INSIDE, "read-write"),
     ],
 )
-async def test_where_roots_lie_in_each_other_the_innermost_speaks(
+async def test_in_nested_roots_the_innermost_one_counts(
     outer: Project, inner: Project, access: str
 ) -> None:
     control = ControlHarness(outer, inner)
@@ -93,7 +93,22 @@ async def test_where_roots_lie_in_each_other_the_innermost_speaks(
     assert (await control.ask(CheckQuery("/home/ann/src/p1/file")))["root"] == "p1"
 
 
-async def test_a_uri_stands_as_its_project_does_and_what_is_below_it_is_not_known() -> None:
+async def test_with_a_workspace_only_its_roots_count_as_published() -> None:
+    other = replace(approved(3), ruling=replace(approved(3).ruling, tags=("private",)))
+    control = ControlHarness(approved(1), approved(2), other, denied(4), project(5))
+    where = "/home/ann/src/p1/deep/in"
+    seen = [await control.ask(CheckQuery(f"/home/ann/src/p{n}/x", where)) for n in range(1, 6)]
+    assert [answer["root"] for answer in seen] == ["p1", "p2", None, None, None]
+    verdicts = ["approved", "approved", "approved", "denied", "pending"]
+    assert [answer["verdict"] for answer in seen] == verdicts
+    for start in ("/home/ann/src/p5", "/home/ann/src/p4", "/nowhere", "/"):
+        outside = await control.ask(CheckQuery("/home/ann/src/p1/x", start))
+        assert not outside["published"], f"a session in {start} has no workspace with p1"
+    with pytest.raises(BadRequest):
+        await control.ask(CheckQuery("/home/ann/src/p1", "src"))
+
+
+async def test_a_uri_has_the_status_of_its_project_and_longer_uris_are_unknown() -> None:
     uri = "https://example.com/v1"
     observed = replace(project(1).observed, kind=ProjectKind.URI, identity=None)
     decision = Decision(Verdict.APPROVED, PERSON, NOON, None)
@@ -109,7 +124,7 @@ async def test_a_uri_stands_as_its_project_does_and_what_is_below_it_is_not_know
         assert (await control.ask(WhyQuery(other)))["items"] == []
 
 
-async def test_a_check_looks_at_the_folder_of_the_root_first() -> None:
+async def test_a_check_verifies_the_folder_of_the_root_first() -> None:
     control = ControlHarness(approved(1))
     control.world.disk.folders[path(1)] = identity(10)
     checked = await control.ask(CheckQuery("/home/ann/src/p1"))
@@ -122,7 +137,7 @@ async def test_only_an_absolute_path_or_a_uri_is_checked(where: str) -> None:
         await ControlHarness(approved(1)).ask(CheckQuery(where))
 
 
-async def test_all_voices_are_told_in_the_order_that_decides_and_one_decides() -> None:
+async def test_all_reasons_are_listed_by_precedence_and_one_decides() -> None:
     ruled = [rule(Verdict.APPROVED, b"/home/ann/src/*", 1), rule(Verdict.DENIED, path(2), 2)]
     ruling = replace(approved(1).ruling, grants=granted(1).ruling.grants)
     both = replace(approved(1), ruling=ruling)
@@ -144,7 +159,7 @@ async def test_all_voices_are_told_in_the_order_that_decides_and_one_decides() -
     assert why["items"][0]["name"] == "p1"
 
 
-async def test_what_is_overruled_speaks_too() -> None:
+async def test_overridden_reasons_are_listed_too() -> None:
     ruled = [rule(Verdict.DENIED, path(1), 7)]
     why = await ControlHarness(approved(1), rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
     spoken = [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]]
@@ -156,7 +171,7 @@ async def test_what_is_overruled_speaks_too() -> None:
 
 
 @pytest.mark.parametrize("known", [denied(1), replace(approved(1), ruling=denied(1).ruling)])
-async def test_a_rule_that_covers_a_denied_project_is_told(known: Project) -> None:
+async def test_a_rule_that_covers_a_denied_project_is_listed(known: Project) -> None:
     ruled = [rule(Verdict.APPROVED, b"/home/ann/src/*", 3)]
     why = await ControlHarness(known, rules=ruled).ask(WhyQuery("/home/ann/src/p1"))
     assert [(v["ground"], v["by"], v["decides"]) for v in why["voices"] if v["verdict"]] == [
@@ -183,7 +198,7 @@ async def test_a_rule_that_covers_a_denied_project_is_told(known: Project) -> No
         ),
     ],
 )
-async def test_what_keeps_a_project_from_clients_is_told_beside_its_verdict(
+async def test_obstacles_to_publishing_are_listed_beside_the_verdict(
     known: Project, ground: VerdictReason, obstacles: list[str]
 ) -> None:
     why = await ControlHarness(known).ask(WhyQuery("/home/ann/src/p1"))
@@ -191,7 +206,7 @@ async def test_what_keeps_a_project_from_clients_is_told_beside_its_verdict(
     assert (why["published"], why["obstacles"]) == (False, obstacles)
 
 
-async def test_why_looks_at_the_folder_first() -> None:
+async def test_why_verifies_the_folder_first() -> None:
     control = ControlHarness(approved(1))
     control.world.disk.folders[path(1)] = identity(10)
     why = await control.ask(WhyQuery("/home/ann/link"))
@@ -203,19 +218,19 @@ async def test_why_looks_at_the_folder_first() -> None:
     ("where", "reason"),
     [("/srv/none", []), ("/home/ann", ["it is your home folder"])],
 )
-async def test_a_path_that_no_project_holds_is_told_so(where: str, reason: list[str]) -> None:
+async def test_a_path_outside_all_projects_says_so(where: str, reason: list[str]) -> None:
     why = await ControlHarness(approved(1)).ask(WhyQuery(where))
     assert (why["items"], why["voices"]) == ([], [])
     assert why["obstacles"] == ["no project is known at or above it", *reason]
 
 
 @pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800"])
-async def test_only_an_absolute_path_has_a_reason(where: str) -> None:
+async def test_why_refuses_a_relative_path(where: str) -> None:
     with pytest.raises(BadRequest):
         await ControlHarness(approved(1)).ask(WhyQuery(where))
 
 
-async def test_a_path_that_is_plain_is_followed_by_no_thread() -> None:
+async def test_a_plain_path_is_resolved_without_a_thread() -> None:
     control = ControlHarness(approved(1))
     asked: list[bytes] = []
 

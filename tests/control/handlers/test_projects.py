@@ -1,4 +1,4 @@
-"""Projects as they are listed and shown."""
+"""Listing and showing projects."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from rootsd.wire.projects import (
 )
 from rootsd.wire.request import BadRequest
 from support.control_harness import CWD, ControlHarness, names
-from support.decisions import approved, denied, identity, project
-from support.fakes import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
+from support.ledger_harness import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
+from support.sample_decisions import approved, denied, identity, project
 
 EVERYTHING = (
     replace(approved(1), ruling=replace(approved(1).ruling, tags=("home", "work"))),
@@ -53,9 +53,7 @@ EVERYTHING = (
         ({"refs": ("p*",), "verdict": Verdict.APPROVED}, ["p1", "p5"]),
     ],
 )
-async def test_projects_are_listed_as_they_are_asked_for(
-    more: dict[str, Any], listed: list[str]
-) -> None:
+async def test_projects_are_listed_by_the_query(more: dict[str, Any], listed: list[str]) -> None:
     control = ControlHarness(*EVERYTHING)
     listing = await control.ask(ProjectsQuery(CWD, **more))
     assert set(listing) | {"unpublishable"} == set(ProjectListing.__annotations__)
@@ -63,7 +61,7 @@ async def test_projects_are_listed_as_they_are_asked_for(
     assert all(set(item) == ProjectItem.__required_keys__ for item in listing["items"])
 
 
-async def test_what_can_never_be_published_is_listed_beside_what_waits_with_the_reason() -> None:
+async def test_unpublishable_projects_are_listed_beside_pending_ones_with_the_reason() -> None:
     odd = at(b"/home/ann/src/caf\xe9", project(9))
     control = ControlHarness(project(1), odd)
     listing = await control.ask(ProjectsQuery(CWD, select=Selection.PENDING))
@@ -77,7 +75,7 @@ async def test_what_can_never_be_published_is_listed_beside_what_waits_with_the_
     assert any("its path is not UTF-8" in warning for warning in decided["warnings"])
 
 
-async def test_what_is_shown_is_what_the_references_mean_with_its_facts() -> None:
+async def test_show_returns_the_referenced_projects_with_their_facts() -> None:
     control = ControlHarness(*EVERYTHING)
 
     async def facts_of(projects: Sequence[Project]) -> list[dict[str, Any]]:
@@ -91,7 +89,7 @@ async def test_what_is_shown_is_what_the_references_mean_with_its_facts() -> Non
         await control.ask(ShowQuery(CWD, ("none",)))
 
 
-async def test_a_reference_that_fits_nothing_or_several_is_an_error_in_a_listing() -> None:
+async def test_an_unknown_or_ambiguous_reference_is_an_error_in_a_listing() -> None:
     control = ControlHarness(
         at(SOURCES + b"/a/api", project(1)), at(SOURCES + b"/b/api", project(2))
     )
@@ -103,7 +101,7 @@ async def test_a_reference_that_fits_nothing_or_several_is_an_error_in_a_listing
         await control.ask(ProjectsQuery(CWD, under="a\0b"))
 
 
-async def test_a_listing_is_verified_and_of_the_revision_that_it_names() -> None:
+async def test_a_listing_is_verified_and_matches_its_revision() -> None:
     control = ControlHarness(approved(1), approved(2))
     control.world.disk.folders[path(1)] = identity(10)
     listing = await control.ask(ProjectsQuery(CWD, select=Selection.PUBLISHED))
@@ -111,7 +109,7 @@ async def test_a_listing_is_verified_and_of_the_revision_that_it_names() -> None
     assert listing["revision"] == control.world.ledger.revision
 
 
-async def test_a_listing_agrees_with_what_clients_are_told_while_a_denial_is_being_saved() -> None:
+async def test_a_listing_agrees_with_clients_while_a_denial_is_saved() -> None:
     control = ControlHarness(approved(1))
     with anyio.fail_after(HANG_GUARD):
         async with anyio.create_task_group() as group:
@@ -124,7 +122,7 @@ async def test_a_listing_agrees_with_what_clients_are_told_while_a_denial_is_bei
     assert listing["revision"] == control.world.ledger.revision
 
 
-async def test_origins_are_read_only_of_what_may_have_come_back() -> None:
+async def test_origins_are_read_only_for_projects_that_may_have_returned() -> None:
     read: list[bytes] = []
 
     async def origins_of(projects: Iterable[Project]) -> dict[bytes, str]:
@@ -140,14 +138,14 @@ async def test_origins_are_read_only_of_what_may_have_come_back() -> None:
     assert items[0]["note"].endswith("; same origin")
 
 
-async def test_who_asked_for_a_folder_stands_beside_it() -> None:
+async def test_a_root_request_is_listed_beside_its_project() -> None:
     control = ControlHarness(project(1))
     control.services = replace(control.services, note_on=lambda _: "an agent asks")
     [item] = (await control.ask(ProjectsQuery("/")))["items"]
     assert item["note"] == "an agent asks"
 
 
-async def test_what_waits_beyond_what_is_known_is_told_as_soon_as_it_is_there() -> None:
+async def test_a_waiting_listing_is_answered_when_a_new_project_is_pending() -> None:
     control = ControlHarness(project(1), approved(2))
     first = await control.ask(NextPendingQuery())
     assert names(first["items"]) == ["p1"]

@@ -1,4 +1,4 @@
-"""Standing orders: what is typed, what it covers now, and what it changes from then on."""
+"""Rules: the typed pattern, the projects that it covers now, and its later effect."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rootsd.core.model import Verdict
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
 from rootsd.wire.request import BadRequest
 from support.control_harness import CWD, ControlHarness, names
-from support.decisions import approved, denied, project
-from support.fakes import SOURCES, DiskRefuses, at, path, rule, sight
+from support.ledger_harness import SOURCES, DiskRefuses, at, path, rule, sight
+from support.sample_decisions import approved, denied, project
 
 YES, NO = Verdict.APPROVED, Verdict.DENIED
 
@@ -24,7 +24,7 @@ async def add(
     return await control.ask(AddRuleRequest(verdict, pattern, cwd))
 
 
-async def test_an_approve_rule_publishes_what_it_covers_and_what_comes_later() -> None:
+async def test_an_approve_rule_publishes_present_and_later_projects() -> None:
     control = ControlHarness(project(1), denied(2), at(b"/home/ann/other/p3", project(3)))
     ruled = await add(control, YES, "/home/ann/src/**")
     assert ruled["rule"] == {
@@ -45,7 +45,7 @@ async def test_an_approve_rule_publishes_what_it_covers_and_what_comes_later() -
     assert await control.world.told() == {path(1), path(4)}
 
 
-async def test_what_a_deny_rule_covers_is_withdrawn_and_never_waits() -> None:
+async def test_a_deny_rule_withdraws_its_projects_and_they_are_never_pending() -> None:
     control = ControlHarness(approved(1), project(2))
     ruled = await add(control, NO, "p*", CWD)
     assert {item["verdict"] for item in ruled["items"]} == {"denied"}
@@ -66,19 +66,19 @@ async def test_what_a_deny_rule_covers_is_withdrawn_and_never_waits() -> None:
         ("../x/../y/*", "/home/ann/y/*"),
     ],
 )
-async def test_a_pattern_is_made_absolute_and_its_plain_folders_real(
+async def test_a_pattern_is_made_absolute_and_its_literal_folders_are_resolved(
     typed: str, pattern: str
 ) -> None:
     assert (await add(ControlHarness(), YES, typed))["rule"]["pattern"] == pattern
 
 
-async def test_a_pattern_may_begin_with_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pattern_may_start_with_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
     assert (await add(ControlHarness(), NO, "~/a*"))["rule"]["pattern"] == "/home/ann/a*"
 
 
 @pytest.mark.parametrize("typed", ["", "a\0b", "/src/*/../x", "/a/[b-a]/c", "\ud800\n/*"])
-async def test_what_is_no_pattern_is_refused(typed: str) -> None:
+async def test_an_invalid_pattern_is_refused(typed: str) -> None:
     control = ControlHarness()
     with pytest.raises(BadRequest) as refused:
         await add(control, YES, typed, "/home/ann/src/[z-a]" if typed == "\ud800\n/*" else CWD)
@@ -86,15 +86,15 @@ async def test_what_is_no_pattern_is_refused(typed: str) -> None:
     assert control.world.ledger.catalog.rules == ()
 
 
-async def test_a_rule_waits_for_nothing() -> None:
+async def test_a_rule_is_added_without_waiting() -> None:
     with pytest.raises(BadRequest):
         await add(ControlHarness(), Verdict.PENDING, "/srv/**")
 
 
 @pytest.mark.parametrize("typed", ["/", "/**", "/home", "/home/*", "/home/ann", "/home/ann/**"])
-async def test_no_rule_approves_all_there_is(typed: str) -> None:
+async def test_a_rule_that_approves_everything_is_refused(typed: str) -> None:
     control = ControlHarness(project(1))
-    with pytest.raises(RefusedPlace, match="whatever comes"):
+    with pytest.raises(RefusedPlace, match="every folder"):
         await add(control, YES, typed)
     assert (await add(control, NO, typed))["items"][0]["verdict"] == "denied"
 
@@ -108,7 +108,7 @@ async def test_the_same_rule_twice_is_one_rule() -> None:
     assert (await add(control, NO, "/home/ann/src/**"))["rule"]["number"] == 2
 
 
-async def test_a_rule_that_is_taken_back_takes_back_what_it_alone_had_decided() -> None:
+async def test_removing_a_rule_ends_the_decisions_that_only_it_made() -> None:
     control = ControlHarness(project(1), approved(2))
     await add(control, YES, "/home/ann/src/**")
     await add(control, NO, "/home/ann/src/p2")
@@ -126,7 +126,7 @@ async def test_a_rule_that_is_taken_back_takes_back_what_it_alone_had_decided() 
         await control.ask(RemoveRuleRequest(2))
 
 
-async def test_the_rules_are_listed_in_their_order_with_what_each_covers() -> None:
+async def test_rules_are_listed_in_order_with_their_projects() -> None:
     control = ControlHarness(project(1), project(2))
     await add(control, YES, "p1")
     await add(control, NO, "/home/ann/src/**")
@@ -141,7 +141,7 @@ async def test_the_rules_are_listed_in_their_order_with_what_each_covers() -> No
     json.dumps(listing).encode()
 
 
-async def test_an_approve_rule_that_the_disk_refuses_is_none_and_a_deny_rule_holds() -> None:
+async def test_on_a_refusing_disk_an_approve_rule_fails_and_a_deny_rule_holds() -> None:
     control = ControlHarness(approved(1), project(2))
     control.world.saver.refusing = True
     with pytest.raises(DiskRefuses):
@@ -151,7 +151,7 @@ async def test_an_approve_rule_that_the_disk_refuses_is_none_and_a_deny_rule_hol
     assert await control.world.told() == set()
 
 
-async def test_a_folder_whose_name_looks_like_a_glob_is_meant_as_it_is() -> None:
+async def test_a_folder_with_glob_characters_in_its_name_is_taken_literally() -> None:
     odd = SOURCES + b"/a[b]c"
     control = ControlHarness(at(odd, project(1)), at(SOURCES + b"/abc", project(2)))
     ruled = await add(control, YES, "**", "/home/ann/odd-link")
@@ -159,7 +159,7 @@ async def test_a_folder_whose_name_looks_like_a_glob_is_meant_as_it_is() -> None
     assert await control.world.told() == {odd}
 
 
-async def test_a_rehearsal_shows_what_a_rule_would_do_and_does_nothing() -> None:
+async def test_a_dry_run_shows_the_effect_of_a_rule_and_changes_nothing() -> None:
     control = ControlHarness(project(1), approved(2))
     would = await control.ask(AddRuleRequest(YES, "/home/ann/src/**", CWD, ApplyMode.DRY_RUN))
     assert [(item["name"], item["published"]) for item in would["items"]] == [
@@ -179,7 +179,7 @@ async def test_a_rehearsal_shows_what_a_rule_would_do_and_does_nothing() -> None
     assert control.world.is_kept()
 
 
-async def test_a_rule_that_lapsed_is_the_same_rule_when_it_is_added_again() -> None:
+async def test_adding_a_lapsed_rule_again_restores_it() -> None:
     lapsed = rule(Verdict.PENDING, SOURCES + b"/**")
     control = ControlHarness(project(1), rules=[lapsed])
     listing = await control.ask(RulesQuery())

@@ -1,4 +1,4 @@
-"""A scan that a person asks for."""
+"""A scan on request."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest, ScanResponse
 from support.control_harness import ControlHarness, names
-from support.decisions import PERSON, approved, denied, identity, project
-from support.fakes import HOME, SOURCES, path, sight
+from support.ledger_harness import HOME, SOURCES, path, sight
+from support.sample_decisions import PERSON, approved, denied, identity, project
 
 
 async def scanned(
@@ -24,11 +24,11 @@ async def scanned(
     return await control.ask(ScanRequest(parent))
 
 
-async def test_a_scan_tells_what_is_new_gone_and_changed() -> None:
+async def test_a_scan_lists_new_gone_and_changed_projects() -> None:
     control = ControlHarness(
         project(1), project(2), approved(3), approved(4), denied(5), project(6)
     )
-    # What is known as whole may be looked at again; what is not is still being made.
+    # A complete project may be observed again; an incomplete one is still being created.
     control.discovery.being_made = frozenset({path(6), path(8), path(9)})
     done = await scanned(
         control,
@@ -52,20 +52,20 @@ async def test_a_scan_tells_what_is_new_gone_and_changed() -> None:
     assert done["revision"] == control.world.ledger.revision
 
 
-async def test_a_scan_that_sees_the_same_again_tells_nothing() -> None:
+async def test_a_scan_without_changes_lists_nothing() -> None:
     control = ControlHarness(approved(1), project(2))
     done = await scanned(control, sight(1), sight(2))
     assert (done["new"], done["gone"], done["changed"]) == ([], [], [])
 
 
-async def test_what_comes_back_has_changed_and_what_stays_away_has_not() -> None:
+async def test_a_returned_project_is_changed_and_a_missing_one_is_not() -> None:
     control = ControlHarness(approved(1), approved(2))
     await scanned(control, ProjectGone(path(1)), ProjectGone(path(2)))
     done = await scanned(control, sight(1), ProjectGone(path(2)))
     assert (names(done["changed"]), done["new"], done["gone"]) == (["p1"], [], [])
 
 
-async def test_the_scan_of_one_parent_tells_of_that_parent_alone() -> None:
+async def test_the_scan_of_one_parent_lists_only_its_projects() -> None:
     control = ControlHarness()
     elsewhere = ProjectObserved(HOME + b"/else/where", ProjectKind.GIT, identity(9))
     done = await scanned(control, sight(1), elsewhere, parent="/home/ann/src/")
@@ -74,7 +74,7 @@ async def test_the_scan_of_one_parent_tells_of_that_parent_alone() -> None:
 
 
 @pytest.mark.parametrize("parent", ["/home/ann/else", "/home/ann", "/home/ann/src\x1b/p1"])
-async def test_only_a_parent_is_scanned(parent: str) -> None:
+async def test_a_folder_that_is_not_a_parent_is_not_scanned(parent: str) -> None:
     control = ControlHarness()
     with pytest.raises(UnknownProject) as refusal:
         await scanned(control, parent=parent)

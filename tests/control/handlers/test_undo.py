@@ -1,4 +1,4 @@
-"""Decisions that are taken back: each is as it was, or nothing is."""
+"""Undoing decisions: everything is restored, or nothing."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.guard import LogQuery, SetGuardRequest, UndoRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
-from support.decisions import approved, identity, project
-from support.fakes import path
+from support.ledger_harness import path
+from support.sample_decisions import approved, identity, project
 
 
 async def undo(control: ControlHarness, seq: int | None = None, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     return await control.ask(UndoRequest(seq, **more))
 
 
-async def an_office(count: int = 2) -> ControlHarness:
-    """Projects that are all approved: one order, events 1 and on."""
+async def an_approved_set(count: int = 2) -> ControlHarness:
+    """Return a harness with approved projects: one order, events 1 and later."""
     control = ControlHarness(*(project(number) for number in range(1, count + 1)))
     await control.decide(
         APPROVE, *(f"p{number}" for number in range(1, count + 1)), tags=("work",)
@@ -37,8 +37,8 @@ async def an_office(count: int = 2) -> ControlHarness:
     return control
 
 
-async def test_an_order_is_taken_back_whole_and_again_the_one_before() -> None:
-    control = await an_office()
+async def test_each_undo_reverts_a_whole_order_from_the_newest() -> None:
+    control = await an_approved_set()
     await control.decide(DENY, "p1", "p2")
     done = await undo(control)
     assert [item["seq"] for item in done["undone"]] == [3, 4]
@@ -51,8 +51,8 @@ async def test_an_order_is_taken_back_whole_and_again_the_one_before() -> None:
         await undo(control)
 
 
-async def test_what_is_undone_is_an_event_and_leaves_all_others_alone() -> None:
-    control = await an_office()
+async def test_an_undo_is_an_event_and_changes_no_other_project() -> None:
+    control = await an_approved_set()
     await control.decide(DENY, "p1")
     await undo(control, 3)
     [change] = control.world.saver.batches[-1]
@@ -62,8 +62,8 @@ async def test_what_is_undone_is_an_event_and_leaves_all_others_alone() -> None:
     assert [(item["seq"], item["verb"]) for item in log][-1] == (4, "undone")
 
 
-async def test_one_line_of_the_log_is_taken_back_by_its_number() -> None:
-    control = await an_office()
+async def test_one_entry_of_the_log_is_undone_by_its_number() -> None:
+    control = await an_approved_set()
     await undo(control, 2)
     assert await control.world.told() == {path(1)}
     with pytest.raises(CannotUndo, match="undone already"):
@@ -73,8 +73,8 @@ async def test_one_line_of_the_log_is_taken_back_by_its_number() -> None:
             await undo(control, seq)
 
 
-async def test_names_tags_and_access_come_back() -> None:
-    control = await an_office(1)
+async def test_names_tags_and_access_are_restored() -> None:
+    control = await an_approved_set(1)
     await control.ask(RenameRequest("p1", "api", CWD))
     await control.ask(TagRequest(("api",), CWD, on=("go",), off=("work",)))
     await control.decide(APPROVE, "api", access=Access.READ)
@@ -88,7 +88,7 @@ async def test_names_tags_and_access_come_back() -> None:
         assert (root.name, root.tags, root.access) == expected
 
 
-async def test_rules_come_back_under_their_numbers() -> None:
+async def test_rules_are_restored_with_their_numbers() -> None:
     control = ControlHarness(project(1))
     await control.ask(AddRuleRequest(Verdict.APPROVED, "/home/ann/src/**", CWD))
     await control.ask(RemoveRuleRequest(1))
@@ -100,7 +100,7 @@ async def test_rules_come_back_under_their_numbers() -> None:
     assert control.world.ledger.catalog.rules == ()
 
 
-async def test_guard_and_focus_come_back() -> None:
+async def test_guard_and_focus_are_restored() -> None:
     control = ControlHarness(approved(1))
     await control.ask(SetGuardRequest(Guard.TERMINAL))
     await control.ask(SetGuardRequest(Guard.OFF))
@@ -116,8 +116,8 @@ async def test_guard_and_focus_come_back() -> None:
     assert control.guard.guard is Guard.AGENTS
 
 
-async def test_an_approval_comes_back_to_no_other_folder_and_then_nothing_is_undone() -> None:
-    control = await an_office()
+async def test_an_undo_of_a_revoked_approval_fails_if_the_folder_was_replaced() -> None:
+    control = await an_approved_set()
     await control.decide(FORGET, "p1", "p2")
     control.world.disk.folders[path(1)] = identity(9)
     with pytest.raises(IdentityChanged):
@@ -125,8 +125,8 @@ async def test_an_approval_comes_back_to_no_other_folder_and_then_nothing_is_und
     assert await control.world.told() == set()
 
 
-async def test_a_rehearsal_tells_and_changes_nothing() -> None:
-    control = await an_office()
+async def test_a_dry_run_reports_the_effect_and_changes_nothing() -> None:
+    control = await an_approved_set()
     batches = len(control.world.saver.batches)
     would = await undo(control, effect=ApplyMode.DRY_RUN)
     assert [item["verdict"] for item in would["items"]] == ["pending", "pending"]
@@ -134,8 +134,8 @@ async def test_a_rehearsal_tells_and_changes_nothing() -> None:
     assert await control.world.told() == {path(1), path(2)}
 
 
-async def test_to_undo_is_an_order_and_its_stakes_name_what_is_undone() -> None:
-    control = await an_office()
+async def test_an_undo_is_an_order_whose_stakes_name_the_undone_entries() -> None:
+    control = await an_approved_set()
     order = control.dispatcher.guarded_command(UndoRequest())
     assert order is not None
     assert order.text == "undo"
@@ -146,8 +146,8 @@ async def test_to_undo_is_an_order_and_its_stakes_name_what_is_undone() -> None:
     assert control.dispatcher.guarded_command(UndoRequest(3, ApplyMode.DRY_RUN)) is None
 
 
-async def test_what_only_takes_away_holds_although_the_disk_refuses() -> None:
-    control = await an_office()
+async def test_an_undo_that_only_withdraws_holds_even_if_the_disk_refuses() -> None:
+    control = await an_approved_set()
     control.world.saver.refusing = True
     await undo(control)
     assert await control.world.told() == set()

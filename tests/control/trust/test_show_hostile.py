@@ -1,4 +1,6 @@
-"""The daemon answers while `show` reads many projects, some made to hang or flood a reader."""
+"""The daemon answers while `show` reads many projects, some of which try to hang or flood a
+reader.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.person import Person
-from support.repos import make_repository
+from support.repositories import make_repository
 from support.sizes import Sizes
 
 pytestmark = pytest.mark.needs("linux")

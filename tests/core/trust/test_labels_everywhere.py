@@ -1,4 +1,6 @@
-"""No name of any characters reaches a terminal, a line or a client but as letters."""
+"""No character in a name can control a terminal, break a line, or reach a client as a control
+character.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -21,20 +24,20 @@ from rootsd.core.model import Access, Project, ProjectKind, PublishedRoot, Publi
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import UriFilter
 from rootsd.mcp.serializers import approved_resource_text, root_to_line
-from support.decisions import project
-from support.fakes import PLACES
-from support.listed import listed
+from support.ledger_harness import PLACES
+from support.list_roots_output import listed
+from support.sample_decisions import project
 from support.sizes import Sizes
 
 _ALL = sys.maxunicode + 1
 _BATCH = 4_096
-_ROWS_OF_RICH = 300  # more are aligned without it
+_ROWS_OF_RICH = 300  # longer lists are aligned without it
 _POSITIONS = ("{}ab", "a{}b", "ab{}")
 _MOVES_TEXT = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI", "BN", "B", "S"}
 
 
 def _is_harmless(char: str) -> bool:
-    """Whether the character only draws itself, in its place."""
+    """Return whether the character only draws itself."""
     category = unicodedata.category(char)
     return category[0] != "C" and category not in ("Zl", "Zp") and not _moves(char)
 
@@ -43,11 +46,15 @@ def _moves(char: str) -> bool:
     return unicodedata.bidirectional(char) in _MOVES_TEXT
 
 
-_HARMFUL = frozenset(char for char in map(chr, range(_ALL)) if not _is_harmless(char))
+@cache  # This takes a second, which must not slow down the collection of tests.
+def _harmful() -> frozenset[str]:
+    return frozenset(char for char in map(chr, range(_ALL)) if not _is_harmless(char))
 
 
 def _names(step: int) -> Iterator[list[str]]:
-    """Names with each code point in each position, in batches; of all, one in `step`."""
+    """Yield names with each code point in each position, in batches; every `step`-th code
+    point.
+    """
     for first in range(0, _ALL, _BATCH * step):
         codes = range(first, min(first + _BATCH * step, _ALL), step)
         yield [position.format(chr(code)) for code in codes for position in _POSITIONS]
@@ -57,14 +64,14 @@ def _project(number: int, name: str) -> Project:
     file_name = name.replace("/", "\\").replace("\0", "")
     try:
         raw = bytes_of(file_name)
-    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate that represents no byte
         raw = file_name.encode("utf-8", "surrogatepass")
     return replace(project(number), path=b"/home/ann/src/" + raw)
 
 
 def _lines(text: str) -> list[str]:
     assert text.endswith("\n")
-    assert not _HARMFUL.intersection(text.replace("\n", "").replace("\t", ""))
+    assert not _harmful().intersection(text.replace("\n", "").replace("\t", ""))
     return text.removesuffix("\n").split("\n")
 
 
@@ -72,7 +79,7 @@ def test_no_code_point_is_harmful_in_any_position(sizes: Sizes) -> None:
     count = 0
     for names in _names(sizes.pick(test=64, check=1, soak=1)):
         labels = [safe_label(name) for name in names]
-        assert not _HARMFUL.intersection("".join(labels))
+        assert not _harmful().intersection("".join(labels))
         count += len(labels)
     assert count >= sizes.pick(test=50_000, check=3 * _ALL, soak=3 * _ALL)
 
@@ -114,7 +121,7 @@ def test_no_code_point_breaks_a_line_of_the_log(sizes: Sizes) -> None:
     assert len(_lines(heard.getvalue())) == written
 
 
-def test_no_code_point_breaks_what_a_client_is_told(sizes: Sizes) -> None:
+def test_no_code_point_breaks_the_messages_to_clients(sizes: Sizes) -> None:
     for names in _names(sizes.pick(test=512, check=16, soak=1)):
         roots = []
         for number, name in enumerate(names):
@@ -122,7 +129,7 @@ def test_no_code_point_breaks_what_a_client_is_told(sizes: Sizes) -> None:
             if _is_utf8(path):
                 roots.append(_root(path, text_of(path.rpartition(b"/")[2])))
         lines = list(map(root_to_line, roots))
-        assert not _HARMFUL.intersection("".join(lines))
+        assert not _harmful().intersection("".join(lines))
         each = [listed({"content": [{"text": line}]}) for line in lines]
         places = [place for one in each for place in one.values()]
         assert places == [text_of(root.path) for root in roots]
@@ -130,14 +137,14 @@ def test_no_code_point_breaks_what_a_client_is_told(sizes: Sizes) -> None:
             "roots"
         ]
         assert len(told) == len(roots)
-        assert not _HARMFUL.intersection("".join(root["name"] for root in told))
+        assert not _harmful().intersection("".join(root["name"] for root in told))
         assert [root["uri"] for root in told] == [root.uri for root in roots]
         assert all(root["uri"].isascii() and root["uri"].isprintable() for root in told)
 
 
-def test_the_control_a_name_as_it_is_breaks_them() -> None:
+def test_control_an_unescaped_name_breaks_them() -> None:
     names = next(_names(1))
-    assert _HARMFUL.intersection("".join(names))
+    assert _harmful().intersection("".join(names))
     assert len("".join(f"{name}\n" for name in names).split("\n")) > len(names) + 1
 
 

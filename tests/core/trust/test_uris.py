@@ -1,4 +1,4 @@
-"""A path becomes a URI from which Python, the SDK and Node get the very path back."""
+"""A path as a URI gives exactly the same path in Python, the SDK, and Node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ process.stdout.write(decoded.join('\\n') + '\\n');
 
 
 def _component(chance: random.Random) -> bytes:
-    """A name of any characters: controls, reserved signs, any script."""
+    """Return a name of any characters: controls, reserved characters, any script."""
     spans = ((0x01, 0x80), (0x01, 0x30), (0x80, 0xD800), (0xE000, 0x110000))
     text = "".join(
         chr(chance.randrange(*chance.choice(spans))) for _ in range(chance.randint(1, 12))
@@ -68,14 +68,14 @@ def test_a_uri_is_exact_in_node(sizes: Sizes) -> None:
 
 
 @pytest.mark.needs("node")
-def test_the_control_a_path_that_is_only_put_behind_file_is_another_in_node() -> None:
+def test_control_an_unescaped_path_differs_in_node() -> None:
     paths = _paths(1_000)
     naive = _through_node(["file://" + path.decode() for path in paths])
     assert naive != [path.hex() for path in paths]
 
 
 @pytest.mark.needs("node")
-def test_what_is_not_utf8_is_not_published_since_node_cannot_read_it() -> None:
+def test_a_path_that_is_not_utf8_is_not_published_because_node_cannot_read_it() -> None:
     path = b"/home/ann/\xff"
     assert not is_utf8(path)
     assert _through_node([to_uri(path)]) == ["URIError"]

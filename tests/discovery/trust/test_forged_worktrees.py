@@ -1,9 +1,9 @@
 """No forged worktree is published to a client, and a real one is.
 
 Each forgery runs twice. With the conditions of `rootsd.core.decide` it publishes nothing. The
-control is the same forgery without the conditions: a live one publishes its folder then, so the
-conditions are the reason that it fails. Beside that, git makes a real worktree in the same village
-after the approval, and that is told.
+control is the same forgery without the conditions: then a live one publishes its folder, so the
+conditions are the reason that it fails. In addition, git creates a real worktree in the same
+parent after the approval, and that one is published.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ import pytest
 
 from rootsd.core import decide, plan, transition
 from rootsd.core.model import Identity
-from support.exploring import World, open_world, world
-from support.forging import OldFolders, Village
-from support.repos import git, make_repository, raw
+from support.engine_harness import EngineHarness, open_world, world
+from support.forged_worktrees import ForgedWorktrees, PreparedFolders
+from support.repositories import git, make_repository, raw
 
 __all__ = ["open_world", "world"]
 
 pytestmark = pytest.mark.needs("linux")
 
-Act = Callable[[Village], Path]
+Act = Callable[[ForgedWorktrees], Path]
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> OldFolders:
-    return OldFolders(tmp_path_factory.mktemp("beforehand"), 200)
+def old(tmp_path_factory: pytest.TempPathFactory) -> PreparedFolders:
+    return PreparedFolders(tmp_path_factory.mktemp("beforehand"), 200)
 
 
 @pytest.fixture
-def village(world: World, old: OldFolders) -> Village:
-    return Village(world, old)
+def harness(world: EngineHarness, old: PreparedFolders) -> ForgedWorktrees:
+    return ForgedWorktrees(world, old)
 
 
 @pytest.fixture
 def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each worktree inherit whose repository links back, as version 0.1.0 did."""
+    """Let each worktree inherit if the repository links back, as version 0.1.0 did."""
     monkeypatch.setattr(decide, "_permanent_blocker", lambda *_: None)
     monkeypatch.setattr(plan, "inheritance_blocker", lambda *_: None)
     monkeypatch.setattr(transition, "_without_another_link", lambda project, *_: project)
@@ -53,9 +53,11 @@ def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Forgery:
-    """`act` prepares it and returns the folder that is to be published; the approval of `tool`
-    comes after that, unless `act` gave it. `lives` tells whether only the conditions stop it.
-    `needs` are names of `support.needs`."""
+    """`act` prepares it and returns the folder that it tries to publish.
+
+    The approval of `tool` comes after that, unless `act` gave it. `lives` says whether only the
+    conditions stop it. `needs` are names of `support.needs`.
+    """
 
     act: Act
     lives: bool = True
@@ -73,401 +75,401 @@ def forgery(*, lives: bool = True, needs: tuple[str, ...] = ()) -> Callable[[Act
     return add
 
 
-# A `.git` file in a folder that existed
+# A `.git` file in an existing folder
 
 
 @forgery()
-def _the_parent_by_an_absolute_link(village: Village) -> Path:
-    village.forge(village.src)
-    return village.src
+def _the_parent_by_an_absolute_link(harness: ForgedWorktrees) -> Path:
+    harness.forge(harness.src)
+    return harness.src
 
 
 @forgery()
-def _the_parent_by_a_relative_link(village: Village) -> Path:
-    entry = village.entry(village.src)
+def _the_parent_by_a_relative_link(harness: ForgedWorktrees) -> Path:
+    entry = harness.entry(harness.src)
     (entry / "gitdir").write_text("../../../../.git\n")
-    village.link(village.src, "tool/.git/worktrees/p")
-    return village.src
+    harness.link(harness.src, "tool/.git/worktrees/p")
+    return harness.src
 
 
 @forgery()
-def _a_plain_folder_by_an_absolute_link(village: Village) -> Path:
-    docs = village.existing("docs")
-    village.forge(docs)
+def _a_plain_folder_by_an_absolute_link(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    harness.forge(docs)
     return docs
 
 
 @forgery()
-def _a_plain_folder_by_a_relative_link(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
+def _a_plain_folder_by_a_relative_link(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
     (entry / "gitdir").write_text("../../../../docs/.git")
-    village.link(docs, "../tool/.git/worktrees/p")
+    harness.link(docs, "../tool/.git/worktrees/p")
     return docs
 
 
 @forgery()
-def _links_with_dots_and_slashes(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
-    (entry / "gitdir").write_text(f"{village.src}/./tool//../docs/.git\n")
-    village.link(docs, f"{village.src}//tool/./.git/worktrees/../worktrees/p")
+def _links_with_dots_and_slashes(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
+    (entry / "gitdir").write_text(f"{harness.src}/./tool//../docs/.git\n")
+    harness.link(docs, f"{harness.src}//tool/./.git/worktrees/../worktrees/p")
     return docs
 
 
 @forgery()
-def _links_with_carriage_returns(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
+def _links_with_carriage_returns(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
     (entry / "gitdir").write_bytes(raw(docs) + b"/.git\r\n")
     (docs / ".git").write_bytes(b"gitdir: " + raw(entry) + b"\r\n")
     return docs
 
 
 @forgery()
-def _a_project_that_waits(village: Village) -> Path:
-    app = village.project("app")
-    village.forge(app)
+def _a_project_that_waits(harness: ForgedWorktrees) -> Path:
+    app = harness.project("app")
+    harness.forge(app)
     return app
 
 
 @forgery()
-def _a_folder_that_holds_projects(village: Village) -> Path:
-    group = village.existing("group")
-    village.old.move(group / "inner")
+def _a_folder_that_holds_projects(harness: ForgedWorktrees) -> Path:
+    group = harness.existing("group")
+    harness.old.move(group / "inner")
     (group / "inner" / "package.json").write_text("{}\n")
-    village.see()
-    village.forge(group)
+    harness.see()
+    harness.forge(group)
     return group
 
 
 @forgery()
-def _a_repository_whose_git_folder_was_exchanged(village: Village) -> Path:
-    mine = make_repository(village.existing("mine"))
-    village.see()
+def _a_repository_whose_git_folder_was_exchanged(harness: ForgedWorktrees) -> Path:
+    mine = make_repository(harness.existing("mine"))
+    harness.see()
     shutil.rmtree(mine / ".git")
-    village.forge(mine)
-    village.world.explorer.rescan(village.world.explorer.trees[0])
+    harness.forge(mine)
+    harness.world.explorer.rescan(harness.world.explorer.trees[0])
     return mine
 
 
 @forgery()
-def _a_folder_with_a_newline_in_its_name(village: Village) -> Path:
-    odd = village.existing("docs\nold")
-    village.forge(odd)
+def _a_folder_with_a_newline_in_its_name(harness: ForgedWorktrees) -> Path:
+    odd = harness.existing("docs\nold")
+    harness.forge(odd)
     return odd
 
 
 @forgery(lives=False)
-def _a_folder_whose_name_ends_in_a_newline(village: Village) -> Path:
-    odd = village.existing("docs\n")
-    village.forge(odd)
+def _a_folder_whose_name_ends_in_a_newline(harness: ForgedWorktrees) -> Path:
+    odd = harness.existing("docs\n")
+    harness.forge(odd)
     return odd / "nothing"
 
 
 @forgery()
-def _a_folder_with_a_space_in_front_of_its_name(village: Village) -> Path:
-    odd = village.existing(" docs")
-    village.forge(odd)
+def _a_folder_with_a_space_in_front_of_its_name(harness: ForgedWorktrees) -> Path:
+    odd = harness.existing(" docs")
+    harness.forge(odd)
     return odd
 
 
 @forgery()
-def _a_hard_linked_git_file(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
-    (village.tool / "link").write_text(f"gitdir: {entry}\n")
-    os.link(village.tool / "link", docs / ".git")
+def _a_hard_linked_git_file(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
+    (harness.tool / "link").write_text(f"gitdir: {entry}\n")
+    os.link(harness.tool / "link", docs / ".git")
     return docs
 
 
 @forgery(lives=False)
-def _a_git_file_that_is_a_link(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
-    (village.tool / "link").write_text(f"gitdir: {entry}\n")
-    (docs / ".git").symlink_to(village.tool / "link")
+def _a_git_file_that_is_a_link(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
+    (harness.tool / "link").write_text(f"gitdir: {entry}\n")
+    (docs / ".git").symlink_to(harness.tool / "link")
     return docs
 
 
 @forgery(lives=False)
-def _a_link_to_the_entry_in_place_of_the_git_file(village: Village) -> Path:
-    docs = village.existing("docs")
-    (docs / ".git").symlink_to(village.entry(docs))
+def _a_link_to_the_entry_in_place_of_the_git_file(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    (docs / ".git").symlink_to(harness.entry(docs))
     return docs
 
 
 @forgery(lives=False)
-def _an_entry_that_is_a_link(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
-    entry.rename(village.tool / "elsewhere")
-    entry.symlink_to(village.tool / "elsewhere")
-    village.link(docs, entry)
+def _an_entry_that_is_a_link(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
+    entry.rename(harness.tool / "elsewhere")
+    entry.symlink_to(harness.tool / "elsewhere")
+    harness.link(docs, entry)
     return docs
 
 
 @forgery(lives=False)
-def _a_folder_of_entries_that_is_a_link(village: Village) -> Path:
-    docs = village.existing("docs")
-    village.forge(docs)
-    entries = village.tool / ".git" / "worktrees"
-    entries.rename(village.tool / "entries")
+def _a_folder_of_entries_that_is_a_link(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    harness.forge(docs)
+    entries = harness.tool / ".git" / "worktrees"
+    entries.rename(harness.tool / "entries")
     entries.symlink_to("../entries")
     return docs
 
 
 @forgery(lives=False)
-def _a_way_through_a_link_above_the_repository(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
-    (village.src / "alias").symlink_to("tool")
-    village.link(docs, str(entry).replace("/tool/", "/alias/"))
+def _a_way_through_a_link_above_the_repository(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
+    (harness.src / "alias").symlink_to("tool")
+    harness.link(docs, str(entry).replace("/tool/", "/alias/"))
     return docs
 
 
 @forgery(lives=False)
-def _a_chain_of_git_files(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs)
-    (village.tool / "hop").write_text(f"gitdir: {entry}\n")
-    village.link(docs, village.tool / "hop")
+def _a_chain_of_git_files(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs)
+    (harness.tool / "hop").write_text(f"gitdir: {entry}\n")
+    harness.link(docs, harness.tool / "hop")
     return docs
 
 
 @forgery()
-def _an_absolute_commondir(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.forge(docs)
-    (entry / "commondir").write_text(f"{village.tool}/.git\n")
+def _an_absolute_commondir(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.forge(docs)
+    (entry / "commondir").write_text(f"{harness.tool}/.git\n")
     return docs
 
 
 @forgery(lives=False)
-def _a_commondir_in_another_repository(village: Village) -> Path:
-    docs = village.existing("docs")
-    evil = make_repository(village.src / "evil")
-    entry = village.entry(docs, main=evil)
-    (entry / "commondir").write_text(f"{village.tool}/.git\n")
-    village.link(docs, entry)
+def _a_commondir_in_another_repository(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    evil = make_repository(harness.src / "evil")
+    entry = harness.entry(docs, main=evil)
+    (entry / "commondir").write_text(f"{harness.tool}/.git\n")
+    harness.link(docs, entry)
     return docs
 
 
 @forgery(lives=False)
-def _an_entry_outside_of_every_repository(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs).rename(village.src / "worktrees-p")
-    (entry / "commondir").write_text(f"{village.tool}/.git\n")
-    village.link(docs, entry)
+def _an_entry_outside_of_every_repository(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs).rename(harness.src / "worktrees-p")
+    (entry / "commondir").write_text(f"{harness.tool}/.git\n")
+    harness.link(docs, entry)
     return docs
 
 
 @forgery(lives=False)
-def _an_entry_one_folder_too_deep(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.entry(docs, "deep/p")
+def _an_entry_one_folder_too_deep(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.entry(docs, "deep/p")
     (entry / "commondir").write_text("../../..\n")
-    village.link(docs, entry)
+    harness.link(docs, entry)
     return docs
 
 
 @forgery(lives=False)
-def _a_link_back_to_another_folder(village: Village) -> Path:
-    docs = village.existing("docs")
-    village.link(docs, village.entry(village.src / "elsewhere"))
+def _a_link_back_to_another_folder(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    harness.link(docs, harness.entry(harness.src / "elsewhere"))
     return docs
 
 
 @forgery(lives=False)
-def _a_link_back_of_two_lines(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.forge(docs)
+def _a_link_back_of_two_lines(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.forge(docs)
     (entry / "gitdir").write_text(f"/somewhere/.git\n{docs}/.git\n")
     return docs
 
 
 @forgery(lives=False)
-def _a_link_back_with_a_nul(village: Village) -> Path:
-    docs = village.existing("docs")
-    entry = village.forge(docs)
+def _a_link_back_with_a_nul(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    entry = harness.forge(docs)
     (entry / "gitdir").write_bytes(raw(docs) + b"/.git\0\n")
     return docs
 
 
 @forgery(lives=False)
-def _a_submodule(village: Village) -> Path:
-    docs = village.existing("docs")
-    modules = village.tool / ".git" / "modules" / "docs"
-    shutil.copytree(village.tool / ".git", modules, ignore=shutil.ignore_patterns("modules"))
+def _a_submodule(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    modules = harness.tool / ".git" / "modules" / "docs"
+    shutil.copytree(harness.tool / ".git", modules, ignore=shutil.ignore_patterns("modules"))
     (modules / "config").write_text(f"[core]\n\tworktree = {docs}\n")
-    village.link(docs, modules)
+    harness.link(docs, modules)
     return docs
 
 
 @forgery(lives=False)
-def _a_separate_git_folder(village: Village) -> Path:
-    docs = village.existing("docs")
-    village.link(docs, village.tool / ".git")
+def _a_separate_git_folder(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    harness.link(docs, harness.tool / ".git")
     return docs
 
 
 @forgery(lives=False)
-def _core_worktree_of_the_approved_repository(village: Village) -> Path:
-    docs = village.existing("docs")
-    with (village.tool / ".git" / "config").open("a") as config:
+def _core_worktree_of_the_approved_repository(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    with (harness.tool / ".git" / "config").open("a") as config:
         config.write(f"[core]\n\tworktree = {docs}\n")
     return docs
 
 
 @forgery()
-def _another_tool_beside_the_git_file(village: Village) -> Path:
-    docs = village.existing("docs")
-    village.forge(docs)
+def _another_tool_beside_the_git_file(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    harness.forge(docs)
     (docs / ".hg" / "store").mkdir(parents=True)
     (docs / ".hg" / "requires").write_text("store\n")
     return docs
 
 
 @forgery()
-def _a_worktree_of_a_bare_repository_in_a_folder_that_existed(village: Village) -> Path:
-    docs = village.existing("docs")
-    bare = village.src / "lib.git"
-    git("clone", "-q", "--bare", village.tool, bare)
+def _a_worktree_of_a_bare_repository_in_a_folder_that_existed(harness: ForgedWorktrees) -> Path:
+    docs = harness.existing("docs")
+    bare = harness.src / "lib.git"
+    git("clone", "-q", "--bare", harness.tool, bare)
     entry = bare / "worktrees" / "p"
     entry.mkdir(parents=True)
-    (entry / "HEAD").write_text(f"{village.head}\n")
+    (entry / "HEAD").write_text(f"{harness.head}\n")
     (entry / "commondir").write_text("../..\n")
     (entry / "gitdir").write_text(f"{docs}/.git\n")
-    (entry / "index").write_bytes((village.tool / ".git" / "index").read_bytes())
-    village.link(docs, entry)
-    village.approve(bare)
+    (entry / "index").write_bytes((harness.tool / ".git" / "index").read_bytes())
+    harness.link(docs, entry)
+    harness.approve(bare)
     return docs
 
 
-# What an archive or a copy makes whole, before the approval
+# Complete worktrees from an archive or a copy, before the approval
 
 
 @forgery()
-def _a_new_folder_that_is_older_than_the_approval(village: Village) -> Path:
-    new = village.new("new")
-    village.forge(new)
+def _a_new_folder_that_is_older_than_the_approval(harness: ForgedWorktrees) -> Path:
+    new = harness.new("new")
+    harness.forge(new)
     return new
 
 
 @forgery()
-def _a_new_folder_by_relative_links(village: Village) -> Path:
-    new = village.new("new")
-    entry = village.entry(new)
+def _a_new_folder_by_relative_links(harness: ForgedWorktrees) -> Path:
+    new = harness.new("new")
+    entry = harness.entry(new)
     (entry / "gitdir").write_text("../../../../new/.git")
-    village.link(new, "../tool/.git/worktrees/p")
+    harness.link(new, "../tool/.git/worktrees/p")
     return new
 
 
 @forgery()
-def _a_new_folder_inside_of_the_repository(village: Village) -> Path:
-    new = village.new("tool/.claude/worktrees/x")
-    village.forge(new)
+def _a_new_folder_inside_of_the_repository(harness: ForgedWorktrees) -> Path:
+    new = harness.new("tool/.claude/worktrees/x")
+    harness.forge(new)
     return new
 
 
-def _packed(village: Village) -> tuple[Path, Path]:
+def _packed(harness: ForgedWorktrees) -> tuple[Path, Path]:
     """Make a repository with a real worktree by relative links, both in a folder of their own."""
-    box = village.src.parent / "box"
-    shutil.copytree(village.tool, box / "kit")
+    box = harness.src.parent / "box"
+    shutil.copytree(harness.tool, box / "kit")
     git("worktree", "add", "-q", "--detach", box / "fix", cwd=box / "kit")
     (box / "fix" / ".git").write_text("gitdir: ../kit/.git/worktrees/fix\n")
     (box / "kit" / ".git" / "worktrees" / "fix" / "gitdir").write_text("../../../../fix/.git\n")
     return box / "kit", box / "fix"
 
 
-def _approved_copy(village: Village) -> Path:
-    village.approve(village.src / "kit")
-    return village.src / "fix"
+def _approved_copy(harness: ForgedWorktrees) -> Path:
+    harness.approve(harness.src / "kit")
+    return harness.src / "fix"
 
 
 @forgery()
-def _real_worktrees_unpacked_by_tar(village: Village) -> Path:
-    kit, fix = _packed(village)
-    archive = village.src.parent / "all.tar"
+def _real_worktrees_unpacked_by_tar(harness: ForgedWorktrees) -> Path:
+    kit, fix = _packed(harness)
+    archive = harness.src.parent / "all.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(kit, "kit")
         tar.add(fix, "fix")
-    subprocess.run(["tar", "xpf", archive, "-C", village.src], check=True)
-    return _approved_copy(village)
+    subprocess.run(["tar", "xpf", archive, "-C", harness.src], check=True)
+    return _approved_copy(harness)
 
 
 @forgery()
-def _real_worktrees_unpacked_by_unzip(village: Village) -> Path:
-    kit, _ = _packed(village)
-    archive = village.src.parent / "all.zip"
+def _real_worktrees_unpacked_by_unzip(harness: ForgedWorktrees) -> Path:
+    kit, _ = _packed(harness)
+    archive = harness.src.parent / "all.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for path in sorted(kit.parent.rglob("*")):
             packed.write(path, path.relative_to(kit.parent))
     with zipfile.ZipFile(archive) as packed:
         for name in packed.namelist():
-            packed.extract(name, village.src)
-    return _approved_copy(village)
+            packed.extract(name, harness.src)
+    return _approved_copy(harness)
 
 
 @forgery()
-def _real_worktrees_copied_by_cp(village: Village) -> Path:
-    kit, fix = _packed(village)
-    subprocess.run(["cp", "-a", kit, fix, village.src], check=True)
-    return _approved_copy(village)
+def _real_worktrees_copied_by_cp(harness: ForgedWorktrees) -> Path:
+    kit, fix = _packed(harness)
+    subprocess.run(["cp", "-a", kit, fix, harness.src], check=True)
+    return _approved_copy(harness)
 
 
 @forgery(needs=("rsync",))
-def _real_worktrees_copied_by_rsync(village: Village) -> Path:
-    kit, fix = _packed(village)
-    subprocess.run(["rsync", "-a", kit, fix, village.src], check=True)
-    return _approved_copy(village)
+def _real_worktrees_copied_by_rsync(harness: ForgedWorktrees) -> Path:
+    kit, fix = _packed(harness)
+    subprocess.run(["rsync", "-a", kit, fix, harness.src], check=True)
+    return _approved_copy(harness)
 
 
 @forgery()
-def _real_worktrees_moved_here(village: Village) -> Path:
-    kit, fix = _packed(village)
-    kit.rename(village.src / "kit")
-    fix.rename(village.src / "fix")
-    return _approved_copy(village)
+def _real_worktrees_moved_here(harness: ForgedWorktrees) -> Path:
+    kit, fix = _packed(harness)
+    kit.rename(harness.src / "kit")
+    fix.rename(harness.src / "fix")
+    return _approved_copy(harness)
 
 
 @forgery(lives=False)
-def _a_copy_of_a_real_worktree_alone(village: Village) -> Path:
-    village.approve(village.tool)
-    real = village.git_adds(village.src / "real")
-    subprocess.run(["cp", "-a", real, village.src / "copy"], check=True)
-    return village.src / "copy"
+def _a_copy_of_a_real_worktree_alone(harness: ForgedWorktrees) -> Path:
+    harness.approve(harness.tool)
+    real = harness.git_adds(harness.src / "real")
+    subprocess.run(["cp", "-a", real, harness.src / "copy"], check=True)
+    return harness.src / "copy"
 
 
 # After the approval, and after a grant
 
 
 @forgery()
-def _a_plain_folder_once_the_repository_is_approved(village: Village) -> Path:
-    village.approve(village.tool)
-    docs = village.existing("docs")
-    village.forge(docs)
+def _a_plain_folder_once_the_repository_is_approved(harness: ForgedWorktrees) -> Path:
+    harness.approve(harness.tool)
+    docs = harness.existing("docs")
+    harness.forge(docs)
     return docs
 
 
 @forgery()
-def _the_parent_once_the_repository_is_approved(village: Village) -> Path:
-    village.approve(village.tool)
-    village.forge(village.src)
-    return village.src
+def _the_parent_once_the_repository_is_approved(harness: ForgedWorktrees) -> Path:
+    harness.approve(harness.tool)
+    harness.forge(harness.src)
+    return harness.src
 
 
-def _granted(village: Village, name: str = "real") -> Path:
+def _granted(harness: ForgedWorktrees, name: str = "real") -> Path:
     """Have git create a worktree that is published to clients."""
-    village.approve(village.tool)
-    real = village.git_adds(village.src / name)
-    assert name in village.told()
+    harness.approve(harness.tool)
+    real = harness.git_adds(harness.src / name)
+    assert name in harness.told()
     return real
 
 
 @forgery()
-def _a_git_file_that_was_replaced_after_the_grant(village: Village) -> Path:
-    real = _granted(village)
+def _a_git_file_that_was_replaced_after_the_grant(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
     text = (real / ".git").read_text()
     (real / "new").write_text(text)
     (real / "new").rename(real / ".git")
@@ -475,107 +477,111 @@ def _a_git_file_that_was_replaced_after_the_grant(village: Village) -> Path:
 
 
 @forgery()
-def _an_entry_that_a_folder_took_over_after_the_grant(village: Village) -> Path:
-    real = _granted(village)
-    docs = village.existing("docs")
-    entry = village.tool / ".git" / "worktrees" / "real"
+def _an_entry_that_a_folder_took_over_after_the_grant(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    docs = harness.existing("docs")
+    entry = harness.tool / ".git" / "worktrees" / "real"
     (entry / "gitdir").write_text(f"{docs}/.git\n")
     (real / ".git").rename(docs / ".git")
     return docs
 
 
 @forgery(lives=False)
-def _another_project_moved_to_the_place_of_a_worktree(village: Village) -> Path:
-    real = _granted(village)
-    real.rename(village.src / "gone")
-    village.project("app").rename(real)
+def _another_project_moved_to_the_place_of_a_worktree(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    real.rename(harness.src / "gone")
+    harness.project("app").rename(real)
     return real
 
 
 @forgery()
-def _another_project_in_the_place_of_a_worktree_with_its_git_file(village: Village) -> Path:
-    real = _granted(village)
-    app = village.project("app")
+def _another_project_in_the_place_of_a_worktree_with_its_git_file(
+    harness: ForgedWorktrees,
+) -> Path:
+    real = _granted(harness)
+    app = harness.project("app")
     (real / ".git").rename(app / ".git")
-    real.rename(village.src / "gone")
+    real.rename(harness.src / "gone")
     app.rename(real)
     return real
 
 
 @forgery()
-def _a_worktree_that_another_project_was_moved_into(village: Village) -> Path:
-    real = _granted(village)
-    secret = village.project("app")
-    village.see()
-    # What lies below a repository is proposed only if somebody names it.
+def _a_worktree_that_another_project_was_moved_into(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    secret = harness.project("app")
+    harness.see()
+    # A project below a repository is proposed only if a person names it.
     secret.rename(real / "app")
-    village.world.explorer.probe(raw(real / "app"))
-    village.see()
+    harness.world.explorer.probe(raw(real / "app"))
+    harness.see()
     return real
 
 
 @forgery()
-def _a_worktree_that_a_parent_was_added_in(village: Village) -> Path:
-    real = _granted(village)
-    places = village.catalog.places
+def _a_worktree_that_a_parent_was_added_in(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    places = harness.catalog.places
     inside = (*places.parents, raw(real / "sub"))
-    village.catalog = village.catalog.with_places(places._replace(parents=inside))
+    harness.catalog = harness.catalog.with_places(places._replace(parents=inside))
     return real
 
 
 @forgery(lives=False)
-def _a_worktree_whose_link_back_was_cut(village: Village) -> Path:
-    real = _granted(village)
-    (village.tool / ".git" / "worktrees" / "real" / "gitdir").write_text("/nowhere/.git\n")
+def _a_worktree_whose_link_back_was_cut(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    (harness.tool / ".git" / "worktrees" / "real" / "gitdir").write_text("/nowhere/.git\n")
     return real
 
 
 @forgery()
-def _a_worktree_whose_entry_was_made_anew(village: Village) -> Path:
-    real = _granted(village)
-    entry = village.tool / ".git" / "worktrees" / "real"
+def _a_worktree_whose_entry_was_made_anew(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    entry = harness.tool / ".git" / "worktrees" / "real"
     shutil.rmtree(entry)
-    village.entry(real, "real")
+    harness.entry(real, "real")
     return real
 
 
 @forgery(lives=False)
-def _a_worktree_of_a_denied_repository(village: Village) -> Path:
-    real = _granted(village)
-    village.deny(village.tool)
+def _a_worktree_of_a_denied_repository(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    harness.deny(harness.tool)
     return real
 
 
 @forgery()
-def _a_worktree_of_a_repository_that_was_denied_and_approved_again(village: Village) -> Path:
-    real = _granted(village)
-    village.deny(village.tool)
-    village.approve(village.tool)
+def _a_worktree_of_a_repository_that_was_denied_and_approved_again(
+    harness: ForgedWorktrees,
+) -> Path:
+    real = _granted(harness)
+    harness.deny(harness.tool)
+    harness.approve(harness.tool)
     return real
 
 
 @forgery(lives=False)
-def _a_worktree_of_a_worktree(village: Village) -> Path:
-    real = _granted(village)
-    docs = village.existing("docs")
-    entry = village.tool / ".git" / "worktrees" / "real"
+def _a_worktree_of_a_worktree(harness: ForgedWorktrees) -> Path:
+    real = _granted(harness)
+    docs = harness.existing("docs")
+    entry = harness.tool / ".git" / "worktrees" / "real"
     inner = entry / "worktrees" / "p"
     inner.mkdir(parents=True)
-    (inner / "HEAD").write_text(f"{village.head}\n")
+    (inner / "HEAD").write_text(f"{harness.head}\n")
     (inner / "commondir").write_text("../..\n")
     (inner / "gitdir").write_text(f"{docs}/.git\n")
     (inner / "index").write_bytes((entry / "index").read_bytes())
-    village.link(docs, inner)
+    harness.link(docs, inner)
     assert real.exists()
     return docs
 
 
-def _told_after(village: Village, each: Forgery) -> tuple[set[str], str]:
+def _told_after(harness: ForgedWorktrees, each: Forgery) -> tuple[set[str], str]:
     """Return what is published after the forgery, and the name of the forged folder."""
-    victim = each.act(village)
-    if not any(p.ruling.decision is not None for p in village.catalog.projects.values()):
-        village.approve(village.tool)
-    return village.told(), os.path.relpath(victim, village.src)
+    victim = each.act(harness)
+    if not any(p.ruling.decision is not None for p in harness.catalog.projects.values()):
+        harness.approve(harness.tool)
+    return harness.told(), os.path.relpath(victim, harness.src)
 
 
 _EACH_FORGERY = [
@@ -589,8 +595,8 @@ def test_there_are_enough_forgeries() -> None:
 
 
 @pytest.mark.parametrize("name", _EACH_FORGERY)
-def test_no_forgery_is_published(village: Village, name: str) -> None:
-    told, victim = _told_after(village, FORGERIES[name])
+def test_no_forgery_is_published(harness: ForgedWorktrees, name: str) -> None:
+    told, victim = _told_after(harness, FORGERIES[name])
     assert victim not in told
     for path in told:
         assert path in {"tool", "kit", "lib.git", "real"}, "nothing else was approved"
@@ -598,19 +604,19 @@ def test_no_forgery_is_published(village: Village, name: str) -> None:
 
 @pytest.mark.usefixtures("no_conditions")
 @pytest.mark.parametrize("name", _EACH_FORGERY)
-def test_the_control_without_the_conditions_live_forgeries_are_published(
-    village: Village, name: str
+def test_control_without_the_conditions_live_forgeries_are_published(
+    harness: ForgedWorktrees, name: str
 ) -> None:
-    told, victim = _told_after(village, FORGERIES[name])
+    told, victim = _told_after(harness, FORGERIES[name])
     assert (victim in told) is FORGERIES[name].lives
 
 
 @pytest.mark.parametrize(
     "place", ["docs", "docs\nold", " docs", "tool/.claude/worktrees/x", "group/deep/inner"]
 )
-def test_the_control_a_worktree_of_git_in_such_a_place_is_published(
-    village: Village, place: str
+def test_control_a_worktree_made_by_git_in_such_a_place_is_published(
+    harness: ForgedWorktrees, place: str
 ) -> None:
-    village.approve(village.tool)
-    village.git_adds(village.src / place)
-    assert village.told() == {"tool", place}
+    harness.approve(harness.tool)
+    harness.git_adds(harness.src / place)
+    assert harness.told() == {"tool", place}

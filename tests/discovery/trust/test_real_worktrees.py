@@ -1,4 +1,4 @@
-"""What git and agents do with worktrees: they inherit, or they wait and say why."""
+"""Worktrees of git and of agents: they inherit, or they stay pending with a reason."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from rootsd.control.items import why_not_inherited
 from rootsd.core.decide import InheritanceBlocker
-from support.exploring import World, open_world, world
-from support.forging import OldFolders, Village
-from support.repos import git
+from support.engine_harness import EngineHarness, open_world, world
+from support.forged_worktrees import ForgedWorktrees, PreparedFolders
+from support.repositories import git
 
 __all__ = ["open_world", "world"]
 
@@ -19,60 +19,64 @@ pytestmark = pytest.mark.needs("linux")
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> OldFolders:
-    return OldFolders(tmp_path_factory.mktemp("beforehand"), 10)
+def old(tmp_path_factory: pytest.TempPathFactory) -> PreparedFolders:
+    return PreparedFolders(tmp_path_factory.mktemp("beforehand"), 10)
 
 
 @pytest.fixture
-def village(world: World, old: OldFolders) -> Village:
-    village = Village(world, old)
-    village.approve(village.tool)
-    return village
+def harness(world: EngineHarness, old: PreparedFolders) -> ForgedWorktrees:
+    harness = ForgedWorktrees(world, old)
+    harness.approve(harness.tool)
+    return harness
 
 
-def reason(village: Village, path: Path) -> str | None:
-    return why_not_inherited(village.catalog, village.known(path))
+def reason(harness: ForgedWorktrees, path: Path) -> str | None:
+    return why_not_inherited(harness.catalog, harness.known(path))
 
 
-def test_added_moved_locked_repaired_removed_and_added_again(village: Village) -> None:
-    one, two, three = (village.src / name for name in ("one", "two", "three"))
-    village.git_adds(one)
-    assert village.told() == {"tool", "one"}
-    git("worktree", "lock", one, cwd=village.tool)
-    assert village.told() == {"tool", "one"}
-    git("worktree", "unlock", one, cwd=village.tool)
-    git("worktree", "move", one, two, cwd=village.tool)
-    assert village.told() == {"tool", "two"}
+def test_added_moved_locked_repaired_removed_and_added_again(harness: ForgedWorktrees) -> None:
+    one, two, three = (harness.src / name for name in ("one", "two", "three"))
+    harness.git_adds(one)
+    assert harness.told() == {"tool", "one"}
+    git("worktree", "lock", one, cwd=harness.tool)
+    assert harness.told() == {"tool", "one"}
+    git("worktree", "unlock", one, cwd=harness.tool)
+    git("worktree", "move", one, two, cwd=harness.tool)
+    assert harness.told() == {"tool", "two"}
     two.rename(three)
-    assert village.told() == {"tool"}
-    git("worktree", "repair", three, cwd=village.tool)
-    assert village.told() == {"tool", "three"}
-    git("worktree", "remove", "--force", three, cwd=village.tool)
-    assert village.told() == {"tool"}
-    village.git_adds(three)
-    assert village.told() == {"tool", "three"}
+    assert harness.told() == {"tool"}
+    git("worktree", "repair", three, cwd=harness.tool)
+    assert harness.told() == {"tool", "three"}
+    git("worktree", "remove", "--force", three, cwd=harness.tool)
+    assert harness.told() == {"tool"}
+    harness.git_adds(three)
+    assert harness.told() == {"tool", "three"}
 
 
-def test_a_worktree_that_led_elsewhere_for_a_time_waits_and_says_why(village: Village) -> None:
-    one, two = village.src / "one", village.src / "two"
-    village.git_adds(one)
-    assert village.told() == {"tool", "one"}
-    git("worktree", "move", one, two, cwd=village.tool)
-    assert village.told() == {"tool", "two"}
+def test_a_worktree_that_temporarily_linked_elsewhere_is_pending_with_a_reason(
+    harness: ForgedWorktrees,
+) -> None:
+    one, two = harness.src / "one", harness.src / "two"
+    harness.git_adds(one)
+    assert harness.told() == {"tool", "one"}
+    git("worktree", "move", one, two, cwd=harness.tool)
+    assert harness.told() == {"tool", "two"}
     two.rename(one)
-    assert village.told() == {"tool"}
-    git("worktree", "repair", one, cwd=village.tool)
-    assert village.told() == {"tool"}
-    assert InheritanceBlocker.REPLACED.value in (reason(village, one) or "")
+    assert harness.told() == {"tool"}
+    git("worktree", "repair", one, cwd=harness.tool)
+    assert harness.told() == {"tool"}
+    assert InheritanceBlocker.REPLACED.value in (reason(harness, one) or "")
 
 
-def test_a_main_checkout_that_comes_back_brings_its_worktrees_back(village: Village) -> None:
-    village.git_adds(village.src / "one")
-    assert village.told() == {"tool", "one"}
-    village.tool.rename(village.src / "elsewhere")
-    assert village.told() == set()
-    (village.src / "elsewhere").rename(village.tool)
-    assert village.told() == {"tool", "one"}
+def test_a_main_checkout_that_returns_restores_its_worktrees(
+    harness: ForgedWorktrees,
+) -> None:
+    harness.git_adds(harness.src / "one")
+    assert harness.told() == {"tool", "one"}
+    harness.tool.rename(harness.src / "elsewhere")
+    assert harness.told() == set()
+    (harness.src / "elsewhere").rename(harness.tool)
+    assert harness.told() == {"tool", "one"}
 
 
 @pytest.mark.parametrize(
@@ -85,86 +89,88 @@ def test_a_main_checkout_that_comes_back_brings_its_worktrees_back(village: Vill
         "tool-worktrees/fix",
     ],
 )
-def test_the_worktree_folders_of_agents(village: Village, place: str) -> None:
-    village.git_adds(village.src / place)
-    assert village.told() == {"tool", place}
+def test_the_worktree_folders_of_agents(harness: ForgedWorktrees, place: str) -> None:
+    harness.git_adds(harness.src / place)
+    assert harness.told() == {"tool", place}
 
 
-def test_a_worktree_that_an_agent_adds_inside_of_a_worktree(village: Village) -> None:
-    one = village.git_adds(village.src / "one")
-    assert village.told() == {"tool", "one"}
-    village.git_adds(one / ".claude" / "worktrees" / "inner", main=one)
-    assert village.told() == {"tool", "one", "one/.claude/worktrees/inner"}
+def test_a_worktree_that_an_agent_adds_inside_of_a_worktree(harness: ForgedWorktrees) -> None:
+    one = harness.git_adds(harness.src / "one")
+    assert harness.told() == {"tool", "one"}
+    harness.git_adds(one / ".claude" / "worktrees" / "inner", main=one)
+    assert harness.told() == {"tool", "one", "one/.claude/worktrees/inner"}
 
 
-def test_the_worktrees_of_a_bare_repository(village: Village) -> None:
-    bare = village.src / "lib.git"
-    git("clone", "-q", "--bare", village.tool, bare)
-    village.approve(bare)
-    village.git_adds(village.src / "lib", main=bare)
-    village.git_adds(bare / "inside", main=bare)
-    assert village.told() == {"tool", "lib.git", "lib", "lib.git/inside"}
+def test_the_worktrees_of_a_bare_repository(harness: ForgedWorktrees) -> None:
+    bare = harness.src / "lib.git"
+    git("clone", "-q", "--bare", harness.tool, bare)
+    harness.approve(bare)
+    harness.git_adds(harness.src / "lib", main=bare)
+    harness.git_adds(bare / "inside", main=bare)
+    assert harness.told() == {"tool", "lib.git", "lib", "lib.git/inside"}
 
 
-def test_relative_links_as_newer_versions_of_git_write_them(village: Village) -> None:
-    one = village.git_adds(village.src / "one")
+def test_relative_links_of_newer_git_versions(harness: ForgedWorktrees) -> None:
+    one = harness.git_adds(harness.src / "one")
     # In place, as git does: no new file, no new birth time.
     for file, text in (
         (one / ".git", "gitdir: ../tool/.git/worktrees/one\n"),
-        (village.tool / ".git" / "worktrees" / "one" / "gitdir", "../../../../one/.git\n"),
+        (harness.tool / ".git" / "worktrees" / "one" / "gitdir", "../../../../one/.git\n"),
     ):
         file.write_text(text)
-    assert village.told() == {"tool", "one"}
+    assert harness.told() == {"tool", "one"}
 
 
-def test_a_repair_that_writes_a_new_git_file_leaves_the_worktree_waiting(
-    village: Village,
+def test_a_repair_that_writes_a_new_git_file_leaves_the_worktree_pending(
+    harness: ForgedWorktrees,
 ) -> None:
-    one = village.git_adds(village.src / "one")
-    assert village.told() == {"tool", "one"}
-    (one / ".git").rename(village.src / "lost")
-    git("worktree", "repair", cwd=village.tool)
-    assert village.told() == {"tool"}
-    assert InheritanceBlocker.REPLACED.value in (reason(village, one) or "")
+    one = harness.git_adds(harness.src / "one")
+    assert harness.told() == {"tool", "one"}
+    (one / ".git").rename(harness.src / "lost")
+    git("worktree", "repair", cwd=harness.tool)
+    assert harness.told() == {"tool"}
+    assert InheritanceBlocker.REPLACED.value in (reason(harness, one) or "")
 
 
-def test_a_folder_that_existed_waits_and_says_why(village: Village) -> None:
-    docs = village.old.move(village.src / "docs")
-    village.git_adds(docs)
-    assert village.told() == {"tool"}
-    assert InheritanceBlocker.BORN_APART.value in (reason(village, docs) or "")
-    village.approve(docs)
-    assert village.told() == {"tool", "docs"}, "a person can approve it like any other project"
+def test_an_existing_folder_is_pending_with_a_reason(harness: ForgedWorktrees) -> None:
+    docs = harness.old.move(harness.src / "docs")
+    harness.git_adds(docs)
+    assert harness.told() == {"tool"}
+    assert InheritanceBlocker.BORN_APART.value in (reason(harness, docs) or "")
+    harness.approve(docs)
+    assert harness.told() == {"tool", "docs"}, "a person can approve it like any other project"
 
 
-def test_older_worktrees_wait_until_a_person_confirms_them(village: Village) -> None:
-    village.deny(village.tool)
-    one, two = (village.git_adds(village.src / name) for name in ("one", "two"))
-    village.approve(village.tool)
-    assert village.told() == {"tool"}
-    assert InheritanceBlocker.OLDER.value in (reason(village, one) or "")
-    assert "rootsd approve tool --worktrees" in (reason(village, one) or "")
-    village.approve(village.tool, confirm=[one])
-    assert village.told() == {"tool", "one"}
-    assert InheritanceBlocker.OLDER.value in (reason(village, two) or "")
+def test_older_worktrees_are_pending_until_a_person_confirms_them(
+    harness: ForgedWorktrees,
+) -> None:
+    harness.deny(harness.tool)
+    one, two = (harness.git_adds(harness.src / name) for name in ("one", "two"))
+    harness.approve(harness.tool)
+    assert harness.told() == {"tool"}
+    assert InheritanceBlocker.OLDER.value in (reason(harness, one) or "")
+    assert "rootsd approve tool --worktrees" in (reason(harness, one) or "")
+    harness.approve(harness.tool, confirm=[one])
+    assert harness.told() == {"tool", "one"}
+    assert InheritanceBlocker.OLDER.value in (reason(harness, two) or "")
 
 
-def test_a_worktree_whose_link_back_is_lost_says_so(village: Village) -> None:
-    one = village.git_adds(village.src / "one")
-    shutil.copytree(one, village.src / "copy")
-    assert village.told() == {"tool", "one"}
-    copy = reason(village, village.src / "copy")
+def test_a_worktree_whose_link_back_is_lost_says_so(harness: ForgedWorktrees) -> None:
+    one = harness.git_adds(harness.src / "one")
+    shutil.copytree(one, harness.src / "copy")
+    assert harness.told() == {"tool", "one"}
+    copy = reason(harness, harness.src / "copy")
     assert copy == "no repository links back to this worktree"
 
 
-def test_a_clock_that_was_ahead_makes_no_older_worktree_younger(
-    village: Village,
+def test_a_clock_that_was_ahead_does_not_make_an_older_worktree_younger(
+    harness: ForgedWorktrees,
 ) -> None:
-    village.deny(village.tool)
-    one = village.git_adds(village.src / "one")
-    village.set_clock_back(days=1)
-    village.approve(village.tool)
-    assert village.told() == {"tool"}
-    assert InheritanceBlocker.OLDER.value in (reason(village, one) or "")
-    village.git_adds(village.src / "two")
-    assert village.told() == {"tool", "two"}
+    harness.deny(harness.tool)
+    one = harness.git_adds(harness.src / "one")
+    harness.set_clock_back(days=1)
+    harness.approve(harness.tool)
+    assert harness.told() == {"tool"}
+    assert InheritanceBlocker.OLDER.value in (reason(harness, one) or "")
+    harness.git_adds(harness.src / "two")
+    assert harness.told() == {"tool", "two"}

@@ -1,5 +1,5 @@
-"""What the tests of watching without threads begin with."""
+"""Fixtures for tests of watching without threads."""
 
-from support.exploring import open_world, world
+from support.engine_harness import open_world, world
 
 __all__ = ["open_world", "world"]

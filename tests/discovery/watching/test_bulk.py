@@ -1,4 +1,4 @@
-"""Many repositories that come, move and go at once: none is missed."""
+"""No repository is missed when many are created, moved, and removed at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 
 from rootsd.core.model import Parent
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
-from support.deafness import Fault, watcher_with
-from support.observed import HANG_S, Observed
-from support.repos import fake_repository, raw
+from support.faulty_watchers import Fault, make_faulty_watcher
+from support.report_collector import HANG_S, ReportCollector
+from support.repositories import fake_repository, raw
 from support.sizes import Sizes
 
 pytestmark = pytest.mark.needs("linux")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.needs("linux")
 _MAKER = """
 import sys
 from pathlib import Path
-from support.repos import fake_repository
+from support.repositories import fake_repository
 
 top, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 for number in range(first, last):
@@ -33,9 +33,9 @@ for number in range(first, last):
 
 
 @contextmanager
-def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[Observed]:
-    observed = Observed()
-    dependencies = DiscoveryDependencies(watcher=watcher_with(fault))
+def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[ReportCollector]:
+    observed = ReportCollector()
+    dependencies = DiscoveryDependencies(watcher=make_faulty_watcher(fault))
     discovery = Discovery(
         report=observed.report, on_status=observed.on_status, dependencies=dependencies
     )
@@ -48,7 +48,7 @@ def _watched(src: Path, fault: Fault = Fault.NONE) -> Iterator[Observed]:
 
 
 def _made(top: Path, count: int) -> set[bytes]:
-    """Repositories 5 levels deep, made by two processes at once."""
+    """Create repositories five levels deep by two processes at once."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     halves = ((0, count // 2), (count // 2, count))
     makers = [
@@ -59,7 +59,7 @@ def _made(top: Path, count: int) -> set[bytes]:
     return {raw(path.parent) for path in top.glob("*/*/*/*/*/.git")}
 
 
-def test_none_of_many_is_missed(tmp_path: Path, sizes: Sizes) -> None:
+def test_no_repository_of_many_is_missed(tmp_path: Path, sizes: Sizes) -> None:
     count = sizes.pick(test=200, check=2_000, soak=20_000)
     src, outside = tmp_path / "src", tmp_path / "outside"
     (src / "tree").mkdir(parents=True)
@@ -86,8 +86,8 @@ def test_none_of_many_is_missed(tmp_path: Path, sizes: Sizes) -> None:
         observed.wait_for()
 
 
-def test_who_is_deaf_to_moves_misses_some(tmp_path: Path) -> None:
-    """Else the test above would prove nothing."""
+def test_control_without_move_events_some_are_missed(tmp_path: Path) -> None:
+    """Otherwise the test above would prove nothing."""
     src, outside = tmp_path / "src", tmp_path / "outside"
     (src / "tree").mkdir(parents=True)
     with _watched(src, Fault.DEAF_TO_MOVES) as observed:
@@ -96,13 +96,13 @@ def test_who_is_deaf_to_moves_misses_some(tmp_path: Path) -> None:
         (src / "tree" / "a0").rename(outside)
         outside.rename(src / "back")
         later = raw(fake_repository(src / "later"))
-        # Whoever hears of the last has heard of all before it.
+        # The event of the last one arrives after all earlier events.
         observed.wait(lambda: later in observed.live())
         assert not any(path.startswith(raw(src / "back")) for path in observed.live())
 
 
-def test_a_storm_in_a_folder_of_no_project_ends_right(tmp_path: Path, sizes: Sizes) -> None:
-    """Files in a watched folder cost a look at their names and nothing more."""
+def test_a_storm_in_a_plain_folder_ends_in_the_right_state(tmp_path: Path, sizes: Sizes) -> None:
+    """Files in a watched folder cost only a check of their names."""
     src = tmp_path / "src"
     (src / "notes").mkdir(parents=True)
     with _watched(src) as observed:
@@ -113,7 +113,7 @@ def test_a_storm_in_a_folder_of_no_project_ends_right(tmp_path: Path, sizes: Siz
         assert len(observed.all) == 4
 
 
-def test_a_storm_inside_a_repository_is_not_even_heard(tmp_path: Path, sizes: Sizes) -> None:
+def test_a_storm_inside_a_repository_causes_no_event(tmp_path: Path, sizes: Sizes) -> None:
     src = tmp_path / "src"
     src.mkdir()
     with _watched(src) as observed:
@@ -128,7 +128,7 @@ def test_a_storm_inside_a_repository_is_not_even_heard(tmp_path: Path, sizes: Si
         _made(src / "more", 1)
         observed.wait(lambda: len(observed.live()) == 2)
         assert len(observed.all) == 2
-        # The parent, all above it, and what is on the way to the repositories; what was watched
-        # while these settled is given up by then.
+        # The parent, the folders above it, and those on the way to the repositories. Temporary
+        # watches are removed by then.
         on_the_way = 4 + 5
         observed.wait(lambda: observed.status.watches == len([src, *src.parents]) + on_the_way)

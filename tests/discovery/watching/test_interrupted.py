@@ -1,4 +1,4 @@
-"""Clones and copies that were broken off: incomplete, with the reason, until they go on."""
+"""Interrupted clones and copies are incomplete, with the reason, until they continue."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.discovery.candidates import Arrival, CandidateResult
 from rootsd.watch.events import FileEventKind
-from support.making import Making
-from support.repos import cloned, git, make_repository, raw
+from support.candidates_harness import CandidatesHarness
+from support.repositories import cloned, git, make_repository, raw
 
 GIT = ProjectKind.GIT
 
 
 @pytest.fixture
-def making() -> Making:
-    return Making()
+def making() -> CandidatesHarness:
+    return CandidatesHarness()
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def clone(tmp_path: Path) -> Path:
     return cloned(tmp_path)
 
 
-def test_a_clone_waits_for_its_submodules(making: Making, clone: Path, tmp_path: Path) -> None:
+def test_a_clone_waits_for_its_submodules(
+    making: CandidatesHarness, clone: Path, tmp_path: Path
+) -> None:
     git("submodule", "add", tmp_path / "up", "libs", cwd=clone)
     git("commit", "-m", "submodule", cwd=clone)
     outside, one = tmp_path / "outside", tmp_path / "super"
@@ -44,14 +46,16 @@ def test_a_clone_waits_for_its_submodules(making: Making, clone: Path, tmp_path:
     ]
 
 
-def test_a_copy_broken_off_before_its_index_is_incomplete(making: Making, clone: Path) -> None:
+def test_a_copy_interrupted_before_its_index_is_incomplete(
+    making: CandidatesHarness, clone: Path
+) -> None:
     (clone / ".git" / "index").unlink()
     making.consider(clone, GIT, Arrival.MADE)
     assert making.wait(0.6) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
-def test_a_clone_without_a_checkout_is_whole_and_a_copy_of_its_part_is_not(
-    making: Making, tmp_path: Path
+def test_a_clone_without_a_checkout_is_complete_and_a_part_of_it_is_not(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     make_repository(tmp_path / "up")
     for name in ("cloned", "finished", "stopped"):
@@ -68,7 +72,7 @@ def test_a_clone_without_a_checkout_is_whole_and_a_copy_of_its_part_is_not(
 
 
 def test_a_clone_killed_before_anything_was_fetched_is_interrupted(
-    making: Making, tmp_path: Path
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
     git("config", "remote.origin.url", "file:///none", cwd=tmp_path / "one")
@@ -78,15 +82,15 @@ def test_a_clone_killed_before_anything_was_fetched_is_interrupted(
 
 
 def _part(clone: Path, to: Path) -> Path:
-    """What a copy is as long as its last file is missing, with new times."""
+    """Return a copy without its last file, with new times."""
     subprocess.run(["cp", "-r", clone, to], check=True)
     (to / "d3" / "f3").unlink()
     return to
 
 
 @pytest.mark.parametrize("arrival", Arrival)
-def test_a_copy_without_some_files_is_incomplete_however_it_came_until_git_is_used_in_it(
-    making: Making, clone: Path, tmp_path: Path, arrival: Arrival
+def test_a_copy_without_some_files_is_incomplete_until_git_is_used_in_it(
+    making: CandidatesHarness, clone: Path, tmp_path: Path, arrival: Arrival
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
     assert making.consider(copy, GIT, arrival) is None
@@ -99,8 +103,8 @@ def test_a_copy_without_some_files_is_incomplete_however_it_came_until_git_is_us
 
 
 @pytest.mark.parametrize("arrival", Arrival)
-def test_a_checkout_in_which_files_were_deleted_is_whole_however_it_came(
-    making: Making, clone: Path, arrival: Arrival
+def test_a_checkout_with_deleted_files_is_complete(
+    making: CandidatesHarness, clone: Path, arrival: Arrival
 ) -> None:
     (clone / "d3" / "f3").unlink()
     making.consider(clone, GIT, arrival)
@@ -109,8 +113,8 @@ def test_a_checkout_in_which_files_were_deleted_is_whole_however_it_came(
 
 
 @pytest.mark.parametrize("arrival", Arrival)
-def test_a_whole_copy_of_one_in_which_files_were_deleted_is_whole(
-    making: Making, clone: Path, tmp_path: Path, arrival: Arrival
+def test_a_full_copy_of_a_checkout_with_deleted_files_is_complete(
+    making: CandidatesHarness, clone: Path, tmp_path: Path, arrival: Arrival
 ) -> None:
     (clone / "d3" / "f3").unlink()
     copy = tmp_path / "copy"
@@ -119,8 +123,8 @@ def test_a_whole_copy_of_one_in_which_files_were_deleted_is_whole(
     assert settled == CandidateResult(raw(copy), GIT)
 
 
-def test_a_copy_is_settled_when_all_its_files_are_there(
-    making: Making, clone: Path, tmp_path: Path
+def test_a_copy_is_settled_when_all_its_files_exist(
+    making: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
     assert making.consider(copy, GIT, Arrival.MADE) is None
@@ -130,7 +134,7 @@ def test_a_copy_is_settled_when_all_its_files_are_there(
 
 
 def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
-    making: Making, clone: Path, tmp_path: Path
+    making: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
     making.consider(copy, GIT, Arrival.MADE)
@@ -138,8 +142,8 @@ def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
     assert making.wait(3.1) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
-def test_a_clone_that_fetched_nothing_is_a_project_once_somebody_puts_files_there(
-    making: Making, tmp_path: Path
+def test_a_clone_that_fetched_nothing_is_a_project_once_it_has_files(
+    making: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
     git("remote", "add", "origin", "file:///none", cwd=tmp_path / "one")
@@ -150,7 +154,9 @@ def test_a_clone_that_fetched_nothing_is_a_project_once_somebody_puts_files_ther
     assert making.wait(1) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-def test_a_whole_copy_waits_for_the_process_that_makes_it(making: Making, clone: Path) -> None:
+def test_a_complete_copy_waits_for_the_process_that_makes_it(
+    making: CandidatesHarness, clone: Path
+) -> None:
     making.busy = True
     assert making.consider(clone, GIT, Arrival.MADE) is None
     assert making.wait(60) == []
@@ -159,7 +165,7 @@ def test_a_whole_copy_waits_for_the_process_that_makes_it(making: Making, clone:
 
 
 def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
-    making: Making, clone: Path
+    making: CandidatesHarness, clone: Path
 ) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
     making.consider(clone, GIT, Arrival.MADE)
@@ -173,7 +179,7 @@ def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
     ]
 
 
-def test_a_fetch_that_was_killed_is_interrupted(making: Making, tmp_path: Path) -> None:
+def test_a_fetch_that_was_killed_is_interrupted(making: CandidatesHarness, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     pack = tmp_path / "one" / ".git" / "objects" / "pack"
     (pack / "tmp_pack_x").touch()

@@ -1,4 +1,4 @@
-"""Members of workspaces come and go with their folders and with what declares them."""
+"""Members of workspaces appear and disappear with their folders and declarations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
-from support.exploring import OpenWorld
-from support.repos import fake_repository, raw
-from support.watching import RememberingWatcher
+from support.engine_harness import OpenWorld
+from support.fake_watchers import RememberingWatcher
+from support.repositories import fake_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -20,7 +20,7 @@ GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
 
 
 def _declare(repository: Path, pattern: str) -> None:
-    """As editors save: a new file in the place of the old one."""
+    """Save as editors do: put a new file in the place of the old one."""
     (repository / "new").write_text(f'{{"workspaces": ["{pattern}"]}}')
     (repository / "new").rename(repository / "package.json")
 
@@ -30,7 +30,7 @@ def _package(path: Path) -> None:
     (path / "package.json").write_text("{}")
 
 
-def test_members_live_as_by_a_scan(open_world: OpenWorld, tmp_path: Path) -> None:
+def test_watched_members_equal_a_scan(open_world: OpenWorld, tmp_path: Path) -> None:
     world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.MEMBERS))
     mono = fake_repository(world.top / "mono")
     _declare(mono, "packages/*")
@@ -62,7 +62,7 @@ class _Sink:
         self.found_paths.discard(path)
 
 
-def test_a_kept_tree_forgets_no_member(tmp_path: Path) -> None:
+def test_a_saved_tree_keeps_its_members(tmp_path: Path) -> None:
     mono = fake_repository(tmp_path / "mono")
     _declare(mono, "packages/*")
     _package(mono / "packages" / "a")

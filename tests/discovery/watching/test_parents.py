@@ -1,4 +1,4 @@
-"""What can happen to a parent as a whole, on real mounts, limits and permissions."""
+"""Changes of a parent as a whole, with real mounts, limits, and permissions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from support.subjects import OWN_MOUNTS, UNPRIVILEGED
-from support.watched import run_watching
+from support.subprocesses import OWN_MOUNTS, UNPRIVILEGED
+from support.watching_process import run_watching
 
 pytestmark = pytest.mark.needs("linux")
 
 
 @pytest.mark.needs("namespaces")
-def test_a_parent_that_is_unmounted_suspends_and_returns_by_itself(tmp_path: Path) -> None:
+def test_an_unmounted_parent_is_unreachable_and_returns_by_itself(tmp_path: Path) -> None:
     """An image keeps its identity; a tmpfs would be another file system."""
     run_watching(OWN_MOUNTS, """
 image, disk = top / "image", top / "disk"
@@ -44,7 +44,7 @@ unmount(disk)
 
 
 @pytest.mark.needs("namespaces")
-def test_what_a_parent_is_covered_by_counts_and_what_it_covers_returns(tmp_path: Path) -> None:
+def test_a_mount_over_a_parent_counts_and_the_covered_projects_return(tmp_path: Path) -> None:
     run_watching(OWN_MOUNTS, """
 src = top / "src"
 fake_repository(src / "one")
@@ -88,7 +88,7 @@ discovery.stop()
 
 
 @pytest.mark.needs("namespaces")
-def test_two_parents_that_are_one_folder_both_hear_of_what_happens_there(tmp_path: Path) -> None:
+def test_two_parents_that_are_one_folder_both_get_events(tmp_path: Path) -> None:
     run_watching(OWN_MOUNTS, """
 src, again = top / "src", top / "again"
 (src / "a").mkdir(parents=True)
@@ -107,8 +107,8 @@ unmount(again)
 
 
 @pytest.mark.needs("namespaces", "ext4")
-def test_an_unmount_and_mount_that_are_heard_of_at_once_end_norun_watching(tmp_path: Path) -> None:
-    """The folders are the same before and after, and what was stopped half-way may go on."""
+def test_an_unmount_and_a_mount_in_one_batch_keep_the_watching(tmp_path: Path) -> None:
+    """The folders are the same before and after, and interrupted work may continue."""
     run_watching(OWN_MOUNTS, """
 image, disk, one = top / "image", top / "disk", top / "disk" / "one"
 image.write_bytes(b"")
@@ -147,7 +147,9 @@ sh("losetup", "--detach", device)
 
 
 @pytest.mark.needs("setpriv")
-def test_a_parent_without_permission_is_suspended_and_not_gone(tmp_path: Path) -> None:
+def test_projects_of_a_parent_without_permission_are_unreachable_and_not_gone(
+    tmp_path: Path,
+) -> None:
     run_watching(UNPRIVILEGED, """
 src = top / "src"
 one = raw(fake_repository(src / "one"))
@@ -172,7 +174,7 @@ discovery.stop()
 
 
 @pytest.mark.needs("setpriv")
-def test_a_repository_that_can_be_listed_and_not_entered_is_suspended(tmp_path: Path) -> None:
+def test_a_repository_that_can_be_listed_and_not_entered_is_unreachable(tmp_path: Path) -> None:
     run_watching(UNPRIVILEGED, """
 one = fake_repository(top / "src" / "one")
 discovery = start(top / "src")
@@ -187,10 +189,10 @@ discovery.stop()
 
 @pytest.mark.needs("setpriv")
 @pytest.mark.parametrize("name", ["folder", "build"])
-def test_repositories_in_a_folder_that_can_be_listed_and_not_entered_are_suspended(
+def test_repositories_in_a_folder_that_can_be_listed_and_not_entered_are_unreachable(
     tmp_path: Path, name: str
 ) -> None:
-    """`build` is one that a project file beside it hides, and so is looked at otherwise."""
+    """A project file beside `build` hides it, so it is read in another way."""
     run_watching(UNPRIVILEGED, f"""
 folder = top / "src" / {name!r}
 one = raw(fake_repository(folder / "one"))
@@ -205,10 +207,10 @@ discovery.stop()
 
 
 @pytest.mark.needs("setpriv")
-def test_what_goes_below_a_folder_that_cannot_be_listed_goes_with_it_or_when_it_is_listed_again(
+def test_a_removal_below_an_unlistable_folder_is_found_with_it_or_at_the_next_listing(
     tmp_path: Path,
 ) -> None:
-    """A project in it stays known as long as it can be looked at by its name."""
+    """A project in it stays known as long as it can be read by its name."""
     run_watching(UNPRIVILEGED, """
 folder, other = top / "src" / "folder", top / "src" / "other"
 one, two = fake_repository(folder / "one"), fake_repository(other / "two")
@@ -229,7 +231,7 @@ assert {type(told) for told in observed.all} == {ProjectObserved, ProjectGone}
 
 
 @pytest.mark.needs("setpriv")
-def test_a_parent_that_returns_in_a_folder_that_cannot_be_read_is_polled_for(
+def test_a_parent_in_an_unreadable_folder_is_polled(
     tmp_path: Path,
 ) -> None:
     run_watching(UNPRIVILEGED, """
@@ -251,8 +253,8 @@ src.chmod(0o755)
 
 
 @pytest.mark.needs("setpriv", "namespaces")
-def test_at_the_kernel_s_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
-    """A user namespace has a limit of its own, which harms nobody else."""
+def test_at_the_kernels_limit_of_watches_the_parent_is_polled(tmp_path: Path) -> None:
+    """A user namespace has its own limit, so this affects no other process."""
     run_watching(("unshare", "--user", "--map-root-user"), """
 Path("/proc/sys/user/max_inotify_watches").write_text("40")
 src = top / "src"
@@ -286,8 +288,8 @@ discovery.stop()
 
 
 @pytest.mark.needs("namespaces")
-def test_a_mount_goes_with_the_folder_above_it_that_is_renamed(tmp_path: Path) -> None:
-    """Of that the system tells nobody: its point is no more where it was told to be."""
+def test_a_mount_moves_with_a_renamed_folder_above_it(tmp_path: Path) -> None:
+    """The system reports no event for this. The mount point is no longer at the listed path."""
     run_watching(OWN_MOUNTS, """
 src = top / "src"
 disk = src / "old" / "disk"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from support.sizes import Sizes
-from support.subjects import OWN_MOUNTS, run_python
-from support.watched import run_watching
+from support.subprocesses import OWN_MOUNTS, run_python
+from support.watching_process import run_watching
 
 pytestmark = pytest.mark.needs("linux")
 
 
 @pytest.mark.needs("namespaces", "bindfs")
-def test_a_fuse_file_system_is_polled_and_what_is_done_behind_it_is_found(tmp_path: Path) -> None:
+def test_a_fuse_file_system_is_polled_and_changes_behind_it_are_found(tmp_path: Path) -> None:
     run_watching(OWN_MOUNTS, """
 polling._SHORTEST_S = 0.2
 behind, far, near = top / "behind", top / "far", top / "near"
@@ -47,7 +47,7 @@ discovery.stop()
 
 
 @pytest.mark.needs("namespaces")
-def test_layers_and_memory_are_watched_like_any_disk(tmp_path: Path) -> None:
+def test_overlay_and_tmpfs_are_watched_like_a_disk(tmp_path: Path) -> None:
     run_watching(OWN_MOUNTS, """
 over, memory, lower = top / "over", top / "memory", top / "lower"
 memory.mkdir()
@@ -74,8 +74,8 @@ unmount(memory)
 
 
 @pytest.mark.needs("namespaces", "bindfs")
-def test_a_file_system_that_stops_to_answer_holds_nobody_up(tmp_path: Path) -> None:
-    """The process behind it is stopped: whoever looks there is held until it goes on."""
+def test_an_unresponsive_file_system_delays_nothing_else(tmp_path: Path) -> None:
+    """The process behind it is stopped. A read there blocks until the process continues."""
     run_watching(OWN_MOUNTS, """
 polling._SHORTEST_S = 0.2
 behind, far, near = (top / name for name in ("behind", "far", "near"))
@@ -115,11 +115,11 @@ served.wait(HANG_S)
 _SILENT = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from support.person import HANG_GUARD, Person
-from support.until import until
+from support.person import HANG_GUARD, Person, Start
+from support.polling import until
 
 top, restarts = Path(sys.argv[1]), sys.argv[2:]
-person = Person(top)
+person = Person(top, start=Start.PROGRAM)
 behind, far = top / "behind", top / "far"
 far.mkdir()
 person.clone("near")
@@ -169,7 +169,7 @@ print("done")
 
 
 @pytest.mark.needs("namespaces", "bindfs")
-def test_a_root_that_does_not_answer_is_withheld_and_the_daemon_goes_on(
+def test_an_unresponsive_root_is_withheld_and_the_daemon_continues(
     tmp_path: Path, sizes: Sizes
 ) -> None:
     """In a large run the daemon is also started beside it."""

@@ -1,4 +1,6 @@
-"""Worktrees that no walk comes by are found from their main repository, live as by a scan."""
+"""Worktrees outside the walked folders are found from their main repository, and the watched state
+equals a scan.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import Parent, ProjectKind
-from support.exploring import OpenWorld, World
-from support.repos import git, make_repository, raw
+from support.engine_harness import EngineHarness, OpenWorld
+from support.repositories import git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -21,7 +23,7 @@ def up(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "up")
 
 
-def test_a_bare_repository_in_hiding_and_its_worktrees(up: Path, world: World) -> None:
+def test_a_hidden_bare_repository_and_its_worktrees(up: Path, world: EngineHarness) -> None:
     top = world.top / "proj"
     git("clone", "--bare", up, top / ".bare")
     (top / ".git").write_text("gitdir: ./.bare\n")
@@ -36,7 +38,7 @@ def test_a_bare_repository_in_hiding_and_its_worktrees(up: Path, world: World) -
     assert world.live() == world.fresh() == {"proj": GIT, "proj/main": TREE}
 
 
-def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, world: World) -> None:
+def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, world: EngineHarness) -> None:
     main = world.top / "one"
     git("clone", up, main)
     git("worktree", "add", ".claude/worktrees/a", cwd=main)
@@ -50,7 +52,9 @@ def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, world: World)
     assert world.live() == world.fresh() == {}
 
 
-def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, world: World) -> None:
+def test_the_first_worktree_of_a_root_is_found_by_the_sweep(
+    up: Path, world: EngineHarness
+) -> None:
     main = world.top / "one"
     git("clone", up, main)
     world.settle()
@@ -62,7 +66,7 @@ def test_the_first_worktree_of_a_root_is_found_by_the_sweep(up: Path, world: Wor
     assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/tree": TREE}
 
 
-def test_outside_every_parent_and_in_what_is_skipped_no_worktree_is_proposed(
+def test_outside_parents_and_in_skipped_folders_no_worktree_is_proposed(
     up: Path, open_world: OpenWorld, tmp_path: Path
 ) -> None:
     world = open_world(Parent(raw(tmp_path / "src"), skip=(b"scratch", b"tmp-*")))
@@ -74,7 +78,7 @@ def test_outside_every_parent_and_in_what_is_skipped_no_worktree_is_proposed(
     assert world.live() == world.fresh() == {"one": GIT, "kept": TREE}
 
 
-def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, world: World) -> None:
+def test_a_moved_main_repository_keeps_its_links(up: Path, world: EngineHarness) -> None:
     git("clone", up, world.top / "one")
     git("worktree", "add", ".w/a", cwd=world.top / "one")
     world.settle()
@@ -89,8 +93,8 @@ def test_a_main_repository_that_is_moved_takes_its_links_along(up: Path, world: 
     assert world.live() == world.fresh()
 
 
-def test_the_links_are_followed_after_the_last_went_and_another_came_at_once(
-    up: Path, world: World
+def test_links_are_followed_after_the_last_is_replaced_at_once(
+    up: Path, world: EngineHarness
 ) -> None:
     main = world.top / "one"
     git("clone", up, main)
@@ -105,7 +109,7 @@ def test_the_links_are_followed_after_the_last_went_and_another_came_at_once(
 
 
 def test_a_worktree_ends_with_its_main_repository_and_returns_with_it(
-    up: Path, world: World
+    up: Path, world: EngineHarness
 ) -> None:
     main, beside = world.top / "one", world.top / "beside"
     git("clone", up, main)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from support.replacing import FileSystem, Memory, Way
+from support.replaced_folders import FileSystem, Memory, Replacement
 from support.sizes import Sizes
-from support.subjects import OWN_MOUNTS, run_program
+from support.subprocesses import OWN_MOUNTS, run_program
 
 pytestmark = pytest.mark.needs("namespaces")
-_NONE_KEPT = dict.fromkeys(Way, 0)
+_NONE_KEPT = dict.fromkeys(Replacement, 0)
 
 
 def _kept(folder: Path, kind: FileSystem, rounds: int, memory: Memory) -> dict[str, int]:
     arguments = (kind, str(rounds), memory)
     kept: dict[str, int] = json.loads(
-        run_program(OWN_MOUNTS, "support.replacing", *arguments, folder=folder)
+        run_program(OWN_MOUNTS, "support.replaced_folders", *arguments, folder=folder)
     )
     return kept
 
@@ -30,8 +30,8 @@ def test_no_approval_outlives_its_folder(kind: FileSystem, tmp_path: Path, sizes
 
 
 @pytest.mark.parametrize("kind", [FileSystem.EXT4, FileSystem.OVERLAY])
-def test_the_control_device_and_inode_alone_keep_what_was_cloned_again(
+def test_control_device_and_inode_alone_accept_a_new_clone(
     kind: FileSystem, tmp_path: Path
 ) -> None:
     kept = _kept(tmp_path, kind, 20, Memory.INODE)
-    assert kept[Way.CLONED_AGAIN] > 0
+    assert kept[Replacement.CLONED_AGAIN] > 0

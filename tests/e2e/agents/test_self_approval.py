@@ -1,7 +1,7 @@
-"""Real agent programs try to approve their own root, in every way that the README lists.
+"""Real agent programs try to approve their own root, in every way that docs/SECURITY.md lists.
 
-A scripted model stands for the paid one. Claude Code takes every way. In CI the other programs
-take four that rest on different facts; `--sizes=soak` has them take all, and adds more programs.
+A scripted model replaces the paid one. Claude Code tries all of them. In CI the other programs try
+four that rest on different facts; with `--sizes=soak` they try all, and more programs take part.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import pytest
 
 from support.agent_programs import FIVE, OTHERS, AgentProgram, ClaudeCode
 from support.agent_world import ROOTSD, AgentWorld
-from support.enclosure import Group
+from support.isolated_user import Group
 from support.scripted_model import Call, Shell, Step
-from support.self_approval import PERSONS_SERVER, WAYS, Outcome, Way
+from support.self_approval import ATTEMPTS, PERSONS_SERVER, Attempt, Outcome
 from support.sizes import Size, Sizes
 
-pytestmark = pytest.mark.needs("enclosure", "npm", "tmux")
+pytestmark = pytest.mark.needs("user-namespaces", "npm", "tmux")
 
 FOUR = ("plain", "env -i, socket", "double fork, env -i", "double fork, env -i, pty")
 APPROVED = "api"
 CHALLENGE = " to go on: "
 
 
-def ways_for(program: AgentProgram, sizes: Sizes) -> Sequence[Way]:
-    """Return the ways that `program` takes in this run."""
+def attempts_for(program: AgentProgram, sizes: Sizes) -> Sequence[Attempt]:
+    """Return the attempts that `program` makes in this run."""
     is_full = isinstance(program, ClaudeCode) or sizes.size is Size.SOAK
-    return [way for way in WAYS if is_full or way.name in FOUR]
+    return [way for way in ATTEMPTS if is_full or way.name in FOUR]
 
 
 def outcomes(
     folder: Path,
     program: AgentProgram,
-    ways: Sequence[Way],
+    ways: Sequence[Attempt],
     *,
     connected: bool,
     guard: str = "agents",
@@ -60,7 +60,7 @@ def outcomes(
             script.insert(0, Call("list_roots"))
         servers = {"rootsd": world.bridge()} if connected else {}
         model = world.play(program, script, servers, world.parent / APPROVED, where=where)
-        group = where if world.enclosure.has_groups else Group.SHARED
+        group = where if world.user.has_groups else Group.SHARED
         published = world.published()
         refused = [event["what"] for event in world.items("log") if event["verb"] == "refused"]
     found: dict[str, tuple[Outcome | None, str]] = {}
@@ -86,7 +86,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def assert_outcomes(
     folder: Path,
     program: AgentProgram,
-    ways: Sequence[Way],
+    ways: Sequence[Attempt],
     *,
     connected: bool,
     where: Group = Group.OWN,
@@ -107,27 +107,27 @@ def assert_outcomes(
 
 
 @pytest.mark.parametrize("connected", [True, False], ids=["with a bridge", "without"])
-def test_ways_of_self_approval_come_to_what_the_readme_says(
+def test_attempts_have_the_documented_outcomes(
     program: AgentProgram, connected: bool, tmp_path: Path, sizes: Sizes
 ) -> None:
-    ways = ways_for(program, sizes)
+    ways = attempts_for(program, sizes)
     assert_outcomes(tmp_path, program, ways, connected=connected and program.speaks_mcp)
 
 
-def test_ways_in_the_control_group_of_the_whole_login(tmp_path: Path) -> None:
-    ways = [way for way in WAYS if way.shared is not way.row or way.alone is not way.row]
+def test_attempts_in_the_control_group_of_the_whole_login(tmp_path: Path) -> None:
+    ways = [way for way in ATTEMPTS if way.shared is not way.row or way.alone is not way.row]
     assert_outcomes(tmp_path, ClaudeCode(), ways, connected=True, where=Group.SHARED)
 
 
-def test_every_way_works_when_the_guard_is_off(tmp_path: Path) -> None:
-    """The control: what is refused above is refused by the guard, and not by a broken way."""
-    found, _ = outcomes(tmp_path, ClaudeCode(), WAYS, connected=True, guard="off")
+def test_control_every_attempt_works_without_the_guard(tmp_path: Path) -> None:
+    """The guard refuses the attempts above; they are not broken by themselves."""
+    found, _ = outcomes(tmp_path, ClaudeCode(), ATTEMPTS, connected=True, guard="off")
     failed = {name: said for name, (outcome, said) in found.items() if outcome != Outcome.PASSED}
     assert not failed, json.dumps(failed, indent=1)
 
 
 def test_an_agent_changes_no_decision(tmp_path: Path) -> None:
-    """Neither other commands of its shell tool nor any number of requests over MCP do."""
+    """Neither other commands of its shell tool nor any number of MCP requests change one."""
     commands = (
         "deny api", "forget api", "undo", "rename api evil", "tag api evil", "focus evil",
         "approve --all", "rule add deny '**'", "add ../wanted", "approve api --for 1s",

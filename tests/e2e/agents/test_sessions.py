@@ -13,32 +13,33 @@ import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS
 from rootsd.core.guard import Process, is_agent
-from support import surroundings
+from support import environment_report
 from support.agent_programs import FIVE, OTHERS, AgentProgram
 from support.agent_world import AgentWorld
+from support.polling import until
 from support.scripted_model import Call, Shell, Step
 from support.sizes import Size
-from support.until import until
 
-pytestmark = pytest.mark.needs("enclosure", "npm")
+pytestmark = pytest.mark.needs("user-namespaces", "npm")
 REASON = "needed for the test"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have the further programs take part in `make soak` only."""
+    """Let the additional programs take part only in `make soak`."""
     is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
     programs = (*FIVE, *OTHERS) if is_soak else FIVE
     metafunc.parametrize("program", programs, ids=[program.name for program in programs])
 
 
 def in_another_terminal(act: Callable[[], object]) -> Callable[[], None]:
-    """Return what starts `act`, which a person does while the agent goes on."""
+    """Return a function that starts `act`, a person's action while the agent continues."""
     return threading.Thread(target=act).start
 
 
-def test_a_session_is_known_and_learns_of_decisions(program: AgentProgram, tmp_path: Path) -> None:
-    """The shell tool shows an agent that rootsd knows. The next answer of any tool says what
-    changed, and `request_root` waits for a person in another terminal."""
+def test_a_session_is_known_and_gets_decisions(program: AgentProgram, tmp_path: Path) -> None:
+    """The shell tool shows that rootsd recognizes the agent. The next answer of any tool lists the
+    changes, and `request_root` waits for a person in another terminal.
+    """
     around = tmp_path / "around"
     with AgentWorld(tmp_path, ["api", "old", "web", "wanted"]) as world:
         world.rootsd("approve", "api", "old")
@@ -52,7 +53,7 @@ def test_a_session_is_known_and_learns_of_decisions(program: AgentProgram, tmp_p
             world.rootsd("approve", "wanted")
 
         asked = {"path": str(world.parent / "wanted"), "reason": REASON}
-        script: list[Step] = [Shell(f"{sys.executable} {surroundings.__file__} {around}")]
+        script: list[Step] = [Shell(f"{sys.executable} {environment_report.__file__} {around}")]
         if program.speaks_mcp:
             script += [
                 Call("list_roots"),
@@ -76,9 +77,10 @@ def test_a_session_is_known_and_learns_of_decisions(program: AgentProgram, tmp_p
         assert '"approved":true' in third.replace(" ", ""), third
 
 
-def assert_known(program: AgentProgram, around: surroundings.Surroundings) -> None:
-    """Its process is known by name, and its commands by each variable but those that it sets on
-    other occasions."""
+def assert_known(program: AgentProgram, around: environment_report.Surroundings) -> None:
+    """Check that its process is known by name, and its commands by each variable, except those
+    that it sets at other times.
+    """
     (agent,) = (agent for agent in KNOWN_AGENTS if agent.label == program.label)
     line = [
         Process(

@@ -1,4 +1,4 @@
-"""The session's workspace, which a server gets that a real agent program wraps in `rootsd run`."""
+"""A server that a real agent program wraps in `rootsd run` gets the session's workspace."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from support.agent_programs import FIVE, AgentProgram, Server
 from support.agent_world import ROOTSD, AgentWorld
 from support.scripted_model import Call
 
-pytestmark = pytest.mark.needs("enclosure", "npm")
+pytestmark = pytest.mark.needs("user-namespaces", "npm")
 
 
 @pytest.mark.parametrize("program", FIVE, ids=lambda program: program.name)
 def test_a_wrapped_server_gets_the_workspace_of_the_session(
     program: AgentProgram, tmp_path: Path
 ) -> None:
-    """An approval made during the session arrives. A root that was approved before, and lies
-    outside the workspace, never does."""
+    """An approval made during the session arrives. An earlier root outside the workspace never
+    does.
+    """
     record = tmp_path / "record"
     with AgentWorld(tmp_path, ["api", "private", "during"]) as world:
         world.rootsd("approve", "api", "private")

@@ -1,7 +1,7 @@
-"""Converts tools, read as JSON from standard input, as programs for model APIs do.
+"""A program that converts tools, read as JSON from standard input, as programs for model APIs do.
 
-Prints a JSON object: for each tool and converter, the error that the converter raised, or null. It
-runs in the environment that install.sh makes, which has no rootsd.
+It prints a JSON object: for each tool and converter, the error that the converter raised, or null.
+It runs in the environment that install.sh creates, which has no rootsd.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def in_draft_2020_12(tool: Tool) -> None:
 
 
 def error_of(convert: Callable[[Tool], None], tool: Tool) -> str | None:
-    """Return what the converter raises, None if it takes the tool."""
+    """Return the error that the converter raises, or None if it accepts the tool."""
     try:
         convert(tool)
     except Exception as error:  # noqa: BLE001 - a converter may raise anything
@@ -57,7 +57,7 @@ def error_of(convert: Callable[[Tool], None], tool: Tool) -> str | None:
 
 
 def main() -> None:
-    """See the module's text."""
+    """Convert all tools, and print the errors."""
     converters = (to_google, to_openai, in_draft_7, in_draft_2020_12)
     found = {
         tool["name"]: {each.__name__: error_of(each, tool) for each in converters}

@@ -13,7 +13,7 @@ from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope
 from rootsd.mcp.sessions.history import read_history
 from rootsd.state.store.session_history import SessionHistoryStore, StoredSession
 from rootsd.wire.daemon import SentRootsItem
-from support.publishing import root
+from support.mcp_harness import root
 from support.session_history import RecordedSessions
 
 API, WEB = root("/src/api"), root("/src/web", tags=("work",))
@@ -73,7 +73,7 @@ def test_a_session_shows_the_roots_that_a_focus_removed_and_gave_back(
     ]
 
 
-def test_the_roots_that_a_relay_reported_are_shown_after_its_end(tmp_path: Path) -> None:
+def test_the_roots_that_a_run_proxy_reported_are_shown_after_its_end(tmp_path: Path) -> None:
     recorded = RecordedSessions(tmp_path)
     with recorded.sessions.opened(10) as session:
         session.roots_sent(PublishedSet(1, (API, WEB)))

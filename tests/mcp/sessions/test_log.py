@@ -11,8 +11,8 @@ import pytest
 from rootsd.core.model import PublishedSet
 from rootsd.mcp.sessions import history
 from rootsd.mcp.sessions.history import read_history
-from support.fakes import HANG_GUARD
-from support.publishing import root
+from support.ledger_harness import HANG_GUARD
+from support.mcp_harness import root
 from support.session_history import RecordedSessions
 
 API, WEB = root("/src/api"), root("/src/web")

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from rootsd.core.model import PublishedSet
-from rootsd.core.scope import FULL_SCOPE, Scope, UriFilter
-from rootsd.mcp.sessions.registry import SessionRegistry, describe_scope
-from support.publishing import root
+from rootsd.core.scope import FULL_SCOPE, Scope, UriFilter, describe_scope
+from rootsd.mcp.sessions.registry import SessionRegistry
+from support.mcp_harness import root
 from support.session_history import NullRecorder
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -61,7 +61,7 @@ def test_a_session_is_shown_with_its_scope_and_its_number_of_roots() -> None:
     ]
 
 
-def test_the_newest_roots_that_a_relay_reported_are_shown() -> None:
+def test_the_newest_roots_that_a_run_proxy_reported_are_shown() -> None:
     sessions = empty_registry()
     with sessions.opened(10) as session:
         assert sessions.items()[0]["told"] is None

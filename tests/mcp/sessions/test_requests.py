@@ -14,18 +14,18 @@ from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, ProjectGone, ProjectObserved
 from rootsd.core.model import Project, ProjectKind, Rule, SessionKey, Verdict
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestLimits, RootRequestQueue
-from support.decisions import PERSON, approved, denied, identity, project, worktree
-from support.fakes import (
+from support.ledger_harness import (
     HANG_GUARD,
     HOME,
     SOURCES,
     FakeSessions,
-    World,
+    LedgerHarness,
     approve,
     deny,
     path,
     rule,
 )
+from support.sample_decisions import PERSON, approved, denied, identity, project, worktree
 
 OTHER = b"/projects/other"
 AGENT = SessionKey("process:boot:7:70", "an agent")
@@ -33,7 +33,7 @@ OTHER_AGENT = SessionKey("process:boot:8:80", "another agent")
 
 
 class Clients:
-    """Wishes over a world in which the folders of OTHER and of projects 1 to 9 are there."""
+    """Root requests on a disk with the folders of OTHER and of projects 1 to 9."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Clients:
         rules: Sequence[Rule] = (),
         limits: RootRequestLimits | None = None,
     ) -> None:
-        self.world = World(*projects, rules=rules)
+        self.world = LedgerHarness(*projects, rules=rules)
         self.world.disk.folders |= {path(n): identity(n) for n in range(1, 10)}
         self.world.disk.folders[OTHER] = identity(99)
         self.main_checkouts: dict[bytes, bytes] = {}

@@ -17,9 +17,9 @@ from rootsd.core.inputs import Observation, ProjectGone
 from rootsd.core.model import Identity, PublishedSet, SessionKey
 from rootsd.mcp.sessions.requests import RootRequestLimits, RootRequestQueue
 from rootsd.mcp.sessions.source import LedgerRootsSource
-from support.decisions import approved
-from support.fakes import HANG_GUARD, FakeSessions, World, deny, path
-from support.repos import raw
+from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, deny, path
+from support.repositories import raw
+from support.sample_decisions import approved
 
 
 async def look(path: bytes) -> Observation:
@@ -38,7 +38,7 @@ async def at_once(_: bytes) -> None:
 
 
 def supplying(
-    world: World,
+    world: LedgerHarness,
     real_path: Callable[[bytes], bytes] = os.path.realpath,
     limits: RootRequestLimits | None = None,
     scanned: Callable[[bytes], Awaitable[None]] = at_once,
@@ -55,7 +55,7 @@ def supplying(
 
 
 async def test_the_source_returns_the_roots_of_the_ledger() -> None:
-    world = World(approved(1))
+    world = LedgerHarness(approved(1))
     supplier = supplying(world)
     before = await supplier.current()
     assert [root.path for root in before.roots] == [path(1)]
@@ -67,7 +67,7 @@ async def test_the_source_returns_the_roots_of_the_ledger() -> None:
 async def test_a_link_that_leads_out_of_a_root_is_followed(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "out").symlink_to("../elsewhere")
-    supplier = supplying(World())
+    supplier = supplying(LedgerHarness())
     outside = await supplier.canonical(raw(tmp_path) + b"/elsewhere/secret")
     assert await supplier.canonical(raw(tmp_path) + b"/root/out/secret") == outside
     assert not outside.startswith(await supplier.canonical(raw(tmp_path) + b"/root"))
@@ -82,7 +82,7 @@ async def test_a_caller_may_give_up_on_a_hung_disk() -> None:
         assert answers.wait(HANG_GUARD)
         return path
 
-    supplier = supplying(World(), hang)
+    supplier = supplying(LedgerHarness(), hang)
     async with anyio.create_task_group() as group:
         group.start_soon(supplier.canonical, b"/nfs/a")
         await to_thread.run_sync(entered.wait)
@@ -91,14 +91,14 @@ async def test_a_caller_may_give_up_on_a_hung_disk() -> None:
 
 
 async def test_too_many_requests_are_refused() -> None:
-    supplier = supplying(World(), limits=RootRequestLimits(burst=1))
+    supplier = supplying(LedgerHarness(), limits=RootRequestLimits(burst=1))
     supplier.request(b"/src/a", "an agent", "to read it", AGENT)
     with pytest.raises(Busy):
         supplier.request(b"/src/a", "an agent", "to read it", AGENT)
 
 
 async def test_callers_in_one_turn_share_a_verification_that_began_after_their_calls() -> None:
-    world = World(approved(1))
+    world = LedgerHarness(approved(1))
     supplier = supplying(world)
     answers: list[PublishedSet] = []
 
@@ -115,7 +115,7 @@ async def test_callers_in_one_turn_share_a_verification_that_began_after_their_c
 
 
 async def test_another_caller_leads_if_the_leader_is_canceled() -> None:
-    world = World(approved(1))
+    world = LedgerHarness(approved(1))
     supplier = supplying(world)
     answers: list[PublishedSet] = []
 
@@ -134,7 +134,7 @@ async def test_another_caller_leads_if_the_leader_is_canceled() -> None:
 async def test_every_caller_gets_the_error_of_a_failed_verification(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World(approved(1))
+    world = LedgerHarness(approved(1))
     supplier = supplying(world)
     failures: list[str] = []
 

@@ -9,7 +9,7 @@ import anyio
 from rootsd.core.guard import Process, ProcessChain
 from rootsd.core.model import SessionKey
 from rootsd.mcp.sessions.tracker import SessionTracker
-from support.fakes import HANG_GUARD
+from support.ledger_harness import HANG_GUARD
 
 AGENT = Process(10, 100, 1, b"claude", (b"claude",))
 PUMP = Process(30, 300, 10, b"rootsd", (b"rootsd", b"bridge"))
@@ -17,7 +17,7 @@ KEY = SessionKey("process:boot:10:100", "claude, pid 10")
 
 
 class Machine:
-    """Two processes; `sees` is false where nobody can look."""
+    """Two processes. `sees` is false if processes cannot be read."""
 
     def __init__(self) -> None:
         self.sees = True

@@ -1,4 +1,6 @@
-"""Damaged messages on one connection: it lives on, answers in JSON-RPC, and harms no neighbour."""
+"""Damaged messages on one connection: it stays open, answers in JSON-RPC, and affects no other
+connection.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ import pytest
 
 from rootsd.mcp.connection import DisconnectReason, PeerLimits
 from rootsd.mcp.views import WaitLimits
-from support.listed import listed
-from support.mutations import damaged, message
-from support.publishing import FakeSource, Message, Peer, connected, root
+from support.damaged_messages import damaged, message
+from support.list_roots_output import listed
+from support.mcp_harness import FakeSource, Message, Peer, connected, root
 from support.sizes import Sizes
 
 LINES_PER_CONNECTION = 200
@@ -38,7 +40,7 @@ def check_is_json_rpc(answer: Message) -> None:
 
 
 async def hear_checked(peer: Peer) -> Any:  # noqa: ANN401
-    """The next line: a message, or the answers to a whole batch."""
+    """Return the next line: a message, or the answers to a whole batch."""
     heard: Any = await peer.hear()
     for answer in heard if isinstance(heard, list) else (heard,):
         check_is_json_rpc(answer)
@@ -46,14 +48,14 @@ async def hear_checked(peer: Peer) -> Any:  # noqa: ANN401
 
 
 async def hear_until(peer: Peer, id_: str) -> Message:
-    """The answer with that id; all that comes before it is checked as well."""
+    """Return the answer with that id, after checking everything before it."""
     while True:
         answer = await hear_checked(peer)
         if isinstance(answer, dict) and answer.get("id") == id_:
             return answer
 
 
-async def check_neighbour(neighbour: Peer, names: list[str], number: int) -> None:
+async def check_other_connection(neighbour: Peer, names: list[str], number: int) -> None:
     await neighbour.say("tools/call", {"name": "list_roots"}, id_=f"n{number}")
     answer: dict[str, Any] = await hear_until(neighbour, f"n{number}")
     assert list(listed(answer["result"])) == names
@@ -75,7 +77,7 @@ async def fuzz(source: FakeSource, seed: int, lines: int) -> None:
                 if number % 20 == 0:
                     source.publish(*((API, WEB, NEW) if number % 40 else (API, WEB)))
                     names = [each.name for each in (await source.current()).roots]
-                    await check_neighbour(neighbour, names, number)
+                    await check_other_connection(neighbour, names, number)
             await peer.stream.send_eof()
             with anyio.fail_after(60):
                 try:
@@ -86,7 +88,7 @@ async def fuzz(source: FakeSource, seed: int, lines: int) -> None:
         assert peer.end is DisconnectReason.LEFT
 
 
-async def test_damaged_lines_never_crash_it_and_never_reach_a_neighbour(
+async def test_damaged_lines_never_crash_it_and_never_reach_another_connection(
     sizes: Sizes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
@@ -100,7 +102,7 @@ async def test_damaged_lines_never_crash_it_and_never_reach_a_neighbour(
         assert not caplog.records, f"seed {seed}: {caplog.text}"
 
 
-def test_the_lines_are_various_and_most_are_damaged_but_readable() -> None:
+def test_the_lines_vary_and_most_are_damaged_but_readable() -> None:
     chance = random.Random(1)  # noqa: S311
     lines = [damaged(chance, message(chance, 1)) for _ in range(1_000)]
     assert len(set(lines)) > 900

@@ -47,7 +47,7 @@ def test_a_last_line_without_a_newline_arrives() -> None:
     assert done.stdout == b"one\ntwo\n"
 
 
-def test_a_client_that_leaves_without_a_request_is_no_error() -> None:
+def test_a_client_that_leaves_without_a_request_exits_successfully() -> None:
     done = run(b"")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
@@ -85,7 +85,7 @@ def test_a_client_that_does_not_read_can_still_send_and_loses_nothing() -> None:
         assert client.leave() == 0
 
 
-def test_an_endless_line_is_refused_and_the_session_goes_on() -> None:
+def test_an_endless_line_is_refused_and_the_session_continues() -> None:
     with daemons(answer_pings), bridge() as client:
         assert client.ask(1, "ping")["result"] == {}
         client.say(b"x" * 1_200_000)

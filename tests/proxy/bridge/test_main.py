@@ -21,9 +21,9 @@ from mcp_types import ResourceTemplateReference
 from rootsd.proxy.bridge.main import main, parse_arguments
 from rootsd.wire.hello import Hello, RequestedScope
 from support.bridges import HANG_GUARD_S, INITIALIZE, META_2026, PING, bridge, notice, run
-from support.listed import listed
-from support.publishing import FakeSource, root
-from support.serving import published
+from support.list_roots_output import listed
+from support.mcp_harness import FakeSource, root
+from support.threaded_publisher import published
 
 APPROVED = "roots://approved"
 

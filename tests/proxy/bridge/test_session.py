@@ -15,6 +15,10 @@ from rootsd.wire.hello import Hello, RequestedScope, ScopeRefused
 from support.bridges import INITIALIZE, fault, notice, reply, request
 
 Message = dict[str, Any]
+ACCEPTED = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"resources": {"listChanged": True, "subscribe": True}},
+}
 API = "roots://root/api"
 GONE = DaemonUnreachable("gone", "rootsd up")
 
@@ -59,7 +63,7 @@ def answer_all(session: BridgeSession, asked: bytes, **results: object) -> tuple
 def initialized() -> BridgeSession:
     session = BridgeSession()
     say(session, request(0, "initialize", INITIALIZE))
-    assert hear(session, reply(0, {"protocolVersion": "2025-11-25"}))[0]
+    assert hear(session, reply(0, ACCEPTED))[0]
     say(session, notice("notifications/initialized"))
     return session
 
@@ -70,7 +74,7 @@ def moved(session: BridgeSession) -> bytes:
     asked = messages(session.connected().to_daemon)
     assert [message["method"] for message in asked] == ["initialize"]
     assert not session.forwards
-    return hear(session, reply(asked[0]["id"], {"protocolVersion": "2025-11-25"}))[1]
+    return hear(session, reply(asked[0]["id"], ACCEPTED))[1]
 
 
 def test_the_first_daemon_gets_nothing_without_a_hello() -> None:
@@ -88,7 +92,7 @@ def test_queued_requests_go_to_the_first_daemon() -> None:
 def test_an_unfinished_handshake_stays_unfinished() -> None:
     session = BridgeSession()
     say(session, request(0, "initialize", INITIALIZE))
-    hear(session, reply(0, {"protocolVersion": "2025-11-25"}))
+    hear(session, reply(0, ACCEPTED))
     assert moved(session) == b""
     assert session.forwards
 
@@ -98,7 +102,7 @@ def test_an_unanswered_handshake_is_replayed_unchanged() -> None:
     say(session, request(0, "initialize", INITIALIZE))
     session.connection_lost()
     assert session.connected().to_daemon == request(0, "initialize", INITIALIZE)
-    assert hear(session, reply(0, {"protocolVersion": "2025-11-25"}))[0]
+    assert hear(session, reply(0, ACCEPTED))[0]
 
 
 def test_a_refused_handshake_is_not_replayed() -> None:
@@ -252,7 +256,7 @@ def test_requests_wait_until_each_daemon_confirms_the_scope() -> None:
         assert methods(hello) == ["rootsd/hello"]
         _, asked = answer_all(session, hello)
         assert methods(asked) == ["initialize"]
-        answer_all(session, asked, initialize={"protocolVersion": "2025-11-25"})
+        answer_all(session, asked, initialize=ACCEPTED)
         assert session.forwards
         session.connection_lost()
 
@@ -342,9 +346,7 @@ class _World:
         step = self.session.connected()
         self.client_hears(step.to_client)
         asked = messages(step.to_daemon)
-        to_client, more = hear(
-            self.session, reply(asked[0]["id"], {"protocolVersion": "2025-11-25"})
-        )
+        to_client, more = hear(self.session, reply(asked[0]["id"], ACCEPTED))
         self.client_hears(to_client)
         self.at_daemon += [line["id"] for line in messages(more) if "id" in line]
         self.connected = True

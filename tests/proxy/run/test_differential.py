@@ -1,8 +1,8 @@
-"""A server that words its questions so that a careless client finds what the relay does not.
+"""A server that words its requests so that a careless client finds what the proxy misses.
 
-The client here reads anything: it repairs bytes, splits lines at any break, ignores case, and
-answers every question about roots that it can imagine, with folders that nobody approved. None of
-them may reach the server.
+The client here accepts anything: it repairs bytes, splits lines at any break, ignores case, and
+answers everything that could be a roots request, with folders that nobody approved. None of these
+folders may reach the server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.router import MessageRouter
 from rootsd.wire.jsonrpc import Malformed, parse, parse_strict
 from support.bridges import request
-from support.relaying import API, SessionHarness, call, call_2026
+from support.run_session_harness import API, SessionHarness, call, call_2026
 from support.sizes import Sizes
 
 PRIVATE = "/home/her/private"

@@ -7,7 +7,7 @@ import pytest
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.loop import ClientOutput
 from support.bridges import notice, reply, request
-from support.relaying import API, SessionHarness, call, call_2026
+from support.run_session_harness import API, SessionHarness, call, call_2026
 
 LONG = b"x" * 200_000
 

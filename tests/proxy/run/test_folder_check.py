@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rootsd.proxy.run.folder_check import canonical, fingerprint
-from support.repos import raw
+from support.repositories import raw
 
 
 def test_a_fingerprint_changes_when_the_folder_is_replaced(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.runtime_files import ServerProfileFile
 from support.bridges import notice, reply, request
-from support.publishing import FakeSource, root
-from support.relaying import API, WEB, SessionHarness, call, call_2026, paths
-from support.relays import SCRIPTED, relay
-from support.serving import published
+from support.mcp_harness import FakeSource, root
+from support.run_proxy import SCRIPTED, relay
+from support.run_session_harness import API, WEB, SessionHarness, call, call_2026, paths
 from support.sizes import Sizes
+from support.threaded_publisher import published
 
 MAX_CALL_S = 0.05
 

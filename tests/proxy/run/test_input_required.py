@@ -10,7 +10,7 @@ from rootsd.proxy.run import input_required
 from rootsd.proxy.run.input_required import RootsQuestion, StateSigner
 from rootsd.wire.jsonrpc import Request, parse
 from support.bridges import META_2026
-from support.relaying import call_2026
+from support.run_session_harness import call_2026
 
 
 def as_request(line: bytes) -> Request:

@@ -15,11 +15,11 @@ import pytest
 
 from rootsd.core.errors import ErrorCode
 from support.bridges import HANG_GUARD_S, environment, notice, request
-from support.publishing import FakeSource, root
-from support.relays import SCRIPTED, command, hasty, is_gone, relay, started
-from support.serving import published
+from support.mcp_harness import FakeSource, root
+from support.polling import until
+from support.run_proxy import SCRIPTED, command, impatient_command, is_gone, relay, started
 from support.sizes import Sizes
-from support.until import until
+from support.threaded_publisher import published
 
 API = root("/src/api")
 
@@ -159,7 +159,7 @@ def test_a_killed_proxy_leaves_no_server_behind() -> None:
 
 
 def test_a_stubborn_server_ends_when_its_client_is_gone() -> None:
-    with started(hasty(*SCRIPTED, "--stubborn")) as client:
+    with started(impatient_command(*SCRIPTED, "--stubborn")) as client:
         client.shake_hands()
         server, child = client.server(), psutil.Process(client.call(1, "spawn"))
         client.stdout.close()
@@ -173,7 +173,7 @@ def test_a_stubborn_server_ends_when_its_client_is_gone() -> None:
 def test_end_of_input_ends_a_proxy_whose_server_hangs_or_floods(
     call: tuple[str, object],
 ) -> None:
-    with published(FakeSource(API)), started(hasty(*SCRIPTED)) as client:
+    with published(FakeSource(API)), started(impatient_command(*SCRIPTED)) as client:
         client.shake_hands()
         server = client.server()
         client.start_call(1, *call)
@@ -185,7 +185,7 @@ def test_end_of_input_ends_a_proxy_whose_server_hangs_or_floods(
 
 
 def test_a_closed_client_ends_a_proxy_whose_server_floods() -> None:
-    with published(FakeSource(API)), started(hasty(*SCRIPTED)) as client:
+    with published(FakeSource(API)), started(impatient_command(*SCRIPTED)) as client:
         client.shake_hands()
         server = client.server()
         client.start_call(1, "babble", "ping")
@@ -199,7 +199,7 @@ def test_a_server_that_requests_roots_without_reading_is_ended(tmp_path: Path) -
     for number in range(500):
         (tmp_path / f"{number}").mkdir()
     many = [root(f"{tmp_path}/{number}") for number in range(500)]
-    with published(FakeSource(*many)), started(hasty(*SCRIPTED)) as client:
+    with published(FakeSource(*many)), started(impatient_command(*SCRIPTED)) as client:
         client.shake_hands()
         client.call(0, "echo")
         relay = psutil.Process(client.process.pid)
@@ -216,7 +216,7 @@ def test_a_server_that_requests_roots_without_reading_is_ended(tmp_path: Path) -
 
 
 def test_open_requests_are_answered_after_end_of_input() -> None:
-    with started(hasty(*SCRIPTED)) as client:
+    with started(impatient_command(*SCRIPTED)) as client:
         client.shake_hands()
         client.start_call(1, "flood", 300)
         client.stdin.close()
@@ -225,7 +225,8 @@ def test_open_requests_are_answered_after_end_of_input() -> None:
 
 
 def test_the_servers_stderr_is_not_touched() -> None:
-    with published(FakeSource(API)), relay() as client:
+    # Without the flag, `run` says that it found no configuration beside this fake daemon.
+    with published(FakeSource(API)), relay(flags=("--no-confine",)) as client:
         client.shake_hands()
         client.start_call(1, "exit", 0)
         client.process.wait(HANG_GUARD_S)

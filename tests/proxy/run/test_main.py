@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.proxy.run.main import RunOptions, RunUsageError, main, parse_arguments
+from rootsd.core.view import OnRevoke
+from rootsd.proxy.confine.options import WALL_FLAGS, ConfineOptions, Opening
+from rootsd.proxy.run.main import (
+    ConfinePolicy,
+    RunOptions,
+    RunUsageError,
+    main,
+    parse_arguments,
+)
 from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy
 
 
@@ -22,6 +30,7 @@ from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy
         ("--env A={roots} --env B= s", RunOptions(("s",), (("A", "{roots}"), ("B", "")))),
         ("--env=A=b=c s", RunOptions(("s",), (("A", "b=c"),))),
         ("--name x s --name y", RunOptions(("s", "--name", "y"), name="x")),
+        ("--no-confine s", RunOptions(("s",), confine=ConfinePolicy.NO_CONFINE)),
     ],
 )
 def test_arguments_become_options(words: str, order: RunOptions) -> None:
@@ -31,13 +40,97 @@ def test_arguments_become_options(words: str, order: RunOptions) -> None:
 @pytest.mark.parametrize(
     "words",
     ["", "--", "--only a", "--only a --", "--nonsense s", "--only", "--client-roots some s",
-     "--env A s", "--env =b s", "--advisory-access=yes s", "--name= s", "-x s"],
+     "--env A s", "--env =b s", "--advisory-access=yes s", "--name= s", "-x s",
+     "--confine --no-confine s", "--no-confine --gpg s", "--confine --on-revoke some s",
+     "--confine --show s", "--confine=yes s", "--confine --read= s"],
 )  # fmt: skip
 def test_unknown_arguments_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RunUsageError):
         parse_arguments(words.split())
     assert main(words.split()) == 2
     assert "usage: rootsd run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", WALL_FLAGS)
+def test_each_switch_of_the_wall_follows_confine(flag: str) -> None:
+    options = parse_arguments(["--confine", flag, "--", "s"])
+    assert options.confine is ConfinePolicy.CONFINE
+    assert options.wall.flags == {Opening(flag)}
+
+
+def test_the_values_of_the_wall_follow_confine() -> None:
+    words = "--read a --read=b --write c --keep d --hide e --on-revoke kill --name n --only o s"
+    options = parse_arguments(["--confine", *words.split()])
+    assert options.wall == ConfineOptions(
+        read=("a", "b"), write=("c",), keep=("d",), hide=("e",), on_revoke=OnRevoke.KILL
+    )
+    assert (options.name, options.only) == ("n", ("o",))
+
+
+@pytest.mark.parametrize("flag", WALL_FLAGS)
+def test_an_option_of_the_wall_needs_a_wall(
+    flag: str, rootsd_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([flag, "--", "s"]) == 2
+    assert f"{flag} needs --confine" in capsys.readouterr().err
+
+
+def a_configuration(rootsd_dir: Path, text: str) -> None:
+    (rootsd_dir / "config").mkdir(parents=True)
+    (rootsd_dir / "config" / "config.toml").write_text(text)
+
+
+def test_where_the_wall_cannot_work_the_default_starts_no_server(
+    rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_configuration(rootsd_dir, "[confine]\ndefault = true\n")
+    monkeypatch.setattr("sys.platform", "darwin")
+    started = rootsd_dir / "started"
+    assert main(["--", "touch", str(started)]) == 7
+    error = capsys.readouterr().err
+    assert "Linux only" in error
+    assert "try: rootsd doctor, or rootsd run --no-confine" in error
+    assert not started.exists()
+
+
+def test_without_a_daemon_the_default_starts_no_server(
+    rootsd_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_configuration(rootsd_dir, "[confine]\ndefault = true\n")
+    started = rootsd_dir / "started"
+    assert main(["--", "touch", str(started)]) == 69
+    assert "rootsd up, or rootsd run --no-confine" in capsys.readouterr().err
+    assert not started.exists()
+
+
+@pytest.mark.parametrize("text", ["[confine]\ndefault = 1", "[confine", "confine = true"])
+def test_a_wrong_configuration_of_the_wall_starts_no_server(
+    rootsd_dir: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_configuration(rootsd_dir, text)
+    started = rootsd_dir / "started"
+    assert main(["--", "touch", str(started)]) == 78
+    assert "rootsd run --no-confine" in capsys.readouterr().err
+    assert not started.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "variable", "said"),
+    [((), "", True), (("--no-confine",), "", False), ((), "a name", False)],
+)
+def test_a_sandbox_that_hides_the_configuration_is_not_silent(
+    flags: tuple[str, ...],
+    variable: str,
+    said: object,
+    rootsd_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (rootsd_dir / "run" / "pub").mkdir(0o700, parents=True)
+    (rootsd_dir / "run" / "pub" / "mcp.sock").touch()
+    monkeypatch.setenv("ROOTSD_CONFINED", variable)
+    assert main([*flags, "--client-roots", "narrow", "--", "/no/such/server"]) == 127
+    assert ("this sandbox hides" in capfd.readouterr().err) is said
 
 
 def test_a_tag_needs_a_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +150,7 @@ def test_a_deleted_working_directory_is_a_usage_error(
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_is_no_error(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_exits_successfully(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([flag]) == 0
     assert "usage: rootsd run" in capsys.readouterr().out
 

@@ -14,8 +14,8 @@ import pytest
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.process import ServerProcess, ServerStartFailed
 from support.bridges import HANG_GUARD_S
-from support.relays import is_gone
-from support.until import until
+from support.polling import until
+from support.run_proxy import is_gone
 
 MUCH = 4_000_000
 
@@ -91,7 +91,7 @@ def test_a_read_without_output_returns_none(servers: list[ServerProcess]) -> Non
     assert server.has_ended()
 
 
-def test_a_write_to_a_closed_server_is_no_error(servers: list[ServerProcess]) -> None:
+def test_a_write_to_a_closed_server_is_ignored(servers: list[ServerProcess]) -> None:
     server = start(servers, "import os; os.close(0); print(1, flush=True); os.read(1, 1)")
     assert select.select([server.stdout], [], [], HANG_GUARD_S)[0]
     data = bytearray(b"x")
@@ -124,7 +124,8 @@ def test_left_behind_children_are_killed(servers: list[ServerProcess]) -> None:
     )
     server = start(servers, program)
     select.select([server.stdout], [], [], HANG_GUARD_S)
-    child = psutil.Process(int(server.read() or b"0"))
+    child = int(server.read() or b"0")
+    assert child
     assert ended(server) == 0
     assert is_gone(child)
 

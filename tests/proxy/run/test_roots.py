@@ -57,7 +57,7 @@ def test_a_root_is_writable_only_where_the_daemon_says_so(
     assert parse_daemon_roots({"roots": [item]}) == (RootFolder(b"/src/api", "api", writable),)
 
 
-def test_a_path_that_is_not_utf8_is_no_root() -> None:
+def test_a_path_that_is_not_utf8_is_not_a_root() -> None:
     item = {"uri": "file:///src/%ff", "name": "x", "_meta": {"rootsd/access": "read-write"}}
     assert parse_daemon_roots({"roots": [item]}) == ()
 

@@ -9,7 +9,7 @@ import pytest
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.roots import ClientRootsPolicy, RootsProvider
 from support.bridges import fault, notice, reply, request
-from support.relaying import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
+from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
 
 CHANGED = "notifications/roots/list_changed"
 HAS_ROOTS = {"roots": {"listChanged": True}}

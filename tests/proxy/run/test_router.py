@@ -9,7 +9,7 @@ import pytest
 
 from rootsd.proxy.run.roots import ClientRootsPolicy
 from support.bridges import META_2026, fault, notice, reply, request
-from support.relaying import API, DOCS, WEB, SessionHarness, call_2026, paths
+from support.run_session_harness import API, DOCS, WEB, SessionHarness, call_2026, paths
 
 ROOTS = {"method": "roots/list"}
 ELICIT = {"method": "elicitation/create", "params": {"message": "sure?"}}

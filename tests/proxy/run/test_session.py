@@ -9,7 +9,7 @@ import pytest
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.roots import AccessPolicy, RootFolder
 from support.bridges import notice, reply, request
-from support.relaying import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
+from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
 
 CHANGED = "notifications/roots/list_changed"
 UNREADABLE = b'{"jsonrpc":"2.0","id":1'

@@ -14,12 +14,12 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.session import RunSession
 from rootsd.wire.jsonrpc import Batch, ErrorResponse, Malformed, Response, parse_strict
 from support.bridges import HANG_GUARD_S, META_2026, environment, fault, request
-from support.mutations import damaged
-from support.publishing import FakeSource, root
-from support.relaying import API, SessionHarness, call, call_2026
-from support.relays import command
-from support.serving import published
+from support.damaged_messages import damaged
+from support.mcp_harness import FakeSource, root
+from support.run_proxy import command
+from support.run_session_harness import API, SessionHarness, call, call_2026
 from support.sizes import Sizes
+from support.threaded_publisher import published
 
 METHODS = (
     "completion/complete", "elicitation/create", "logging/setLevel", "notifications/message",

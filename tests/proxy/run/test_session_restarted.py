@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.roots import RootFolder
 from support.bridges import META_2026, notice, reply, request
-from support.relaying import API, DOCS, WEB, SessionHarness, call, call_2026
+from support.run_session_harness import API, DOCS, WEB, SessionHarness, call, call_2026
 
 WORDS = ("server", "{roots}")
 GONE = RootFolder(b"/src/gone", "gone")
@@ -123,6 +124,50 @@ def test_an_endless_call_holds_the_next_one_for_a_bounded_time() -> None:
     assert "cancel" in refused[0]["error"]["message"]
     harness.client(call(4), notice("notifications/cancelled", {"requestId": "endless"}))
     assert harness.another().words == ("server", "/src/api"), "nothing is in flight any more"
+
+
+@pytest.mark.parametrize("profile", ServerProfile)
+def test_a_call_waits_for_a_server_with_the_roots_of_the_wall(profile: ServerProfile) -> None:
+    harness = SessionHarness(API, profile=profile)
+    harness.shake_hands()
+    harness.wait(6)
+    harness.raw_to_server()
+    harness.restart_policy.wall_is_outdated = lambda: True
+    harness.client(request(1, "tools/list"))
+    assert [each["id"] for each in harness.to_server()] == [1], "it needs no roots"
+    harness.server(reply(1, {}))
+    harness.client(call(2))
+    assert harness.out.restart_requested
+    harness.restart_policy.wall_is_outdated = lambda: False
+    told = renewed(harness, makes_call=False)
+    assert [each["id"] for each in told if "id" in each] == [2]
+
+
+def test_a_busy_server_that_lacks_a_root_of_the_wall_gets_no_call() -> None:
+    harness = SessionHarness(API)
+    harness.shake_hands()
+    harness.wait(2)
+    harness.client(call("endless"))
+    harness.raw_to_server()
+    harness.restart_policy.wall_is_outdated = lambda: True
+    harness.client(call(1))
+    harness.wait(2)
+    assert harness.raw_to_server() == b""
+    assert [(each["id"], each["error"]["code"]) for each in harness.to_client()] == [(1, -32603)]
+
+
+def test_a_revoke_that_ends_the_server_fails_the_calls_in_flight() -> None:
+    harness = SessionHarness(API)
+    harness.shake_hands()
+    harness.wait(2)
+    harness.client(call(1), request(2, "tools/list"))
+    harness.raw_to_server()
+    harness.session.server_revoked()
+    (failed,) = harness.to_client()
+    assert failed["id"] == 1
+    assert "was restarted" in failed["error"]["message"]
+    told = renewed(harness, makes_call=False)
+    assert [each["id"] for each in told if "id" in each] == [2]
 
 
 def test_a_restart_does_not_wait_for_a_call_about_a_denied_folder() -> None:

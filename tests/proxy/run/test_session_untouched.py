@@ -10,7 +10,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
 from rootsd.proxy.run.roots import ClientRootsPolicy
 from support.bridges import fault, notice, reply, request
-from support.relaying import API, WEB, SessionHarness, call, messages
+from support.run_session_harness import API, WEB, SessionHarness, call, messages
 
 CHANGED = "notifications/roots/list_changed"
 UNREADABLE = b'{"jsonrpc":"2.0","id":1'

@@ -1,6 +1,6 @@
 """With no free block left, denials are still stored, and the store still opens.
 
-On each file system a small one is made in a mount namespace of its own, which goes with the test.
+Each small file system is created in its own mount namespace, which ends with the test.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cuts import python_environment
+from support.power_cuts import python_environment
 from support.sizes import Sizes
 
 pytestmark = pytest.mark.needs("namespaces")
@@ -25,7 +25,7 @@ from pathlib import Path
 from rootsd.core.errors import RootsdError
 from rootsd.state.store import schema, store
 from rootsd.state.store.store import Store
-from support.decisions import NOON, decide, denied
+from support.sample_decisions import NOON, decide, denied
 from support.stores import outside
 
 disk, wanted, how = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -97,10 +97,10 @@ def _on_full_disk(file_system: FileSystem, tmp_path: Path, wanted: int, how: str
         pytest.param(BTRFS, id="btrfs", marks=pytest.mark.needs("btrfs")),
     ],
 )
-def test_a_full_disk_still_takes_denials(
+def test_a_full_disk_still_accepts_denials(
     tmp_path: Path, file_system: FileSystem, sizes: Sizes
 ) -> None:
-    # A decision takes btrfs a tenth of a second, the others a tenth of that.
+    # A decision takes a tenth of a second on btrfs, and a hundredth on the others.
     check = 150 if file_system is BTRFS else 1_000
     wanted = sizes.pick(test=40, check=check, soak=1_000)
     expected = f"0 {wanted} {wanted} {wanted} '' \n"
@@ -108,7 +108,7 @@ def test_a_full_disk_still_takes_denials(
 
 
 @pytest.mark.parametrize("file_system", [TMPFS], ids=["tmpfs"])
-def test_the_control_without_its_reserve_the_store_refuses(
+def test_control_without_its_reserve_the_store_refuses(
     tmp_path: Path, file_system: FileSystem
 ) -> None:
     free, accepted, events, projects, note, why = _on_full_disk(

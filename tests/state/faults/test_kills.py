@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from support.faultable import Diligence
-from support.kills import Tally, kill
+from support.fault_target import Diligence
 from support.parallel import in_parallel, shares
 from support.sizes import Sizes
+from support.store_kills import Tally, kill
 
 KILLS_IN_ONE_GO = 2_000
 
@@ -26,6 +26,6 @@ def test_no_acknowledged_decision_is_lost_when_the_writer_is_killed(sizes: Sizes
     assert sum(tally.decisions for tally in tallies) > kills
 
 
-def test_the_control_a_writer_that_acknowledges_too_early_loses_decisions() -> None:
+def test_control_a_writer_that_acknowledges_too_early_loses_decisions() -> None:
     (tally,) = in_parallel(_kill_hasty, [(1, 40)])
     assert tally.lost > 0

@@ -1,7 +1,8 @@
-"""No power cut, at whatever moment, takes an acknowledged decision or damages the store.
+"""No power cut loses an acknowledged decision or damages the store.
 
-The simulated disk is in `support/disk.py`: what was not synced is kept, lost or becomes garbage,
-sector by sector, and names come and go. The head anchor, the backups and the folders lie on it.
+The simulated disk is in `support/simulated_disk.py`. Each unsynced sector is kept, lost, or turned
+into garbage, and each unsynced name appears or disappears. The head anchor, the backups, and the
+folders are on this disk.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from support.cuts import Verdict, cut_power
 from support.parallel import in_parallel, shares
-from support.scribe import Mode
+from support.power_cuts import Verdict, cut_power
 from support.sizes import Sizes
+from support.store_writer import WriteMode
 
 pytestmark = pytest.mark.needs("strace")
 CUTS_IN_ONE_GO = 5_000
@@ -24,17 +25,17 @@ def _cut_own(numbered_share: tuple[int, int]) -> Counter[Verdict]:
 
 
 def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
-    cuts = sizes.pick(test=200, check=10_000, soak=1_000_000)
+    cuts = sizes.pick(test=100, check=10_000, soak=1_000_000)
     verdicts = sum(in_parallel(_cut_own, enumerate(shares(cuts, CUTS_IN_ONE_GO))), Counter())
     assert verdicts == {Verdict.HELD: cuts}
 
 
-@pytest.mark.parametrize("mode", [Mode.WAL_NORMAL, Mode.DELETE_NORMAL])
-def test_the_control_a_careless_store_loses_decisions(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [WriteMode.WAL_NORMAL, WriteMode.DELETE_NORMAL])
+def test_control_a_careless_store_loses_decisions(mode: WriteMode) -> None:
     verdicts = cut_power(1, 200, mode)
     assert verdicts[Verdict.LOST] + verdicts[Verdict.DAMAGED] > 0
 
 
-def test_the_control_anchors_that_run_ahead_of_the_chain_take_approvals_back() -> None:
-    verdicts = cut_power(1, 400, Mode.EARLY_ANCHORS)
+def test_control_anchors_ahead_of_the_chain_lapse_approvals() -> None:
+    verdicts = cut_power(1, 400, WriteMode.EARLY_ANCHORS)
     assert verdicts[Verdict.DAMAGED] > 0

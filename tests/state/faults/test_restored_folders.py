@@ -1,6 +1,6 @@
-"""A state folder that goes back in time undoes no denial, however it was put back.
+"""An older state folder undoes no denial, however it was restored.
 
-The control is a store without its second anchor, which is what version 0.1.0 was.
+The control is a store without its second anchor, like that of version 0.1.0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from rootsd.core.model import Verdict
 from rootsd.state.store.store import StoredState
-from support.decisions import approved, decide, denied, rule
+from support.sample_decisions import approved, decide, denied, rule
 from support.stores import EVERYTHING, append, by_path, is_approved, load, outside
 
 HANG_GUARD_S = 60
@@ -110,7 +110,7 @@ def test_a_denial_is_not_undone(folder: Path, keep: KeepCopy, put_back: PutBack)
 
 
 @pytest.mark.parametrize(("keep", "put_back"), WAYS)
-def test_the_control_without_a_second_anchor_the_denial_is_undone(
+def test_control_without_a_second_anchor_the_denial_is_undone(
     folder: Path, keep: KeepCopy, put_back: PutBack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rootsd.state.store.opening._why_distrusted", lambda *_: "")
@@ -122,7 +122,7 @@ def test_the_control_without_a_second_anchor_the_denial_is_undone(
     assert is_approved(by_path(load(folder))[approved(1).path])
 
 
-def test_a_folder_that_was_moved_away_and_back_keeps_its_approvals(folder: Path) -> None:
+def test_a_folder_moved_away_and_back_keeps_its_approvals(folder: Path) -> None:
     append(folder, *EVERYTHING)
     away = folder.rename(folder.with_name("away"))
     away.rename(folder)
@@ -132,9 +132,7 @@ def test_a_folder_that_was_moved_away_and_back_keeps_its_approvals(folder: Path)
 
 
 @pytest.mark.parametrize("meanwhile", [[], [decide(denied(1))]], ids=["nothing", "a denial"])
-def test_a_folder_that_another_one_took_the_place_of_lapses(
-    folder: Path, meanwhile: list[object]
-) -> None:
+def test_a_replaced_state_folder_lapses(folder: Path, meanwhile: list[object]) -> None:
     append(folder, *EVERYTHING)
     away = folder.rename(folder.with_name("away"))
     fresh = load(folder)
@@ -145,7 +143,7 @@ def test_a_folder_that_another_one_took_the_place_of_lapses(
     _assert_lapsed(load(folder))
 
 
-def test_after_a_lapse_the_folder_that_was_replaced_is_not_trusted_either(folder: Path) -> None:
+def test_after_a_lapse_the_replaced_folder_is_not_trusted_either(folder: Path) -> None:
     append(folder, *EVERYTHING)
     copy = folder.with_name("copy")
     _copy(folder, copy)
@@ -157,7 +155,7 @@ def test_after_a_lapse_the_folder_that_was_replaced_is_not_trusted_either(folder
     _assert_lapsed(load(folder))
 
 
-def test_a_home_folder_that_was_restored_with_both_anchors_lapses(folder: Path) -> None:
+def test_a_home_folder_restored_with_both_anchors_lapses(folder: Path) -> None:
     append(folder, *EVERYTHING)
     old = folder.with_name("old")
     old.mkdir()
@@ -172,7 +170,7 @@ def test_a_home_folder_that_was_restored_with_both_anchors_lapses(folder: Path) 
     assert "is a copy" in loaded.note
 
 
-def test_the_control_where_files_have_no_identity_a_restored_home_folder_passes(
+def test_control_without_file_identities_a_restored_home_folder_passes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("opening", "recovery"):
@@ -190,7 +188,7 @@ def test_the_control_where_files_have_no_identity_a_restored_home_folder_passes(
 
 
 @pytest.mark.parametrize("how", ["the file", "the folder", "its content"])
-def test_a_second_anchor_that_is_gone_takes_the_approvals_with_it(folder: Path, how: str) -> None:
+def test_without_its_second_anchor_the_approvals_lapse(folder: Path, how: str) -> None:
     append(folder, *EVERYTHING)
     (anchor,) = outside(folder).iterdir()
     match how:
@@ -206,10 +204,10 @@ def test_a_second_anchor_that_is_gone_takes_the_approvals_with_it(folder: Path, 
     assert load(folder).note == ""
 
 
-def test_a_second_anchor_of_an_earlier_time_lapses_nothing_once_the_chain_goes_on(
+def test_an_older_second_anchor_of_the_same_chain_lapses_nothing(
     folder: Path,
 ) -> None:
-    """As after a crash between the writes; an anchor never goes back by itself."""
+    """This happens after a crash between the writes. An anchor never goes back by itself."""
     append(folder, *EVERYTHING)
     (anchor,) = outside(folder).iterdir()
     before = anchor.read_bytes()
@@ -221,7 +219,7 @@ def test_a_second_anchor_of_an_earlier_time_lapses_nothing_once_the_chain_goes_o
     assert anchor.read_bytes() != before
 
 
-def test_state_folders_of_one_user_have_anchors_of_their_own(tmp_path: Path) -> None:
+def test_state_folders_of_one_user_have_separate_anchors(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     append(one, *EVERYTHING)
     append(other, DENY)

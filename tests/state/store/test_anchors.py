@@ -31,7 +31,7 @@ def _write(folder: Path, *heads: ChainHead) -> None:
             anchor.write(head)
 
 
-def test_a_new_anchor_holds_nothing(tmp_path: Path) -> None:
+def test_a_new_anchor_is_empty(tmp_path: Path) -> None:
     assert _read(tmp_path) is None
     assert (tmp_path / HEAD_NAME).stat().st_mode & 0o777 == 0o600
 
@@ -44,12 +44,12 @@ def test_the_last_head_written_is_read_back(tmp_path: Path) -> None:
     assert _read(tmp_path) == _head(8)
 
 
-def test_the_last_head_counts_even_where_it_is_lower(tmp_path: Path) -> None:
+def test_the_last_head_counts_even_if_it_is_lower(tmp_path: Path) -> None:
     _write(tmp_path, _head(900), _head(901), _head(3))
     assert _read(tmp_path) == _head(3)
 
 
-def test_the_file_takes_all_its_room_when_it_is_made(tmp_path: Path) -> None:
+def test_the_file_gets_its_full_size_when_it_is_created(tmp_path: Path) -> None:
     _read(tmp_path)
     before = (tmp_path / HEAD_NAME).stat()
     _write(tmp_path, *map(_head, range(9)))
@@ -74,7 +74,7 @@ def test_a_torn_write_leaves_the_head_before_it(tmp_path: Path, torn_at: int) ->
     assert _read(tmp_path) in ({_head(2)} if cut < changed[-1] else {_head(3)})
 
 
-def test_no_flipped_bit_makes_another_head(tmp_path: Path) -> None:
+def test_no_flipped_bit_gives_another_head(tmp_path: Path) -> None:
     _write(tmp_path, _head(1), _head(2))
     good = (tmp_path / HEAD_NAME).read_bytes()
     outcomes = set()
@@ -86,7 +86,7 @@ def test_no_flipped_bit_makes_another_head(tmp_path: Path) -> None:
     assert outcomes == {_head(1), _head(2)}
 
 
-def test_with_both_slots_damaged_nothing_is_held(tmp_path: Path) -> None:
+def test_with_both_slots_damaged_the_anchor_is_empty(tmp_path: Path) -> None:
     _write(tmp_path, _head(1), _head(2))
     (tmp_path / HEAD_NAME).write_bytes(b"\xff" * 2 * SLOT_SPACING)
     assert _read(tmp_path) is None
@@ -94,7 +94,7 @@ def test_with_both_slots_damaged_nothing_is_held(tmp_path: Path) -> None:
     assert _read(tmp_path) == _head(3)
 
 
-def test_a_file_that_was_cut_short_is_made_whole_again(tmp_path: Path) -> None:
+def test_a_truncated_file_is_restored_to_its_size(tmp_path: Path) -> None:
     _write(tmp_path, _head(1))
     os.truncate(tmp_path / HEAD_NAME, 10)
     assert _read(tmp_path) is None
@@ -117,7 +117,7 @@ def test_after_a_failed_write_the_next_goes_to_the_same_slot(
     _write(tmp_path, _head(1))
     with closing(FirstAnchor.open(tmp_path)) as anchor:
         anchor.write(_head(2))
-        for seq in (3, 4, 5):  # the slot of head 2 must never be the one that is at risk
+        for seq in (3, 4, 5):  # the slot of head 2 must never be at risk
             with _failing_sync(monkeypatch), pytest.raises(NotPrivate, match="Input/output"):
                 anchor.write(_head(seq))
             assert anchor.head == _head(2)

@@ -1,4 +1,4 @@
-"""Backups are whole, private, and few."""
+"""Backups are complete, private, and few."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rootsd.state.store.database import (
 from rootsd.state.store.rows import read_events, write_events
 from rootsd.state.store.schema import migrate
 from rootsd.system.private_files import NotPrivate
-from support.decisions import NOON, after, approved, decide
+from support.sample_decisions import NOON, after, approved, decide
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_newest_backups_are_kept(db: Database, folder: Path) -> None:
     assert list_backups(folder) == made[:1:-1]
 
 
-def test_a_copy_that_does_not_verify_is_not_kept(
+def test_an_invalid_copy_is_not_kept(
     db: Database, folder: Path, events: list[HistoryEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = make_backup(db, folder, NOON)
@@ -95,9 +95,7 @@ def test_a_backup_is_due_after_a_day_and_after_the_clock_went_back(
     assert due_in(folder, NOON - timedelta(hours=1)) == timedelta(0)
 
 
-def test_what_a_crash_left_of_a_backup_is_no_backup_and_is_replaced(
-    db: Database, folder: Path
-) -> None:
+def test_a_partial_backup_after_a_crash_is_replaced(db: Database, folder: Path) -> None:
     place = folder / FOLDER_NAME
     place.mkdir(mode=0o700)
     (place / backup.NEW_NAME).write_bytes(b"half")
@@ -106,13 +104,13 @@ def test_what_a_crash_left_of_a_backup_is_no_backup_and_is_replaced(
     assert list(place.iterdir()) == [made]
 
 
-def test_a_place_for_backups_that_cannot_be_used_is_named(db: Database, folder: Path) -> None:
+def test_an_unusable_folder_for_backups_is_named(db: Database, folder: Path) -> None:
     (folder / FOLDER_NAME).write_bytes(b"in the way")
     with pytest.raises(NotPrivate, match=FOLDER_NAME):
         make_backup(db, folder, NOON)
 
 
-def test_a_folder_of_backups_that_cannot_be_read_is_not_taken_for_an_empty_one(
+def test_an_unreadable_folder_of_backups_does_not_count_as_empty(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: object) -> list[str]:
@@ -123,7 +121,7 @@ def test_a_folder_of_backups_that_cannot_be_read_is_not_taken_for_an_empty_one(
         list_backups(folder)
 
 
-def test_a_copy_that_ends_elsewhere_is_not_kept(
+def test_a_copy_with_another_end_is_not_kept(
     db: Database, folder: Path, events: list[HistoryEvent]
 ) -> None:
     begin_copy(db, folder)

@@ -27,7 +27,7 @@ from rootsd.state.store.database import connect, connect_frozen, transaction
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.schema import migrate
 from rootsd.system.private_files import NotPrivate
-from support.decisions import NOON, approved, decide, denied
+from support.sample_decisions import NOON, approved, decide, denied
 from support.stores import (
     EVERYTHING,
     append,
@@ -67,9 +67,7 @@ def _second(folder: Path) -> Path:
         DatabaseBinding(b"k" * 16, None),
     ],
 )
-def test_a_binding_is_read_back_as_it_was_written(
-    tmp_path: Path, binding: DatabaseBinding
-) -> None:
+def test_a_binding_is_read_back(tmp_path: Path, binding: DatabaseBinding) -> None:
     file = tmp_path / "decisions.db"
     file.touch()
     with closing(connect(file)) as db:
@@ -98,7 +96,7 @@ def test_a_copy_is_another_file_and_a_renamed_file_is_the_same(tmp_path: Path) -
     assert before.is_same(identify(renamed))
 
 
-def test_an_identity_holds_where_only_the_handle_is_unknown() -> None:
+def test_an_identity_matches_if_only_the_handle_is_unknown() -> None:
     without = replace(IDENTITY, handle=None)
     assert IDENTITY.is_same(without)
     assert without.is_same(IDENTITY)
@@ -108,7 +106,7 @@ def test_an_identity_holds_where_only_the_handle_is_unknown() -> None:
     assert not IDENTITY.is_same(replace(IDENTITY, inode=1))
 
 
-def test_a_file_that_cannot_be_looked_at_has_no_identity_by_mistake(tmp_path: Path) -> None:
+def test_an_unreadable_file_has_no_identity(tmp_path: Path) -> None:
     with pytest.raises(NotPrivate):
         identify(tmp_path / "missing")
 
@@ -134,7 +132,7 @@ def test_a_state_of_version_0_1_0_gets_its_second_anchor_without_a_lapse(folder:
     assert load(folder).note == ""
 
 
-def test_an_upgrade_is_no_second_time(folder: Path) -> None:
+def test_an_upgrade_happens_only_once(folder: Path) -> None:
     """A second anchor that is removed later cannot pass for the upgrade of a 0.1.0 state."""
     make_version_0_1_0(folder, EVERYTHING)
     load(folder)
@@ -142,7 +140,7 @@ def test_an_upgrade_is_no_second_time(folder: Path) -> None:
     assert not any(map(is_approved, load(folder).projects))
 
 
-def test_a_state_of_version_0_1_0_that_is_put_back_later_is_not_trusted(folder: Path) -> None:
+def test_a_state_of_version_0_1_0_restored_later_is_not_trusted(folder: Path) -> None:
     make_version_0_1_0(folder, EVERYTHING)
     copy = shutil.copytree(folder, folder.with_name("copy"))
     append(folder, decide(denied(1), approved(1)))
@@ -172,7 +170,7 @@ def test_a_crash_between_the_steps_of_an_upgrade_lapses_nothing(
     assert _binding(folder) is not None
 
 
-def test_a_crash_amid_a_lapse_ends_in_a_lapse(
+def test_a_crash_during_a_lapse_ends_in_a_lapse(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crash(*_: object) -> None:
@@ -195,7 +193,7 @@ def test_a_rebuild_of_damage_renews_the_binding_and_lapses_nothing(folder: Path)
     before = _binding(folder)
     lose_event(folder, 2)
     with opened(folder) as store:
-        assert "lapsed" in store.load().note  # an event is lost for good
+        assert "lapsed" in store.load().note  # an event is permanently lost
     assert _binding(folder) != before
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
@@ -217,8 +215,8 @@ def test_a_rebuild_of_damage_renews_the_binding_and_lapses_nothing(folder: Path)
 
 @pytest.mark.needs("birth-times")
 @pytest.mark.parametrize("is_copy", [False, True])
-def test_damage_hides_no_copy(folder: Path, *, is_copy: bool) -> None:
-    """A database that is a copy and damaged, too, is rebuilt and still not trusted."""
+def test_damage_does_not_hide_a_copy(folder: Path, *, is_copy: bool) -> None:
+    """A database that is both a copy and damaged is rebuilt, and still not trusted."""
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         back_up(store, NOON)
@@ -242,16 +240,19 @@ def test_a_binding_that_is_damaged_counts_as_damage(folder: Path) -> None:
     assert load(folder).note == ""
 
 
-def test_a_damaged_store_whose_second_anchor_is_gone_passes_for_no_upgrade(folder: Path) -> None:
+def test_a_damaged_store_without_its_second_anchor_does_not_count_as_an_upgrade(
+    folder: Path,
+) -> None:
     append(folder, *EVERYTHING)
     _second(folder).unlink()
     edit(folder, "DROP TABLE binding")
     assert not any(map(is_approved, load(folder).projects))
 
 
-def test_an_unbound_store_works_where_the_second_anchor_cannot_be_written(folder: Path) -> None:
-    """As under the service files of 0.1.0, which allow no other folder: no approval is lost, and
-    status says what is missing."""
+def test_an_unbound_store_works_if_the_second_anchor_cannot_be_written(folder: Path) -> None:
+    """The service files of 0.1.0 allow no other folder. No approval is lost, and status says what
+    is missing.
+    """
     make_version_0_1_0(folder, EVERYTHING)
     outside(folder).write_bytes(b"in the way")
     loaded = load(folder)
@@ -266,7 +267,7 @@ def test_an_unbound_store_works_where_the_second_anchor_cannot_be_written(folder
     assert is_approved(by_path(loaded)[approved(7).path])
 
 
-def test_a_bound_store_does_not_open_where_its_second_anchor_cannot_be_read(folder: Path) -> None:
+def test_a_bound_store_does_not_open_if_its_second_anchor_cannot_be_read(folder: Path) -> None:
     append(folder, *EVERYTHING)
     kept = outside(folder).rename(outside(folder).with_name("kept"))
     outside(folder).write_bytes(b"in the way")

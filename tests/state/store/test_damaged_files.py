@@ -1,4 +1,4 @@
-"""Of the damaged files a few are kept, and each one that holds what nothing else does."""
+"""Some damaged files are kept, and each one with content that exists nowhere else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rootsd.state.store.recovery import (
 )
 from rootsd.state.store.rows import write_events
 from rootsd.state.store.schema import migrate
-from support.decisions import NOON, after, approved, decide, denied
+from support.sample_decisions import NOON, after, approved, decide, denied
 
 PAGE = 4096
 EVENTS = events_for([decide(approved(number)) for number in range(200)], NOON, CHAIN_START)
@@ -47,7 +47,7 @@ def db(file: Path) -> Iterator[Database]:
         yield opened
 
 
-def test_a_file_goes_aside_with_its_journal_and_under_a_new_name(file: Path) -> None:
+def test_a_file_is_renamed_with_its_journal(file: Path) -> None:
     aside = set()
     for content in (b"one", b"two"):
         file.write_bytes(content)
@@ -59,7 +59,9 @@ def test_a_file_goes_aside_with_its_journal_and_under_a_new_name(file: Path) -> 
     assert len(aside) == 2
 
 
-def test_the_oldest_leftovers_go_with_their_journals(file: Path, db: Database) -> None:
+def test_the_oldest_damaged_files_are_removed_with_their_journals(
+    file: Path, db: Database
+) -> None:
     before = damaged_files(file)
     journal_of(before[-1]).write_bytes(b"old")
     prune_damaged_files(file, db)
@@ -68,9 +70,7 @@ def test_the_oldest_leftovers_go_with_their_journals(file: Path, db: Database) -
 
 
 @pytest.mark.parametrize("hides", ["nothing", "a page"])
-def test_a_leftover_that_holds_what_nothing_else_does_stays(
-    file: Path, db: Database, hides: str
-) -> None:
+def test_a_damaged_file_with_unique_content_is_kept(file: Path, db: Database, hides: str) -> None:
     *_, old, oldest = damaged_files(file)
     others = events_for([decide(denied(number)) for number in range(200)], NOON, CHAIN_START)
     old.unlink()
@@ -84,7 +84,7 @@ def test_a_leftover_that_holds_what_nothing_else_does_stays(
     assert oldest not in damaged_files(file)
 
 
-def test_a_leftover_that_nothing_can_be_read_from_goes(file: Path, db: Database) -> None:
+def test_a_damaged_file_without_readable_content_is_removed(file: Path, db: Database) -> None:
     oldest = damaged_files(file)[-1]
     oldest.write_bytes(b"no database" * 999)
     prune_damaged_files(file, db)

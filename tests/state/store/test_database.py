@@ -1,4 +1,4 @@
-"""The decision database: its settings, transactions, and what its errors mean."""
+"""The decision database: its settings, transactions, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rootsd.state.store.database import (
 )
 from rootsd.state.store.rows import read_events, read_head, write_events, write_observed
 from rootsd.state.store.schema import migrate
-from support.decisions import NOON, approved, decide, project
+from support.sample_decisions import NOON, approved, decide, project
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def db(file: Path) -> Iterator[Database]:
         yield opened
 
 
-def test_what_protects_decisions_is_switched_on(db: Database) -> None:
+def test_the_settings_that_protect_decisions_are_on(db: Database) -> None:
     assert db.execute("PRAGMA locking_mode").fetchone() == ("exclusive",)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("persist",)
     settings = ["synchronous", "foreign_keys", "trusted_schema", "cell_size_check", "temp_store"]
@@ -79,7 +79,7 @@ def test_an_interrupted_transaction_leaves_the_database_usable(db: Database) -> 
     assert list(read_events(db)) == events
 
 
-def test_a_second_program_is_told_that_the_database_is_in_use(
+def test_a_second_program_gets_a_busy_error(
     db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
@@ -123,7 +123,7 @@ def _sqlite_error(code: int) -> sqlite3.OperationalError:
         (BrokenChain("event 2"), StoreDamaged),
     ],
 )
-def test_each_failure_is_told_as_what_it_is(
+def test_each_failure_of_sqlite_has_its_error(
     raised: Exception, expected: type[Exception], file: Path
 ) -> None:
     with pytest.raises(expected) as caught, translate_errors(file):
@@ -133,7 +133,7 @@ def test_each_failure_is_told_as_what_it_is(
         assert caught.value.remedy
 
 
-def test_another_error_is_not_explained_away(file: Path) -> None:
+def test_an_unknown_error_is_raised_unchanged(file: Path) -> None:
     with pytest.raises(OSError, match="gone"), translate_errors(file):
         raise OSError(errno.ENOENT, "gone")
 

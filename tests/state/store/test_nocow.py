@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.state.store.nocow import write_in_place
-from support.cuts import python_environment
+from support.power_cuts import python_environment
 
 HANG_GUARD = 60
 MARKED = """
@@ -44,7 +44,7 @@ def test_new_files_of_a_marked_folder_on_btrfs_are_written_in_place(tmp_path: Pa
     assert "C" not in other.split()[0]
 
 
-def test_where_there_is_no_such_flag_nothing_happens(tmp_path: Path) -> None:
+def test_without_such_a_flag_nothing_happens(tmp_path: Path) -> None:
     before = tmp_path.stat()
     write_in_place(tmp_path)
     assert tmp_path.stat() == before

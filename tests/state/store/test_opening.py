@@ -1,4 +1,4 @@
-"""How a store opens after what a person, a crash or a disk did to its files."""
+"""Opening a store after a person, a crash, or a disk changed its files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.schema import NewerStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.system.private_files import NotPrivate
-from support.decisions import NOON, PERSON, approved, decide, denied, project, rule
+from support.sample_decisions import NOON, PERSON, approved, decide, denied, project, rule
 from support.stores import (
     EVERYTHING,
     OPENED_AT,
@@ -37,7 +37,7 @@ from support.stores import (
     outside,
 )
 
-# Where the header has it (sqlite.org/fileformat2.html, 1.3).
+# The position in the header (sqlite.org/fileformat2.html, 1.3).
 _WRITE_VERSION = 18
 
 
@@ -63,7 +63,7 @@ def _assert_distrusted(loaded: StoredState, *, approvals: int = 2) -> None:
 
 
 @pytest.mark.parametrize("lost", [decide(denied(1), approved(1)), decide(approved(7))])
-def test_an_old_copy_put_back_turns_approvals_to_pending(folder: Path, lost: Change) -> None:
+def test_after_restoring_an_old_copy_approvals_are_pending(folder: Path, lost: Change) -> None:
     append(folder, *EVERYTHING)
     old = (folder / DATABASE_NAME).read_bytes()
     append(folder, lost)
@@ -77,7 +77,7 @@ def test_an_old_copy_put_back_turns_approvals_to_pending(folder: Path, lost: Cha
     assert by_path(load(folder))[approved(1).path] == approved(1)
 
 
-def test_a_guard_that_was_let_go_is_taken_back_with_the_approvals(folder: Path) -> None:
+def test_a_loosened_guard_is_reset_with_the_approvals(folder: Path) -> None:
     append(folder, *EVERYTHING, GuardChange(Guard.OFF, PERSON))
     old = (folder / DATABASE_NAME).read_bytes()
     append(folder, decide(approved(7)))
@@ -88,7 +88,7 @@ def test_a_guard_that_was_let_go_is_taken_back_with_the_approvals(folder: Path) 
     assert "The guard is the usual one again" in loaded.note
 
 
-def test_a_copy_with_a_history_of_its_own_is_not_trusted(folder: Path, tmp_path: Path) -> None:
+def test_a_copy_with_another_history_is_not_trusted(folder: Path, tmp_path: Path) -> None:
     append(folder, *EVERYTHING)
     for number in range(20):
         append(tmp_path / "other", decide(denied(number)), decide(approved(number)))
@@ -102,12 +102,12 @@ def test_a_history_without_its_anchor_is_not_trusted(folder: Path) -> None:
     _assert_distrusted(load(folder))
 
 
-def test_a_history_of_which_nothing_is_left_says_what_to_do(folder: Path) -> None:
+def test_a_completely_lost_history_says_what_to_do(folder: Path) -> None:
     append(folder, *EVERYTHING)
     (folder / DATABASE_NAME).unlink()
     loaded = load(folder)
     assert (loaded.projects, loaded.rules) == ((), ())
-    assert "decided again: rootsd pending" in loaded.note
+    assert "Decide again about what it lacks: rootsd pending" in loaded.note
     assert "--lapsed" not in loaded.note
 
 
@@ -122,7 +122,7 @@ def test_a_decision_committed_just_before_a_crash_counts(folder: Path) -> None:
     assert (folder / "head").read_bytes() != anchored
 
 
-def test_damage_that_a_backup_makes_good_costs_nothing(folder: Path) -> None:
+def test_damage_that_a_backup_repairs_loses_nothing(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         back_up(store, NOON)
@@ -139,8 +139,8 @@ def test_damage_that_a_backup_makes_good_costs_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 0x81])
-def test_a_header_by_which_nothing_may_be_written_is_damage(folder: Path, version: int) -> None:
-    """One flipped bit makes a file that only a newer SQLite would write; it can still be read."""
+def test_a_header_that_forbids_writing_counts_as_damage(folder: Path, version: int) -> None:
+    """One flipped bit gives a file that only a newer SQLite would write. It can still be read."""
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         expected = store.load()
@@ -152,7 +152,7 @@ def test_a_header_by_which_nothing_may_be_written_is_damage(folder: Path, versio
     assert replace(loaded, note="") == expected
 
 
-def test_a_lost_tail_turns_approvals_to_pending(folder: Path) -> None:
+def test_after_losing_the_last_events_approvals_are_pending(folder: Path) -> None:
     append(folder, *EVERYTHING)
     append(folder, decide(approved(7)), decide(denied(7), approved(7)))
     lose_event(folder, 7)
@@ -162,7 +162,7 @@ def test_a_lost_tail_turns_approvals_to_pending(folder: Path) -> None:
     _assert_distrusted(loaded, approvals=3)
 
 
-def test_a_deleted_database_comes_back_from_its_backup_without_approvals(folder: Path) -> None:
+def test_a_deleted_database_is_restored_from_its_backup_without_approvals(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         back_up(store, NOON)
@@ -171,7 +171,7 @@ def test_a_deleted_database_comes_back_from_its_backup_without_approvals(folder:
     _assert_distrusted(load(folder))
 
 
-def test_a_deleted_database_without_a_backup_is_told(folder: Path) -> None:
+def test_a_deleted_database_without_a_backup_is_reported(folder: Path) -> None:
     append(folder, *EVERYTHING)
     (folder / DATABASE_NAME).unlink()
     loaded = load(folder)
@@ -181,7 +181,7 @@ def test_a_deleted_database_without_a_backup_is_told(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("crash_before", ["rebuilt.replace", "put aside"])
-def test_a_crash_amid_a_rebuild_loses_nothing(folder: Path, crash_before: str) -> None:
+def test_a_crash_during_a_rebuild_loses_nothing(folder: Path, crash_before: str) -> None:
     append(folder, *EVERYTHING)
     expected = replace(load(folder), note="")
     if crash_before == "put aside":
@@ -198,13 +198,13 @@ def _lose_nothing_but_the_layout(folder: Path) -> None:
     edit(folder, "DROP TRIGGER event_no_update")
 
 
-def test_a_crash_before_anything_was_decided_is_a_new_store(folder: Path) -> None:
+def test_a_crash_before_the_first_decision_gives_a_new_store(folder: Path) -> None:
     load(folder)
     (folder / DATABASE_NAME).write_bytes(b"")
     assert load(folder).note == ""
 
 
-def test_a_newer_store_is_refused_and_left_as_it_was(folder: Path) -> None:
+def test_a_newer_store_is_refused_unchanged(folder: Path) -> None:
     append(folder, *EVERYTHING)
     edit(folder, "PRAGMA user_version = 99")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -249,7 +249,7 @@ def test_a_store_that_cannot_be_rebuilt_says_what_to_do(
 
 
 @pytest.mark.parametrize("fault", [PermissionError(13, "Permission denied"), OSError(5, "I/O")])
-def test_a_state_folder_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(
+def test_an_unreadable_state_folder_does_not_count_as_empty(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError
 ) -> None:
     append(folder, *EVERYTHING)
@@ -268,18 +268,18 @@ def test_a_state_folder_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(
     assert list(folder.glob("*damaged*")) == []
 
 
-def test_half_a_transaction_is_not_taken_for_whole_where_its_journal_cannot_be_seen(
+def test_without_a_readable_journal_half_a_transaction_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(folder, *EVERYTHING)
     (folder / (DATABASE_NAME + "-journal")).write_bytes(bytes.fromhex("d9d505f920a163d7"))
-    # As where SQLite's access(2) fails: it goes on without the journal.
+    # SQLite's access(2) fails, and it continues without the journal.
     monkeypatch.setattr(database, "PRAGMAS", (*database.PRAGMAS[:1], "journal_mode=OFF"))
     with pytest.raises(StoreUnusable, match="journal"):
         Store.open(folder, outside(folder))
 
 
-def test_damage_that_is_gone_at_the_second_look_was_none(
+def test_damage_that_a_second_read_does_not_show_is_ignored(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(folder, *EVERYTHING)
@@ -296,7 +296,7 @@ def test_damage_that_is_gone_at_the_second_look_was_none(
     assert list(folder.glob("*damaged*")) == []
 
 
-def test_a_backup_that_cannot_be_read_is_not_given_up_where_it_is_needed(
+def test_a_needed_backup_that_cannot_be_read_stops_the_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(folder) as store:
@@ -319,7 +319,7 @@ def test_a_backup_that_cannot_be_read_is_not_given_up_where_it_is_needed(
     assert by_path(loaded)[approved(1).path] == approved(1)
 
 
-def test_damage_again_and_again_leaves_three_damaged_files(folder: Path) -> None:
+def test_repeated_damage_leaves_three_damaged_files(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         back_up(store, NOON)

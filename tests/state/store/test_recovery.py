@@ -1,4 +1,4 @@
-"""Damage is found, and a rebuild saves what any file still holds."""
+"""Damage is found, and a rebuild saves the content of all files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rootsd.state.store.recovery import (
     rebuild,
 )
 from rootsd.state.store.rows import read_events, read_observed
-from support.decisions import NOON, after, approved, decide, denied, forget, project
+from support.sample_decisions import NOON, after, approved, decide, denied, forget, project
 from support.stores import database_of
 
 PAGE = 4096
@@ -71,7 +71,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "decisions.db"
 
 
-def test_a_whole_database_gives_its_fold(file: Path) -> None:
+def test_an_intact_database_gives_its_current_state(file: Path) -> None:
     events = _events(5)
     database_of(file, events)
     with closing(connect_frozen(file)) as db:
@@ -95,10 +95,10 @@ def test_an_altered_event_is_found(file: Path) -> None:
         "UPDATE record SET seq = 1",
     ],
 )
-def test_a_record_that_is_not_the_fold_is_found(file: Path, statement: str) -> None:
+def test_a_record_that_differs_from_the_history_is_found(file: Path, statement: str) -> None:
     database_of(file, _events(5))
     _edit(file, lambda db: db.execute(statement))
-    with pytest.raises(StoreDamaged, match="records are not"):
+    with pytest.raises(StoreDamaged, match="records do not match"):
         _checked(file)
 
 
@@ -110,7 +110,7 @@ def test_a_record_without_its_event_is_found(file: Path) -> None:
         db.execute("UPDATE record SET seq = 99 WHERE seq = 3")
 
     _edit(file, detach)
-    with pytest.raises(StoreDamaged, match="not there"):
+    with pytest.raises(StoreDamaged, match="missing event"):
         _checked(file)
 
 
@@ -121,7 +121,7 @@ def test_a_lost_trigger_is_found(file: Path) -> None:
         _checked(file)
 
 
-def test_an_outcome_that_cannot_be_read_is_found_though_the_chain_holds(file: Path) -> None:
+def test_an_unreadable_outcome_is_found_even_if_the_chain_is_valid(file: Path) -> None:
     events = _events(2)
     database_of(file, [*events, *_forged(events[-1].head)])
     with pytest.raises(StoreDamaged, match="ruling"):
@@ -170,7 +170,7 @@ def test_a_backup_fills_the_gap_that_damage_left(file: Path, tmp_path: Path) -> 
     assert _history(file) == events
 
 
-def test_a_page_that_cannot_be_read_hides_no_other(file: Path, tmp_path: Path) -> None:
+def test_an_unreadable_page_does_not_hide_others(file: Path, tmp_path: Path) -> None:
     events = _events(400)
     database_of(file, events)
     backup = database_of(tmp_path / "backup.db", events[:200])
@@ -184,7 +184,7 @@ def test_a_page_that_cannot_be_read_hides_no_other(file: Path, tmp_path: Path) -
     assert _history(file) == events
 
 
-def test_of_two_histories_the_one_that_goes_on_is_taken(file: Path, tmp_path: Path) -> None:
+def test_of_two_histories_the_longer_one_is_used(file: Path, tmp_path: Path) -> None:
     """A backup of another chain shares no event with the file, and adds none."""
     events = _events(4)
     other = events_for([decide(denied(number)) for number in range(9)], after(9), CHAIN_START)
@@ -195,7 +195,7 @@ def test_of_two_histories_the_one_that_goes_on_is_taken(file: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database" * 999, bytes(PAGE)])
-def test_of_a_file_that_is_no_database_the_backup_is_all(
+def test_a_file_that_is_not_a_database_is_replaced_by_its_backup(
     file: Path, tmp_path: Path, content: bytes
 ) -> None:
     events = _events(4)
@@ -206,14 +206,14 @@ def test_of_a_file_that_is_no_database_the_backup_is_all(
         assert len(list(read_observed(db))) == 2
 
 
-def test_with_nothing_left_an_empty_database_is_made(file: Path) -> None:
+def test_without_any_content_an_empty_database_is_created(file: Path) -> None:
     salvage = rebuild(file, [], NOON)
     assert (salvage.head, salvage.damaged) == (CHAIN_START, None)
     assert _checked(file) == CHAIN_START
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_journal_goes_aside_with_its_file(file: Path) -> None:
+def test_the_journal_is_renamed_with_its_file(file: Path) -> None:
     database_of(file, _events(3))
     journal = file.with_name(file.name + "-journal")
     journal.write_bytes(b"hot")
@@ -225,7 +225,7 @@ def test_the_journal_goes_aside_with_its_file(file: Path) -> None:
     assert damaged_files(file) == [salvage.damaged]
 
 
-def test_what_a_crash_left_of_a_rebuild_is_made_anew(file: Path) -> None:
+def test_a_partial_rebuild_after_a_crash_is_repeated(file: Path) -> None:
     events = _events(3)
     database_of(file, events)
     file.with_name(file.name + ".rebuilt").write_bytes(b"half")

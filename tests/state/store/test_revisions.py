@@ -1,4 +1,4 @@
-"""Revisions that never go back, whatever the clock and the disk do."""
+"""Revisions never go back, even with a changed clock or a failing disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOMENTS = st.integers(0, 3_000_000_000).map(lambda second: datetime.fromtimestam
 
 
 @given(st.lists(st.tuples(MOMENTS, st.integers(0, RESERVED_REVISIONS)), max_size=8))
-def test_each_daemon_counts_on_from_above_whatever_the_clock_says(
+def test_each_daemon_continues_above_the_last_revision(
     tmp_path_factory: pytest.TempPathFactory, lives: list[tuple[datetime, int]]
 ) -> None:
     state = tmp_path_factory.mktemp("state")
@@ -27,14 +27,14 @@ def test_each_daemon_counts_on_from_above_whatever_the_clock_says(
         highest = first + changes
 
 
-def test_with_the_clock_alone_it_would_go_back(tmp_path: Path) -> None:
+def test_control_with_the_clock_alone_revisions_go_back(tmp_path: Path) -> None:
     first = first_revision(tmp_path, NOW)
     (tmp_path / REVISIONS_NAME).unlink()
     assert first_revision(tmp_path, NOW - timedelta(hours=1)) < first
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 32, b"x", b"9" * 31, b"-7\n", b"\xff\xfe"])
-def test_a_damaged_file_leaves_the_clock(tmp_path: Path, damage: bytes) -> None:
+def test_with_a_damaged_file_the_clock_is_used(tmp_path: Path, damage: bytes) -> None:
     file = tmp_path / REVISIONS_NAME
     first = first_revision(tmp_path, NOW)
     file.write_bytes(damage)
@@ -43,7 +43,7 @@ def test_a_damaged_file_leaves_the_clock(tmp_path: Path, damage: bytes) -> None:
     assert first_revision(tmp_path, NOW) > second + RESERVED_REVISIONS
 
 
-def test_a_disk_that_refuses_leaves_the_clock_and_a_word_in_the_log(
+def test_with_a_refusing_disk_the_clock_is_used_and_a_warning_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / REVISIONS_NAME).mkdir()

@@ -26,7 +26,7 @@ from rootsd.state.store.rows import (
     write_observed,
 )
 from rootsd.state.store.schema import migrate
-from support.decisions import (
+from support.sample_decisions import (
     NOON,
     add,
     approved,
@@ -54,7 +54,7 @@ def _store(db: Database, events: list[HistoryEvent]) -> list[HistoryEvent]:
     return events
 
 
-def test_events_come_back_as_they_were_written(db: Database) -> None:
+def test_events_are_read_back(db: Database) -> None:
     new = rule(7, Verdict.DENIED)
     changes = [decide(approved(1)), decide(denied(2)), add(new), forget(approved(1))]
     events = _store(db, events_for(changes, NOON, CHAIN_START))
@@ -108,7 +108,7 @@ def test_sightings_are_written_replaced_and_dropped(db: Database) -> None:
         "body = CAST(x'ff' || CAST(body AS BLOB) AS TEXT)",
     ],
 )
-def test_a_damaged_sighting_is_left_out_and_the_others_stay(db: Database, damage: str) -> None:
+def test_a_damaged_observation_is_skipped(db: Database, damage: str) -> None:
     for one in (project(1), project(2)):
         write_observed(db, one.path, one.id, one.observed)
     db.execute(f"UPDATE sighting SET {damage} WHERE path = ?", (project(1).path,))  # noqa: S608
@@ -118,7 +118,7 @@ def test_a_damaged_sighting_is_left_out_and_the_others_stay(db: Database, damage
 @pytest.mark.parametrize(
     "damage", ["verb = 'celebrated'", "actor = x'00'", "body = 7.5", "key = 'text'"]
 )
-def test_a_row_of_wrong_types_or_words_is_refused(damage: str) -> None:
+def test_a_row_with_wrong_types_or_values_is_refused(damage: str) -> None:
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE TABLE event(seq, at, actor, verb, kind, key, body, prev, hash)")
         db.execute("CREATE TABLE record(kind, key, body, seq, PRIMARY KEY(kind, key))")

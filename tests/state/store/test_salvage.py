@@ -1,4 +1,4 @@
-"""What several databases hold of one history is put together; nothing is given up unread."""
+"""The contents of several databases with one history are combined. No readable file is dropped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rootsd.core.history import CHAIN_START, events_for
 from rootsd.state.store import recovery
 from rootsd.state.store.database import Database, StoreUnusable, connect_frozen
 from rootsd.state.store.recovery import SalvageSources
-from support.decisions import NOON, approved, decide, project
+from support.sample_decisions import NOON, approved, decide, project
 from support.stores import database_of
 
 EVENTS = events_for([decide(approved(number)) for number in range(6)], NOON, CHAIN_START)
 
 
-def test_the_longest_chain_is_put_together_and_files_that_are_missing_are_left_out(
+def test_the_longest_chain_is_combined_and_missing_files_are_skipped(
     tmp_path: Path,
 ) -> None:
     files = [
@@ -38,7 +38,7 @@ def test_sightings_come_from_the_first_file_that_has_any(tmp_path: Path) -> None
         assert paths == [project(0).path, project(1).path]
 
 
-def test_what_is_damaged_is_passed_over_and_counts_as_read(tmp_path: Path) -> None:
+def test_damaged_parts_are_skipped(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(b"no database" * 999)
     with closing(SalvageSources([broken, database_of(tmp_path / "whole", EVENTS)])) as sources:
@@ -46,7 +46,7 @@ def test_what_is_damaged_is_passed_over_and_counts_as_read(tmp_path: Path) -> No
         sources.require_all_read()
 
 
-def test_a_file_that_the_system_does_not_let_be_read_is_named_with_a_way_out(
+def test_a_file_without_read_permission_is_named_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = database_of(tmp_path / "refused", EVENTS)

@@ -40,7 +40,7 @@ from rootsd.state.store.schema import (
     refuse_newer,
 )
 from rootsd.system.private_files import NotPrivate
-from support.decisions import NOON, PERSON, approved, decide, denied
+from support.sample_decisions import NOON, PERSON, approved, decide, denied
 
 NEWEST = len(MIGRATIONS)
 LATER = (*MIGRATIONS, ("ALTER TABLE sighting ADD COLUMN origin TEXT", "CREATE TABLE extra(a)"))
@@ -78,7 +78,7 @@ def test_every_table_checks_its_types(db: Database) -> None:
     assert {name for name in strict if strict[name]} == {"binding", "event", "record", "sighting"}
 
 
-def test_a_later_version_keeps_what_is_stored_and_is_backed_up_first(db: Database) -> None:
+def test_a_migration_keeps_the_content_and_makes_a_backup_first(db: Database) -> None:
     migrate(db, _never)
     events = events_for([decide(approved(1))], NOON, CHAIN_START)
     with transaction(db):
@@ -91,7 +91,7 @@ def test_a_later_version_keeps_what_is_stored_and_is_backed_up_first(db: Databas
     assert layout(db) == layout_of(NEWEST + 1, LATER)
 
 
-def test_the_first_version_is_brought_to_one_that_takes_settings_and_attempts(
+def test_the_first_version_is_migrated_to_one_with_settings_and_attempts(
     db: Database,
 ) -> None:
     migrate(db, _never, MIGRATIONS[:1])
@@ -130,7 +130,7 @@ def test_a_failed_backup_stops_the_migration(db: Database) -> None:
     assert read_number(db, "user_version") == NEWEST
 
 
-def test_a_newer_version_is_refused_and_not_touched(db: Database, file: Path) -> None:
+def test_a_newer_version_is_refused_unchanged(db: Database, file: Path) -> None:
     migrate(db, _never, LATER)
     db.close()
     before = file.read_bytes(), file.stat().st_mtime_ns
@@ -144,7 +144,7 @@ def test_a_newer_version_is_refused_and_not_touched(db: Database, file: Path) ->
     refuse_newer(file, LATER)
 
 
-def test_what_is_not_there_or_no_database_is_not_newer(tmp_path: Path) -> None:
+def test_a_missing_file_or_another_file_is_not_newer(tmp_path: Path) -> None:
     refuse_newer(tmp_path / "none")
     os.mkfifo(tmp_path / "fifo", 0o600)
     with pytest.raises(NotPrivate, match="not a file of yours"):  # and is not waited for
@@ -168,7 +168,7 @@ def test_the_database_of_another_program_is_not_migrated(db: Database, foreign: 
         migrate(db, _never)
 
 
-def test_a_lost_trigger_shows_in_the_layout(db: Database) -> None:
+def test_a_lost_trigger_changes_the_layout(db: Database) -> None:
     migrate(db, _never)
     db.execute("DROP TRIGGER event_no_delete")
     assert layout(db) != layout_of(NEWEST)
@@ -199,7 +199,7 @@ def test_decisions_use_the_reserve_before_the_file_grows(db: Database, file: Pat
     assert (file.stat().st_size, journal.stat().st_size) == sizes
 
 
-def test_a_reserve_that_was_used_up_is_filled_again(db: Database, file: Path) -> None:
+def test_a_used_reserve_is_refilled(db: Database, file: Path) -> None:
     migrate(db, _never)
     fill_reserve(db, file)
     events = events_for([decide(approved(number)) for number in range(2_000)], NOON, CHAIN_START)
@@ -210,7 +210,7 @@ def test_a_reserve_that_was_used_up_is_filled_again(db: Database, file: Path) ->
     assert read_number(db, "freelist_count") * 4096 >= RESERVE_BYTES
 
 
-def test_a_journal_that_is_gone_is_made_long_again(db: Database, file: Path) -> None:
+def test_a_missing_journal_is_created_with_full_length(db: Database, file: Path) -> None:
     migrate(db, _never)
     fill_reserve(db, file)
     db.close()
@@ -229,7 +229,7 @@ def test_no_room_for_the_reserve_is_not_an_error(db: Database, file: Path) -> No
         write_events(db, events_for([decide(approved(1))], NOON, CHAIN_START))
 
 
-def test_a_crash_amid_filling_the_reserve_leaves_nothing_behind(
+def test_a_crash_while_filling_the_reserve_leaves_nothing_behind(
     db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migrate(db, _never)
@@ -263,7 +263,7 @@ def test_no_room_for_the_journal_is_not_an_error_and_takes_no_free_pages(
     assert read_number(db, "freelist_count") == free
 
 
-def test_a_journal_with_zeros_behind_it_still_rolls_back(db: Database, file: Path) -> None:
+def test_a_journal_followed_by_zeros_still_rolls_back(db: Database, file: Path) -> None:
     migrate(db, _never)
     fill_reserve(db, file)
     events = events_for([decide(approved(number)) for number in range(300)], NOON, CHAIN_START)

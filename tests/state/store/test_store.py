@@ -1,4 +1,4 @@
-"""The store: what is appended is there afterwards, all of it, on any thread."""
+"""The store: everything appended is there afterwards, from any thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from rootsd.state.store.rows import read_events
 from rootsd.state.store.schema import LEAST_RESERVE_BYTES
 from rootsd.state.store.store import Store, StoredState
 from rootsd.system.private_files import NotPrivate
-from support.decisions import (
+from support.ledger_harness import path
+from support.sample_decisions import (
     NOON,
     PERSON,
     add,
@@ -44,7 +45,6 @@ from support.decisions import (
     rule,
     see,
 )
-from support.fakes import path
 from support.stores import EVERYTHING, append, back_up, by_path, edit, load, opened, outside
 
 PAGE = 4096
@@ -61,7 +61,7 @@ def test_a_new_store_is_empty_and_private(folder: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
-def test_the_guard_and_refused_attempts_are_there_after_a_restart(folder: Path) -> None:
+def test_the_guard_and_refused_attempts_survive_a_restart(folder: Path) -> None:
     notes: list[AuditRecord] = [
         GuardChange(Guard.OFF, PERSON),
         Attempt("approve it", PERSON),
@@ -76,7 +76,7 @@ def test_the_guard_and_refused_attempts_are_there_after_a_restart(folder: Path) 
     assert (loaded.guard, loaded.is_new) == (Guard.TERMINAL, False)
 
 
-def test_the_focus_is_there_after_a_restart_until_it_is_cleared(folder: Path) -> None:
+def test_the_focus_survives_a_restart_until_it_is_cleared(folder: Path) -> None:
     with closing(Store.open(folder, outside(folder))) as store:
         store.append([FocusChange("work", PERSON), GuardChange(Guard.OFF, PERSON)], NOON)
     loaded = load(folder)
@@ -86,7 +86,7 @@ def test_the_focus_is_there_after_a_restart_until_it_is_cleared(folder: Path) ->
     assert load(folder).focus is None
 
 
-def test_what_was_appended_is_there_after_a_restart(folder: Path) -> None:
+def test_appended_changes_survive_a_restart(folder: Path) -> None:
     changes = [
         see(project(1)),
         decide(approved(2)),
@@ -111,7 +111,7 @@ def test_the_last_decision_counts_and_forgetting_leaves_no_ruling(folder: Path) 
     assert by_path(load(folder)) == {one.path: one for one in (denied(1), project(2))}
 
 
-def test_names_are_remembered_after_they_were_given_up(folder: Path) -> None:
+def test_abandoned_names_are_remembered(folder: Path) -> None:
     odd = replace(approved(2), ruling=replace(approved(2).ruling, name='a"name":"b\\'))
     append(folder, decide(approved(1)), decide(odd), forget(approved(1)))
     with opened(folder) as store:
@@ -130,7 +130,7 @@ def test_an_observation_leaves_no_event_and_does_not_touch_the_anchor(folder: Pa
     assert by_path(load(folder)) == {one.path: one for one in (seen, project(2))}
 
 
-def test_a_project_that_is_gone_is_gone_after_a_restart(folder: Path) -> None:
+def test_a_missing_project_is_missing_after_a_restart(folder: Path) -> None:
     append(folder, see(project(1)), see(project(2)))
     append(folder, ProjectChange(project(1).path, project(1), None, ChangeVerb.OBSERVED))
     assert set(by_path(load(folder))) == {project(2).path}
@@ -193,7 +193,7 @@ def test_when_the_disk_is_full_nothing_of_a_batch_is_stored(folder: Path) -> Non
     assert len(load(folder).projects) == 3000
 
 
-def test_a_decision_that_could_not_be_anchored_is_refused_and_can_be_given_again(
+def test_a_decision_without_an_anchor_is_refused_and_can_be_repeated(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(fd: int) -> None:
@@ -211,7 +211,7 @@ def test_a_decision_that_could_not_be_anchored_is_refused_and_can_be_given_again
     assert loaded.note == ""
 
 
-def test_damage_that_shows_while_in_use_is_a_refusal_that_names_the_way_out(folder: Path) -> None:
+def test_damage_found_during_use_is_an_error_with_a_remedy(folder: Path) -> None:
     with opened(folder) as store:
         store.append(EVERYTHING, NOON)
         store._db.execute("DROP TABLE record")
@@ -230,7 +230,7 @@ def test_a_backup_is_due_once_a_day(folder: Path) -> None:
         assert store.backup_due_in(after(3600)) == timedelta(hours=23)
 
 
-def test_where_nothing_was_decided_there_is_nothing_to_back_up(folder: Path) -> None:
+def test_a_store_without_decisions_needs_no_backup(folder: Path) -> None:
     with opened(folder) as store:
         store.append([see(project(1))], NOON)
         assert store.begin_backup() is None
@@ -248,7 +248,7 @@ def test_a_backup_is_verified_while_the_store_is_used(folder: Path) -> None:
         assert len(list(read_events(copy))) == 5
 
 
-def test_a_reserve_that_decisions_use_up_is_filled_again(folder: Path) -> None:
+def test_a_reserve_used_by_decisions_is_refilled(folder: Path) -> None:
     with opened(folder) as store:
         for first in range(0, 4_000, 100):
             many = [decide(approved(first + number)) for number in range(100)]

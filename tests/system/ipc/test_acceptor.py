@@ -1,4 +1,4 @@
-"""The accept loop under load: caps, descriptors, strangers."""
+"""The accept loop under load: limits, descriptors, and other users."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def answer_of(client: socket.socket) -> bytes:
         return b""
 
 
-async def test_connections_are_handed_over_with_their_peer_and_counted(path: bytes) -> None:
+async def test_connections_are_passed_on_with_their_peer_and_counted(path: bytes) -> None:
     with listen(path) as listener:
         async with serving(listener) as acceptor:
             with connect(path) as one, connect(path) as other:
@@ -70,7 +70,7 @@ async def test_connections_are_handed_over_with_their_peer_and_counted(path: byt
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_backlog_longer_than_one_wake_is_served_whole(path: bytes) -> None:
+async def test_a_long_backlog_is_served_completely(path: bytes) -> None:
     with listen(path) as listener:
         clients = [connect(path) for _ in range(50)]
         async with serving(listener, AcceptLimits(per_wake=3)):
@@ -86,7 +86,7 @@ async def test_a_backlog_longer_than_one_wake_is_served_whole(path: bytes) -> No
         (AcceptLimits(per_process=2), RefusalReason.PROCESS_FULL),
     ],
 )
-async def test_beyond_a_cap_connections_are_closed_until_one_leaves(
+async def test_connections_above_a_limit_are_closed_until_one_ends(
     path: bytes, caps: AcceptLimits, reason: RefusalReason
 ) -> None:
     with listen(path) as listener:
@@ -103,7 +103,7 @@ async def test_beyond_a_cap_connections_are_closed_until_one_leaves(
                     assert await answer_of(fourth) == b"x"
 
 
-async def test_whoever_left_while_waiting_is_not_handed_over(path: bytes) -> None:
+async def test_a_client_that_left_while_waiting_is_not_passed_on(path: bytes) -> None:
     with listen(path) as listener:
         for _ in range(50):
             connect(path).close()
@@ -130,7 +130,7 @@ class Counting:
         return accepted
 
 
-async def test_at_one_wake_few_are_let_in_and_more_are_refused(path: bytes) -> None:
+async def test_each_wakeup_accepts_few_and_refuses_more(path: bytes) -> None:
     with listen(path) as listener, ExitStack() as stack:
         clients = [stack.enter_context(connect(path)) for _ in range(20)]
         counting = Counting(listener.socket)
@@ -157,7 +157,7 @@ class Processes:
         monkeypatch.setattr(module, "peer_of", lambda _: Peer(self.pid, os.geteuid()))
 
 
-async def test_the_last_places_are_for_processes_that_have_none(
+async def test_the_last_places_are_for_processes_without_a_connection(
     path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = Processes(monkeypatch)
@@ -174,7 +174,7 @@ async def test_the_last_places_are_for_processes_that_have_none(
             assert acceptor.refused == {RefusalReason.FULL: 3}
 
 
-async def test_where_all_places_are_taken_the_oldest_that_said_nothing_makes_way(
+async def test_at_the_limit_the_oldest_silent_connection_is_closed(
     path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = Processes(monkeypatch)
@@ -190,12 +190,12 @@ async def test_where_all_places_are_taken_the_oldest_that_said_nothing_makes_way
                     assert await answer_of(first) == b""
                     assert [await answer_of(each) for each in (heard, second)] == [b"x"] * 2
                     processes.pid = 3
-                    with connect(path) as late:  # all have said something by now
+                    with connect(path) as late:  # all have sent something by now
                         assert await answer_of(late) == b""
                     assert acceptor.refused == {RefusalReason.SILENT: 1, RefusalReason.FULL: 1}
 
 
-async def test_whoever_has_just_come_need_not_make_way(
+async def test_a_new_connection_is_not_closed_for_another(
     path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = Processes(monkeypatch)
@@ -210,7 +210,7 @@ async def test_whoever_has_just_come_need_not_make_way(
                 assert await answer_of(first) == b"x"
 
 
-async def test_who_waits_at_the_old_socket_is_let_in_before_the_move(
+async def test_clients_waiting_at_the_old_socket_are_accepted_before_the_move(
     path: bytes, tmp_path: Path
 ) -> None:
     with listen(path) as old, listen(bytes(tmp_path / "run" / "b" / "mcp.sock")) as new:
@@ -227,7 +227,7 @@ async def test_who_waits_at_the_old_socket_is_let_in_before_the_move(
                     client.close()
 
 
-async def test_other_caps_hold_from_then_on(path: bytes) -> None:
+async def test_new_limits_apply_at_once(path: bytes) -> None:
     with listen(path) as listener:
         async with serving(listener, AcceptLimits(per_process=1)) as acceptor:
             with connect(path) as first, connect(path) as second:
@@ -237,7 +237,7 @@ async def test_other_caps_hold_from_then_on(path: bytes) -> None:
                     assert [await answer_of(each) for each in (first, third)] == [b"x"] * 2
 
 
-async def test_a_stranger_is_closed_before_a_byte_is_read(
+async def test_a_connection_of_another_user_is_closed_before_a_byte_is_read(
     path: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = os.geteuid() + 1
@@ -251,7 +251,7 @@ async def test_a_stranger_is_closed_before_a_byte_is_read(
     assert caplog.messages == [f"refused a connection from user {stranger} (pid 1)"]
 
 
-async def test_a_peer_that_cannot_be_told_is_closed(
+async def test_a_connection_of_an_unknown_peer_is_closed(
     path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(_: socket.socket) -> Peer:
@@ -289,7 +289,7 @@ class OutOfDescriptors:
         return self._listening.accept()
 
 
-async def test_without_descriptors_it_rests_says_so_once_and_goes_on(
+async def test_without_descriptors_it_pauses_logs_once_and_continues(
     path: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with listen(path) as listener, connect(path) as client:
@@ -306,7 +306,7 @@ async def test_without_descriptors_it_rests_says_so_once_and_goes_on(
     ]
 
 
-async def test_a_connection_that_leaves_ends_the_rest(path: bytes) -> None:
+async def test_a_closed_connection_ends_the_pause(path: bytes) -> None:
     with listen(path) as listener, connect(path) as first:
         starving = OutOfDescriptors(listener.socket, 0)
         acceptor = Acceptor(starving, echo, AcceptLimits(rest_s=3600))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Reaching the daemon's socket, and nobody else's."""
+"""Connecting to the daemon's socket, and to no other user's."""
 
 from __future__ import annotations
 
@@ -60,16 +60,14 @@ def test_a_file_in_the_way_means_not_running(tmp_path: Path, name: bytes) -> Non
         connect(bytes(tmp_path) + b"/" + name)
 
 
-def test_a_server_of_another_user_is_not_ours(
-    path: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_of_another_user_is_refused(path: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "peer_of", lambda _: Peer(1, os.geteuid() + 1))
     with listen(path), pytest.raises(ForeignSocket, match="served by user"):
         connect(path)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o777])
-def test_a_folder_that_others_may_enter_is_not_ours(path: bytes, mode: int) -> None:
+def test_a_folder_that_others_may_enter_is_refused(path: bytes, mode: int) -> None:
     with listen(path):
         folder = os.path.dirname(path)
         os.chmod(folder, mode)
@@ -78,7 +76,7 @@ def test_a_folder_that_others_may_enter_is_not_ours(path: bytes, mode: int) -> N
         assert f"chmod 700 {os.fsdecode(folder)}" in (caught.value.remedy or "")
 
 
-def test_a_link_in_place_of_the_folder_is_not_ours(path: bytes) -> None:
+def test_a_link_in_place_of_the_folder_is_refused(path: bytes) -> None:
     with listen(path):
         folder = Path(os.fsdecode(os.path.dirname(path)))
         folder.rename(folder.with_name("elsewhere"))
@@ -103,7 +101,7 @@ def _fill(path: bytes) -> list[socket.socket]:
 
 @pytest.mark.needs("linux")
 @pytest.mark.parametrize("forbidden", ["__init__", "setsockopt", "connect"])
-def test_where_a_sandbox_forbids_sockets_that_is_said(
+def test_a_sandbox_that_forbids_sockets_is_named(
     forbidden: str, path: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Filtered(socket.socket):
@@ -118,7 +116,7 @@ def test_where_a_sandbox_forbids_sockets_that_is_said(
         connect(path)
 
 
-def test_a_full_backlog_is_waited_for(path: bytes) -> None:
+def test_a_connect_waits_for_a_full_backlog(path: bytes) -> None:
     with listen(path, backlog=1) as listener:
         waiting = _fill(path)
         reached: list[socket.socket] = []
@@ -141,13 +139,13 @@ def test_a_backlog_that_stays_full_is_busy(path: bytes) -> None:
             each.close()
 
 
-def test_patience_for_the_connection_is_none_for_what_is_sent_on_it(path: bytes) -> None:
+def test_the_time_limit_of_the_connect_does_not_apply_to_messages(path: bytes) -> None:
     with listen(path), connect(path, patience=1.5) as connection:
         limit = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16)
         assert not any(limit)
 
 
-def test_nothing_is_left_open_after_a_failure(path: bytes) -> None:
+def test_no_descriptor_stays_open_after_a_failure(path: bytes) -> None:
     before = {name for name in os.listdir("/dev/fd") if _is_socket(name)}
     with pytest.raises(NotRunning):
         connect(path)

@@ -1,4 +1,4 @@
-"""Turns between processes: how soon one is due beside others, and what one turn is."""
+"""Turns between processes: when a process gets one, and how long it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rootsd.system.ipc.fair_scheduler import FairScheduler
 HANG_GUARD_S = 10
 
 
-async def test_whoever_is_alone_does_not_wait() -> None:
+async def test_a_single_process_does_not_wait() -> None:
     turns = FairScheduler()
     waiting = turns.take(1)
     try:
@@ -60,7 +60,7 @@ async def test_there_is_one_turn_in_each_iteration_of_the_loop() -> None:
     assert len(set(had)) == 20
 
 
-async def test_a_connection_that_ends_while_it_waits_takes_no_turn_from_anybody() -> None:
+async def test_a_connection_that_ends_while_waiting_uses_no_turn() -> None:
     turns, had = FairScheduler(), list[str]()
 
     async def line(name: str, process: int) -> None:

@@ -1,4 +1,4 @@
-"""What launchd hands over, by a launch_activate_socket of our own: a real foreign function."""
+"""Sockets from launchd, by a test's own launch_activate_socket: a real foreign function."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def use(monkeypatch: pytest.MonkeyPatch, libc: FakeLibc) -> None:
     monkeypatch.setattr("rootsd.system.ipc.socket_activation.ctypes.CDLL", lambda _: libc)
 
 
-def test_descriptors_are_handed_over_by_name_and_their_memory_is_given_back(
+def test_descriptors_are_passed_by_name_and_their_memory_is_freed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     libc = FakeLibc(mcp=[7], control=[8, 9])

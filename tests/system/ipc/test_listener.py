@@ -1,4 +1,4 @@
-"""Listening sockets that nobody else can reach."""
+"""Listening sockets that no other user can reach."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run" / "pub" / "mcp.sock"
 
 
-def test_socket_and_folders_are_closed_to_others_whatever_the_umask(path: Path) -> None:
+def test_socket_and_folders_are_private_with_any_umask(path: Path) -> None:
     before = os.umask(0)
     try:
         with listen(bytes(path)):
@@ -30,7 +30,7 @@ def test_socket_and_folders_are_closed_to_others_whatever_the_umask(path: Path) 
         os.umask(before)
 
 
-def test_the_name_goes_when_the_listener_closes(path: Path) -> None:
+def test_the_name_is_removed_when_the_listener_closes(path: Path) -> None:
     with listen(bytes(path)) as listener:
         assert path.is_socket()
     assert os.listdir(path.parent) == []
@@ -48,7 +48,7 @@ def test_a_stale_socket_is_replaced(path: Path) -> None:
         assert connection.getpeername()
 
 
-def test_the_name_of_a_successor_is_left_alone(path: Path) -> None:
+def test_the_name_of_a_successor_is_kept(path: Path) -> None:
     first = listen(bytes(path))
     second = listen(bytes(path))
     first.close()
@@ -58,7 +58,7 @@ def test_the_name_of_a_successor_is_left_alone(path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_a_killed_daemon_left_half_made_is_no_hindrance(path: Path) -> None:
+def test_a_partial_socket_of_a_killed_daemon_is_replaced(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True)
     path.parent.parent.chmod(0o700)
     with socket.socket(socket.AF_UNIX) as half:

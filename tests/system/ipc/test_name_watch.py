@@ -1,4 +1,4 @@
-"""Being told that the name of a socket may have gone."""
+"""Noticing that the name of a socket may have disappeared."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ LOSSES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.needs("linux")
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
-async def test_each_way_to_lose_it_is_told(place: Path, lose: Callable[[Path], object]) -> None:
+async def test_each_way_to_lose_the_name_is_noticed(
+    place: Path, lose: Callable[[Path], object]
+) -> None:
     with closing(watch_socket_names([bytes(place / "pub" / "a.sock")])) as watch:
         assert not isinstance(watch, PollingNameWatch)
         lose(place)
@@ -44,7 +46,7 @@ async def test_each_way_to_lose_it_is_told(place: Path, lose: Callable[[Path], o
 
 
 @pytest.mark.needs("linux")
-async def test_what_comes_to_lie_beside_it_wakes_nobody(place: Path) -> None:
+async def test_new_files_beside_it_cause_no_wakeup(place: Path) -> None:
     with closing(watch_socket_names([bytes(place / "pub" / "a.sock")])) as watch:
         (place / "pub" / "other").touch()
         (place / "lock").write_text("x")
@@ -56,12 +58,12 @@ async def test_what_comes_to_lie_beside_it_wakes_nobody(place: Path) -> None:
 
 
 @pytest.mark.needs("linux")
-async def test_a_folder_that_is_missing_is_no_error(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_not_an_error(tmp_path: Path) -> None:
     with closing(watch_socket_names([bytes(tmp_path / "run" / "pub" / "a.sock")])) as watch:
         assert not isinstance(watch, PollingNameWatch)
 
 
-async def test_where_nobody_tells_it_is_looked_now_and_then(
+async def test_without_events_the_name_is_checked_periodically(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.platform", "darwin")

@@ -1,4 +1,4 @@
-"""Who is at the other end."""
+"""The process at the other end of a socket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ connection.recv(1)
 """
 
 
-def test_both_ends_of_a_pair_are_ourselves() -> None:
+def test_both_ends_of_a_pair_belong_to_this_process() -> None:
     one, other = socket.socketpair()
     with one, other:
         for end in (one, other):

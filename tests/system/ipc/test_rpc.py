@@ -1,4 +1,4 @@
-"""One question over a socket: results, objections, notices, and everything a peer can do wrong."""
+"""One request over a socket: results, errors, notifications, and every fault of a peer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def answering() -> Iterator[Callable[[bytes], socket.socket]]:
         thread.join(30)
 
 
-def test_a_question_is_one_line_of_json_rpc() -> None:
+def test_a_request_is_one_line_of_json_rpc() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(REPLY)
@@ -59,7 +59,7 @@ def test_a_question_is_one_line_of_json_rpc() -> None:
     }
 
 
-def test_notices_are_handed_on_in_order_before_the_result(
+def test_notifications_are_passed_on_in_order_before_the_result(
     answering: Callable[[bytes], socket.socket],
 ) -> None:
     notices = b"".join(
@@ -70,12 +70,14 @@ def test_notices_are_handed_on_in_order_before_the_result(
     assert seen == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
-def test_notices_nobody_wants_are_dropped(answering: Callable[[bytes], socket.socket]) -> None:
+def test_notifications_without_a_receiver_are_dropped(
+    answering: Callable[[bytes], socket.socket],
+) -> None:
     notice = b'{"jsonrpc":"2.0","method":"progress","params":{}}\n'
     assert rpc.ask(answering(notice + REPLY), "scan", {}) == {"a": 1}
 
 
-def test_an_objection_keeps_code_remedy_and_choices(
+def test_an_error_keeps_code_remedy_and_choices(
     answering: Callable[[bytes], socket.socket],
 ) -> None:
     error = {
@@ -99,7 +101,7 @@ def test_an_objection_keeps_code_remedy_and_choices(
         b'{"code":1,"message":"broken","data":{"code":"a word of tomorrow","choices":"?"}}',
     ],
 )
-def test_an_objection_of_another_make_is_a_plain_failure(
+def test_an_error_of_another_form_is_a_plain_failure(
     answering: Callable[[bytes], socket.socket], error: bytes
 ) -> None:
     line = b'{"jsonrpc":"2.0","id":null,"error":%s}\n' % error
@@ -122,7 +124,7 @@ def test_an_objection_of_another_make_is_a_plain_failure(
         b"\xff\n",
     ],
 )
-def test_what_does_not_speak_the_protocol_is_told_so(
+def test_a_peer_with_another_protocol_is_an_error(
     answering: Callable[[bytes], socket.socket], answer: bytes
 ) -> None:
     with pytest.raises(DaemonUnreachable, match="protocol") as caught:
@@ -131,21 +133,21 @@ def test_what_does_not_speak_the_protocol_is_told_so(
 
 
 @pytest.mark.parametrize("answer", [b"", b'{"jsonrpc":"2.0","id":1,"result":{}}'])
-def test_a_reply_that_breaks_off_is_no_reply(
+def test_an_incomplete_response_is_an_error(
     answering: Callable[[bytes], socket.socket], answer: bytes
 ) -> None:
     with pytest.raises(DaemonUnreachable, match="hung up"):
         rpc.ask(answering(answer), "status", {})
 
 
-def test_a_daemon_that_is_gone_before_the_question_hung_up() -> None:
+def test_a_daemon_that_closes_before_the_request_is_an_error() -> None:
     ours, theirs = socket.socketpair()
     theirs.close()
     with ours, pytest.raises(DaemonUnreachable, match="hung up"):
         rpc.ask(ours, "status", {})
 
 
-def test_a_daemon_that_says_nothing_is_not_waited_for_for_ever() -> None:
+def test_a_silent_daemon_is_given_up() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(0.01)
@@ -159,7 +161,7 @@ def test_without_a_daemon_the_next_command_is_named() -> None:
     assert caught.value.remedy == "rootsd up"
 
 
-def test_where_a_sandbox_hides_the_control_socket_it_is_said(rootsd_dir: Path) -> None:
+def test_a_sandbox_that_hides_the_control_socket_is_named(rootsd_dir: Path) -> None:
     (rootsd_dir / "run" / "pub").mkdir(parents=True)
     with pytest.raises(rpc.DaemonGone, match="not running"):
         rpc.connect_control()
@@ -168,12 +170,23 @@ def test_where_a_sandbox_hides_the_control_socket_it_is_said(rootsd_dir: Path) -
         rpc.connect_control()
     assert hidden.value.code is ErrorCode.REFUSED
     assert "outside of the sandbox" in hidden.value.remedy
-    (rootsd_dir / "run" / "ctl").mkdir()  # a daemon was there, and has ended
+    (rootsd_dir / "run" / "ctl").mkdir()  # a daemon has run, and has ended
     with pytest.raises(rpc.DaemonGone, match="not running"):
         rpc.connect_control()
 
 
-def test_in_a_sandbox_of_its_own_no_other_daemon_is_recommended(
+def test_inside_the_wall_the_error_says_to_decide_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOTSD_CONFINED", "1")
+    with pytest.raises(ControlSocketHidden, match="inside the wall") as hidden:
+        rpc.connect_control()
+    assert hidden.value.code is ErrorCode.REFUSED
+    assert "outside the wall" in hidden.value.remedy
+    monkeypatch.setenv("ROOTSD_CONFINED", "")
+    with pytest.raises(rpc.DaemonGone, match="not running"):
+        rpc.connect_control()
+
+
+def test_in_a_sandbox_the_error_does_not_recommend_another_daemon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connect, "in_sandbox", lambda: True)
@@ -182,7 +195,7 @@ def test_in_a_sandbox_of_its_own_no_other_daemon_is_recommended(
     assert "rootsd up" not in absent.value.remedy
 
 
-def test_a_stale_socket_is_no_daemon(rootsd_dir: Path) -> None:
+def test_a_stale_socket_means_no_daemon(rootsd_dir: Path) -> None:
     path = rootsd_dir / "run" / "ctl" / "control.sock"
     path.parent.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as dead:

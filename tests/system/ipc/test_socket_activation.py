@@ -1,4 +1,4 @@
-"""Sockets handed over by a launcher: a process that listens, and then becomes the receiver."""
+"""Sockets from a launcher: a process that listens, and then becomes the receiver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from rootsd.system.ipc import socket_activation
 from rootsd.system.ipc.socket_activation import BadInheritedSocket, inherited_listeners
-from support.launching import hand_over, listening
+from support.socket_activation import hand_over, listening
 
 HANG_GUARD_S = 30
 
@@ -53,14 +53,14 @@ def receive(names: str, *sockets: socket.socket) -> Any:  # noqa: ANN401
     return json.loads(said)
 
 
-def test_sockets_are_taken_by_name_serve_and_keep_their_names(folder: Path) -> None:
+def test_sockets_are_taken_by_name_and_keep_their_paths(folder: Path) -> None:
     paths = {"mcp": folder / "m", "control": folder / "c"}
     clients = []
     made = []
     for path in paths.values():
         made.append(listening(path))
         client = socket.socket(socket.AF_UNIX)
-        client.connect(str(path))  # before anybody accepts: it waits
+        client.connect(str(path))  # no process accepts it yet, so it waits
         clients.append(client)
     told = receive("mcp:control", *made)
     assert told["given"] == {name: [str(path), False] for name, path in paths.items()}
@@ -78,7 +78,7 @@ def unheard(folder: Path) -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize("names", ["", "http", "mcp:control", "mcp:"])
-def test_names_that_are_not_ours_are_refused(unheard: socket.socket, names: str) -> None:
+def test_unknown_names_are_refused(unheard: socket.socket, names: str) -> None:
     assert "FileDescriptorName" not in receive(names, unheard)["error"]
     assert "control, mcp" in receive(names, unheard)["error"]
 
@@ -87,7 +87,7 @@ def test_a_name_given_twice_is_refused(unheard: socket.socket) -> None:
     assert "control, mcp" in receive("mcp:mcp", unheard, unheard)["error"]
 
 
-def test_what_does_not_listen_on_a_path_is_refused(folder: Path) -> None:
+def test_a_socket_that_does_not_listen_on_a_path_is_refused(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as deaf, socket.socket(socket.AF_INET) as foreign:
         deaf.bind(str(folder / "d"))
         foreign.listen()
@@ -99,14 +99,14 @@ def test_what_does_not_listen_on_a_path_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["socket", "folder"])
-def test_what_others_could_reach_is_refused(
+def test_a_socket_that_others_can_reach_is_refused(
     unheard: socket.socket, folder: Path, place: str
 ) -> None:
     (folder / "s" if place == "socket" else folder).chmod(0o755)
     assert "open to other users" in receive("mcp", unheard)["error"]
 
 
-def test_a_socket_whose_name_is_gone_is_refused(unheard: socket.socket, folder: Path) -> None:
+def test_a_socket_without_its_path_is_refused(unheard: socket.socket, folder: Path) -> None:
     (folder / "s").unlink()
     assert receive("mcp", unheard)["error"].startswith("mcp: ")
 
@@ -120,7 +120,7 @@ def test_a_socket_whose_name_is_gone_is_refused(unheard: socket.socket, folder: 
         {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "0"},
     ],
 )
-def test_what_is_meant_for_another_process_is_left_alone(
+def test_sockets_for_another_process_are_left_alone(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
 ) -> None:
     for name, value in variables.items():
@@ -144,7 +144,7 @@ def of_launchd(monkeypatch: pytest.MonkeyPatch, **held: list[int]) -> None:
     monkeypatch.setattr(socket_activation, "launchd_sockets", lambda name: held.get(name, []))
 
 
-def test_launchd_hands_over_by_name_and_what_it_lacks_is_opened_here(
+def test_launchd_passes_sockets_by_name_and_the_rest_is_opened_here(
     unheard: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_launchd(monkeypatch, mcp=[os.dup(unheard.fileno())])
@@ -155,7 +155,7 @@ def test_launchd_hands_over_by_name_and_what_it_lacks_is_opened_here(
     assert Path(unheard.getsockname()).is_socket()
 
 
-def test_launchd_is_held_to_the_same_rules(
+def test_the_same_rules_apply_to_launchd(
     unheard: socket.socket, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_launchd(monkeypatch, mcp=[os.dup(unheard.fileno()), 900])
@@ -167,7 +167,7 @@ def test_launchd_is_held_to_the_same_rules(
         inherited_listeners()
 
 
-def test_an_error_of_launchd_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_launchd_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: str) -> list[int]:
         raise OSError(errno.EALREADY, "already")
 

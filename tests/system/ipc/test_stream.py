@@ -1,4 +1,4 @@
-"""A connection that takes what the kernel takes at once, and the rest in its time."""
+"""A connection that writes at once what fits, and the rest later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def prompt(end: socket.socket) -> DirectSocketStream:
     return DirectSocketStream(await UNIXSocketStream.from_socket(end))
 
 
-async def test_a_line_goes_out_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
+async def test_a_line_is_written_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
     stream = await prompt(ends[0])
     assert stream.send_nowait(b"line\n") == 5
     assert ends[1].recv(100) == b"line\n"
@@ -37,7 +37,7 @@ async def test_a_line_goes_out_at_once(ends: tuple[socket.socket, socket.socket]
     await stream.aclose()
 
 
-async def test_what_the_kernel_does_not_take_is_left_for_send(
+async def test_the_rest_of_a_partial_write_is_left_for_send(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     stream = await prompt(ends[0])
@@ -60,7 +60,7 @@ async def test_what_the_kernel_does_not_take_is_left_for_send(
     await stream.aclose()
 
 
-async def test_a_broken_connection_takes_nothing(
+async def test_a_broken_connection_accepts_nothing(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     stream = await prompt(ends[0])
@@ -71,7 +71,7 @@ async def test_a_broken_connection_takes_nothing(
     await stream.aclose()
 
 
-async def test_what_comes_is_read_whenever_it_comes(
+async def test_data_is_read_whenever_it_arrives(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     stream = await prompt(ends[0])
@@ -92,7 +92,7 @@ async def test_what_comes_is_read_whenever_it_comes(
     await stream.aclose()
 
 
-async def test_what_nobody_reads_does_not_keep_the_loop_busy(
+async def test_unread_data_does_not_keep_the_loop_busy(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     stream = await prompt(ends[0])
@@ -102,7 +102,7 @@ async def test_what_nobody_reads_does_not_keep_the_loop_busy(
             await anyio.wait_all_tasks_blocked()
             ends[1].sendall(b"read")
         ends[1].sendall(b"not read")
-        # Whoever asks whether the descriptor is watched removes it: the loop has done so before.
+        # The check whether the descriptor is watched removes it; the loop has already done so.
         while stream._is_watched:
             await anyio.lowlevel.checkpoint()
         assert not asyncio.get_running_loop().remove_reader(ends[0].fileno())
@@ -110,7 +110,7 @@ async def test_what_nobody_reads_does_not_keep_the_loop_busy(
     await stream.aclose()
 
 
-async def test_a_reader_that_is_given_up_leaves_what_comes_for_the_next(
+async def test_a_canceled_reader_leaves_data_for_the_next(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     stream = await prompt(ends[0])
@@ -124,7 +124,7 @@ async def test_a_reader_that_is_given_up_leaves_what_comes_for_the_next(
     await stream.aclose()
 
 
-async def test_the_end_and_a_break_are_told_apart(
+async def test_an_end_differs_from_a_broken_connection(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     stream = await prompt(ends[0])
@@ -132,7 +132,7 @@ async def test_the_end_and_a_break_are_told_apart(
     with anyio.fail_after(HANG_GUARD_S), pytest.raises(anyio.EndOfStream):
         await stream.receive()
     stream.send_nowait(b"never read")
-    ends[1].close()  # with something unread, which the kernel counts as a break
+    ends[1].close()  # with unread data, which the kernel treats as a broken connection
     with anyio.fail_after(HANG_GUARD_S), pytest.raises(anyio.BrokenResourceError):
         await stream.receive()
     await stream.aclose()

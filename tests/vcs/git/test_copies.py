@@ -13,9 +13,9 @@ from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.disk.reader import OpenFolder
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy, missing_content
-from support.refusing import refuse_to_open
-from support.repos import git, make_repository, raw
-from support.ways import Origins
+from support.creation_methods import Origins
+from support.repositories import git, make_repository, raw
+from support.unlistable_folders import forbid_opening
 
 CUT, PARTLY = IncompleteReason.INTERRUPTED, IncompleteReason.NOT_CHECKED_OUT
 
@@ -158,7 +158,7 @@ def test_a_copy_by_hard_links_is_recognized_as_a_copy(repository: Path) -> None:
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
-def test_a_finished_copy_was_not_interrupted_whatever_it_lacks(repository: Path) -> None:
+def test_a_finished_copy_was_not_interrupted_even_without_some_files(repository: Path) -> None:
     (repository / "d3" / "f3").unlink()
     assert _broken_off(repository, ProjectKind.GIT) is None
     copy = _copied(repository, "cp", "-a")
@@ -170,7 +170,7 @@ def test_a_finished_copy_was_not_interrupted_whatever_it_lacks(repository: Path)
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
-def test_a_checkout_was_not_interrupted_whatever_it_lacks(repository: Path) -> None:
+def test_a_checkout_was_not_interrupted_even_without_some_files(repository: Path) -> None:
     for file in sorted(repository.glob("d*/f*"))[1:]:
         file.unlink()
     (left,) = repository.glob("d*/f*")
@@ -181,7 +181,7 @@ def test_a_checkout_was_not_interrupted_whatever_it_lacks(repository: Path) -> N
     assert _broken_off(repository, ProjectKind.GIT) is None
 
 
-def test_a_copy_without_objects_was_interrupted_whatever_its_files(repository: Path) -> None:
+def test_a_copy_without_objects_was_interrupted_even_with_all_files(repository: Path) -> None:
     copy = _copied(repository, "cp", "-r")
     next((copy / ".git" / "objects" / "pack").glob("*.pack")).unlink()
     assert _broken_off(copy, ProjectKind.GIT) is CUT
@@ -204,7 +204,7 @@ def test_without_birth_times_a_copy_counts_as_complete(
 def test_a_checkout_folder_that_cannot_be_listed_is_searched(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse_to_open(monkeypatch, lambda name: name.startswith(b"d"))
+    forbid_opening(monkeypatch, lambda name: name.startswith(b"d"))
     assert _lacks(repository) is None
     (repository / "d3" / "f3").unlink()
     assert _lacks(repository) is PARTLY

@@ -19,8 +19,8 @@ from rootsd.vcs.git.index import (
     IndexEntry,
     read_index_entries,
 )
-from support.repos import git, make_repository, raw
-from support.ways import Origins
+from support.creation_methods import Origins
+from support.repositories import git, make_repository, raw
 
 NAMES = {f"d{number % 7}/f{number}".encode() for number in range(30)}
 

@@ -8,7 +8,7 @@ import pygit2
 import pytest
 
 from rootsd.vcs.git.libgit2 import last_commit, read_tracking
-from support.repos import git, make_repository, raw
+from support.repositories import git, make_repository, raw
 
 
 def test_the_commit_that_is_checked_out(tmp_path: Path) -> None:

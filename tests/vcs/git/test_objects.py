@@ -9,8 +9,8 @@ import pytest
 
 from rootsd.disk.reader import OpenFolder
 from rootsd.vcs.git.objects import are_packs_complete, has_all_objects, may_borrow_objects
-from support.refusing import refuse_to_open
-from support.repos import git, make_repository, raw
+from support.repositories import git, make_repository, raw
+from support.unlistable_folders import forbid_opening
 
 
 def _ids(repository: Path) -> list[bytes]:
@@ -72,6 +72,6 @@ def test_an_object_folder_that_cannot_be_listed_is_searched(
 ) -> None:
     repository = make_repository(tmp_path / "one")
     with _git(repository) as folder:
-        refuse_to_open(monkeypatch, lambda name: len(name) == 2)
+        forbid_opening(monkeypatch, lambda name: len(name) == 2)
         assert has_all_objects(folder, _ids(repository))
         assert not has_all_objects(folder, [*_ids(repository), bytes(20)])

@@ -12,7 +12,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import GitDirs, find_git_dirs, git_dir_links_back, git_stage, is_git
 from rootsd.vcs.stages import Stage
-from support.repos import fake_repository, git, make_repository, raw
+from support.repositories import fake_repository, git, make_repository, raw
 
 
 def _place(path: Path) -> GitDirs:

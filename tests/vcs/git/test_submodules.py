@@ -10,8 +10,8 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.submodules import lacks_submodules
-from support.repos import git, raw
-from support.ways import Origins
+from support.creation_methods import Origins
+from support.repositories import git, raw
 
 
 def _lacks(path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.vcs.git.worktrees import read_worktree_links, worktrees_folder
-from support.repos import git, make_repository, raw
+from support.repositories import git, make_repository, raw
 
 
 @pytest.fixture

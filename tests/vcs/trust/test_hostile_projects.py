@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.corpus import Corpus, snapshot
-from support.prober import ENOUGH, Bonds
-from support.repos import git, raw
-from support.subjects import run_program
+from support.hostile_projects import HostileProjects, snapshot
+from support.repositories import git, raw
+from support.restricted_probe import ENOUGH, Restriction
+from support.subprocesses import run_program
 
 pytestmark = pytest.mark.needs("landlock")
 _FAR_TOO_SLOW_MS = 10_000
@@ -20,14 +20,14 @@ _FAR_TOO_MUCH_KIB = 64 << 10
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return Corpus(Path(os.path.realpath(tmp_path_factory.mktemp("hostile"))))
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> HostileProjects:
+    return HostileProjects(Path(os.path.realpath(tmp_path_factory.mktemp("hostile"))))
 
 
-def _looked_at(corpus: Corpus, bonds: Bonds) -> dict[str, object]:
+def _looked_at(corpus: HostileProjects, bonds: Restriction) -> dict[str, object]:
     arguments = (os.fspath(corpus.parent), bonds)
     told: dict[str, object] = json.loads(
-        run_program((), "support.prober", *arguments, folder=corpus.outside)
+        run_program((), "support.restricted_probe", *arguments, folder=corpus.outside)
     )
     return told
 
@@ -41,10 +41,10 @@ def _agree(one: object, other: object) -> int:
     return len(both)
 
 
-def test_no_hostile_project_starts_writes_or_hangs(corpus: Corpus) -> None:
+def test_no_hostile_project_starts_writes_or_hangs(corpus: HostileProjects) -> None:
     before = snapshot(corpus.parent)
-    free = _looked_at(corpus, Bonds.FREE)
-    bound = _looked_at(corpus, Bonds.BOUND)
+    free = _looked_at(corpus, Restriction.FREE)
+    bound = _looked_at(corpus, Restriction.BOUND)
     assert bound["refused"] is True
     assert (free["attempts"], bound["attempts"]) == (0, 0)
     told = free["told"]
@@ -63,8 +63,8 @@ def test_no_hostile_project_starts_writes_or_hangs(corpus: Corpus) -> None:
     assert free["grown_kib"] < _FAR_TOO_MUCH_KIB
 
 
-def test_no_observation_names_a_path_outside(corpus: Corpus) -> None:
-    found = _looked_at(corpus, Bonds.BOUND)
+def test_no_observation_names_a_path_outside(corpus: HostileProjects) -> None:
+    found = _looked_at(corpus, Restriction.BOUND)
     for part in ("told", "discovered"):
         words = found[part]
         assert isinstance(words, dict)
@@ -72,8 +72,8 @@ def test_no_observation_names_a_path_outside(corpus: Corpus) -> None:
         assert not [said for said in words.values() if os.fspath(corpus.outside) in said]
 
 
-def test_the_control_git_starts_what_such_a_project_wants(tmp_path: Path) -> None:
-    corpus = Corpus(tmp_path)
+def test_control_git_starts_programs_of_such_a_project(tmp_path: Path) -> None:
+    corpus = HostileProjects(tmp_path)
     victim = corpus.victim_of_git()
     assert not corpus.fired.exists()
     git("status", cwd=victim)

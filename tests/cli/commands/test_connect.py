@@ -1,0 +1,251 @@
+"""`rootsd connect`, `disconnect`, and `clients`, with settings in a home of the test."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from support.connectable import ROOTSD
+from support.terminal import HANG_GUARD, Shell
+
+GEMINI = '{\n  "theme": "dark", // mine\n  "mcpServers": {}\n}\n'
+SERVER = '{"mcpServers": {"files": {"command": "%s", "args": ["x"]}, "web": {"url": "http://x"}}}'
+
+
+@pytest.fixture
+def clients(home: Path, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path) -> Path:
+    """A home folder with Gemini CLI and Cursor, and an empty PATH."""
+    programs = home / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: ROOTSD)
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(GEMINI)
+    (home / ".cursor").mkdir()
+    return home
+
+
+def items(out: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(out)["items"]
+    return found
+
+
+def settings(home: Path) -> Path:
+    return home / ".gemini" / "settings.json"
+
+
+def test_all_connects_the_tried_clients_and_names_the_others(clients: Path, shell: Shell) -> None:
+    done = shell.run("connect", "--all")
+    assert (done.status, done.out) == (0, f"gemini\tconnected\t{settings(clients)}\n")
+    assert "only by name: cursor" in done.err
+    assert not (clients / ".cursor" / "mcp.json").exists()
+    assert f'"{ROOTSD}"' in settings(clients).read_text()
+    again = shell.run("connect", "gemini")
+    assert again.out == f"gemini\tunchanged\t{settings(clients)}\n"
+
+
+def test_a_client_that_was_not_tried_is_connected_by_name(clients: Path, shell: Shell) -> None:
+    done = shell.run("connect", "cursor")
+    assert done.status == 0
+    assert "was not tried with rootsd" in done.err
+    assert "rootsd" in (clients / ".cursor" / "mcp.json").read_text()
+
+
+def test_disconnect_restores_everything(clients: Path, shell: Shell) -> None:
+    shell.run("connect", "gemini", "cursor", "--allow-tools")
+    done = shell.run("disconnect", "--all")
+    assert [line.split("\t")[1] for line in done.out.splitlines()] == ["disconnected"] * 2
+    assert settings(clients).read_text() == GEMINI
+    assert os.listdir(clients / ".cursor") == []
+    assert shell.run("disconnect", "gemini").out.split("\t")[1] == "unchanged"
+    assert shell.run("disconnect", "--all").status == 5
+
+
+def test_a_dry_run_prints_the_difference_and_writes_nothing(clients: Path, shell: Shell) -> None:
+    done = shell.run("connect", "gemini", "--dry-run")
+    assert done.status == 0
+    assert "+++ ~/.gemini/settings.json" in done.out
+    assert '+  "mcpServers": {"rootsd"' in done.out
+    assert settings(clients).read_text() == GEMINI
+    assert items(shell.run("connect", "gemini", "--dry-run", "--json").out)[0]["diff"]
+    shell.run("connect", "gemini")
+    wired = settings(clients).read_text()
+    assert '-  "mcpServers": {"rootsd"' in shell.run("disconnect", "gemini", "--dry-run").out
+    assert settings(clients).read_text() == wired
+
+
+def test_a_file_that_is_not_understood_gets_lines_to_paste(clients: Path, shell: Shell) -> None:
+    settings(clients).write_text('{"a": 1, "a": 2}')
+    done = shell.run("connect", "gemini", "cursor")
+    assert done.status == 1
+    assert '"a" is there twice' in done.err
+    assert f'"command": "{ROOTSD}"' in done.err
+    assert settings(clients).read_text() == '{"a": 1, "a": 2}'
+    assert (clients / ".cursor" / "mcp.json").exists()
+    [item] = items(shell.run("connect", "gemini", "--json").out)
+    assert (item["result"], json.loads(str(item["snippet"]))) == (
+        "refused", {"mcpServers": {"rootsd": {"command": ROOTSD, "args": ["bridge"]}}},
+    )  # fmt: skip
+
+
+def test_a_symlink_needs_yes(clients: Path, shell: Shell) -> None:
+    real = clients / "dotfiles.json"
+    settings(clients).rename(real)
+    settings(clients).symlink_to(real)
+    done = shell.run("connect", "gemini")
+    assert (done.status, real.read_text()) == (1, GEMINI)
+    assert "rootsd connect gemini --yes" in done.err
+    assert shell.run("connect", "gemini", "--yes").status == 0
+    assert "rootsd" in real.read_text()
+    assert "trust" not in real.read_text()
+
+
+def test_tools_are_allowed_by_their_own_flag_alone(clients: Path, shell: Shell) -> None:
+    assert shell.run("connect", "gemini", "--yes").status == 0
+    assert "trust" not in settings(clients).read_text()
+    assert shell.run("connect", "gemini", "--allow-tools").status == 0
+    assert '"trust": true' in settings(clients).read_text()
+
+
+def test_without_a_name_or_a_terminal_connect_names_the_flag(clients: Path, shell: Shell) -> None:
+    done = shell.run("connect")
+    assert (done.status, "try: rootsd connect --all" in done.err) == (2, True)
+    assert shell.run("connect", "nothing").status == 2
+    assert shell.run("connect", "gemini", "--no-confine").status == 2
+
+
+def test_without_any_client_connect_fails(clients: Path, shell: Shell) -> None:
+    settings(clients).unlink()
+    settings(clients).parent.rmdir()
+    assert shell.run("connect", "--all").status == 5
+
+
+@pytest.mark.parametrize(("keys", "trusted"), [("yy", True), ("yn", False), ("y\r", False)])
+def test_a_person_is_asked_about_each_client_and_apart_about_its_tools(
+    clients: Path, keys: str, trusted: bool
+) -> None:
+    child = pexpect.spawn(
+        sys.executable, ["-m", "rootsd", "connect"], timeout=HANG_GUARD,
+        env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
+    )  # fmt: skip
+    for question, key in zip(
+        (r"Connect Gemini.*\[Y/n\] ", r"May Gemini.*\[y/N\] "), keys, strict=True
+    ):
+        child.expect(question)
+        child.send(key)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    text = settings(clients).read_text()
+    assert ("bridge" in text, '"trust": true' in text) == (True, trusted)
+
+
+def wrap(home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, script: str) -> str:
+    """Connect with --wrap, where `script` stands for `rootsd run`, and return the messages."""
+    program = home / "bin" / "rootsd"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: str(program))
+    monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: True)
+    settings(home).write_text(SERVER % "npx")
+    return shell.run("connect", "gemini", "--wrap").err
+
+
+def words_of(home: Path, name: str = "files") -> Sequence[str]:
+    entry = json.loads(settings(home).read_text())["mcpServers"][name]
+    return [os.path.basename(entry["command"]), *entry["args"]]
+
+
+_WORKS = """read -r line
+echo '{"jsonrpc":"2.0","id":1,"result":{"capabilities":{}}}'"""
+
+
+def test_a_server_that_works_behind_the_wall_is_wrapped_with_it(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = wrap(clients, shell, monkeypatch, _WORKS)
+    assert words_of(clients) == ["rootsd", "run", "--confine", "--", "npx", "x"]
+    assert "web is not wrapped: it is reached over the network" in said
+    [item] = items(shell.run("clients", "--no-check", "--json").out)[1:]
+    assert item["wrapped"] == [{"name": "files", "confined": True}]
+    assert shell.run("disconnect", "gemini", "--unwrap").out.split("\t")[1] == "unwrapped"
+    assert words_of(clients) == ["npx", "x"]
+    assert "bridge" in settings(clients).read_text()
+    shell.run("disconnect", "gemini")
+    assert settings(clients).read_text() == SERVER % "npx"
+
+
+def test_a_server_that_fails_behind_the_wall_is_not_wrapped_without_a_key(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f'case "$*" in *" --confine "*) echo "no home" >&2; exit 1;; esac\n{_WORKS}'
+    said = wrap(clients, shell, monkeypatch, script)
+    assert words_of(clients) == ["npx", "x"]
+    assert "files is not wrapped: it does not work behind the wall: no home" in said
+    assert shell.run("connect", "gemini", "--wrap", "--no-confine").status == 0
+    assert words_of(clients) == ["rootsd", "run", "--no-confine", "--", "npx", "x"]
+    assert "files (no wall)" in shell.run("clients", "--no-check").out
+
+
+def test_a_server_that_does_not_work_at_all_is_not_wrapped(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = wrap(clients, shell, monkeypatch, "exit 3")
+    assert words_of(clients) == ["npx", "x"]
+    assert "files is not wrapped: it does not work under rootsd run: it ended" in said
+
+
+def test_clients_lists_what_is_wired_and_what_was_not_tried(clients: Path, shell: Shell) -> None:
+    shell.run("connect", "gemini")
+    lines = [line.split("\t") for line in shell.run("clients").out.splitlines()]
+    assert [line[0] for line in lines] == ["cursor", "gemini"]
+    assert [line[2] for line in lines] == ["no", "yes"]
+    assert [line[6] for line in lines] == ["not tried", "tried"]
+    everything = items(shell.run("clients", "--all", "--no-check", "--json").out)
+    assert len(everything) > len(lines)
+
+
+def test_hostile_names_of_servers_are_shown_safely(clients: Path, shell: Shell) -> None:
+    name = "a\x1b[2J\u202e"
+    settings(clients).write_text(json.dumps({"mcpServers": {name: {"url": "x"}}}))
+    done = shell.run("connect", "gemini", "--wrap")
+    assert done.status == 0
+    assert not {"\x1b", "\u202e"} & {*done.out, *done.err}
+    shown = shell.run_on_terminal("clients", "--no-check")
+    assert "\x1b[2J" not in shown.out
+
+
+def test_the_folder_for_worktrees_is_offered_and_watched(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    (clients / ".codex" / "worktrees").mkdir(parents=True)
+    config = rootsd_dir / "config" / "config.toml"
+    assert shell.run("connect", "codex").status == 0
+    assert not config.exists()
+    assert "is now watched" in shell.run("connect", "codex", "--yes").err
+    assert 'path = "~/.codex/worktrees"' in config.read_text()
+    assert "is now watched" not in shell.run("connect", "codex", "--yes").err
+
+
+def test_denials_are_synced_on_request_where_the_client_has_lists(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(
+        "rootsd.cli.sync_control.start_syncing",
+        lambda invocation, name, chosen: synced.append(f"{name} {chosen.file}"),
+    )
+    dry = shell.run("connect", "copilot", "--sync-access", "--dry-run")
+    assert ("would be synced" in dry.err, synced) == (True, [])
+    done = shell.run("connect", "copilot", "codex", "--sync-access")
+    assert "A denial does not cover anything, unless its sandbox is on" in done.err
+    assert "Codex has no access lists" in done.err
+    assert synced == [f"copilot {clients}/.copilot/settings.json"]

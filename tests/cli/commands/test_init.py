@@ -1,0 +1,142 @@
+"""`rootsd init`: asks before each step, and decides nothing by itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from rootsd import __version__
+from rootsd.system.command_path import NoStableCommand
+from support.fake_daemon import FakeDaemon, a_decision, a_scan, a_status, an_item
+from support.terminal import HANG_GUARD, Shell
+
+
+@pytest.fixture
+def src(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two repositories below a home folder; the working directory is one of them."""
+    for name in ("one", "two"):
+        (home / "src" / name / ".git").mkdir(parents=True)
+    monkeypatch.chdir(home / "src" / "one")
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no client is there
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return home / "src"
+
+
+@pytest.fixture
+def running(daemon: FakeDaemon, src: Path) -> FakeDaemon:
+    about = {"version": __version__, "pid": 4121, "since": "2026-11-20T08:11:02Z"}
+    status = a_status(daemon=about)
+    item = an_item("one", path=str(src / "one"))
+    why = {
+        "revision": 1, "path": str(src / "one"), "published": False, "items": [item],
+        "voices": [], "obstacles": [], "warnings": [],
+    }  # fmt: skip
+    daemon.answers |= {
+        "status": status, "reload": status, "scan": a_scan(), "why": why,
+        "decide": a_decision(item),
+    }  # fmt: skip
+    return daemon
+
+
+def config(rootsd_dir: Path) -> str:
+    file = rootsd_dir / "config" / "config.toml"
+    return file.read_text() if file.exists() else ""
+
+
+def test_yes_takes_every_step_but_decides_nothing(
+    running: FakeDaemon, shell: Shell, home: Path, rootsd_dir: Path
+) -> None:
+    done = shell.run("init", "--yes")
+    assert done.status == 0, done.err
+    assert 'path = "~/src"' in config(rootsd_dir)
+    assert "rootsd completion bash" in (home / ".bashrc").read_text()
+    assert running.asked("decide") == []
+    again = shell.run("init", "--yes")
+    assert again.status == 0
+    assert (home / ".bashrc").read_text().count("rootsd completion bash") == 1
+
+
+def test_yes_connects_the_clients_that_are_there_and_allows_no_tools(
+    running: FakeDaemon, shell: Shell, home: Path
+) -> None:
+    (home / ".qwen").mkdir()
+    (home / ".cursor").mkdir()
+    done = shell.run("init", "--yes")
+    assert done.status == 0, done.err
+    text = (home / ".qwen" / "settings.json").read_text()
+    assert ('"bridge"' in text, "trust" in text) == (True, False)
+    assert "To connect Cursor: rootsd connect cursor" in done.err
+    assert not (home / ".cursor" / "mcp.json").exists()
+
+
+def test_an_installation_in_a_cache_connects_no_client_and_says_so(
+    running: FakeDaemon, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_a_cache() -> str:
+        raise NoStableCommand("it is in a cache", "uv tool install rootsd")
+
+    monkeypatch.setattr("rootsd.cli.connecting.rootsd_command", in_a_cache)
+    (home / ".qwen").mkdir()
+    done = shell.run("init", "--yes")
+    assert (done.status, "no client is connected: it is in a cache" in done.err) == (0, True)
+    assert not (home / ".qwen" / "settings.json").exists()
+
+
+def test_a_dry_run_asks_and_changes_nothing(
+    shell: Shell, src: Path, home: Path, rootsd_dir: Path
+) -> None:
+    (home / ".qwen").mkdir()
+    done = shell.run("init", "--dry-run")
+    assert done.status == 0
+    assert "It would ask: Connect Qwen Code, in ~/.qwen/settings.json?" in done.err
+    assert "It would ask: Watch ~/src (2 repositories)?" in done.err
+    assert config(rootsd_dir) == ""
+    assert not (home / ".bashrc").exists()
+
+
+def test_without_a_terminal_it_needs_yes(shell: Shell, src: Path, rootsd_dir: Path) -> None:
+    done = shell.run("init")
+    assert (done.status, "rootsd init --yes" in done.err) == (2, True)
+    assert config(rootsd_dir) == ""
+
+
+def test_without_any_folder_it_says_how_to_name_one(
+    shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    done = shell.run("init", "--yes")
+    assert (done.status, "try: rootsd init ~/src" in done.err) == (2, True)
+
+
+def test_a_named_parent_is_taken_without_a_question(
+    running: FakeDaemon, shell: Shell, home: Path, rootsd_dir: Path
+) -> None:
+    (home / "elsewhere").mkdir()
+    assert shell.run("init", str(home / "elsewhere"), "--yes").status == 0
+    assert 'path = "~/elsewhere"' in config(rootsd_dir)
+    assert "~/src" not in config(rootsd_dir)
+
+
+@pytest.mark.parametrize(("keys", "decided"), [("yny", True), ("ynn", False), ("yn\r", False)])
+def test_a_person_is_asked_about_each_step_and_about_the_project_here(
+    running: FakeDaemon, home: Path, rootsd_dir: Path, keys: str, decided: bool
+) -> None:
+    child = pexpect.spawn(
+        sys.executable, ["-m", "rootsd", "init"], timeout=HANG_GUARD,
+        env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
+    )  # fmt: skip
+    for question, key in zip(("Watch", "Complete", "Publish"), keys, strict=True):
+        child.expect(rf"{question}.*\[[Yy]/[nN]\] ")
+        child.send(key)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert 'path = "~/src"' in config(rootsd_dir)
+    assert not (home / ".bashrc").exists()
+    assert bool(running.asked("decide")) is decided

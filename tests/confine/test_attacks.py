@@ -1,0 +1,84 @@
+"""Every attack of the table is refused, and succeeds without the layer that refuses it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rootsd.confine.protected import ProtectionPolicy
+from rootsd.confine.supervision import Layer as CellLayer
+from rootsd.confine.supervision import Network
+from support.attack_targets import AttackTargets
+from support.confine_attacks import ATTACKS, OPEN, Attack, Layer, attack_table
+from support.walls import Interpreter
+
+pytestmark = [pytest.mark.needs("wall")]
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttackTargets]:
+    with AttackTargets(tmp_path_factory.mktemp("targets")) as targets:
+        yield targets
+
+
+@pytest.fixture(scope="module")
+def wall(targets: AttackTargets) -> Callable[[Layer | None], Interpreter]:
+    """The program behind the whole wall (None), or behind one without a layer."""
+
+    @cache
+    def make(layer: Layer | None) -> Interpreter:
+        match layer:
+            case None:
+                return targets.wall("whole", network=Network.PRIVATE)
+            case Layer.VIEW | Layer.LOCKS:
+                return targets.outside()
+            case Layer.PROTECTION:
+                return targets.wall("unprotected", protection=ProtectionPolicy.NONE)
+            case Layer.LANDLOCK:
+                return targets.wall("no-landlock", [CellLayer.LANDLOCK])
+            case Layer.SECCOMP:
+                return targets.wall("no-seccomp", [CellLayer.SECCOMP])
+            case Layer.CAPABILITIES:
+                return targets.wall("privileged", [CellLayer.CAPABILITIES, CellLayer.LANDLOCK])
+            case Layer.NETWORK:
+                return targets.wall("network")
+
+    return make
+
+
+def test_the_table_has_many_attacks_with_unique_names() -> None:
+    assert len(ATTACKS) >= 250
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
+
+
+def test_the_documentation_has_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "CONFINEMENT.md"
+    assert attack_table() in page.read_text()
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_the_wall_refuses(
+    targets: AttackTargets, wall: Callable[[Layer | None], Interpreter], attack: Attack
+) -> None:
+    refusing = wall(Layer.LANDLOCK if attack.layer is Layer.LOCKS else None)
+    assert refusing.error_of(targets.fill(attack.line)) != ""
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_it_succeeds_without_its_layer(
+    targets: AttackTargets, wall: Callable[[Layer | None], Interpreter], attack: Attack
+) -> None:
+    if attack.only_root and os.geteuid() != 0:
+        return  # the control needs the rights of root; CI runs the tests as root and as a user
+    assert wall(attack.layer).error_of(targets.fill(attack.line)) == ""
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_an_attack_that_is_published_as_open_succeeds(
+    targets: AttackTargets, wall: Callable[[Layer | None], Interpreter], name: str
+) -> None:
+    assert wall(None).error_of(targets.fill(OPEN[name])) == ""

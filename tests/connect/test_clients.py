@@ -1,0 +1,129 @@
+"""Every client that `rootsd connect` knows: where its settings are, and what its entry is.
+
+The expected texts are in `golden/`, one file per client. To change one, delete the file, run this
+test once, and review the new file.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.connect.base import ClientEnvironment, ClientTrial, Platform, SettingsPlace, ToolFile
+from rootsd.connect.edits import AddedEntry, add_entry
+from rootsd.connect.registry import all_clients
+from rootsd.connect.servers import list_servers
+from rootsd.sync.targets import TARGETS
+from support.agent_programs import PROGRAMS
+from support.connectable import ROOTSD, client_named
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = sorted(all_clients())
+HOME = Path("/home/ann")
+EXPECTED = {
+    "amp", "claude-code", "claude-desktop", "cline", "cline-vscode", "codex", "continue",
+    "copilot", "cursor", "gemini", "goose", "lm-studio", "opencode", "qwen", "vscode",
+    "vscode-insiders", "windsurf", "zed",
+}  # fmt: skip
+
+
+def place(name: str, platform: Platform) -> str:
+    environment = ClientEnvironment(HOME, {}, platform)
+    return str(client_named(name).settings(environment))
+
+
+def test_every_client_is_found_without_a_table() -> None:
+    assert all_clients().keys() >= EXPECTED
+    assert TARGETS.keys() <= all_clients().keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_is_as_it_was_described(name: str) -> None:
+    client = client_named(name)
+    tools = client.facts.tools
+    extra = tools.members if tools and tools.where is ToolFile.ENTRY else {}
+    new, changes = add_entry(client, client.facts.language.new_file, (ROOTSD, "bridge"), extra)
+    described = (
+        f"linux: {place(name, Platform.LINUX)}\nmacos: {place(name, Platform.MACOS)}\n"
+        f"trial: {client.facts.trial}\n--- new file, with the permission for tools\n{new}"
+        f"--- to paste\n{client.snippet(client.facts.form.entry((ROOTSD, 'bridge'), {}))}\n"
+    )
+    file = GOLDEN / f"{name}.txt"
+    if not file.exists():
+        file.write_text(described)
+        pytest.fail(f"{file} is new: read it")
+    assert described == file.read_text()
+    [added] = changes
+    assert isinstance(added, AddedEntry)
+    assert client.remove(new, added.made) == client.facts.language.new_file
+    assert list_servers(client.facts.form, client.servers(new)) == []
+
+
+def test_golden_files_are_those_of_clients() -> None:
+    assert sorted(path.stem for path in GOLDEN.glob("*.txt")) == NAMES
+
+
+def test_clients_that_the_tests_run_are_the_tried_ones() -> None:
+    run = {program.name for program in PROGRAMS.values() if program.speaks_mcp}
+    tried = {
+        name for name, client in all_clients().items() if client.facts.trial is ClientTrial.TRIED
+    }
+    assert tried == {"claude-code" if name == "claude" else name for name in run}
+
+
+def test_a_variable_moves_the_settings() -> None:
+    moved = ClientEnvironment(
+        HOME, {"CODEX_HOME": "/opt/codex", "XDG_CONFIG_HOME": "relative"}, Platform.LINUX
+    )
+    assert client_named("codex").settings(moved) == Path("/opt/codex/config.toml")
+    assert client_named("opencode").settings(moved) == HOME / ".config/opencode/opencode.json"
+
+
+def test_the_first_place_that_exists_is_used(tmp_path: Path) -> None:
+    environment = ClientEnvironment(tmp_path, {}, Platform.LINUX)
+    other = tmp_path / ".config" / "opencode" / "opencode.jsonc"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    assert client_named("opencode").settings(environment) == other
+
+
+def test_a_client_is_found_by_its_program_its_settings_or_its_folder(tmp_path: Path) -> None:
+    environment = ClientEnvironment(tmp_path, {"PATH": str(tmp_path / "bin")}, Platform.LINUX)
+    assert not any(client.is_found(environment) for client in all_clients().values())
+    (tmp_path / ".claude.json").touch()
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "qwen"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    found = {name for name, client in all_clients().items() if client.is_found(environment)}
+    assert found == {"claude-code", "codex", "qwen"}
+
+
+def test_an_empty_override_and_place_fall_back_to_the_home_folder() -> None:
+    environment = ClientEnvironment(HOME, {"X": ""}, Platform.MACOS)
+    assert SettingsPlace("a", override="X", below="b").locate(environment) == HOME / "a"
+
+
+_PLANTED = '''"""A client of a test."""
+
+from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+
+CLIENTS = (DescribedClient(ClientFacts("planted", "Planted", (SettingsPlace("p.json"),), ("s",))),)
+'''
+
+
+def test_a_new_client_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text(_PLANTED)
+    program = (
+        "from rootsd.connect import clients, registry\n"
+        f"clients.__path__.append({str(tmp_path)!r})\n"
+        "print(registry.all_clients()['planted'].facts.title)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Planted\n"

@@ -1,0 +1,413 @@
+"""Connect and disconnect edit files: a person loses nothing, and nothing of rootsd remains."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rootsd.connect.edits import EntryTaken
+from rootsd.connect.record import ConnectRecordDamaged
+from rootsd.connect.wiring import Consent, ToolAccess, Wired, WiringWish, WrapMode
+from rootsd.settings import settings_file
+from rootsd.settings.errors import NotEditable
+from rootsd.settings.settings_file import SettingsUnusable
+from support.connectable import ROOTSD, WISH, ClientHome
+
+MINE = """\
+{
+  // mine
+  "theme": "dark", // why
+  "mcpServers": {
+    "files": {
+      "command": "npx", // c
+      "args": ["-y", "x",],
+      "env": {"K": "v"},
+    },
+    "web": {"url": "https://example.com"},
+  },
+}
+""".replace("\n", "\r\n")
+CODEX = (
+    '# top\nmodel = "x" # c\n\n[mcp_servers.files]\ncommand = "npx" # run\nargs = ["a"]\n# end\n'
+)
+OPENCODE = '{"mcp": {"files": {"type": "local", "command": ["npx", "x"], "enabled": true}}}\n'
+GOOSE = "# top\nextensions:\n  # dev\n  files:\n    cmd: npx\n    args: [x]\n"
+CONTINUE = "name: mine\nmcpServers:\n- name: files\n  command: npx # c\n"
+CLINE = '{"mcpServers": {"old": {"command": "npx"}, "new": {"transport": {"command": "npx"}}}}'
+WRAPPED = WiringWish(ROOTSD, wraps={"files": WrapMode.CONFINED})
+TEXTS = {"gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "claude-code": MINE}
+
+
+@pytest.fixture
+def client_home(tmp_path: Path) -> ClientHome:
+    return ClientHome(tmp_path)
+
+
+def entry_of(file: Path, *keys: str) -> object:
+    found = json.loads(file.read_text())
+    for key in keys:
+        found = found[key]
+    return found
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("wish", [WISH, WRAPPED], ids=["plain", "wrapped"])
+def test_an_untouched_file_is_restored_byte_for_byte(
+    client_home: ClientHome, name: str, wish: WiringWish
+) -> None:
+    file = client_home.settings(name, TEXTS[name])
+    file.chmod(0o640)
+    wiring = client_home.wiring(name)
+    wiring.connect(wish, Consent.NONE)
+    assert (wiring.state().wired, wiring.state().wrapped) == (Wired.YES, tuple(wish.wraps))
+    assert file.read_bytes() != TEXTS[name].encode()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    wiring.take_back(None)
+    assert file.read_bytes() == TEXTS[name].encode()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert client_home.record.names() == []
+    assert os.listdir(client_home.record.folder) == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_later_changes_of_a_person_are_kept(client_home: ClientHome, name: str) -> None:
+    text = TEXTS[name]
+    file = client_home.settings(name, text)
+    wiring = client_home.wiring(name)
+    wiring.connect(WRAPPED, Consent.NONE)
+    comment = "# new\n" if name == "codex" else "// new\n"
+    file.write_bytes(comment.encode() + file.read_bytes())
+    _, left = wiring.take_back(None)
+    assert left == []
+    assert file.read_bytes() == comment.encode() + text.encode()
+
+
+def test_a_new_file_and_its_folders_are_removed_again(client_home: ClientHome) -> None:
+    wiring = client_home.wiring("cline")
+    wiring.connect(WISH, Consent.NONE)
+    assert entry_of(wiring.settings, "mcpServers", "rootsd", "transport", "command") == ROOTSD
+    assert wiring.settings.read_text().startswith('{\n  "mcpServers": {\n    "rootsd": {\n')
+    assert stat.S_IMODE(wiring.settings.stat().st_mode) == 0o600
+    wiring.take_back(None)
+    assert os.listdir(client_home.path) == []
+
+
+def test_a_new_file_with_later_changes_is_kept_without_our_entry(
+    client_home: ClientHome,
+) -> None:
+    wiring = client_home.wiring("qwen")
+    wiring.connect(WISH, Consent.NONE)
+    values = json.loads(wiring.settings.read_text())
+    wiring.settings.write_text(json.dumps({"theme": "x", **values}))
+    wiring.take_back(None)
+    assert json.loads(wiring.settings.read_text()) == {"theme": "x"}
+
+
+def test_connecting_again_changes_nothing(client_home: ClientHome) -> None:
+    file = client_home.settings("gemini", MINE)
+    wiring = client_home.wiring("gemini")
+    wiring.connect(WISH, Consent.NONE)
+    once = file.read_bytes()
+    assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
+    assert file.read_bytes() == once
+    touched = once.replace(b"dark", b"light")
+    file.write_bytes(touched)
+    assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
+    assert file.read_bytes() == touched
+
+
+def test_a_later_connect_keeps_wrapped_servers_and_writes_the_new_command(
+    client_home: ClientHome,
+) -> None:
+    file = client_home.settings("opencode", OPENCODE)
+    wiring = client_home.wiring("opencode")
+    wiring.connect(WiringWish(ROOTSD, wraps={"files": WrapMode.OPEN}), Consent.NONE)
+    wiring.connect(wiring.wish_again(WiringWish("/new/rootsd")), Consent.NONE)
+    assert wiring.state().unconfined == ("files",)
+    assert entry_of(file, "mcp", "files", "command") == [
+        "/new/rootsd", "run", "--no-confine", "--", "npx", "x",
+    ]  # fmt: skip
+
+    assert entry_of(file, "mcp", "rootsd", "command") == ["/new/rootsd", "bridge"]
+    wiring.take_back(None)
+    assert file.read_text() == OPENCODE
+
+
+def test_servers_can_be_unwrapped_separately(client_home: ClientHome) -> None:
+    file = client_home.settings("codex", CODEX)
+    wiring = client_home.wiring("codex")
+    wiring.connect(WISH, Consent.NONE)
+    plain = file.read_text()
+    wiring.connect(WRAPPED, Consent.NONE)
+    assert 'command = "/opt/rootsd/bin/rootsd" # run' in file.read_text()
+    assert 'args = ["run", "--confine", "--", "npx","a"]' in file.read_text()
+    wiring.take_back(WISH)
+    assert file.read_text() == plain
+
+
+def test_both_forms_of_an_entry_are_wrapped(client_home: ClientHome) -> None:
+    file = client_home.settings("cline", CLINE)
+    wiring = client_home.wiring("cline")
+    modes = {"old": WrapMode.OPEN, "new": WrapMode.OPEN}
+    wiring.connect(WiringWish(ROOTSD, wraps=modes), Consent.NONE)
+    args = ["run", "--no-confine", "--", "npx"]
+    assert entry_of(file, "mcpServers", "old") == {"command": ROOTSD, "args": args}
+    assert entry_of(file, "mcpServers", "new", "transport") == {"command": ROOTSD, "args": args}
+    file.write_text(file.read_text() + "\n")
+    wiring.take_back(None)
+    assert file.read_text() == CLINE + "\n"
+
+
+def test_a_wrapped_server_that_a_person_changed_stays_and_is_named(
+    client_home: ClientHome,
+) -> None:
+    file = client_home.settings("gemini", MINE)
+    wiring = client_home.wiring("gemini")
+    wiring.connect(WRAPPED, Consent.NONE)
+    file.write_text(file.read_text().replace('"--", "npx"', '"--", "uvx"'))
+    _, left = wiring.take_back(None)
+    assert left == ["the command of files was changed, so it stays under rootsd run"]
+    assert "uvx" in file.read_text()
+    assert "bridge" not in file.read_text()
+
+
+def test_a_wrapped_server_that_a_person_removed_is_ignored(client_home: ClientHome) -> None:
+    file = client_home.settings("opencode", OPENCODE)
+    wiring = client_home.wiring("opencode")
+    wiring.connect(WRAPPED, Consent.NONE)
+    file.write_text('{"mcp": {}}')
+    assert wiring.take_back(None)[1] == []
+    assert file.read_text() == '{"mcp": {}}'
+
+
+def test_an_entry_of_a_person_is_left_alone(client_home: ClientHome) -> None:
+    text = '{"mcpServers": {"mine": {"command": "/x/rootsd", "args": ["bridge", "--only", "a"]}}}'
+    file = client_home.settings("cursor", text)
+    wiring = client_home.wiring("cursor")
+    assert wiring.connect(WISH, Consent.NONE) == []
+    assert wiring.state().wired is Wired.BY_HAND
+    assert file.read_text() == text
+    wiring.take_back(None)
+    assert file.read_text() == text
+
+
+def test_an_entry_of_ours_with_another_command_is_kept(client_home: ClientHome) -> None:
+    file = client_home.settings("cursor", "{}\n")
+    wiring = client_home.wiring("cursor")
+    wiring.connect(WISH, Consent.NONE)
+    file.write_text('{"mcpServers": {"rootsd": {"command": "mine"}}}')
+    assert wiring.take_back(None)[1] == ["the entry rootsd runs another program now, so it stays"]
+    assert "mine" in file.read_text()
+
+
+def test_another_server_of_our_name_is_not_replaced(client_home: ClientHome) -> None:
+    text = '{"mcpServers": {"rootsd": {"command": "other"}}}'
+    file = client_home.settings("cursor", text)
+    with pytest.raises(EntryTaken):
+        client_home.wiring("cursor").connect(WISH, Consent.NONE)
+    assert file.read_text() == text
+
+
+def test_tools_are_allowed_in_the_entry_or_in_a_list_of_another_file(
+    client_home: ClientHome,
+) -> None:
+    wish = WiringWish(ROOTSD, ToolAccess.ALLOW)
+    gemini = client_home.wiring("gemini")
+    gemini.connect(wish, Consent.NONE)
+    assert entry_of(gemini.settings, "mcpServers", "rootsd", "trust") is True
+    other = client_home.path / ".claude" / "settings.json"
+    other.parent.mkdir()
+    text = '{"permissions": {"allow": ["mcp__rootsd__list_roots", "Bash(ls)"]}, "x": 1}'
+    other.write_text(text)
+    claude = client_home.wiring("claude-code")
+    claude.connect(wish, Consent.NONE)
+    assert entry_of(other, "permissions", "allow") == [
+        "mcp__rootsd__list_roots", "Bash(ls)", "mcp__rootsd__resolve_root",
+        "mcp__rootsd__request_root",
+    ]  # fmt: skip
+    assert claude.state().tools is ToolAccess.ALLOW
+    other.write_text(other.read_text().replace("1", "2"))
+    claude.take_back(None)
+    gemini.take_back(None)
+    assert other.read_text() == text.replace("1", "2")
+    assert not gemini.settings.exists()
+
+
+def test_a_plain_connect_writes_no_trust(client_home: ClientHome) -> None:
+    for name in ("gemini", "qwen", "claude-code"):
+        client_home.wiring(name).connect(WISH, Consent.NONE)
+        assert "trust" not in client_home.settings(name).read_text()
+    assert not (client_home.path / ".claude" / "settings.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cursor", '{"a": 1, "a": 2}'), ("cursor", "{"), ("cursor", '{"mcpServers": []}'),
+        ("codex", "a = 1\na = 2\n"), ("codex", "mcp_servers = { x = { command = 'y' } }\n"),
+    ],
+)  # fmt: skip
+def test_an_unsupported_text_is_refused(client_home: ClientHome, name: str, text: str) -> None:
+    file = client_home.settings(name, text)
+    with pytest.raises(NotEditable):
+        client_home.wiring(name).connect(WISH, Consent.NONE)
+    assert file.read_text() == text
+    assert client_home.record.names() == []
+
+
+@pytest.mark.parametrize("odd", [b"\xff{}", b"{}" + b" " * (65 << 20)])
+def test_a_file_that_cannot_be_read_is_refused(client_home: ClientHome, odd: bytes) -> None:
+    file = client_home.settings("cursor", "")
+    file.write_bytes(odd)
+    with pytest.raises(SettingsUnusable):
+        client_home.wiring("cursor").connect(WISH, Consent.NONE)
+    assert file.read_bytes() == odd
+    assert client_home.wiring("cursor").state().problem
+
+
+def test_a_symlink_needs_consent_and_stays_a_symlink(client_home: ClientHome) -> None:
+    dotfiles = client_home.path / "dotfiles" / ".git"
+    dotfiles.mkdir(parents=True)
+    real = dotfiles.parent / "mcp.json"
+    real.write_text("{}\n")
+    file = client_home.settings("cursor")
+    file.parent.mkdir()
+    file.symlink_to(real)
+    wiring = client_home.wiring("cursor")
+    assert "is a symlink" in wiring.special_reasons(WISH)[0]
+    with pytest.raises(SettingsUnusable):
+        wiring.connect(WISH, Consent.NONE)
+    wiring.connect(WISH, Consent.GIVEN)
+    assert file.is_symlink()
+    assert wiring.special_reasons(WISH) == []
+    wiring.take_back(None)
+    assert (file.is_symlink(), real.read_text()) == (True, "{}\n")
+
+
+def test_a_plan_equals_the_later_connect(client_home: ClientHome) -> None:
+    file = client_home.settings("codex", CODEX)
+    wiring = client_home.wiring("codex")
+    [planned] = wiring.plan(WRAPPED)
+    assert (planned.before, file.read_text()) == (CODEX, CODEX)
+    wiring.connect(WRAPPED, Consent.NONE)
+    assert file.read_text() == planned.after
+    [planned] = wiring.plan(None)
+    assert planned.after == CODEX
+
+
+def test_a_kill_between_the_record_and_the_file_loses_nothing(
+    client_home: ClientHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = client_home.settings("gemini", MINE)
+    wiring = client_home.wiring("gemini")
+
+    def killed(*words: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rootsd.settings.settings_file._exchange", killed)
+    with pytest.raises(KeyboardInterrupt):
+        wiring.connect(WRAPPED, Consent.NONE)
+    monkeypatch.undo()
+    assert client_home.record.names() == ["gemini"]
+    assert wiring.take_back(None) == ([], [])
+    assert file.read_bytes() == MINE.encode()
+    assert client_home.record.names() == []
+
+
+def test_a_damaged_record_stops_every_change(client_home: ClientHome) -> None:
+    file = client_home.settings("gemini", MINE)
+    wiring = client_home.wiring("gemini")
+    wiring.connect(WISH, Consent.NONE)
+    text = file.read_bytes()
+    (client_home.record.folder / "gemini.json").write_text("{")
+    with pytest.raises(ConnectRecordDamaged):
+        wiring.take_back(None)
+    assert file.read_bytes() == text
+
+
+def test_the_saved_texts_are_private(client_home: ClientHome) -> None:
+    client_home.settings("gemini", MINE).chmod(0o644)
+    client_home.wiring("gemini").connect(WISH, Consent.NONE)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in client_home.record.folder.iterdir()}
+    assert modes == {0o600}
+
+
+def test_the_lock_of_claude_code_is_held_while_its_file_is_written(
+    client_home: ClientHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client_home.settings("claude-code", "{}")
+    lock = client_home.path / ".claude.json.lock"
+    held = []
+    exchange = settings_file._exchange
+
+    def watched(file: Path, text: str) -> str | None:
+        held.append(lock.is_dir())
+        return exchange(file, text)
+
+    monkeypatch.setattr(settings_file, "_exchange", watched)
+    client_home.wiring("claude-code").connect(WISH, Consent.NONE)
+    assert held == [True]
+    assert not lock.exists()
+
+
+def test_an_empty_list_of_arguments_stays_empty_after_reformatting(
+    client_home: ClientHome,
+) -> None:
+    text = '{"mcpServers": {"files": {"command": "x", "args": []}}}'
+    file = client_home.settings("claude-code", text)
+    wiring = client_home.wiring("claude-code")
+    wiring.connect(WRAPPED, Consent.NONE)
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=2))
+    wiring.take_back(None)
+    assert file.read_text() == json.dumps(json.loads(text), indent=2)
+
+
+@pytest.mark.parametrize(("name", "text"), [("goose", GOOSE), ("continue", CONTINUE)])
+def test_yaml_is_restored_too_and_its_servers_are_not_wrapped(
+    client_home: ClientHome, name: str, text: str
+) -> None:
+    file = client_home.settings(name, text)
+    wiring = client_home.wiring(name)
+    wiring.connect(WISH, Consent.NONE)
+    state = wiring.state()
+    assert state.wired is Wired.YES
+    assert [(server.name, server.obstacle) for server in state.servers] == [
+        ("files", "rootsd does not edit single values in YAML")
+    ]
+    file.write_text("# later\n" + file.read_text())
+    wiring.take_back(None)
+    assert file.read_text() == "# later\n" + text
+
+
+def test_simultaneous_connects_lose_nothing(client_home: ClientHome) -> None:
+    """A separate thread connects and disconnects each client."""
+    texts = {"gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "cursor": "{}"}
+
+    def turn(name: str) -> None:
+        for _ in range(3):
+            client_home.wiring(name).connect(WISH, Consent.NONE)
+            client_home.wiring(name).take_back(None)
+        client_home.wiring(name).connect(WISH, Consent.NONE)
+
+    for name, text in texts.items():
+        client_home.settings(name, text)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(turn, texts))
+    assert client_home.record.names() == sorted(texts)
+    for name, text in texts.items():
+        client_home.wiring(name).take_back(None)
+        assert client_home.settings(name).read_bytes() == text.encode()
+    assert os.listdir(client_home.record.folder) == []
+
+
+def test_a_new_file_that_a_client_reformatted_is_removed(client_home: ClientHome) -> None:
+    wiring = client_home.wiring("cline")
+    wiring.connect(WISH, Consent.NONE)
+    wiring.settings.write_text(json.dumps(json.loads(wiring.settings.read_text()), indent=4))
+    wiring.take_back(None)
+    assert os.listdir(client_home.path) == []

@@ -1,0 +1,285 @@
+"""A warden follows its view on the control socket, and registers its program there."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import UNIXSocketStream
+
+from rootsd.control.routes import ConnectionState
+from rootsd.control.server import serve_control
+from rootsd.control.wardens import MAX_LINE_LENGTH, MAX_LINES, MAX_WARDENS
+from rootsd.core.changes import FocusChange
+from rootsd.core.errors import Busy
+from rootsd.core.model import Actor, Project, SessionKey
+from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings
+from rootsd.wire.daemon import SessionsQuery, StatusQuery
+from rootsd.wire.decisions import TagRequest
+from rootsd.wire.jsonrpc import LineReader
+from rootsd.wire.request import BadRequest, ControlRequest
+from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
+from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
+from support.ledger_harness import HANG_GUARD, at
+from support.sample_decisions import PERSON, approved, project
+
+P1, P2, P3 = ("/home/ann/src/p1", "/home/ann/src/p2", "/home/ann/src/p3")
+INNER = P1 + "/inner"
+
+
+def root(number: int, session: SessionKey | None = None) -> Project:
+    """Return an approved project without tags."""
+    known = approved(number)
+    decision = known.ruling.decision
+    assert decision is not None
+    ruling = replace(known.ruling, tags=(), decision=replace(decision, session=session))
+    return replace(known, ruling=ruling)
+
+
+class Warden:
+    """The client's end of a control connection."""
+
+    def __init__(self, stream: UNIXSocketStream) -> None:
+        self.stream = stream
+        self._lines = LineReader(1 << 20)
+
+    async def call(self, method: str, **params: object) -> dict[str, Any]:
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        await self.stream.send(json.dumps(request).encode() + b"\n")
+        answer = await self.next()
+        return dict(answer["result"])
+
+    async def next(self) -> dict[str, Any]:
+        with anyio.fail_after(HANG_GUARD):
+            while (line := self._lines.pop()) is None:
+                self._lines.feed(await self.stream.receive())
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    async def view(self) -> dict[str, dict[str, Any]]:
+        """Return the roots of the next view by their paths."""
+        message = await self.next()
+        assert message["method"] == "view"
+        return by_path(message["params"])
+
+
+def by_path(view: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["path"]: each for each in view["roots"]}
+
+
+@asynccontextmanager
+async def connected(control: ControlHarness, pid: int = 7) -> AsyncIterator[Warden]:
+    async def admit(request: ControlRequest, typed: str | None) -> Actor:
+        return PERSON
+
+    ours, theirs = socket.socketpair()
+    near = await UNIXSocketStream.from_socket(ours)
+    far = await UNIXSocketStream.from_socket(theirs)
+    async with anyio.create_task_group() as group, near, far:
+        group.start_soon(
+            serve_control, near, control.dispatcher, admit, anyio.lowlevel.checkpoint, pid
+        )
+        yield Warden(far)
+        group.cancel_scope.cancel()
+
+
+async def confined(control: ControlHarness) -> list[dict[str, Any]]:
+    listed = (await control.ask(SessionsQuery()))["confined"]
+    assert listed == (await control.ask(StatusQuery()))["confined"]
+    return list(listed)
+
+
+async def test_each_change_sends_a_new_view_on_the_same_connection() -> None:
+    control = ControlHarness(root(1), at(INNER.encode(), project(2)))
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="claude")
+        assert (answer["start"], answer["view"]["revision"]) == (None, 2)
+        known = control.world.ledger.catalog.projects[P1.encode()].observed.identity
+        assert known is not None
+        assert known.handle is not None
+        assert answer["view"]["roots"] == [
+            {
+                "path": P1, "name": "p1", "access": "read-write",
+                "identity": {
+                    "filesystem": known.filesystem.hex(), "inode": known.inode,
+                    "handle": known.handle.hex(), "born_ns": known.born_ns, "owner": known.owner,
+                },
+                "denied": [], "shared_git": None, "git_target": None, "withheld": False,
+            }
+        ]  # fmt: skip
+        await control.decide(DENY, INNER)
+        view = await warden.view()
+        assert (view[P1]["denied"], view[P1]["withheld"]) == ([INNER], True)
+        await control.decide(DENY, "p1")
+        assert await warden.view() == {}
+        await control.decide(FORGET, INNER)
+        await control.decide(APPROVE, "p1")
+        assert (await warden.view())[P1]["denied"] == []
+
+
+async def test_requests_are_answered_between_views() -> None:
+    control = ControlHarness(root(1))
+    async with connected(control) as warden:
+        await warden.call("confine", name="claude")
+        assert await warden.call("report_confined", pid=41) == {}
+        assert (await warden.call("check", path=P1))["published"]
+        await control.decide(DENY, "p1")
+        assert await warden.view() == {}
+
+
+async def test_a_change_outside_the_scope_sends_nothing() -> None:
+    control = ControlHarness(root(1), root(2))
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="claude", only=["p1"])
+        assert by_path(answer["view"]).keys() == {P1}
+        await control.decide(DENY, "p2")
+        await control.decide(DENY, "p1")
+        assert await warden.view() == {}
+
+
+async def test_the_workspace_grows_by_approvals_and_survives_a_reconnection() -> None:
+    control = ControlHarness(root(1), root(2), project(3))
+    scope = {"workspace": P1 + "/a"}
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="x", **scope)
+        assert by_path(answer["view"]).keys() == {P1}
+        start = answer["start"]
+        await control.decide(APPROVE, "p3")
+        assert (await warden.view()).keys() == {P1, P3}
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="x", **scope, **start)
+        assert by_path(answer["view"]).keys() == {P1, P3}
+
+
+async def test_the_focus_narrows_a_warden_without_a_scope() -> None:
+    control = ControlHarness(root(1), root(2))
+    await control.ask(TagRequest(("p1",), CWD, on=("go",)))
+    async with connected(control) as warden:
+        await warden.call("confine", name="claude")
+        change = FocusChange("go", PERSON)
+        await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
+        assert (await warden.view()).keys() == {P1}
+
+
+async def test_a_root_for_one_session_is_shown_only_to_its_wardens() -> None:
+    control = ControlHarness(root(1, SessionKey("s1", "an agent")))
+    control.world.ledger.expiries._is_over = lambda session: False
+    control.sessions_by_pid[7] = frozenset(["s1"])
+    for pid, shown in ((7, [P1]), (8, [])):
+        async with connected(control, pid) as warden:
+            answer = await warden.call("confine", name="x")
+            assert [*by_path(answer["view"])] == shown
+
+
+async def test_the_first_view_is_verified() -> None:
+    control = ControlHarness(root(1))
+    control.world.disk.folders.clear()
+    async with connected(control) as warden:
+        assert (await warden.call("confine", name="x"))["view"]["roots"] == []
+
+
+async def test_the_entry_lasts_as_long_as_the_connection() -> None:
+    control = ControlHarness(root(1))
+    async with connected(control) as warden:
+        about = {"program": "/usr/bin/claude", "landlock": 7, "stays_open": ["TCP"]}
+        await warden.call("confine", name="claude", **about)
+        counts = {"roots": 12, "read_only": 2, "masked": 1, "waiting": 3}
+        hidden = ["/src/api: another folder is there now"]
+        await warden.call(
+            "report_confined", pid=41, holders=["43 node"], not_shown=hidden, **counts
+        )
+        [entry] = await confined(control)
+        assert entry == {
+            "id": entry["id"], "name": "claude", "pid": 41, "warden": 7, "engine": "namespaces",
+            "network": True, "scope": [], "since": "2026-03-04T12:00:00Z", "holders": ["43 node"],
+            "not_shown": hidden, **about, **counts,
+        }  # fmt: skip
+        await warden.call("report_confined", engine="static", network=False, holders=[])
+        [entry] = await confined(control)
+        assert (entry["engine"], entry["network"], entry["holders"]) == ("static", False, [])
+        await warden.stream.aclose()
+        with anyio.fail_after(HANG_GUARD):
+            while await confined(control):
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
+    control, connection = ControlHarness(), ConnectionState(7)
+    lines = tuple("\x1b[2J" + "x" * 999 for _ in range(99))
+    name = "a\x1b\u202e" + "b" * 999
+    await control.ask(ConfineRequest(name, -5, lines[0], stays_open=lines), connection)
+    await control.ask(
+        ReportConfinedRequest(pid=1 << 40, holders=lines, not_shown=lines, roots=-1), connection
+    )
+    [entry] = await confined(control)
+    texts = [
+        entry["name"],
+        entry["program"],
+        *entry["stays_open"],
+        *entry["holders"],
+        *entry["not_shown"],
+    ]
+    assert all(text.isprintable() and len(text) <= MAX_LINE_LENGTH for text in texts)
+    assert len(entry["stays_open"]) == len(entry["holders"]) == MAX_LINES
+    assert (entry["pid"], entry["roots"]) == (0, 0)
+
+
+async def test_there_is_a_limit_on_wardens_and_a_connection_has_one_program() -> None:
+    control = ControlHarness()
+    connections = [ConnectionState(7) for _ in range(MAX_WARDENS)]
+    for connection in connections:
+        await control.ask(ConfineRequest("x"), connection)
+    with pytest.raises(Busy):
+        await control.ask(ConfineRequest("x"))
+    with pytest.raises(BadRequest, match="already"):
+        await control.ask(ConfineRequest("x"), connections[0])
+    assert connections[0].subscription is not None
+    connections[0].subscription.close()
+    await control.ask(ConfineRequest("x"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ConfineRequest("x", cwd="src"),
+        ConfineRequest("x", workspace="/a\0"),
+        ConfineRequest("x", workspace="/", anchor="src", approvals=1),
+    ],
+)
+async def test_a_wrong_scope_is_refused(request_: ConfineRequest) -> None:
+    control = ControlHarness()
+    with pytest.raises(BadRequest, match="absolute path"):
+        await control.ask(request_)
+    assert await confined(control) == []
+
+
+async def test_a_report_needs_a_program() -> None:
+    with pytest.raises(BadRequest, match="no confined program"):
+        await ControlHarness().ask(ReportConfinedRequest())
+
+
+async def test_the_settings_are_those_in_force() -> None:
+    control = ControlHarness()
+    control.wall_settings = WallSettings(
+        read=(b"/a",), keep=(b"/home/ann/.claude",), network=False, on_revoke=RevokePolicy.KILL
+    )
+    answer = await control.ask(ConfineRequest("x", engine=WallEngine.STATIC))
+    assert answer["settings"] == {
+        "read": ["/a"], "write": [], "keep": ["/home/ann/.claude"], "hide": [], "protect": True,
+        "network": False, "on_revoke": "kill", "default": False,
+    }  # fmt: skip
+
+
+async def test_an_invisible_change_does_not_recompute_views() -> None:
+    control = ControlHarness(root(1), project(2), project(3))
+    wardens = control.services.wall.wardens
+    before, catalog = wardens.roots(), control.world.ledger.catalog
+    await control.decide(DENY, "p3")
+    assert control.world.ledger.catalog is not catalog
+    assert wardens.roots() is before

@@ -1,0 +1,102 @@
+"""The mounts for a set of roots, and the changes between two sets."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.paths import contains
+from rootsd.core.view import (
+    ConfinedRoot,
+    DesiredMount,
+    FolderIdentity,
+    Mask,
+    MountAccess,
+    MountPurpose,
+    desired_mounts,
+    difference,
+)
+
+NAMES = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4)
+PATHS = NAMES.map(lambda names: b"/" + b"/".join(names))
+ROOTS = st.lists(
+    st.builds(
+        ConfinedRoot,
+        PATHS,
+        st.sampled_from(MountAccess),
+        denied=st.frozensets(PATHS, max_size=2),
+    ),
+    max_size=6,
+)
+
+
+def root(path: bytes, *denied: bytes, shared_git: bytes | None = None) -> ConfinedRoot:
+    return ConfinedRoot(path, MountAccess.READ_WRITE, None, frozenset(denied), shared_git)
+
+
+@given(ROOTS, ROOTS)
+def test_a_change_leads_from_any_view_to_any_other(
+    before: list[ConfinedRoot], after: list[ConfinedRoot]
+) -> None:
+    current, desired = desired_mounts(before, {}), desired_mounts(after, {})
+    change = difference(current, desired)
+    view = dict(current)
+    for path in change.remove:
+        assert not any(contains(path, each) and each != path for each in view), "inner ones first"
+        del view[path]
+    for mount in change.add:
+        assert mount.path not in view
+        assert not any(contains(mount.path, each) for each in view), "outer ones first"
+        view[mount.path] = mount
+    assert view == desired
+
+
+@given(ROOTS)
+def test_unchanged_roots_stay_mounted(roots: list[ConfinedRoot]) -> None:
+    mounts = desired_mounts(roots, {})
+    assert difference(mounts, mounts) == ((), ())
+
+
+@given(ROOTS)
+def test_each_denied_folder_inside_a_root_is_masked(roots: list[ConfinedRoot]) -> None:
+    mounts = desired_mounts(roots, {})
+    for mount in mounts.values():
+        denied = next(each for each in reversed(roots) if each.path == mount.path).denied
+        for path in denied:
+            if contains(mount.path, path):
+                assert any(contains(mask.path, path) for mask in mount.masks)
+
+
+def test_a_root_that_is_denied_as_a_whole_is_not_shown() -> None:
+    assert desired_mounts([root(b"/a", b"/a")], {}) == {}
+
+
+def test_a_mask_keeps_the_mount_point_of_a_root_inside_it() -> None:
+    mounts = desired_mounts([root(b"/a", b"/a/b"), root(b"/a/b/c")], {})
+    assert mounts[b"/a"].masks == (Mask(b"/a/b", (b"/a/b/c",)),)
+
+
+def test_a_shared_git_directory_is_shown_where_the_daemon_allows_it() -> None:
+    git = {b"/wt": b"/main/.git"}
+    allowed = desired_mounts([root(b"/wt", shared_git=b"/main")], git)
+    assert allowed[b"/main/.git"] == DesiredMount(
+        b"/main/.git", MountAccess.READ_WRITE, MountPurpose.SHARED_GIT, owner=b"/wt"
+    )
+    assert b"/main/.git" not in desired_mounts([root(b"/wt")], git)
+    assert b"/main/.git" not in desired_mounts([root(b"/wt", shared_git=b"/other")], git)
+    denied = [root(b"/wt", shared_git=b"/main"), root(b"/", b"/main")]
+    assert b"/main/.git" not in desired_mounts(denied, git)
+
+
+def test_a_shared_git_directory_inside_a_root_needs_no_mount() -> None:
+    roots = [root(b"/wt", shared_git=b"/main"), root(b"/main")]
+    assert set(desired_mounts(roots, {b"/wt": b"/main/.git"})) == {b"/wt", b"/main"}
+
+
+def test_folders_with_the_same_inode_differ_by_handle_or_birth_time() -> None:
+    one = FolderIdentity(1, 0, b"a", 5)
+    assert one.matches(FolderIdentity(1, 0, b"a", 6))
+    assert not one.matches(FolderIdentity(1, 0, b"b", 5))
+    assert one.matches(FolderIdentity(1, 0, None, 5))
+    assert not FolderIdentity(1, 0, None, None).matches(FolderIdentity(1, 0, None, None))
+    assert not one.matches(FolderIdentity(1, 9, b"a", 5))

@@ -1,0 +1,227 @@
+"""A program behind the wall reaches the published roots, and withheld ones with a mask."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.core.catalog import Catalog
+from rootsd.core.errors import OrderRefused
+from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Input, ProjectGone, ProjectObserved
+from rootsd.core.model import Access, GitEntry, Presence, ProjectKind, SessionKey, Verdict
+from rootsd.core.paths import contains
+from rootsd.core.plan import plan
+from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, session_start_in
+from rootsd.core.wall_view import WallRoots, wall_view
+from support.core_samples import ANN, NOTHING_KNOWN, NOW, after, identity, seen, tree, uri_seen
+
+SRC = b"/w/src"
+API = SRC + b"/api"
+LIB = API + b"/vendor/lib"
+DEEP = LIB + b"/deep"
+WEB = b"/w/web"
+ALL = (SRC, API, LIB, DEEP, WEB)
+KNOWN = plan(NOTHING_KNOWN, [seen(path, n) for n, path in enumerate(ALL)], NOW).catalog
+
+
+def approve(path: bytes, **more: object) -> Approve:
+    return replace(Approve(path, identity(ALL.index(path)), ANN), **more)  # type: ignore[arg-type]
+
+
+def masks(catalog: Catalog) -> dict[bytes, tuple[bytes, ...]]:
+    return {path: root.denied for path, root in WallRoots.of(catalog).roots.items()}
+
+
+def test_a_root_that_holds_a_denied_project_is_shown_with_a_mask_and_stays_withheld() -> None:
+    catalog = after(KNOWN, approve(API), approve(WEB), Deny(LIB, ANN))
+    assert catalog.roots.keys() == {WEB}
+    assert masks(catalog) == {API: (LIB,), WEB: ()}
+    assert [root.is_withheld for root in WallRoots.of(catalog).roots.values()] == [True, False]
+
+
+def test_only_the_outermost_denied_folder_is_masked() -> None:
+    catalog = after(KNOWN, approve(SRC), Deny(DEEP, ANN), Deny(LIB, ANN))
+    assert masks(catalog) == {SRC: (LIB,)}
+    assert masks(after(catalog, Forget(LIB, ANN))) == {SRC: (DEEP,)}
+
+
+def test_a_denial_by_a_rule_is_masked_too() -> None:
+    catalog = after(KNOWN, approve(API), AddRule(b"/**/vendor/*", Verdict.DENIED, ANN))
+    assert masks(catalog) == {API: (LIB,)}
+
+
+def test_a_denied_folder_that_is_gone_is_masked_again_when_it_is_back() -> None:
+    catalog = after(KNOWN, approve(API), Deny(LIB, ANN), Deny(DEEP, ANN), ProjectGone(LIB))
+    assert masks(catalog) == {API: (DEEP,)}
+    assert masks(after(catalog, ProjectGone(DEEP))) == {API: ()}
+    assert masks(after(catalog, seen(LIB, 2))) == {API: (LIB,)}
+
+
+def test_a_withheld_root_that_is_gone_replaced_or_denied_is_not_shown() -> None:
+    catalog = after(KNOWN, approve(API), Deny(LIB, ANN))
+    assert masks(after(catalog, ProjectGone(API))) == {}
+    assert masks(after(catalog, seen(API, 9))) == {}
+    assert masks(after(catalog, Deny(API, ANN))) == {}
+    assert masks(after(catalog, Forget(API, ANN))) == {}
+
+
+def test_a_pending_project_with_a_denied_one_inside_is_not_shown() -> None:
+    assert masks(after(KNOWN, Deny(LIB, ANN))) == {}
+
+
+def test_a_uri_is_not_mounted() -> None:
+    uri = b"https://example.com/v1"
+    catalog = after(KNOWN, uri_seen(uri), Approve(uri, None, ANN))
+    assert catalog.roots.keys() == {uri}
+    assert WallRoots.of(catalog).roots == {}
+
+
+def test_a_scope_removes_withheld_roots_like_published_ones() -> None:
+    catalog = after(KNOWN, approve(API), approve(WEB), Deny(LIB, ANN))
+    roots = WallRoots.of(catalog).roots
+    start = session_start_in(catalog, API + b"/x")
+    for extent in ScopeExtent:
+        scope = Scope(folder=API + b"/x", extent=extent, start=start)
+        assert [each.root.path for each in wall_view(3, roots, scope).roots] == [API]
+    assert {each.root.path for each in wall_view(3, roots, FULL_SCOPE).roots} == {API, WEB}
+
+
+def test_a_root_for_one_session_is_shown_only_there() -> None:
+    catalog = after(KNOWN, approve(API, session=SessionKey("s1", "an agent")), Deny(LIB, ANN))
+    roots = WallRoots.of(catalog).roots
+    assert wall_view(3, roots, FULL_SCOPE).roots == ()
+    mine = replace(FULL_SCOPE, sessions=frozenset(["s1"]))
+    assert [each.root.path for each in wall_view(3, roots, mine).roots] == [API]
+
+
+def test_a_read_only_approval_is_a_read_only_root() -> None:
+    catalog = after(KNOWN, approve(API, access=Access.READ), Deny(LIB, ANN))
+    assert WallRoots.of(catalog).roots[API].root.access is Access.READ
+
+
+# The Git directory of a worktree or a submodule
+
+MAIN, TREE = b"/w/main", b"/w/tree"
+WITH_TREE = after(
+    NOTHING_KNOWN,
+    ProjectObserved(MAIN, ProjectKind.GIT, replace(identity(1), git=GitEntry.FOLDER)),
+    seen(TREE, 2, MAIN),
+)
+
+
+def shared_git(catalog: Catalog, path: bytes) -> bytes | None:
+    return WallRoots.of(catalog).roots[path].shared_git
+
+
+def test_a_worktree_may_use_the_git_directory_of_an_approved_main_checkout_only() -> None:
+    main = WITH_TREE.projects[MAIN].observed.identity
+    both = after(WITH_TREE, Approve(TREE, tree(2), ANN), Approve(MAIN, main, ANN))
+    assert shared_git(both, TREE) == MAIN
+    assert shared_git(both, MAIN) is None
+    assert shared_git(after(both, Deny(MAIN, ANN)), TREE) is None
+    assert shared_git(after(both, Forget(MAIN, ANN)), TREE) is None
+    assert shared_git(after(both, ProjectGone(MAIN)), TREE) is None
+
+
+def test_a_submodule_may_use_the_git_directory_of_the_outermost_approved_checkout_only() -> None:
+    sub, deep = MAIN + b"/sub", MAIN + b"/sub/deep"
+    catalog = after(
+        NOTHING_KNOWN,
+        ProjectObserved(MAIN, ProjectKind.GIT, replace(identity(1), git=GitEntry.FOLDER)),
+        ProjectObserved(sub, ProjectKind.GIT, tree(2)),
+        ProjectObserved(deep, ProjectKind.GIT, tree(3)),
+        Approve(sub, tree(2), ANN),
+        Approve(deep, tree(3), ANN),
+    )
+    assert shared_git(catalog, sub) is None
+    approved = after(catalog, Approve(MAIN, catalog.projects[MAIN].observed.identity, ANN))
+    assert shared_git(approved, sub) == MAIN
+    assert shared_git(approved, deep) == MAIN
+
+
+# After any steps
+
+STEPS: st.SearchStrategy[Input] = st.one_of(
+    st.sampled_from(ALL).map(approve),
+    st.sampled_from(ALL).map(lambda path: Deny(path, ANN)),
+    st.sampled_from(ALL).map(lambda path: Forget(path, ANN)),
+    st.sampled_from(ALL).map(ProjectGone),
+    st.builds(seen, st.sampled_from(ALL), st.integers(0, 5)),
+    st.sampled_from([b"/**/lib", b"/w/src", b"/w/*/api"]).map(
+        lambda pattern: AddRule(pattern, Verdict.DENIED, ANN)
+    ),
+)
+
+
+@given(st.lists(STEPS, max_size=12))
+def test_a_view_never_shows_a_denied_folder_unmasked(steps: list[Input]) -> None:
+    catalog = KNOWN
+    followed = WallRoots.of(catalog)
+    for step in steps:
+        try:
+            catalog = after(catalog, step)
+        except OrderRefused:
+            continue
+        followed = followed.after(catalog)
+        roots = WallRoots.of(catalog).roots
+        assert [*followed.roots.items()] == [*roots.items()]
+        assert catalog == Catalog.of(
+            catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
+        )
+        assert roots.keys() == catalog.roots.keys() | catalog.withheld.keys()
+        assert catalog.roots.keys().isdisjoint(catalog.withheld)
+        for path, root in roots.items():
+            denied = [each for each in catalog.denied if contains(path, each)]
+            assert path not in catalog.denied
+            assert root.is_withheld is bool(denied)
+            there = [
+                each
+                for each in denied
+                if catalog.projects[each].observed.presence is not Presence.MISSING
+            ]
+            assert catalog.identities[path] == root.identity
+            for each in there:
+                assert sum(contains(mask, each) for mask in root.denied) == 1
+            assert all(mask in there for mask in root.denied)
+
+
+SUB = MAIN + b"/sub"
+WITH_SUB = after(WITH_TREE, ProjectObserved(SUB, ProjectKind.GIT, tree(3)))
+LINKED = (MAIN, TREE, SUB)
+
+
+def approve_linked(path: bytes) -> Approve:
+    return Approve(path, WITH_SUB.projects[path].observed.identity, ANN)
+
+
+LINKED_STEPS: st.SearchStrategy[Input] = st.one_of(
+    st.sampled_from(LINKED).map(approve_linked),
+    st.sampled_from(LINKED).map(lambda path: Deny(path, ANN)),
+    st.sampled_from(LINKED).map(lambda path: Forget(path, ANN)),
+    st.sampled_from((MAIN, SUB)).map(ProjectGone),
+    st.just(seen(MAIN + b"/sub/deep", 4)),
+)
+
+
+@given(st.lists(LINKED_STEPS, max_size=12))
+def test_a_view_that_follows_each_change_shares_the_same_git_directories(
+    steps: list[Input],
+) -> None:
+    catalog = WITH_SUB
+    followed = WallRoots.of(catalog)
+    for step in steps:
+        try:
+            catalog = after(catalog, step)
+        except OrderRefused:
+            continue
+        followed = followed.after(catalog)
+        assert followed == WallRoots.of(catalog)
+
+
+def test_a_change_without_a_part_in_the_roots_keeps_them_although_one_is_withheld() -> None:
+    catalog = after(KNOWN, approve(API), Deny(LIB, ANN))
+    followed = WallRoots.of(catalog)
+    assert followed.after(after(catalog, Deny(WEB, ANN))).roots is followed.roots
+    assert followed.after(after(catalog, Forget(LIB, ANN))).roots != followed.roots

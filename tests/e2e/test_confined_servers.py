@@ -1,0 +1,114 @@
+"""Real servers behind the wall, with no option of the wall: they work, and reach roots only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from support import node_packages
+from support.person import Person
+from support.real_servers import ROOTLESS_SERVERS, SERVERS, Server, tells_time, thinks
+from support.sizes import Sizes
+
+HANG_GUARD_S = 120
+OF_OTHERS = {
+    name: server
+    for name, server in {**SERVERS, **ROOTLESS_SERVERS}.items()
+    if name != "SDK server with ListRoots"
+}
+WITHOUT_FILES = (thinks, tells_time)
+# They read what they are told to, so only the wall is in their way.
+UNLIMITED = ("mcp-ripgrep", "mcp-server-code-runner", "mcp-server-git, any repository")
+
+pytestmark = [
+    pytest.mark.needs("wall", "npm", "ripgrep", "bash"),
+    # The SDK deprecates what its own legacy mode still has to use.
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+
+class Installer(Person):
+    """Has installed the packages for Node in their home folder."""
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **super().environment(),
+            "HOME": str(node_packages.HOME),
+            "ROOTSD_DIR": str(self.home / "dir"),
+        }
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installer]:
+    """Has approved alpha, and not decided about gamma."""
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "dir"))
+    person = Installer(tmp_path)
+    for name in ("alpha", "gamma"):
+        folder = person.clone(name)
+        (folder / ".obsidian").mkdir()  # which makes it a vault
+        (folder / "NOTE.md").write_text(f"I am {name}\n")
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "alpha")
+    yield person
+    person.run("down")
+
+
+@asynccontextmanager
+async def client_of(person: Installer, server: Server, *flags: str) -> AsyncIterator[Client]:
+    environment = person.environment()
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "rootsd", "run", "--all", *flags, *server.flags, "--", *server.command()],
+        env={
+            **{name: environment[name] for name in ("HOME", "PATH", "ROOTSD_DIR")},
+            # One of them writes to a fixed name in there.
+            "TMPDIR": str(person.home),
+        },
+        cwd="/",
+    )
+    async with Client(parameters, mode="legacy") as client:
+        yield client
+
+
+async def use(person: Installer, name: str) -> None:
+    """Use a server behind the wall: it works, and reaches what is approved at that moment."""
+    server = OF_OTHERS[name]
+    alpha, gamma = (person.parent / each for each in ("alpha", "gamma"))
+    async with client_of(person, server, "--confine") as client:
+        assert (await client.list_tools()).tools, name
+        assert await server.is_open(client, alpha), name
+        if server.is_open in WITHOUT_FILES:
+            return
+        assert not await server.is_open(client, gamma), name
+        if name in UNLIMITED:
+            await to_thread.run_sync(person.rootsd, "approve", "gamma")
+            assert await server.is_open(client, gamma), name
+            await to_thread.run_sync(person.rootsd, "forget", "gamma")
+            assert not await server.is_open(client, gamma), name
+
+
+async def test_servers_work_and_reach_the_roots_only(person: Installer, sizes: Sizes) -> None:
+    names = sizes.pick(test=UNLIMITED[:1], check=tuple(OF_OTHERS), soak=tuple(OF_OTHERS))
+    for name in names:
+        with anyio.fail_after(HANG_GUARD_S):
+            await use(person, name)
+
+
+async def test_without_the_wall_they_read_every_folder(person: Installer, sizes: Sizes) -> None:
+    for name in sizes.pick(test=UNLIMITED[:1], check=UNLIMITED, soak=UNLIMITED):
+        server = OF_OTHERS[name]
+        with anyio.fail_after(HANG_GUARD_S):
+            async with client_of(person, server) as client:
+                assert await server.is_open(client, person.parent / "gamma"), name
+
+
+def test_they_are_twelve_servers() -> None:
+    assert len(set(OF_OTHERS) - {"server-filesystem {roots}", UNLIMITED[2]}) == 12

@@ -1,0 +1,119 @@
+"""A confined agent plants each kind of file that agents load at their next start outside.
+
+The agents are stand-ins with the right names. The real ones are in tests/e2e/agents.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+from rootsd.confine.agents import known, profile_of
+from support.roots_publisher import RootsPublisher
+
+pytestmark = [pytest.mark.needs("wall")]
+
+PROGRAMS = sorted(module.name.replace("_", "-") for module in iter_modules(known.__path__))
+_HANG_GUARD_S = 120
+_STAND_IN = """
+import os, shutil
+for path in os.environ["PLANT"].split(":"):
+    try:
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write("planted\\n")
+    except OSError:
+        pass
+print("done")
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    for name in [*PROGRAMS, "unknown"]:
+        program = home / "bin" / name
+        program.write_text(f"#!{sys.executable}\n{_STAND_IN}")
+        program.chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
+    return home
+
+
+@pytest.fixture
+def publisher(tmp_path: Path, home: Path) -> Iterator[RootsPublisher]:
+    with RootsPublisher(tmp_path / "rootsd") as publisher:
+        yield publisher
+
+
+def kinds_of(program: str) -> list[str]:
+    """Return every file below the home folder that an agent loads or copies."""
+    profile = profile_of(program)
+    assert profile is not None
+    paths = [*profile.reads]
+    for folder in profile.folders:
+        names = [*folder.loads, *folder.credentials, *(each.path for each in folder.copies)]
+        paths += [f"{folder.path}/{name.replace('*', 'x')}" for name in names]
+        paths += [each.beside for each in folder.copies if each.beside]
+    return paths
+
+
+def confine(home: Path, program: str, paths: list[str], *options: str) -> None:
+    """Have a program inside replace each of `paths` by a file of its own."""
+    targets = ":".join(str(home / path) for path in paths)
+    done = subprocess.run(
+        [sys.executable, "-m", "rootsd", "confine", *options, "--", home / "bin" / program],
+        capture_output=True, check=False, cwd=home, timeout=_HANG_GUARD_S,
+        stdin=subprocess.DEVNULL, env={**os.environ, "PLANT": targets},
+    )  # fmt: skip
+    assert done.stdout == b"done\n", done.stderr
+
+
+def planted(home: Path, paths: list[str]) -> set[str]:
+    """Return those of `paths` that are planted outside."""
+    return {
+        path
+        for path in paths
+        if (home / path).is_file() and (home / path).read_text() == "planted\n"
+    }
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_file_planted_by_an_agent_appears_outside(
+    publisher: RootsPublisher, home: Path, program: str
+) -> None:
+    """Every second file exists outside. Those are read-only inside, or copies."""
+    paths = kinds_of(program)
+    for path in paths[::2]:
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text("{}")
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    confine(home, program, paths)
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+    assert planted(home, paths) == set()
+
+
+def test_control_without_a_profile_planted_files_appear_outside(
+    publisher: RootsPublisher, home: Path
+) -> None:
+    """The control: a program of another name, to which a person opens the agents' folders."""
+    paths = sorted({path for program in PROGRAMS for path in kinds_of(program)})
+    options = []
+    for path in paths:
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        if path.count("/") == 0:
+            (home / path).write_text("{}")
+            options += ["--write", str(home / path)]
+        else:
+            options += ["--write", str((home / path).parent)]
+    confine(home, "unknown", paths, *options)
+    assert planted(home, paths) == set(paths)

@@ -1,0 +1,255 @@
+"""`rootsd confine` as people start it, with a control socket that publishes roots."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from rootsd.core.view import ConfinedRoot, MountAccess
+from support.roots_publisher import RootsPublisher
+
+pytestmark = [pytest.mark.needs("wall")]
+
+_HANG_GUARD_S = 120
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
+    return home
+
+
+@pytest.fixture
+def publisher(tmp_path: Path, home: Path) -> Iterator[RootsPublisher]:
+    with RootsPublisher(tmp_path / "rootsd") as publisher:
+        yield publisher
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> ConfinedRoot:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "file").write_text("text\n")
+    return ConfinedRoot(os.fsencode(tmp_path / "root"), MountAccess.READ_WRITE)
+
+
+def confine(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rootsd", "confine", *words],
+        capture_output=True, text=True, check=False, cwd=cwd, timeout=_HANG_GUARD_S,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def start(cwd: Path, *words: str) -> pexpect.spawn[str]:
+    arguments = ["-m", "rootsd", "confine", "--", *words]
+    environment = {**os.environ, "TERM": "xterm", "PS1": "$ "}
+    return pexpect.spawn(
+        sys.executable, arguments, cwd=str(cwd), env=environment, encoding="utf-8",
+        timeout=_HANG_GUARD_S, dimensions=(30, 100),
+    )  # fmt: skip
+
+
+def test_a_name_cannot_control_the_terminal(
+    publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path
+) -> None:
+    publisher.publish(root)
+    done = confine("--", "no-such\x1b]0;title\x07", cwd=tmp_path / "root")
+    assert done.returncode == 127
+    assert "no-such" in done.stderr
+    assert done.stderr.replace("\n", "").isprintable()
+
+
+def test_a_program_gets_its_folder_and_its_status_comes_back(
+    publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path
+) -> None:
+    publisher.publish(root)
+    done = confine("--", "sh", "-c", "cat file; ls ..; exit 7", cwd=tmp_path / "root")
+    assert (done.returncode, done.stdout) == (7, "text\nhome\nroot\nrootsd\n")
+    assert "the network" in done.stderr
+    request = publisher.requests[0]
+    assert (request["name"], request["workspace"]) == ("sh", str(tmp_path / "root"))
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(("no-such-program",), 127), (("/etc/hostname",), 126), (("sh", "-c", "kill -9 $$"), 137)],
+)
+def test_the_exit_statuses_are_those_of_a_shell(
+    publisher: RootsPublisher, home: Path, words: tuple[str, ...], status: int
+) -> None:
+    assert confine("--", *words, cwd=home).returncode == status
+
+
+def test_the_view_is_printed_with_reasons(
+    publisher: RootsPublisher, root: ConfinedRoot, home: Path, tmp_path: Path
+) -> None:
+    publisher.publish(root)
+    done = confine("--show", "--read", str(home), cwd=home)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [str(tmp_path / "root"), "writable", "an approved root"] in rows
+    assert [str(home), "read-only", "--read"] in rows
+    assert all(len(row) == 3 and row[2] for row in rows)
+
+
+def test_the_environment_leads_to_no_socket_outside(
+    publisher: RootsPublisher, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/agent")
+    monkeypatch.setenv("TMPDIR", str(home))
+    monkeypatch.setenv("TOKEN", "kept")
+    done = confine("--name", "agent", "--", "env", cwd=home)
+    lines = done.stdout.splitlines()
+    assert not [line for line in lines if line.startswith(("SSH_AUTH_SOCK", "TMPDIR"))]
+    assert {"TOKEN=kept", "ROOTSD_CONFINED=agent"} <= set(lines)
+
+
+def test_kept_changes_stay_with_the_name_and_not_outside(
+    publisher: RootsPublisher, home: Path
+) -> None:
+    (home / ".agent").mkdir()
+    (home / ".agent" / "state").write_text("outside\n")
+    keep = ("--keep", str(home / ".agent"))
+    write = "cat ~/.agent/state; echo inside > ~/.agent/state"
+    assert confine(*keep, "--name", "a", "--", "sh", "-c", write, cwd=home).stdout == "outside\n"
+    assert confine(*keep, "--name", "a", "--", "sh", "-c", write, cwd=home).stdout == "inside\n"
+    assert confine(*keep, "--name", "b", "--", "sh", "-c", write, cwd=home).stdout == "outside\n"
+    assert (home / ".agent" / "state").read_text() == "outside\n"
+
+
+def test_a_hidden_path_is_empty_inside_a_root(
+    publisher: RootsPublisher, root: ConfinedRoot, tmp_path: Path, home: Path
+) -> None:
+    publisher.publish(root)
+    hidden = str(tmp_path / "root" / "file")
+    assert confine("--hide", hidden, "--", "cat", hidden, cwd=home).stdout == ""
+
+
+@pytest.mark.parametrize("number", ["0", "1", "2"])
+def test_a_program_never_gets_a_folder_as_a_standard_file(
+    publisher: RootsPublisher, home: Path, number: str
+) -> None:
+    """It could list the folder. Python itself refuses to start with one."""
+    flag = home / "started"
+    command = (
+        f"exec {sys.executable} -m rootsd confine --write {home} -- touch {flag} {number}<{home}"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f"{command} {number}<{home}"], check=False, capture_output=True
+    )
+    assert done.returncode != 0
+    assert not flag.exists()
+
+
+def test_a_wall_in_a_wall_is_refused(
+    publisher: RootsPublisher, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROOTSD_CONFINED", "agent")
+    done = confine("--", "true", cwd=home)
+    assert done.returncode == 7
+    assert "confined already" in done.stderr
+
+
+def test_live_changes_and_the_loss_of_the_daemon_reach_the_program(
+    publisher: RootsPublisher, root: ConfinedRoot, home: Path, tmp_path: Path
+) -> None:
+    shell = start(home, "bash", "--norc", "-i")
+    shell.expect_exact("$ ")
+    shell.sendline(f"until [ -e {tmp_path}/root ]; do :; done; echo up-$((1+1))")
+    publisher.publish(root)
+    shell.expect_exact("up-2")
+    publisher.drop()
+    shell.sendline(f"cat {tmp_path}/root/file && echo kept-$((1+1))")
+    shell.expect_exact("kept-2")
+    shell.sendline(f"while [ -e {tmp_path}/root ]; do :; done; echo down-$((1+1))")
+    with publisher.reported:
+        assert publisher.reported.wait_for(lambda: len(publisher.requests) > 1, _HANG_GUARD_S)
+    publisher.publish()
+    shell.expect_exact("down-2")
+    shell.sendline("exit 3")
+    shell.expect(pexpect.EOF)
+    shell.close()
+    assert shell.exitstatus == 3
+
+
+def test_a_terminal_behaves_as_without_a_wall(publisher: RootsPublisher, home: Path) -> None:
+    shell = start(home, "bash", "--norc", "-i")
+    shell.expect_exact("$ ")
+    shell.sendline("stty size")
+    shell.expect_exact("30 100")
+    shell.setwinsize(44, 120)
+    shell.sendline("until [ \"$(stty size)\" = '44 120' ]; do :; done; echo size-$((1+1))")
+    shell.expect_exact("size-2")
+    shell.sendline("cat")
+    shell.sendline("echoed")
+    shell.expect_exact("echoed\r\nechoed")
+    shell.send("\x1a")
+    shell.expect_exact("Stopped")
+    shell.sendline("fg")
+    shell.expect_exact("cat")
+    shell.send("\x03")
+    shell.sendline("echo status-$?")
+    shell.expect_exact("status-130")
+    shell.sendline("exit 7")
+    shell.expect(pexpect.EOF)
+    shell.close()
+    assert shell.exitstatus == 7
+
+
+def test_a_program_that_is_stopped_gives_the_shell_back(
+    publisher: RootsPublisher, home: Path
+) -> None:
+    environment = {**os.environ, "TERM": "xterm", "PS1": "$ "}
+    shell = pexpect.spawn(
+        "bash", ["--norc", "-i"], cwd=str(home), env=environment, encoding="utf-8",
+        timeout=_HANG_GUARD_S,
+    )  # fmt: skip
+    shell.expect_exact("$ ")
+    shell.sendline(f"{sys.executable} -m rootsd confine -- cat")
+    shell.sendline("once")
+    shell.expect_exact("once\r\nonce")
+    shell.send("\x1a")
+    shell.expect_exact("Stopped")
+    shell.sendline("echo outside-$((1+1))")
+    shell.expect_exact("outside-2")
+    shell.sendline("fg")
+    shell.sendline("again")
+    shell.expect_exact("again\r\nagain")
+    shell.send("\x04")
+    shell.sendline("echo status-$?")
+    shell.expect_exact("status-0")
+    shell.close(force=True)
+
+
+def test_a_signal_to_the_front_reaches_the_program(publisher: RootsPublisher, home: Path) -> None:
+    front = subprocess.Popen(
+        [sys.executable, "-m", "rootsd", "confine", "--", "sh", "-c",
+         "trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=home,
+    )  # fmt: skip
+    with front:
+        assert front.stdout is not None
+        assert front.stdout.readline() == "up\n"
+        front.send_signal(signal.SIGTERM)
+        assert front.wait(_HANG_GUARD_S) == 9
+
+
+@pytest.mark.parametrize("flag", ["--ssh-agent", "--gpg", "--docker"])
+def test_an_option_without_its_socket_says_so(
+    publisher: RootsPublisher, home: Path, flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSH_AUTH_SOCK", "GNUPGHOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/nothing")
+    done = confine(flag, "--", "true", cwd=home)
+    assert done.returncode == 1
+    assert flag in done.stderr

@@ -1,0 +1,282 @@
+"""`rootsd run --confine`: at each call, the kernel and the server agree about the roots."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.bridges import notice
+from support.person import Person
+from support.run_proxy import RunProxyClient, is_gone, started
+
+SERVER = """
+import json, os, subprocess, sys
+asked, roots = 0, []
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s"}}
+        send({"id": message["id"], "result": result})
+    elif method in ("notifications/initialized", "notifications/roots/list_changed"):
+        asked += 1
+        send({"id": f"roots-{asked}", "method": "roots/list"})
+    elif method == "tools/call" and message["params"]["name"] == "watch":
+        send({"id": message["id"], "result": {}})  # and read no more
+        while os.path.exists(message["params"]["arguments"]):
+            pass
+        send({"method": "notifications/gone"})
+    elif method == "tools/call" and message["params"]["name"] == "make a sandbox":
+        status = subprocess.run(["unshare", "-Um", "true"], stderr=subprocess.DEVNULL).returncode
+        send({"id": message["id"], "result": {"status": status}})
+    elif method == "tools/call":
+        path = message["params"]["arguments"]
+        try:
+            said = os.listdir(path) if os.path.isdir(path) else open(path).read()
+        except OSError:
+            said = "refused"
+        send({"id": message["id"], "result": {"said": said, "roots": roots}})
+    elif "result" in message:
+        roots = [root["uri"].rpartition("/")[2] for root in message["result"]["roots"]]
+"""
+ROUNDS = 5
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
+    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "dir"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    person = Person(tmp_path)
+    for name in ("alpha", "beta"):
+        (person.clone(name) / "NOTE").write_text(name)
+    person.run("up", str(person.parent))
+    person.run("approve", "alpha")
+    yield person
+    person.run("down")
+
+
+def line(*flags: str, scope: tuple[str, ...] = ("--all",)) -> list[str]:
+    own = (*scope, "--name", "s", *flags)
+    return [sys.executable, "-m", "rootsd", "run", *own, "--", "/usr/bin/python3", "-c", SERVER]
+
+
+def read(client: RunProxyClient, id_: int, path: Path) -> tuple[object, list[str]]:
+    """Return what the server reads in a file or folder, and the names of its roots."""
+    result = client.call(id_, "read", str(path))
+    return result["said"], result["roots"]
+
+
+def wrong_answers(person: Person, client: RunProxyClient) -> int:
+    """Return the number of wrong answers in calls after approvals and denials."""
+    note, wrong = person.parent / "beta" / "NOTE", 0
+    for turn in range(ROUNDS):
+        person.run("approve", "beta")
+        wrong += read(client, 2 * turn + 1, note) != ("beta", ["alpha", "beta"])
+        person.run("deny", "beta")
+        wrong += read(client, 2 * turn + 2, note) != ("refused", ["alpha"])
+    return wrong
+
+
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_no_call_meets_the_wrong_roots(person: Person, flags: tuple[str, ...]) -> None:
+    with started(line("--confine", *flags), HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert read(client, 100, person.parent / "alpha" / "NOTE") == ("alpha", ["alpha"])
+        assert wrong_answers(person, client) == 0
+
+
+def test_a_workspace_gets_roots_approved_while_the_session_runs(person: Person) -> None:
+    person.rootsd("approve", "beta")
+    person.clone("gamma")
+    person.wait_until_listed("gamma", "pending")
+    words, folder = line("--confine", scope=()), person.parent / "alpha"
+    with started(words, HOME=str(person.home), cwd=folder) as client:
+        client.shake_hands()
+        beta, gamma = (person.parent / name / "README" for name in ("beta", "gamma"))
+        assert read(client, 1, beta) == ("refused", ["alpha"])
+        person.rootsd("approve", "gamma")
+        assert read(client, 2, gamma) == ("hello\n", ["alpha", "gamma"])
+        person.rootsd("deny", "gamma")
+        assert read(client, 3, gamma) == ("refused", ["alpha"])
+
+
+def test_without_the_wall_a_denied_folder_is_read(person: Person) -> None:
+    with started(line(), HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert wrong_answers(person, client) == ROUNDS
+
+
+def test_a_server_that_reads_nothing_delays_no_revoke(person: Person) -> None:
+    person.rootsd("approve", "beta")
+    with started(line("--confine"), HOME=str(person.home)) as client:
+        client.shake_hands()
+        client.call(1, "watch", str(person.parent / "beta" / "NOTE"))
+        for _ in range(64):  # more than the pipe and the relay take
+            client.say(notice("notifications/x", "x" * (1 << 15)))
+        person.rootsd("deny", "beta")
+        assert client.hear()["method"] == "notifications/gone"
+
+
+def test_a_revoke_ends_a_static_server_at_once_and_the_next_one_answers(person: Person) -> None:
+    note = person.parent / "beta" / "NOTE"
+    person.run("approve", "beta")
+    with started(line("--confine", "--static"), HOME=str(person.home)) as client:
+        client.shake_hands()
+        client.call(1, "watch", str(note))  # from now on it reads nothing, and ends by no signal
+        client.start_call(2, "read", str(note))
+        person.run("deny", "beta")
+        failed = client.answer()
+        assert failed["id"] == 2
+        assert "was restarted" in failed["error"]["message"]
+        assert client.call(3, "read", str(note))["said"] == "refused"
+        said = client.call(4, "read", str(person.parent / "alpha" / "NOTE"))
+        assert (said["said"], said["roots"]) == ("alpha", ["alpha"])
+
+
+def test_a_static_server_gets_no_root_that_holds_a_denied_project(person: Person) -> None:
+    person.clone("alpha/inner")
+    person.run("scan")
+    person.run("approve", "beta")
+    person.run("deny", str(person.parent / "alpha" / "inner"))
+    with started(line("--confine", "--static"), HOME=str(person.home)) as client:
+        client.shake_hands()
+        said = client.call(1, "read", str(person.parent / "alpha" / "NOTE"))
+        assert (said["said"], said["roots"]) == ("refused", ["beta"])
+
+
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_the_end_of_the_run_proxy_ends_everything(person: Person, flags: tuple[str, ...]) -> None:
+    with started(line("--confine", *flags), HOME=str(person.home)) as client:
+        client.shake_hands()
+        below = psutil.Process(client.process.pid).children(recursive=True)
+        client.process.kill()
+        assert below
+        assert all(is_gone(each) for each in below)
+
+
+def secret_in(person: Person) -> Path:
+    """Deny a project in `alpha`, and return a file of it."""
+    inner = person.parent / "alpha" / "inner"
+    person.git("clone", "-q", str(person.origin), str(inner))
+    (inner / "SECRET").write_text("secret")
+    person.rootsd("deny", str(inner))
+    return inner / "SECRET"
+
+
+def test_a_root_with_a_denied_project_is_a_root_and_the_project_is_masked(
+    person: Person,
+) -> None:
+    secret = secret_in(person)
+    with started(line("--confine"), HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert read(client, 1, secret) == ("refused", ["alpha"])
+        assert read(client, 2, secret.parent.parent / "NOTE") == ("alpha", ["alpha"])
+        person.rootsd("forget", str(secret.parent))
+        assert read(client, 3, secret) == ("secret", ["alpha"])
+        person.rootsd("deny", str(secret.parent))
+        assert read(client, 4, secret) == ("refused", ["alpha"])
+
+
+def test_without_the_wall_a_root_with_a_denied_project_is_withheld(person: Person) -> None:
+    secret = secret_in(person)
+    with started(line(), HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert read(client, 1, secret) == ("secret", ["no-approved-roots"])
+
+
+def test_a_root_that_the_wall_hides_is_not_listed(person: Person) -> None:
+    person.rootsd("approve", "beta")
+    hidden = ("--confine", "--hide", str(person.parent / "beta"))
+    with started(line(*hidden), HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert read(client, 1, person.parent / "beta" / "NOTE") == ("refused", ["alpha"])
+        assert f"not shown\ts\t{client.process.pid}" in person.rootsd("status")
+
+
+def test_the_folder_that_stands_for_no_roots_is_there_and_empty(
+    person: Person, tmp_path: Path
+) -> None:
+    person.rootsd("forget", "alpha")
+    with started(line("--confine"), HOME=str(person.home)) as client:
+        client.shake_hands()
+        empty = tmp_path / "dir" / "run" / "no-approved-roots"
+        assert read(client, 1, empty) == ([], ["no-approved-roots"])
+
+
+def test_the_options_of_the_wall_are_those_of_confine(person: Person, tmp_path: Path) -> None:
+    shown, kept, hidden = tmp_path / "shown", tmp_path / "kept", tmp_path / "src/alpha/NOTE"
+    for path in (shown, kept):
+        path.write_text(path.name)
+    flags = ("--no-network", "--read", str(shown), f"--keep={kept}", "--hide", str(hidden))
+    with started(line("--confine", *flags), HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert read(client, 1, shown)[0] == "shown"
+        assert read(client, 2, kept)[0] == "kept"
+        assert read(client, 3, hidden)[0] == ""
+        interfaces = str(read(client, 4, Path("/proc/net/dev"))[0])
+        assert [each.split(":")[0].strip() for each in interfaces.splitlines()[2:]] == ["lo"]
+        assert "no network" in person.rootsd("status")
+
+
+def test_a_server_may_make_its_own_sandbox_if_an_option_says_so(person: Person) -> None:
+    for flags, works in (((), False), (("--nested", "--on-revoke", "kill"), True)):
+        with started(line("--confine", *flags), HOME=str(person.home)) as client:
+            client.shake_hands()
+            assert (client.call(1, "make a sandbox")["status"] == 0) is works
+
+
+def test_config_toml_confines_each_server_and_a_flag_turns_it_off(
+    person: Person, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").write_text("outside")
+    with (tmp_path / "dir" / "config" / "config.toml").open("a") as config:
+        config.write("\n[confine]\ndefault = true\n")
+    for flags, said in (((), "refused"), (("--no-confine",), "outside")):
+        with started(line(*flags), HOME=str(person.home)) as client:
+            client.shake_hands()
+            assert read(client, 1, tmp_path / "outside") == (said, ["alpha"])
+
+
+# The run proxy without the early notification of a revoke.
+LATE = (
+    "from rootsd.proxy.run import loop, main; import sys; "
+    "loop.RunProxy._notify_server = lambda self: None; sys.exit(main.main(sys.argv[2:]))"
+)
+EVENT = re.compile(r"write\(.*(list_changed)|sendto\(.*(order)\\\"|recvfrom\(.*(done)\\\"")
+
+
+def events_of_a_grant_and_a_revoke(person: Person, log: Path, relay: list[str]) -> list[str]:
+    """Return what the relay sends and gets, in the order of its system calls."""
+    calls = ("-e", "trace=write,sendto,recvfrom", "-s", "64", "-qq", "-o", str(log))
+    with started(["strace", *calls, *relay], HOME=str(person.home)) as client:
+        client.shake_hands()
+        read(client, 0, person.parent / "beta" / "NOTE")
+        before = len(log.read_text().splitlines())
+        for id_, verb in enumerate(("approve", "deny"), 1):
+            person.rootsd(verb, "beta")
+            read(client, id_, person.parent / "beta" / "NOTE")
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        client.process.wait()
+    found = (EVENT.search(each) for each in log.read_text().splitlines()[before:])
+    return [each[each.lastindex or 0] for each in found if each is not None]
+
+
+@pytest.mark.needs("strace")
+def test_a_server_hears_of_a_revoke_before_the_kernel_and_of_a_grant_after_it(
+    person: Person, tmp_path: Path
+) -> None:
+    notified, grant = "list_changed", ["order", "done", "list_changed"]
+    early, late = line("--confine"), line("--confine")
+    late[1:3] = ["-c", LATE]
+    right = events_of_a_grant_and_a_revoke(person, tmp_path / "early", early)
+    assert right == [*grant, notified, "order", "done"]
+    wrong = events_of_a_grant_and_a_revoke(person, tmp_path / "late", late)
+    assert wrong == [*grant, "order", "done", notified]

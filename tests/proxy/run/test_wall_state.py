@@ -1,0 +1,323 @@
+"""The roots of a server behind a wall: from the daemon's two answers and the kernel's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.confine.orders import (
+    FailedRoot,
+    OrderKind,
+    WardenOrder,
+    WardenReport,
+    decode_order,
+    encode_report,
+    encode_root,
+)
+from rootsd.confine.warden import Warden
+from rootsd.core.view import ConfinedRoot, MountAccess, OnRevoke
+from rootsd.proxy.confine.engines import NamespaceWall
+from rootsd.proxy.confine.main import OwnedWall
+from rootsd.proxy.confine.session_view import ComposedView
+from rootsd.proxy.confine.view_feed import ConfineSettings, WallSubscription
+from rootsd.proxy.run.readiness import ServerProfile
+from rootsd.proxy.run.roots import (
+    AccessPolicy,
+    ClientRootsPolicy,
+    RootFolder,
+    RootsFilter,
+    WallState,
+)
+from rootsd.proxy.run.wall import ServerWall, WardenLost
+from rootsd.wire.jsonrpc import LineReader, Notification, encode
+from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
+
+DENIED = b"/src/api/secret"
+
+
+def shown(*folders: RootFolder, withheld: Sequence[RootFolder] = ()) -> tuple[ConfinedRoot, ...]:
+    """Return the daemon's view with these roots; the denied project lies in each withheld one."""
+    return tuple(
+        ConfinedRoot(
+            each.path,
+            MountAccess.READ_WRITE if each.writable else MountAccess.READ,
+            denied=frozenset([DENIED] if each in withheld else []),
+            name=each.name,
+            is_withheld=each in withheld,
+        )
+        for each in sorted((*folders, *withheld), key=lambda each: each.name)
+    )
+
+
+def settled(view: tuple[ConfinedRoot, ...]) -> WallState:
+    return WallState(view, frozenset(root.path for root in view))
+
+
+def roots_of(
+    wall: WallState | None, *approved: RootFolder, theirs: tuple[bytes, ...] | None = None
+) -> list[str]:
+    roots_filter = RootsFilter(ClientRootsPolicy.AUTO, AccessPolicy.ADVISORY, None)
+    roots_filter.wall, roots_filter.client_folders = wall, theirs
+    return [each.text for each in roots_filter.apply(approved)]
+
+
+def test_a_withheld_root_is_for_servers_behind_a_wall_only() -> None:
+    view = shown(WEB, withheld=[API])
+    assert roots_of(settled(view), WEB) == ["/src/api", "/src/web"]
+    assert roots_of(None, WEB) == ["/src/web"]
+
+
+@pytest.mark.parametrize("theirs", [DENIED, DENIED + b"/deep"])
+def test_a_client_cannot_name_the_denied_project_in_a_withheld_root(theirs: bytes) -> None:
+    view = shown(withheld=[API])
+    assert roots_of(settled(view), theirs=(theirs,)) == []
+    assert roots_of(settled(view), theirs=(b"/src/api/else",)) == ["/src/api/else"]
+    assert roots_of(None, API, theirs=(theirs,)) == [os.fsdecode(theirs)]  # the control
+
+
+def test_a_client_folder_in_a_withheld_root_is_not_proposed() -> None:
+    roots_filter = RootsFilter(ClientRootsPolicy.AUTO, AccessPolicy.ADVISORY, None)
+    roots_filter.set_client_folders((b"/src/api/deep", b"/else"))
+    roots_filter.wall = settled(shown(withheld=[API]))
+    assert roots_filter.outside(()) == (b"/else",)
+
+
+FOLDERS = st.frozensets(st.sampled_from([API, WEB, DOCS]))
+
+
+@given(FOLDERS, FOLDERS, FOLDERS, FOLDERS)
+def test_a_root_needs_the_view_the_kernel_and_the_approval_or_a_mask(
+    approved: frozenset[RootFolder],
+    view: frozenset[RootFolder],
+    mounted: frozenset[RootFolder],
+    withheld: frozenset[RootFolder],
+) -> None:
+    state = WallState(
+        shown(*(view - withheld), withheld=[*(view & withheld)]),
+        frozenset(each.path for each in mounted),
+    )
+    expected = {each.text for each in view & mounted & (approved | withheld)}
+    assert set(roots_of(state, *approved)) == expected
+
+
+@pytest.mark.parametrize("profile", ServerProfile)
+def test_calls_wait_while_the_kernel_changes(profile: ServerProfile) -> None:
+    harness = SessionHarness(API, WEB, profile=profile)
+    harness.session.wall_changed(settled(shown(API, WEB)), harness.now)
+    harness.shake_hands()
+    harness.wait(60)
+    harness.session.wall_changed(
+        WallState(shown(API), frozenset([API.path]), is_changing=True), harness.now
+    )
+    harness.approve(API)
+    harness.client(call(1))
+    harness.wait(60)
+    assert harness.to_server() == []
+    harness.session.wall_changed(settled(shown(API)), harness.now)
+    assert [each["id"] for each in harness.to_server()] == [1]
+
+
+@pytest.mark.parametrize("profile", ServerProfile)
+@pytest.mark.parametrize("view", [(API, WEB), ()])
+def test_calls_wait_a_bounded_time_for_the_later_of_two_messages(
+    profile: ServerProfile, view: tuple[RootFolder, ...]
+) -> None:
+    harness = SessionHarness(API, profile=profile)
+    harness.session.wall_changed(settled(shown(API)), harness.now)
+    harness.shake_hands()
+    harness.wait(60)
+    harness.session.wall_changed(settled(shown(*view)), harness.now)
+    harness.client(call(1))
+    harness.wait(0.5)
+    assert harness.to_server() == []
+    harness.approve(*view)
+    assert [each["id"] for each in harness.to_server()] == [1]
+    harness.approve(DOCS)
+    harness.client(call(2))
+    assert harness.to_server() == []
+    harness.wait(1.0)
+    assert [each["id"] for each in harness.to_server()] == [2]
+
+
+def test_the_server_is_notified_of_what_the_kernel_shows() -> None:
+    harness = SessionHarness(API)
+    harness.session.wall_changed(settled(shown(API)), harness.now)
+    harness.shake_hands()
+    assert harness.list_roots() == ["/src/api"]
+    harness.approve(API, WEB)
+    assert harness.to_server() == [], "the kernel does not show it yet"
+    harness.session.wall_changed(settled(shown(API, WEB)), harness.now)
+    assert [each["method"] for each in harness.to_server()] == ["notifications/roots/list_changed"]
+
+
+# The wall itself, with a warden and a daemon that the test plays.
+
+
+class PlayedWall:
+    """A `ServerWall`, and the far ends of its two sockets. `events` are in their order."""
+
+    def __init__(self, view: tuple[ConfinedRoot, ...], first: WardenReport) -> None:
+        warden, self.warden = socket.socketpair()
+        self.connection, self.daemon = socket.socketpair()
+        # The process that is ended when the warden is lost.
+        self.pid = os.posix_spawn("/bin/sleep", ["sleep", "infinity"], {})
+        self.failed: tuple[FailedRoot, ...] = ()
+        self.events: list[tuple[str, tuple[str, ...]]] = []
+        composed = ComposedView(
+            b"/home/ann", (), frozenset(), {}, has_network=True, protects=True,
+            on_revoke=OnRevoke.TELL, stays_open=(), closed=(),
+        )  # fmt: skip
+        self.wall = ServerWall(
+            OwnedWall(
+                "s",
+                NamespaceWall(),
+                composed,
+                Warden(self.pid, (), b"/", -1, warden, {}, (), first),
+                WallSubscription(
+                    self.connection, LineReader(1 << 20), {}, ConfineSettings(), view
+                ),
+            )
+        )
+        self.wall.start(self._changed)
+        self.roots = {root.path: root for root in view}
+        self._thread = threading.Thread(target=self._apply_orders)
+        self._thread.start()
+
+    def publish(self, *view: ConfinedRoot) -> None:
+        roots = [encode_root(root) for root in view]
+        self.daemon.sendall(encode(Notification("view", {"revision": 1, "roots": roots})))
+        self.wall.attend()
+
+    def last(self) -> tuple[str, tuple[str, ...]]:
+        return self.events[-1]
+
+    def close(self) -> None:
+        self.warden.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self.warden.close()
+        self.daemon.close()
+        self.connection.close()
+        os.kill(self.pid, signal.SIGKILL)
+        self.wall.__exit__()
+
+    def _changed(self, state: WallState) -> None:
+        names = tuple(sorted(os.fsdecode(path) for path in state.shown))
+        self.events.append(("before" if state.is_changing else "after", names))
+
+    def _apply_orders(self) -> None:
+        with self.warden.makefile("rb") as lines:
+            for line in lines:
+                order = decode_order(line)
+                self._apply(order)
+                self.events.append(("kernel", tuple(sorted(map(os.fsdecode, self.roots)))))
+                self.warden.sendall(encode_report(self._report(order)))
+
+    def _apply(self, order: WardenOrder) -> None:
+        if order.kind is OrderKind.SET:
+            self.roots.clear()
+        for path in order.paths:
+            del self.roots[path]
+        self.roots |= {root.path: root for root in order.roots}
+
+    def _report(self, order: WardenOrder) -> WardenReport:
+        return WardenReport(order.number, len(self.roots), failed=self.failed)
+
+
+@pytest.fixture
+def played() -> Iterator[PlayedWall]:
+    view = shown(API, WEB)
+    played = PlayedWall(view, WardenReport(0, 2))
+    yield played
+    played.close()
+
+
+def test_a_revoke_is_announced_before_the_kernel_and_a_grant_after_it(played: PlayedWall) -> None:
+    assert played.events.pop() == ("after", ("/src/api", "/src/web"))
+    played.publish(*shown(API, DOCS))
+    assert played.events == [
+        ("before", ("/src/api",)),
+        ("kernel", ("/src/api", "/src/docs")),
+        ("after", ("/src/api", "/src/docs")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("view", "withheld"), [((API,), ()), ((API, WEB, DOCS), ()), ((DOCS,), ()), ((WEB,), (API,))]
+)
+def test_the_kernel_gets_the_whole_change(
+    played: PlayedWall, view: tuple[RootFolder, ...], withheld: tuple[RootFolder, ...]
+) -> None:
+    wanted = shown(*view, withheld=withheld)
+    played.publish(*wanted)
+    assert played.roots == {root.path: root for root in wanted}
+
+
+def test_a_revoke_takes_effect_by_the_first_of_its_two_messages(played: PlayedWall) -> None:
+    played.wall.set_approved(frozenset([API.path, WEB.path]))
+    played.events.clear()
+    played.wall.set_approved(frozenset([API.path]))
+    assert played.events == [
+        ("before", ("/src/api",)), ("kernel", ("/src/api",)), ("after", ("/src/api",)),
+    ]  # fmt: skip
+    played.events.clear()
+    played.publish(*shown(API, WEB))  # a view from before the revoke
+    played.publish(*shown(API))
+    assert played.events == []
+    played.publish(*shown(API, WEB))  # approved again
+    played.wall.set_approved(frozenset([API.path, WEB.path]))
+    assert played.last() == ("after", ("/src/api", "/src/web"))
+
+
+def test_a_withheld_root_stays_when_it_is_published_no_more(played: PlayedWall) -> None:
+    played.wall.set_approved(frozenset([API.path, WEB.path]))
+    played.publish(*shown(WEB, withheld=[API]))
+    played.events.clear()
+    played.wall.set_approved(frozenset([WEB.path]))
+    assert played.events == []
+
+
+def test_a_root_that_cannot_be_mounted_is_not_a_root_and_said_once(
+    played: PlayedWall, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played.failed = (FailedRoot(DOCS.path, "another folder is there now"),)
+    played.publish(*shown(API, DOCS))
+    assert played.last() == ("after", ("/src/api",))
+    played.publish(*shown(API, DOCS, WEB))
+    assert played.last() == ("after", ("/src/api", "/src/web"))
+    error = capsys.readouterr().err
+    assert error == (
+        "rootsd run: /src/docs is not shown to the server: another folder is there now;"
+        " try: rootsd why /src/docs\n"
+    )
+    reports = played.daemon.recv(1 << 16)
+    assert b"/src/docs: another folder is there now" in reports
+    played.failed = ()
+    played.publish(*shown(API, DOCS))
+    assert played.last() == ("after", ("/src/api", "/src/docs"))
+
+
+def test_a_root_that_lost_its_protection_is_a_root_no_more(played: PlayedWall) -> None:
+    lost = WardenReport(0, 1, failed=(FailedRoot(WEB.path, "it cannot be protected"),))
+    played.warden.sendall(encode_report(lost))
+    played.wall.attend()
+    assert played.last() == ("after", ("/src/api",))
+
+
+def test_the_end_of_the_warden_is_noticed_without_an_order(played: PlayedWall) -> None:
+    played.warden.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(WardenLost):
+        played.wall.attend()
+
+
+def test_a_root_that_failed_at_the_start_is_not_listed() -> None:
+    failed = FailedRoot(WEB.path, "it is hidden")
+    played = PlayedWall(shown(API, WEB), WardenReport(0, 1, failed=(failed,)))
+    assert played.events == [("after", ("/src/api",))]
+    played.close()

@@ -1,0 +1,139 @@
+"""Edits of JSON text: values are right, other bytes stay, and a removal undoes an insertion."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rootsd.settings.errors import NotEditable
+from rootsd.settings.json_spans import (
+    Items,
+    contents,
+    insert,
+    parse,
+    remove,
+    remove_empty,
+)
+
+DENY = ("permissions", "deny")
+RULES = Items(DENY, ["Read(//a/**)", "Edit(//a/**)"])
+MEMBERS = Items(("permission", "external_directory"), {"/a/**": "deny", "/b/**": "allow"})
+TEXTS = (
+    "{}", "{}\n", "{\n}\n", "\ufeff{}\n", '{"a": 1}', '{"a":1,}', '{ "a" : [ ] }',
+    '{\n  "a": 1\n}\n', '{\n  "a": 1,\n}\n', '{\n  "a": 1 // c\n}\n', '{\n  "a": 1, // c\n}\n',
+    '{\r\n\t"a": 1\r\n}\r\n', '// top\n{"a": 1} // end', '{ /* nothing */ }',
+    '{"permissions": {}}', '{"permissions": {"deny": []}}', '{"permissions":{"deny":["x"]}}',
+    '{"permissions":{"deny":["x",]}}', '{"permissions": {"deny": [ // c\n]}}',
+    '{"permissions": {"deny": ["x" /* a */ ]}}', '{"permissions": {"deny": [\n"x", "y"\n]}}',
+    '{\n "permissions": {\n  "deny": [\n   "x", // q\n   "y" // z\n  ]\n }\n}',
+    '{\n "permissions": {\n  "deny": [\n   "x", // q\n   "y", // z\n   // end\n  ]\n }\n}',
+    '{"permission": {"external_directory": {"*": "ask"}}}',
+    '{"permission": {"external_directory": {\n  "*": "ask", // c\n}}}',
+)  # fmt: skip
+
+
+def undone(text: str, items: Items, made: list[tuple[str, ...]]) -> str:
+    return remove_empty(remove(text, items), made)[0]
+
+
+@pytest.mark.parametrize("items", [RULES, MEMBERS], ids=["array", "object"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_removal_restores_every_byte(text: str, items: Items) -> None:
+    after, made = insert(text, items)
+    there = contents(after, items.keys, is_mapping=items.is_mapping)
+    assert [each for each in items.values if each in there] == list(items.values)
+    assert undone(after, items, made) == text
+
+
+def test_comments_stay_at_their_entries() -> None:
+    text = '{\n  "permissions": {\n    "deny": [\n      "x" // why x\n    ]\n  }\n}\n'
+    after, _ = insert(text, Items(DENY, ["y"]))
+    assert '"x", // why x\n      "y"\n' in after
+    assert remove(after, Items(DENY, ["x"])).count("why x") == 1
+
+
+# A value, written with random blanks, comments, and trailing commas.
+TRIVIA = st.sampled_from(
+    ["", "", " ", "\n", "\n  ", "\t", "\r\n", " // c\n", "/* c */", "\n/* } ] */\n"]
+)
+SCALARS = st.sampled_from(['"x"', '"\\u00e9\\""', '"// no"', "1", "-0.5e3", "true", "null", '"["'])
+
+
+@st.composite
+def objects(draw: st.DrawFn, levels: int = 2) -> str:
+    members = []
+    for key in draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3)):
+        value = draw(SCALARS | (objects(levels - 1) if levels else SCALARS) | arrays())
+        members.append(f'{draw(TRIVIA)}"{key}"{draw(TRIVIA)}:{draw(TRIVIA)}{value}{draw(TRIVIA)}')
+    ends = draw(st.sampled_from(["", "", ","])) if members else ""
+    return "{" + ",".join(members) + ends + draw(TRIVIA) + "}"
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> str:
+    items = [f"{draw(TRIVIA)}{each}{draw(TRIVIA)}" for each in draw(st.lists(SCALARS, max_size=3))]
+    ends = draw(st.sampled_from(["", "", ","])) if items else ""
+    return "[" + ",".join(items) + ends + draw(TRIVIA) + "]"
+
+
+@given(
+    text=objects(),
+    keys=st.lists(st.sampled_from("abcde"), min_size=1, max_size=3).map(tuple),
+    names=st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=3, unique=True),
+    is_mapping=st.booleans(),
+)
+def test_any_text_is_restored(
+    text: str, keys: tuple[str, ...], names: list[str], is_mapping: bool
+) -> None:
+    assume(not any("\ud800" <= char <= "\udfff" for name in names for char in name))
+    items = Items(keys, dict.fromkeys(names, "deny") if is_mapping else names)
+    before = parse(text).value
+    try:
+        there = contents(text, keys, is_mapping=is_mapping)
+    except NotEditable:
+        with pytest.raises(NotEditable):
+            insert(text, items)
+        return
+    assume(not any(name in there for name in names))
+    after, made = insert(text, items)
+    value: Any = parse(after).value
+    for key in keys:
+        value = value[key]
+    assert [each for each in value if each in names] == names
+    assert undone(after, items, made) == text
+    assert parse(text).value == before
+
+
+@given(objects())
+def test_the_values_equal_those_of_the_standard_parser(
+    text: str,
+) -> None:
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        assume(False)
+    assert parse(text).value == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "null", "[]", "{", "{} {}", "{'a': 1}", '{"a": 1, "a": 2}', '{"a" 1}', "{,}",
+        '{"permissions": 1}', '{"permissions": {"deny": "x"}}', '{"permissions": {"deny": {}}}',
+        '{"a": "\\x"}', '{"a": NaN}', '{"a": 01}', '{"a": "\n"}',
+        '{"a": ' + "[" * 100 + "]" * 100 + "}", "[" * 100_000,
+    ],
+    ids=range(19),
+)  # fmt: skip
+def test_a_text_of_another_form_is_not_edited(text: str) -> None:
+    with pytest.raises(NotEditable):
+        insert(text, RULES)
+
+
+def test_an_entry_with_another_value_is_not_removed() -> None:
+    text = '{"permission": {"external_directory": {"/a/**": "ask"}}}'
+    assert remove(text, MEMBERS) == text

@@ -1,0 +1,131 @@
+"""Edits of YAML: whole lines are inserted and removed, and everything else stays."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+from rootsd.settings import yaml_spans
+from rootsd.settings.errors import NotEditable
+from support.sizes import Sizes
+
+OURS = {
+    "enabled": True, "type": "stdio", "name": "rootsd", "cmd": "/opt/a b/rootsd: x #",
+    "args": ["bridge", "yes", ""], "timeout": 300,
+}  # fmt: skip
+KEYS = ("servers",)
+COMMENTS = ("", "# c\n", "\n", "  # ours: no\n", "#\n\n")
+SCALARS = (
+    "1", "x", "'it''s'", '"a: b"', "2026-11-24", "[a, {b: c}]", "{}", "~", "yes",
+    "|\n{}text\n{}# t", ">-\n{}folded\n\n{}more", "!!str 5", "&anchor x", "é\u2028", "null",
+)  # fmt: skip
+
+
+def member(random: Random, name: str, indent: str) -> str:
+    inner = indent + random.choice(["  ", "    "])
+    if random.random() < 0.4:
+        lines = "".join(
+            f"{inner}k{n}: {random.choice(SCALARS[:8])}{random.choice(['', '  # why'])}\n"
+            for n in range(random.randrange(1, 4))
+        )
+        return f"{indent}{name}:{random.choice(['', ' # c'])}\n{lines}"
+    value = random.choice(SCALARS).replace("{}", inner)
+    return f"{indent}{name}: {value}\n"
+
+
+def text_of(random: Random, *, is_list: bool) -> str:
+    """Return a text, mostly with the container, in one of the styles that people use."""
+    parts = ["---\n"] if random.random() < 0.2 else []
+    parts += [random.choice(COMMENTS), member(random, "before", "")]
+    if random.random() < 0.8:
+        parts.append(f"servers:{random.choice(['', '   ', ' # mine'])}\n")
+        indent = random.choice(["", "  "] if is_list else ["  ", "    ", " "])
+        for n in range(random.randrange(4)):
+            parts.append(random.choice(COMMENTS))
+            parts.append(
+                f"{indent}- name: s{n}\n{indent}  command: x # run\n"
+                if is_list
+                else member(random, f"s{n}", indent)
+            )
+    if random.random() < 0.6:
+        parts += [random.choice(COMMENTS), member(random, "after", "")]
+    text = "".join(parts)
+    if random.random() < 0.3:
+        text = text.removesuffix("\n")
+    if random.random() < 0.3:
+        text = text.replace("\n", "\r\n")
+    return random.choice(["", "", "\ufeff"]) + text
+
+
+def check(text: str, *, is_list: bool) -> None:
+    """Insert our entry and remove it."""
+    if is_list:
+        after, is_new = yaml_spans.insert_item(text, KEYS, OURS)
+        assert yaml_spans.parse(after)["servers"][0] == OURS
+        left = yaml_spans.remove_item(after, KEYS, "rootsd")
+    else:
+        after, is_new = yaml_spans.insert_member(text, KEYS, "rootsd", OURS)
+        assert yaml_spans.parse(after)["servers"]["rootsd"] == OURS
+        left = yaml_spans.remove_member(after, (*KEYS, "rootsd"))
+    assert (yaml_spans.remove_empty(left, KEYS) if is_new else left) == text
+
+
+def check_many(count: int, *, is_list: bool) -> None:
+    for seed in range(count):
+        text = text_of(Random(seed), is_list=is_list)  # noqa: S311 - not a secret
+        try:
+            check(text, is_list=is_list)
+        except Exception as error:
+            error.add_note(f"seed {seed}: {text!r}")
+            raise
+
+
+@pytest.mark.parametrize("is_list", [False, True], ids=["mapping", "list"])
+def test_an_edit_and_its_removal_change_no_other_byte(is_list: bool, sizes: Sizes) -> None:
+    check_many(sizes.pick(test=60, check=150, soak=20_000), is_list=is_list)
+
+
+def test_control_an_edit_that_rewrites_the_file_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(text: str, keys: tuple[str, ...]) -> str:
+        values = yaml_spans.parse(text)
+        del values[keys[0]][keys[1]]
+        return json.dumps(values, default=str)
+
+    monkeypatch.setattr(yaml_spans, "remove_member", forgetful)
+    with pytest.raises((AssertionError, NotEditable)):
+        check_many(10, is_list=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "servers: {}\n", "servers: {a: {}}\n", "{a: 1}\n", "- a\n", "a: 1\na: 2\n", "a: *x\n",
+        "a: 1\n---\nb: 2\n", "servers: x\n", "a: [\n", "a:\n\t- b\n", "\x00", "servers: [1]\n",
+        "a: &x [1]\nb: *x\n", "a: &a {x: 1}\nservers:\n  <<: *a\n", "a: !!python/object:os.x {}\n",
+        "[" * 3_000, "a: 1\nservers:\n  rootsd: 1\n",
+    ],
+)  # fmt: skip
+def test_an_unsupported_text_is_refused(text: str) -> None:
+    with pytest.raises(NotEditable):
+        yaml_spans.insert_member(text, KEYS, "rootsd", OURS)
+
+
+def test_a_text_that_is_too_large_is_refused() -> None:
+    with pytest.raises(NotEditable, match="too large"):
+        yaml_spans.parse("#" * (yaml_spans.MAX_CHARACTERS + 1))
+
+
+def test_a_comment_stays_above_its_neighbor() -> None:
+    text = "servers: # all\n  # about dev\n  dev:\n    x: 1\n"
+    after, _ = yaml_spans.insert_member(text, KEYS, "rootsd", {"cmd": "/x"})
+    assert after == ("servers: # all\n  rootsd:\n    cmd: /x\n  # about dev\n  dev:\n    x: 1\n")
+
+
+def test_an_entry_that_a_person_extended_is_removed_completely() -> None:
+    text = (
+        "servers:\n  rootsd:\n    cmd: /x\n    # mine\n    more: [a,\n      b] # end\n  dev: 1\n"
+    )
+    assert yaml_spans.remove_member(text, (*KEYS, "rootsd")) == "servers:\n  dev: 1\n"
+    assert yaml_spans.remove_member("servers: 1\n", (*KEYS, "rootsd")) == "servers: 1\n"

@@ -1,0 +1,27 @@
+"""A cache for the parsers of stored texts.
+
+A harness opens stores with the same decisions many thousand times, and would spend most of its
+time parsing their texts. The cache compares whole texts, so a text with one changed bit is parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+import pytest
+
+from rootsd.core.encoding import decode_observed, decode_project
+
+_TEXTS = 1 << 14
+
+
+@contextmanager
+def cached_parsing() -> Iterator[None]:
+    """Cache the results of the parsers during the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project))
+        sightings = lru_cache(_TEXTS)(decode_observed)
+        patch.setattr("rootsd.state.store.rows.decode_observed", sightings)
+        yield

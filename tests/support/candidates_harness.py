@@ -1,0 +1,54 @@
+"""Candidates with a clock that the test moves and a fixed list of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from rootsd.core.model import ProjectKind
+from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
+from support.fake_watchers import Clock, RememberingWatcher
+from support.repositories import raw
+
+
+class CandidatesHarness:
+    """Candidates with a clock that the test moves and a fixed list of processes."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.watcher = RememberingWatcher()
+        self.busy = False
+        self.answers = True
+        self.looks: list[frozenset[bytes]] = []
+        self.candidates = Candidates(
+            self.watcher, self.look, self.clock, lambda _folder: self.answers
+        )
+
+    def look(self, folders: Collection[bytes]) -> frozenset[bytes]:
+        """Return the folders that processes use: none, or all."""
+        self.looks.append(frozenset(folders))
+        return self.looks[-1] if self.busy else frozenset()
+
+    def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> CandidateResult | None:
+        return self.candidates.consider(raw(path), kind, arrival)
+
+    def happen(
+        self, folder: Path, name: str, change: FileEventKind, moved: bool = False
+    ) -> list[CandidateResult]:
+        at_work = FileEvent(raw(folder), name.encode(), change, WatchPurpose.AT_WORK, moved)
+        return self.candidates.handle(at_work) + self.candidates.due()
+
+    def watches(self) -> int:
+        """Count the watched folders, after dropping the unneeded ones."""
+        self.candidates.tidy()
+        return self.watcher.count()
+
+    def wait(self, seconds: float) -> list[CandidateResult]:
+        """Advance the clock, and look whenever the candidates ask for it."""
+        end, settled = self.clock.now + seconds, []
+        while (due := self.candidates.next_due()) is not None and due <= end:
+            self.clock.now = max(self.clock.now, due)
+            settled += self.candidates.due()
+        self.clock.now = end
+        return settled

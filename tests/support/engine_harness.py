@@ -1,0 +1,126 @@
+"""A discovery engine on the real kernel, without threads, compared with a fresh one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.model import Parent, ProjectKind
+from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.disk.safety import FolderSafety
+from rootsd.watch.events import Watcher
+from rootsd.watch.polling import PollingWatcher
+from support.fake_watchers import Clock, PumpedInotify
+from support.repositories import raw
+
+
+class EngineHarness:
+    """An engine on real inotify, without threads. It reads events when `settle` is called."""
+
+    def __init__(self, top: Path, *parents: Parent) -> None:
+        self.top = top / "src"
+        self.top.mkdir()
+        self.clock = Clock()
+        self.pumped = PumpedInotify(top / "barrier")
+        self.parents = parents or (Parent(raw(self.top)),)
+        self.explorer = self.explorer_on(self.pumped.watcher)
+        self.told: list[Observation] = []
+        self._taken = 0
+        self.settle()
+
+    def close(self) -> None:
+        """End the watching, and close all descriptors of the engine."""
+        self.pumped.watcher.stop()
+        self.explorer.close()
+
+    def explorer_on(self, watcher: Watcher) -> DiscoveryEngine:
+        """Another explorer of the same parents, looked through; whoever asks for it closes it."""
+        surroundings = FolderSafety(os.getuid())
+        explorer = DiscoveryEngine(watcher, surroundings, lambda _folders: frozenset(), self.clock)
+        for territory in explorer.set_parents(self.parents):
+            explorer.explore(territory)
+        return explorer
+
+    def settle(self) -> None:
+        """Process all events until only time could change anything, then let that time pass."""
+        while True:
+            batch = self.pumped.pump()
+            self.explorer.handle(batch)
+            self.told += self.explorer.take()
+            quiet = not batch
+            quiet = run_down(self.explorer, self.clock) and quiet
+            if quiet:
+                break
+        self.told += self.explorer.take()
+        self.explorer.candidates.tidy()
+
+    def live(self) -> dict[str, ProjectKind]:
+        """Return the existing projects, from the reports."""
+        live: dict[bytes, ProjectObserved] = {}
+        for observation in self.told:
+            if isinstance(observation, ProjectObserved):
+                live[observation.path] = observation
+            elif isinstance(observation, ProjectGone | ProjectUnreachable):
+                live.pop(observation.path, None)
+        return {self.name(p): s.kind for p, s in live.items() if s.incomplete is None}
+
+    def held(self) -> dict[str, ProjectKind]:
+        """What is there and held by a tree: not what lies below another project by now."""
+        trees = self.explorer.trees
+        return {
+            name: kind
+            for name, kind in self.live().items()
+            if any(tree.has_project(raw(self.top / name)) for tree in trees)
+        }
+
+    def fresh(self) -> dict[str, ProjectKind]:
+        """Return the projects that a new engine finds."""
+        with closing(self.explorer_on(PollingWatcher())) as explorer:
+            run_down(explorer, self.clock)
+            sighted = [
+                o for o in explorer.take() if isinstance(o, ProjectObserved) and not o.incomplete
+            ]
+        return {self.name(seen.path): seen.kind for seen in sighted}
+
+    def name(self, path: bytes) -> str:
+        return os.path.relpath(os.fsdecode(path), self.top)
+
+    def take(self) -> list[Observation]:
+        """Return the reports since the last call, after settling."""
+        self.settle()
+        told, self._taken = self.told[self._taken :], len(self.told)
+        return told
+
+
+OpenWorld = Callable[..., EngineHarness]
+
+
+@pytest.fixture
+def open_world(tmp_path: Path) -> Iterator[OpenWorld]:
+    """Return a factory for the harness of this test; its arguments are parents."""
+    with ExitStack() as stack:
+        yield lambda *parents: stack.enter_context(closing(EngineHarness(tmp_path, *parents)))
+
+
+@pytest.fixture
+def world(open_world: OpenWorld) -> EngineHarness:
+    """Return the harness of this test, with one parent."""
+    return open_world()
+
+
+def run_down(explorer: DiscoveryEngine, clock: Clock) -> bool:
+    """Look at what was put off, and let the time pass that candidates wait for; whether there was
+    nothing of either."""
+    waited = explorer.is_behind()
+    while explorer.is_behind():
+        explorer.catch_up(64)
+    while (due := explorer.candidates.next_due()) is not None:
+        clock.now = max(clock.now, due)
+        explorer.tick()
+        waited = True
+    return not waited

@@ -1,0 +1,75 @@
+"""Watchers that miss one kind of event, to prove that a harness notices the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+
+from rootsd.watch.events import (
+    EventOverflow,
+    EventResolver,
+    FileEvent,
+    FileEventKind,
+    FileEvents,
+    PostResolver,
+    Watcher,
+    WatchPurpose,
+    resolve_overflow,
+)
+from rootsd.watch.inotify import InotifyWatcher
+
+# What is moved to tell that all before it was heard, see `support.discovery_process`.
+_BARRIER = b"still-"
+
+
+class Fault(StrEnum):
+    """The faults to plant."""
+
+    NONE = "none"
+    DEAF_TO_MOVES = "deaf-to-moves"
+    DEAF_TO_CHMOD = "deaf-to-chmod"
+    NO_OVERFLOW = "no-overflow"
+    NO_GUARDS = "no-guards"
+    NO_MOUNTS = "no-mounts"
+    TRUSTS_THE_INDEX = "trusts-the-index"
+
+
+class _FaultyWatcher(InotifyWatcher):
+    """A watcher that drops one kind of event."""
+
+    def __init__(self, post: PostResolver, deaf_to: Callable[[FileEvent], bool]) -> None:
+        def pass_on(signal: EventResolver) -> None:
+            post(partial(self._filtered, signal))
+
+        super().__init__(pass_on)
+        self._deaf_to = deaf_to
+
+    def _filtered(self, signal: EventResolver) -> FileEvents:
+        return tuple(
+            told for told in signal() if isinstance(told, EventOverflow) or not self._deaf_to(told)
+        )
+
+
+def _is_chmod(told: FileEvent) -> bool:
+    return told.purpose is WatchPurpose.FRONTIER and told.change is FileEventKind.ALTERED
+
+
+def make_faulty_watcher(fault: Fault) -> Callable[[PostResolver], Watcher]:
+    """Return a factory for this system's watcher with `fault`."""
+    match fault:
+        case Fault.DEAF_TO_MOVES:
+            return lambda post: _FaultyWatcher(
+                post, lambda told: told.moved and not told.name.startswith(_BARRIER)
+            )
+        case Fault.DEAF_TO_CHMOD:
+            return lambda post: _FaultyWatcher(post, _is_chmod)
+        case Fault.NO_GUARDS:
+            guards = (WatchPurpose.ROOT, WatchPurpose.ABOVE)
+            return lambda post: _FaultyWatcher(post, lambda told: told.purpose in guards)
+        case Fault.NO_OVERFLOW:
+            return lambda post: InotifyWatcher(
+                lambda signal: None if signal is resolve_overflow else post(signal)
+            )
+        case Fault.NONE | Fault.NO_MOUNTS | Fault.TRUSTS_THE_INDEX:
+            return InotifyWatcher

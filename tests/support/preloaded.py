@@ -1,0 +1,267 @@
+"""Runs of `rootsd` as processes of their own that start in a tenth of the time.
+
+Most of what a command costs is to load Python and our modules. Here each worker of pytest keeps
+one process that has loaded them all. It forks itself for each run, and the fork does what
+`python -m rootsd WORDS...` does, with the environment and the descriptors of the run. A daemon
+that such a run starts in the background is a fork, too. All other programs, such as bridges and
+the daemons that they start, start as they do for a user.
+
+Each fork has the command line of this program. So a test that looks at command lines, that traces
+a program, or that is about starting one, starts Python itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from pkgutil import walk_packages
+from typing import Any, TextIO
+from unittest.mock import patch
+
+import rootsd
+from rootsd import __main__
+
+HANG_GUARD_S = 60
+_MAX_REQUEST = 1 << 17
+_MAX_FDS = 8
+_HIGH = 100  # above every number that a run asks for
+_lock = threading.Lock()
+_Popen = subprocess.Popen
+
+
+def run(
+    words: Sequence[str], environment: Mapping[str, str], timeout_s: float = HANG_GUARD_S
+) -> subprocess.CompletedProcess[str]:
+    """Run `rootsd` with `words` and without input, and return what it printed.
+
+    Raises subprocess.TimeoutExpired after `timeout_s` seconds, once the run has been killed.
+    """
+    with (
+        open(os.devnull, "rb") as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        streams = {number: file.fileno() for number, file in enumerate((nothing, out, err))}
+        with _lock:
+            _, server = _server()
+        started = _Started(server, words, environment, streams)
+        status = started.wait(timeout_s)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(
+            list(words), status, out.read().decode(), err.read().decode()
+        )
+
+
+class _Started:
+    """A run, seen from the process that asked for it."""
+
+    def __init__(
+        self,
+        server: socket.socket,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        descriptors: Mapping[int, int],
+        **more: object,
+    ) -> None:
+        """Let it have the `descriptors`, each at the number that is its key."""
+        self._words = list(words)
+        request = {"words": self._words, "environment": dict(environment)} | more
+        request["descriptors"] = list(descriptors)
+        self._replies, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(
+                server, [json.dumps(request).encode()], [theirs.fileno(), *descriptors.values()]
+            )
+        self._lines = self._replies.makefile("r")
+        self.pid = int(self._lines.readline())
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Return the exit status, as `subprocess.Popen.wait` does."""
+        self._replies.settimeout(timeout_s)
+        with self._replies, self._lines:
+            try:
+                return int(self._lines.readline())
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(self._words, timeout_s or 0) from None
+
+
+@cache
+def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """The process that forks, and the channel to it. The process ends when the channel closes."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        words = [sys.executable, "-P", __file__, str(theirs.fileno())]
+        return subprocess.Popen(words, pass_fds=[theirs.fileno()]), ours
+
+
+def close() -> None:
+    """End the process that forks, if a run started one."""
+    with _lock:
+        if _server.cache_info().currsize:
+            process, channel = _server()
+            _server.cache_clear()
+            channel.close()
+            process.wait()
+
+
+class _BackgroundStart(_Started):
+    """Stands in for `subprocess.Popen` where a fork starts the daemon in the background."""
+
+    server: socket.socket
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        pass_fds: Sequence[int],
+        stdout: int,
+        stderr: int,
+        cwd: str,
+        umask: int,
+        **_: object,
+    ) -> None:
+        words = command[command.index("rootsd") + 1 :]
+        with open(os.devnull, "rb") as nothing:
+            descriptors = {0: nothing.fileno(), 1: stdout, 2: stderr} | {fd: fd for fd in pass_fds}
+            super().__init__(self.server, words, env, descriptors, folder=cwd, umask=umask)
+
+    def kill(self) -> None:
+        """End the daemon that is not ready in time."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _popen(command: Sequence[str], **options: Any) -> object:  # noqa: ANN401 - those of Popen
+    is_daemon = ("rootsd", "daemon") in pairwise(command)
+    return _BackgroundStart(command, **options) if is_daemon else _Popen(command, **options)
+
+
+class _Server:
+    """The process that has loaded everything, and forks."""
+
+    def __init__(self, for_pytest: socket.socket) -> None:
+        ours, self._for_forks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channels = (for_pytest, ours)
+        self._woken, self._wakes = socket.socketpair()
+        self._replies: dict[int, socket.socket] = {}
+        for end in (self._woken, self._wakes):
+            end.setblocking(False)
+
+    def serve(self) -> tuple[dict[str, Any], list[int]] | None:
+        """Fork for each request until pytest has gone. Return the request, in the fork only."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakes.fileno())
+        waits_for = [*self._channels, self._woken]
+        while True:
+            for ready in select.select(waits_for, [], [])[0]:
+                if ready is self._woken:
+                    self._woken.recv(4096)
+                    self._report_ends()
+                    continue
+                request, fds, _, _ = socket.recv_fds(ready, _MAX_REQUEST, _MAX_FDS)
+                if not request:
+                    return None
+                pid = os.fork()
+                if not pid:
+                    self._let_go()
+                    return json.loads(request), fds[1:]
+                self._replies[pid] = socket.socket(fileno=fds[0])
+                self._replies[pid].sendall(b"%d\n" % pid)
+                for fd in fds[1:]:
+                    os.close(fd)
+
+    def _report_ends(self) -> None:
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                with self._replies.pop(ended[0]) as reply, suppress(OSError):
+                    reply.sendall(b"%d\n" % os.waitstatus_to_exitcode(ended[1]))
+
+    def _let_go(self) -> None:
+        """Undo in a fork what the server did for itself. `_set_up` closes the descriptors."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in (*self._channels, *self._replies.values(), self._woken, self._wakes):
+            each.detach()
+        _BackgroundStart.server = self._for_forks
+
+
+def _set_up(request: Mapping[str, Any], fds: Sequence[int]) -> None:
+    """Give this fork what a new process has that runs the requested words."""
+    copies = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH) for fd in fds]
+    channel = fcntl.fcntl(_BackgroundStart.server.detach(), fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    os.closerange(3, _HIGH)
+    for number, copy in zip(request["descriptors"], copies, strict=True):
+        os.dup2(copy, number)
+        os.close(copy)
+    if "folder" in request:
+        os.close(channel)
+        os.setsid()
+        os.chdir(request["folder"])
+        os.umask(request["umask"])
+    else:
+        _BackgroundStart.server = socket.socket(fileno=channel)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    # How Python buffers a stream depends on whether it is a terminal.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old: TextIO = getattr(sys, name)
+        stream = os.fdopen(
+            number,
+            old.mode,
+            1 if name == "stderr" else -1,
+            old.encoding,
+            old.errors,
+            closefd=False,
+        )
+        setattr(sys, name, stream)
+    sys.argv = [__main__.__file__, *request["words"]]
+
+
+def _main() -> int:
+    """Load all modules, and serve. In a fork, run `rootsd`."""
+    for module in walk_packages(rootsd.__path__, "rootsd."):
+        with suppress(ImportError):  # of a module for another system
+            import_module(module.name)
+    gc.freeze()
+    work = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
+    if work is None:
+        return 0
+    _set_up(*work)
+    status = 1
+    try:
+        with patch.object(subprocess, "Popen", _popen):
+            status = __main__.main()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - Python prints all of them
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # To take apart all that was loaded would cost more than most commands.
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -1,0 +1,157 @@
+"""A control socket that only publishes roots to wardens, in place of a daemon.
+
+It is also a program: `python roots_publisher.py ROOTSD_DIR` reads lines of JSON, each with the
+roots to publish, and answers `ok` when it has sent them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rootsd.confine.orders import encode_root
+from rootsd.core.view import ConfinedRoot
+from rootsd.system.ipc.unix_socket import address_of
+
+
+class RootsPublisher:
+    """Answers `confine` with `roots`, sends each change, and keeps the reports of wardens."""
+
+    def __init__(self, rootsd_dir: Path, settings: dict[str, Any] | None = None) -> None:
+        self.reports: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
+        self.reported = threading.Condition()
+        self._settings = settings or {}
+        self._roots: list[dict[str, Any]] = []
+        self._revision = 0
+        self._lock = threading.Lock()
+        self._subscribers: list[socket.socket] = []
+        for name in ("run", "run/pub", "run/ctl"):
+            (rootsd_dir / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        path = rootsd_dir / "run" / "ctl" / "control.sock"
+        path.unlink(missing_ok=True)
+        with address_of(os.fsencode(path)) as address:
+            self._listener.bind(address)
+        self._listener.listen(64)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._wake, self._waker = socket.socketpair()
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._buffers: dict[socket.socket, bytes] = {}
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def publish(self, *roots: ConfinedRoot) -> None:
+        """Publish exactly these roots. They are sent when this returns."""
+        with self._lock:
+            self._revision += 1
+            self._roots = [encode_root(root) for root in roots]
+            line = _line({"jsonrpc": "2.0", "method": "view", "params": self._view()})
+            for subscriber in self._subscribers:
+                subscriber.sendall(line)
+
+    def drop(self) -> None:
+        """Close all subscribers' connections, like a daemon that ends."""
+        with self._lock:
+            for subscriber in self._subscribers:
+                subscriber.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._waker.close()
+        self._thread.join()
+        self._wake.close()
+        self._selector.close()
+        self._listener.close()
+        for connection in self._buffers:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _view(self) -> dict[str, Any]:
+        return {"revision": self._revision, "roots": self._roots}
+
+    def _serve(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._wake:
+                    return
+                if key.fileobj is self._listener:
+                    connection, _ = self._listener.accept()
+                    self._buffers[connection] = b""
+                    self._selector.register(connection, selectors.EVENT_READ)
+                else:
+                    assert isinstance(key.fileobj, socket.socket)
+                    self._take(key.fileobj)
+
+    def _take(self, connection: socket.socket) -> None:
+        try:
+            data = connection.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            self._selector.unregister(connection)
+            with self._lock:
+                if connection in self._subscribers:
+                    self._subscribers.remove(connection)
+            del self._buffers[connection]
+            connection.close()
+            return
+        *lines, self._buffers[connection] = (self._buffers[connection] + data).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            if request["method"] == "confine":
+                self._subscribe(connection, request)
+            else:
+                with self.reported:
+                    self.reports.append(request["params"])
+                    self.reported.notify_all()
+                with suppress(BrokenPipeError):  # `drop` closed it after the report
+                    connection.sendall(
+                        _line({"jsonrpc": "2.0", "id": request["id"], "result": {}})
+                    )
+
+    def _subscribe(self, connection: socket.socket, request: dict[str, Any]) -> None:
+        with self._lock:
+            self.requests.append(request["params"])
+            result = {"version": 1, "rootsd": "0", "id": "x", "start": None,
+                      "settings": self._settings, "view": self._view()}  # fmt: skip
+            connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+            self._subscribers.append(connection)
+        with self.reported:
+            self.reported.notify_all()
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def main() -> None:
+    from rootsd.confine.orders import decode_root  # noqa: PLC0415
+
+    with RootsPublisher(Path(sys.argv[1])) as publisher:
+        print("ready", flush=True)  # noqa: T201
+        for line in sys.stdin:
+            publisher.publish(*(decode_root(each) for each in json.loads(line)))
+            print("ok", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

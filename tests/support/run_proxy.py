@@ -1,0 +1,99 @@
+"""`rootsd run` as clients start it: a process with pipes, in front of a small server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from support.bridges import HANG_GUARD_S, INITIALIZE, Client, environment, notice, request
+
+SCRIPTED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("scripted_server.py")))
+
+
+def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
+    return [sys.executable, "-m", "rootsd", "run", *flags, "--", *server]
+
+
+# `rootsd run` with short time limits for servers that do not stop.
+_HASTY = (
+    "from rootsd.proxy.run import loop, main; import sys; "
+    "loop._TERM_WAIT_S = 0.05; loop._IDLE_S = 0.1; "
+    "loop._FLOOD_WAIT_S = loop._PENDING_WAIT_S = 0.5; "
+    "sys.exit(main.main(sys.argv[1:]))"
+)
+
+
+def impatient_command(*server: str) -> list[str]:
+    """Return the command of such a proxy."""
+    return [sys.executable, "-c", _HASTY, "--", *server]
+
+
+@contextmanager
+def relay(*words: str, flags: tuple[str, ...] = (), **more: str) -> Iterator[RunProxyClient]:
+    """Run a proxy in front of a scripted server with `words`. At the end, both are gone."""
+    with started(command(*SCRIPTED, *words, flags=flags), **more) as client:
+        yield client
+
+
+@contextmanager
+def started(line: list[str], *, cwd: Path | str = "/", **more: str) -> Iterator[RunProxyClient]:
+    """Start `line`, with a client at its pipes."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        line, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(**more), cwd=cwd
+    )
+    with process:
+        try:
+            yield RunProxyClient(process)
+        finally:
+            process.kill()
+
+
+class RunProxyClient(Client):
+    """The client's end of a run proxy, in the handshake era."""
+
+    def shake_hands(self) -> None:
+        """Send `initialize` and `initialized`."""
+        answer = self.ask(0, "initialize", INITIALIZE)
+        assert answer["id"] == 0
+        self.say(notice("notifications/initialized"))
+
+    def call(self, id_: object, name: str, value: object = None) -> Any:  # noqa: ANN401
+        """Return the result of the server's tool. Notifications before it are ignored."""
+        self.start_call(id_, name, value)
+        answer = self.answer()
+        assert answer["id"] == id_, answer
+        return answer["result"]
+
+    def start_call(self, id_: object, name: str, value: object = None) -> None:
+        """Send the call alone."""
+        self.say(request(id_, "tools/call", {"name": name, "arguments": value}))
+
+    def answer(self) -> dict[str, Any]:
+        """Return the next answer. Notifications before it are ignored."""
+        while "id" not in (message := self.hear()):
+            continue
+        return message
+
+    def server(self, id_: object = "who") -> psutil.Process:
+        """Return the server's process."""
+        return psutil.Process(self.call(id_, "started")["pid"])
+
+
+def is_gone(process: psutil.Process | int) -> bool:
+    """Wait until a process has ended (it may be a zombie). A pid may already be gone."""
+    try:
+        if isinstance(process, int):
+            process = psutil.Process(process)
+        process.wait(HANG_GUARD_S)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.TimeoutExpired:
+        return False
+    return True

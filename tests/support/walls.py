@@ -1,0 +1,393 @@
+"""A wall for tests: a warden that takes orders, and a program inside that runs lines of Python.
+
+It is also a program. `python walls.py SOCKET SPEC` builds the wall that the JSON text SPEC
+describes, sends the warden's channel over the socket, and runs the interpreter inside, with this
+process's pipes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rootsd.confine import holders, root_folder, tree
+from rootsd.confine.default_view import base_entries
+from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
+from rootsd.confine.kernel import close_from
+from rootsd.confine.name_watch import NameWatch
+from rootsd.confine.orders import (
+    OrderKind,
+    WardenOrder,
+    WardenReport,
+    decode_report,
+    decode_root,
+    encode_order,
+    encode_root,
+)
+from rootsd.confine.protected import ProtectionPolicy
+from rootsd.confine.supervision import CellOptions, Layer, Network
+from rootsd.confine.terminal import wait_for
+from rootsd.confine.warden import WardenSettings
+from rootsd.core.view import ConfinedRoot, OnRevoke, ViewEntry, ViewEntryKind
+from rootsd.core.wall import WallEngine
+
+
+class Weakness(Enum):
+    """A part of the engine that a control goes without."""
+
+    NO_WATCH = "no watch of names"
+    KILL_ONCE = "holders are killed once"
+    FOLLOW_LINKS = "the warden follows links"
+    NO_HOLD = "folders above covers are not held"
+    NO_REPAIR = "a lost cover is not found"
+
+
+# Runs each line of standard input, and prints what came of it as JSON.
+INTERPRETER = r"""
+import ctypes, errno, fcntl, json, os, signal, socket, stat, subprocess, sys
+SPACE = globals()
+libc = ctypes.CDLL(None, use_errno=True)
+
+def call(number, *arguments):
+    # A system call that is refused, or does not exist, is an OSError; any other error reached it.
+    ctypes.set_errno(0)
+    result = libc.syscall(ctypes.c_long(number), *arguments)
+    error = ctypes.get_errno()
+    if result < 0 and error in (errno.EPERM, errno.EACCES, errno.ENOSYS):
+        raise OSError(error, os.strerror(error))
+    return result
+
+def checked(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+def content(path):
+    # An empty file over a secret is a refusal, too.
+    if not read(path):
+        raise OSError(errno.ENODATA, "")
+
+def append(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+
+def make(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    os.unlink(path)
+
+def there_and_back(path, other):
+    os.rename(path, other)
+    os.rename(other, path)
+
+def connect(family, address):
+    with socket.socket(family) as channel:
+        channel.settimeout(10)
+        channel.connect(address)
+
+def in_child(action):
+    # Run it in a child, because it changes the namespaces; its OSError is ours.
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+            os._exit(0)
+        except OSError as error:
+            os._exit(error.errno or 255)
+        except BaseException:
+            os._exit(254)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status:
+        raise OSError(status, os.strerror(status))
+
+def reached(result, *fine):
+    # A call that got past the checks may still fail, because its arguments lead nowhere.
+    if result < 0 and ctypes.get_errno() not in fine:
+        raise OSError(ctypes.get_errno(), "")
+
+def memory(call, pid):
+    local, far = ctypes.create_string_buffer(8), (ctypes.c_void_p * 2)(4096, 8)
+    near = (ctypes.c_void_p * 2)(ctypes.addressof(local), 8)
+    one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+    reached(call(pid, near, one, far, one, none), errno.EFAULT)
+
+def exchange(path, other):
+    for _ in range(2):
+        checked(libc.renameat2(-100, os.fsencode(path), -100, os.fsencode(other), 2))
+
+def names(path, word):
+    if os.fsencode(word) not in read(path):
+        raise OSError(errno.ENODATA, "")
+
+def watch(path):
+    fd = checked(libc.inotify_init1(0))
+    try:
+        checked(libc.inotify_add_watch(fd, os.fsencode(path), 0x100))
+    finally:
+        os.close(fd)
+
+def take(path):
+    # Receive a descriptor from a program outside.
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.connect(path)
+        return socket.recv_fds(channel, 1, 1)[1][0]
+
+def nested(action, namespaces=0):
+    # Run it in a user and a mount namespace of its own, with all capabilities there.
+    in_child(lambda: (checked(libc.unshare(0x10020000 | namespaces)), action()))
+
+def mount(source, target, kind, flags, data=None):
+    encoded = [None if each is None else os.fsencode(each) for each in (source, target, kind)]
+    checked(libc.mount(*encoded, ctypes.c_ulong(flags), data and os.fsencode(data)))
+
+def is_mounted(path):
+    lines = read("/proc/self/mountinfo").splitlines()
+    return any(line.split(b" ")[4] == os.fsencode(path) for line in lines)
+
+def unmount(path):
+    # What is mounted by the same namespace can be unmounted; so outside, mount it first.
+    if not is_mounted(path):
+        mount(path, path, None, 0x1000)
+    checked(libc.umount2(os.fsencode(path), 2))
+
+def remount_writable(path):
+    if not is_mounted(path):
+        mount(path, path, None, 0x1000)
+    mount(None, path, None, 0x1020)
+
+def terminal_call(number):
+    # An ioctl on the controlling terminal of a new session.
+    def action():
+        master, slave = os.openpty()
+        os.setsid()
+        fcntl.ioctl(slave, 0x540E, 0)
+        if libc.ioctl(slave, ctypes.c_ulong(number), None) < 0:
+            if ctypes.get_errno() == errno.EPERM:
+                raise OSError(errno.EPERM, "")
+    in_child(action)
+
+print(json.dumps({"ready": os.getpid()}), flush=True)
+for line in sys.stdin:
+    try:
+        SPACE["result"] = None
+        exec(json.loads(line), SPACE)
+        result = SPACE["result"]
+        answer = {"result": result if isinstance(result, (str, int, list)) else None}
+    except OSError as error:
+        answer = {"error": errno.errorcode.get(error.errno, str(error))}
+    except BaseException as error:
+        answer = {"failure": repr(error)}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Refused(Exception):
+    """The line ended with an OSError. `name` is the name of its number."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Interpreter:
+    """A process that runs lines of Python, outside the wall."""
+
+    def __init__(self, folder: Path, words: Iterable[str] = (), **more: Any) -> None:  # noqa: ANN401
+        self.process = subprocess.Popen(
+            [*words] or [sys.executable, "-c", INTERPRETER],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, **more,
+        )  # fmt: skip
+        first = self._read()
+        assert "ready" in first, first
+
+    def run(self, line: str) -> Any:  # noqa: ANN401 - whatever the line leaves in `result`
+        """Run a line, and return its `result`. Raises Refused."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(line) + "\n")
+        self.process.stdin.flush()
+        answer = self._read()
+        if "error" in answer:
+            raise Refused(answer["error"])
+        assert "failure" not in answer, (line, answer["failure"])
+        return answer["result"]
+
+    def error_of(self, line: str) -> str:
+        """Run a line, and return the name of its error, or the empty string."""
+        try:
+            self.run(line)
+        except Refused as refused:
+            return refused.name
+        return ""
+
+    def _read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the interpreter has ended"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Wall(Interpreter):
+    """A running wall with an interpreter inside. `order` changes its roots."""
+
+    def __init__(  # noqa: PLR0913 - one for each part of a wall
+        self,
+        folder: Path,
+        home: Path,
+        roots: Iterable[ConfinedRoot] = (),
+        *,
+        without: Iterable[Layer] = (),
+        network: Network = Network.SHARED,
+        protection: ProtectionPolicy = ProtectionPolicy.PROTECT,
+        on_revoke: OnRevoke = OnRevoke.TELL,
+        engine: WallEngine = WallEngine.NAMESPACES,
+        landlock: int | None = None,
+        weaknesses: Iterable[Weakness] = (),
+    ) -> None:
+        self._number = 0
+        spec = {
+            "folder": str(folder), "home": str(home), "roots": [encode_root(r) for r in roots],
+            "without": [layer.value for layer in without], "network": network.value,
+            "protection": protection.value, "on_revoke": on_revoke.value,
+            "engine": engine.value, "landlock": landlock,
+            "weaknesses": [weakness.value for weakness in weaknesses],
+        }  # fmt: skip
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            words = (sys.executable, __file__, str(theirs.fileno()), json.dumps(spec))
+            environment = {
+                **os.environ,
+                "HOME": str(home),
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            }
+            super().__init__(home, words, pass_fds=[theirs.fileno()], env=environment)
+            theirs.close()
+            message, fds, _, _ = socket.recv_fds(ours, 64, 1)
+        self.warden_pid = int(message)
+        self._channel = socket.socket(fileno=fds[0])
+        self._channel.setblocking(True)
+        self._reports = self._channel.makefile("rb")
+
+    def order(
+        self, kind: OrderKind, *roots: ConfinedRoot, paths: Iterable[Path] = ()
+    ) -> WardenReport:
+        """Give the warden an order, and return its report."""
+        self._number += 1
+        removed = tuple(os.fsencode(path) for path in paths)
+        self._channel.sendall(encode_order(WardenOrder(self._number, kind, roots, removed)))
+        while (report := decode_report(self._reports.readline())).number != self._number:
+            pass
+        return report
+
+    def close(self) -> None:
+        self._reports.close()
+        self._channel.close()
+        super().close()
+
+
+def interpreter_entries() -> list[ViewEntry]:
+    """Return the files that the interpreter needs and that the default view may lack."""
+    places = {os.path.realpath(place) for place in (sys.prefix, sys.base_prefix)}
+    return [
+        ViewEntry(os.fsencode(place), ViewEntryKind.READ, "the tests' interpreter")
+        for place in sorted(places)
+        if place.count("/") > 1
+    ]
+
+
+def _weaken(weakness: Weakness) -> None:
+    """Take a part of the engine away, in this process and those that it forks."""
+    match weakness:
+        case Weakness.NO_WATCH:
+            setattr(NameWatch, "watch", lambda *_: False)  # noqa: B010 - mypy forbids the direct way
+        case Weakness.KILL_ONCE:
+            setattr(holders, "_QUIET_LOOKS", 1)  # noqa: B010
+            setattr(holders, "_activity", lambda _: {})  # noqa: B010
+        case Weakness.FOLLOW_LINKS:
+            setattr(tree, "open_path", _open_following)  # noqa: B010
+            setattr(root_folder, "open_path", _open_following)  # noqa: B010
+            setattr(tree, "open_below", _open_below_following)  # noqa: B010
+        case Weakness.NO_HOLD:
+            setattr(tree, "_hold_above", lambda *_: None)  # noqa: B010
+        case Weakness.NO_REPAIR:
+            setattr(tree.SharedTree, "find_broken", lambda *_: {})  # noqa: B010
+
+
+def _open_following(path: bytes, flags: int = 0) -> int:
+    return os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
+
+
+def _open_below_following(folder: int, path: bytes, flags: int = 0) -> int:
+    return os.open(path, os.O_PATH | os.O_CLOEXEC | flags, dir_fd=folder)
+
+
+def main() -> int:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    spec = json.loads(sys.argv[2])
+    home = os.fsencode(os.path.realpath(spec["home"]))
+    for weakness in spec["weaknesses"]:
+        _weaken(Weakness(weakness))
+    os.makedirs(spec["folder"], exist_ok=True)
+    settings = WardenSettings(
+        os.fsencode(os.path.realpath(spec["folder"])),
+        (*base_entries(home, os.geteuid()), *interpreter_entries()),
+        home,
+        ProtectionPolicy(spec["protection"]),
+        OnRevoke(spec["on_revoke"]),
+    )
+    engine: Engine = NamespaceEngine()
+    if WallEngine(spec["engine"]) is WallEngine.STATIC:
+        engine = StaticEngine(spec["landlock"])
+    warden = engine.start(settings, [decode_root(root) for root in spec["roots"]])
+    options = CellOptions(
+        Network(spec["network"]),
+        frozenset(Layer(name) for name in spec["without"]),
+        folder=home,
+        home=home,
+    )
+    waiter = os.fork()
+    if waiter == 0:
+        try:
+            engine.enter(warden, options)
+            close_from(3)
+            os.environ.update(warden.variables)
+            os.execv(sys.executable, [sys.executable, "-c", INTERPRETER])  # noqa: S606
+        finally:
+            os._exit(126)
+    socket.send_fds(channel, [b"%d" % warden.pid], [warden.channel.fileno()])
+    return wait_for(waiter)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

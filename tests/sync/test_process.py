@@ -1,0 +1,249 @@
+"""`rootsd sync run` as a process: it follows the daemon, and ends without a grant."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd.sync.process import AccessSync
+from rootsd.sync.reconcile import NOTHING_OWN
+from rootsd.sync.record import SyncedClient, SyncRecord, holder_of
+from rootsd.wire.projects import ProjectsQuery
+from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.polling import until
+
+HANG_GUARD = 60
+DENIED = [an_item("x", path="/src/x", verdict="denied")]
+PUBLISHED = [
+    an_item("a", path="/src/a", verdict="approved", published=True, tags=["work"]),
+    an_item("b", path="/src/b", verdict="approved", published=True, tags=["home"]),
+]
+DENY = {"deny": ["Read(//src/x/**)", "Edit(//src/x/**)"]}
+BOTH = {**DENY, "additionalDirectories": ["/src/a"]}
+
+
+class Decisions:
+    """What the daemon says; `changed` wakes the process that waits."""
+
+    def __init__(self, daemon: FakeDaemon) -> None:
+        self.denied, self.published = DENIED, PUBLISHED
+        self._changed = threading.Event()
+        self._seq = 1
+        daemon.answers |= {"projects": self._projects, "log": self._log}
+
+    def change(self, *, denied: list[Any] | None = None) -> None:
+        if denied is not None:
+            self.denied = denied
+        self._seq += 1
+        self._changed.set()
+
+    def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
+        params = {"verdict": query.verdict, "tag": query.tag}
+        items: list[dict[str, Any]] = self._projects(params)["items"]
+        return items
+
+    def _projects(self, params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("verdict") == "denied":
+            return a_listing(*self.denied)
+        tag = params.get("tag")
+        return a_listing(*(item for item in self.published if tag in item["tags"]))
+
+    def _log(self, params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("after") is not None:
+            self._changed.wait(0.2)
+            self._changed.clear()
+        items = [{"seq": self._seq}] if params.get("after") != self._seq else []
+        return {"revision": 1, "items": items, "warnings": []}
+
+
+@pytest.fixture
+def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(rootsd_dir) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def decisions(daemon: FakeDaemon) -> Decisions:
+    return Decisions(daemon)
+
+
+@pytest.fixture
+def record(rootsd_dir: Path) -> SyncRecord:
+    return SyncRecord(os.fsencode(rootsd_dir / "state"))
+
+
+@pytest.fixture
+def file(tmp_path: Path, record: SyncRecord) -> Path:
+    file = tmp_path / "claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text('{\n  "model": "x" // mine\n}\n')
+    record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
+    record.save_clients({"claude-code": SyncedClient(str(file), "work")})
+    return file
+
+
+def permissions(file: Path) -> Any:  # noqa: ANN401 - a JSON value
+    text = file.read_text().replace(" // mine", "")
+    return json.loads(text).get("permissions", {})
+
+
+@contextmanager
+def running() -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "rootsd", "sync", "run"]
+    with subprocess.Popen(command) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def rootsd(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rootsd", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_GUARD)
+
+
+def test_it_follows_decisions_and_withdraws_grants_at_its_end(
+    decisions: Decisions, file: Path
+) -> None:
+    with running() as process:
+        until(lambda: permissions(file) == BOTH)
+        decisions.change(denied=[])
+        until(lambda: permissions(file) == {"additionalDirectories": ["/src/a"]})
+        decisions.change(denied=DENIED)
+        until(lambda: permissions(file) == BOTH)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG_GUARD) == 0
+    assert permissions(file) == DENY
+    assert "// mine" in file.read_text()
+
+
+def test_after_a_kill_the_unit_withdraws_the_grants(decisions: Decisions, file: Path) -> None:
+    with running() as process:
+        until(lambda: permissions(file) == BOTH)
+        process.kill()
+    assert permissions(file) == BOTH, "nothing could withdraw them"
+    assert rootsd("sync", "withdraw").returncode == 0
+    assert permissions(file) == DENY
+
+
+def test_without_a_daemon_the_next_start_withdraws_them(
+    decisions: Decisions, daemon: FakeDaemon, file: Path
+) -> None:
+    with running() as process:
+        until(lambda: permissions(file) == BOTH)
+        process.kill()
+    daemon.raw = b""  # the daemon closes all connections
+    with running():
+        until(lambda: permissions(file) == DENY)
+
+
+def test_without_a_daemon_the_grants_are_withdrawn(
+    decisions: Decisions, daemon: FakeDaemon, file: Path
+) -> None:
+    with running():
+        until(lambda: permissions(file) == BOTH)
+        daemon.raw = b""
+        until(lambda: permissions(file) == DENY)
+        daemon.raw = None
+        until(lambda: permissions(file) == BOTH)
+
+
+def test_only_one_process_runs_at_a_time(
+    decisions: Decisions, file: Path, record: SyncRecord
+) -> None:
+    with running() as process:
+        until(lambda: permissions(file) == BOTH)
+        assert holder_of(record) == process.pid
+        for words in (("sync", "run"), ("sync", "withdraw")):
+            second = rootsd(*words)
+            assert (second.returncode, str(process.pid) in second.stderr) == (75, True)
+        assert permissions(file) == BOTH
+    assert holder_of(record) is None
+
+
+@pytest.mark.needs("landlock")
+def test_it_can_write_only_where_the_settings_are(
+    decisions: Decisions, file: Path, tmp_path: Path, record: SyncRecord
+) -> None:
+    """The symlink leads elsewhere after the start, so the process may not follow it there."""
+    record.save_clients({"claude-code": SyncedClient(str(file), "work", is_accepted=True)})
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "settings.json").write_text("{}")
+    with running():
+        until(lambda: permissions(file) == BOTH)
+        file.unlink()
+        file.symlink_to(elsewhere / "settings.json")
+        decisions.change(denied=[])
+        until(lambda: any("Permission denied" in each for each in record.problems()))
+    assert (elsewhere / "settings.json").read_text() == "{}"
+
+
+def test_a_file_that_cannot_be_written_is_a_problem_until_it_can(
+    decisions: Decisions, file: Path, record: SyncRecord
+) -> None:
+    work = AccessSync(record, record.clients())
+    text = file.read_text()
+    file.write_text('{"permissions": "all"}')
+    work.apply(_Feed(decisions))
+    (_, problem) = record.problems()
+    assert "is left alone: permissions is not an object" in problem
+    file.write_text(text)
+    work.apply(_Feed(decisions))
+    assert record.problems() == ["rootsd sync does not run (try: rootsd up)"]
+    assert permissions(file) == BOTH
+
+
+def test_a_denial_that_cannot_be_written_is_named(
+    decisions: Decisions, file: Path, record: SyncRecord
+) -> None:
+    decisions.denied = [an_item("odd", path="/src/a*b", verdict="denied")]
+    AccessSync(record, record.clients()).apply(_Feed(decisions))
+    assert any("/src/a*b is not denied there" in each for each in record.problems())
+
+
+def test_a_damaged_record_removes_nothing(
+    decisions: Decisions, file: Path, record: SyncRecord
+) -> None:
+    work = AccessSync(record, record.clients())
+    work.apply(_Feed(decisions))
+    before = file.read_text()
+    (record.folder / "own.json").write_text("{")
+    work.withdraw()
+    decisions.denied = []
+    work.apply(_Feed(decisions))
+    assert file.read_text() == before
+    assert any("is damaged" in each for each in record.problems())
+
+
+def test_removing_a_client_restores_the_file(
+    decisions: Decisions, file: Path, record: SyncRecord
+) -> None:
+    before = file.read_text()
+    work = AccessSync(record, record.clients())
+    work.apply(_Feed(decisions))
+    assert file.read_text() != before
+    assert not work.remove("claude-code").problem
+    assert file.read_text() == before
+    assert record.own().get(str(file), NOTHING_OWN) == NOTHING_OWN
+
+
+class _Feed:
+    def __init__(self, decisions: Decisions) -> None:
+        self._decisions = decisions
+
+    def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
+        return self._decisions.projects(query)
+
+    def wait(self) -> None:
+        """Return at once."""

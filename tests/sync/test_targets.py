@@ -1,0 +1,117 @@
+"""The entries for each client: no path can mean more than its folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.sync.access import (
+    MAX_DENIALS,
+    MAX_GRANTS,
+    AccessLists,
+    GrantedFolder,
+    choose_access,
+)
+from rootsd.sync.targets import TARGETS, EntryKind
+from support.fake_daemon import an_item
+
+CLAUDE = TARGETS["claude-code"]
+
+
+def denied(*paths: str) -> list[dict[str, Any]]:
+    return [an_item(path, path=path, verdict="denied") for path in paths]
+
+
+def published(*paths: str, **changes: object) -> list[dict[str, Any]]:
+    roots = {"published": True, "verdict": "approved", "tags": ["work"]}
+    return [an_item(path, **{"path": path, **roots, **changes}) for path in paths]
+
+
+def test_denials_are_written_without_a_tag_and_grants_only_with_one() -> None:
+    lists = choose_access(denied("/s/x"), published("/s/a"), None)
+    assert (lists.denied, lists.granted) == (("/s/x",), ())
+    lists = choose_access(denied("/s/x"), published("/s/a"), "work")
+    assert lists.granted == (GrantedFolder("/s/a", is_writable=True),)
+    assert choose_access([], published("/s/a"), "home").granted == ()
+
+
+def test_uris_and_roots_for_one_session_are_not_granted() -> None:
+    others = [
+        *published("/s/a", session="claude (41)"),
+        *published("/s/b", published=False),
+        *published("/s/c", kind="uri"),
+        *published("/s/d", path=None),
+    ]
+    assert choose_access([], others, "work").granted == ()
+
+
+def test_a_folder_in_a_denied_one_needs_no_entry() -> None:
+    lists = choose_access(denied("/s/x/y", "/s/x", "/s/x-y", "/s/xy"), [], None)
+    assert lists.denied == ("/s/x", "/s/x-y", "/s/xy")
+
+
+def test_entries_beyond_the_limits_are_named() -> None:
+    many = published(*(f"/s/{number:03}" for number in range(MAX_GRANTS + 2)))
+    lists = choose_access(
+        denied(*(f"/d/{number:03}" for number in range(MAX_DENIALS + 3))), many, "work"
+    )
+    assert (len(lists.denied), len(lists.granted)) == (MAX_DENIALS, MAX_GRANTS)
+    assert [text.partition(" ")[0] for text in lists.omitted] == ["3", "2"]
+
+
+def test_a_denied_path_that_is_not_utf8_is_named() -> None:
+    items = [an_item("odd", path=None, path_b64="L3M=", verdict="denied")]
+    assert choose_access(items, [], None).omitted
+
+
+def test_claude_code_denies_reading_and_editing() -> None:
+    wanted = CLAUDE.entries(AccessLists(("/s/x",), (GrantedFolder("/s/a", is_writable=True),)))
+    assert [(entry.keys[-1], entry.name, entry.kind) for entry in wanted.entries] == [
+        ("deny", "Read(//s/x/**)", EntryKind.DENIAL),
+        ("deny", "Edit(//s/x/**)", EntryKind.DENIAL),
+        ("additionalDirectories", "/s/a", EntryKind.GRANT),
+    ]
+
+
+def test_a_read_only_root_is_opened_without_the_right_to_edit() -> None:
+    lists = AccessLists((), (GrantedFolder("/s/a", is_writable=False),))
+    names = [(entry.name, entry.kind) for entry in CLAUDE.entries(lists).entries]
+    assert names == [("Edit(//s/a/**)", EntryKind.GRANT), ("/s/a", EntryKind.GRANT)]
+    for name in ("gemini", "qwen", "opencode"):
+        wanted = TARGETS[name].entries(lists)
+        assert (wanted.entries, len(wanted.omitted)) == ((), 1)
+
+
+def test_opencode_has_one_map_for_both() -> None:
+    lists = AccessLists(("/s/x",), (GrantedFolder("/s/a", is_writable=True),))
+    entries = TARGETS["opencode"].entries(lists).entries
+    assert [(entry.name, entry.value) for entry in entries] == [
+        ("/s/x/**", "deny"), ("/s/a/**", "allow"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(path=st.text(min_size=1, max_size=6).map(lambda text: f"/s/{text}"))
+def test_no_path_has_a_special_character_or_an_invisible_one(name: str, path: str) -> None:
+    target = TARGETS[name]
+    lists = AccessLists((path,), (GrantedFolder(path, is_writable=True),))
+    wanted = target.entries(lists)
+    written = {entry.kind for entry in wanted.entries}
+    for entry in wanted.entries:
+        assert path in entry.name
+        assert entry.name.isprintable()
+        if entry.name != path:  # a pattern
+            rest = entry.name.replace(path, "")
+            assert rest in ("Read(/" + "/**)", "Edit(/" + "/**)", "/**")
+            assert not set("*?[]{}!\\()\"'#$~") & set(path)
+    missing = {EntryKind.DENIAL, EntryKind.GRANT} - written
+    assert len(wanted.omitted) == len(missing), "what is left out is named"
+
+
+@pytest.mark.parametrize("path", ["/s/a*", "/s/a(b)", "/s/[x]", "/s/x\n/y", "/s/x ", "/s/\u202e"])
+def test_a_pattern_character_is_never_written_for_claude_code(path: str) -> None:
+    wanted = CLAUDE.entries(AccessLists((path,)))
+    assert (wanted.entries, len(wanted.omitted)) == ((), 1)

@@ -1,0 +1,266 @@
+"""`rootsd hook`: agents ask before they open files, and hostile or odd calls get no opinion."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rootsd import hook
+from rootsd.core.errors import ErrorCode
+from support.fake_daemon import FakeDaemon, Objection
+
+ALLOW, DENY = "allow", "deny"
+WORKSPACE = "/src/api"
+# The fake daemon has a published project, a denied one, and a pending one.
+VERDICTS = {"/src/api": "approved", "/src/secret": "denied", "/src/new": "pending"}
+
+
+def checked(params: dict[str, Any]) -> dict[str, Any]:
+    real = os.path.normpath(params["path"])
+    found = [verdict for path, verdict in VERDICTS.items() if f"{real}/".startswith(f"{path}/")]
+    verdict = found[0] if found else None
+    inside = verdict == "approved" and params.get("workspace") == WORKSPACE
+    return {
+        "published": inside, "verdict": verdict, "root": "api" if inside else None,
+        "access": "read-write" if inside else None,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(rootsd_dir) as daemon:
+        daemon.answers["check"] = checked
+        yield daemon
+
+
+@pytest.fixture(autouse=True)
+def project(monkeypatch: pytest.MonkeyPatch) -> None:
+    for client in hook.CLIENTS.values():
+        monkeypatch.setenv(client.project, WORKSPACE)
+
+
+class Stdin:
+    def __init__(self, text: bytes) -> None:
+        self.buffer = io.BytesIO(text)
+
+
+class Hook:
+    """Runs the hook on calls, as an agent does."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def raw(self, text: bytes, client: str = "claude-code") -> str:
+        self._monkeypatch.setattr("sys.stdin", Stdin(text))
+        assert hook.main([client]) == 0
+        out, err = self._capsys.readouterr()
+        assert err == ""
+        return out
+
+    def __call__(
+        self, tool: str, given: Mapping[str, object], client: str = "claude-code"
+    ) -> str | None:
+        out = self.raw(json.dumps(a_call(tool, given, client)).encode(), client)
+        if not out:
+            return None
+        answer = json.loads(out)
+        if client == "gemini":
+            assert answer.keys() == {"decision", "reason"}
+            return str(answer["decision"])
+        specific = answer["hookSpecificOutput"]
+        assert specific["hookEventName"] == "PreToolUse"
+        return str(specific["permissionDecision"])
+
+
+def a_call(tool: str, given: Mapping[str, object], client: str) -> dict[str, object]:
+    return {
+        "session_id": "abc123", "transcript_path": "/t.jsonl", "cwd": "/src/api/lib",
+        "permission_mode": "default", "hook_event_name": hook.CLIENTS[client].event,
+        "tool_name": tool, "tool_input": given, "tool_use_id": "toolu_1",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def ask(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Hook:
+    return Hook(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "answer"),
+    [
+        ("Read", {"file_path": "/src/api/a.py"}, ALLOW),
+        ("Read", {"file_path": "a.py"}, ALLOW),
+        ("Read", {"file_path": "/src/secret/a.py"}, DENY),
+        ("Read", {"file_path": "../../secret/a.py"}, DENY),
+        ("Read", {"file_path": " /src/secret/a.py "}, DENY),
+        ("Read", {"file_path": "/src/new/a.py"}, None),
+        ("Read", {"file_path": "/etc/passwd"}, None),
+        ("Grep", {"pattern": "x"}, ALLOW),
+        ("Grep", {"pattern": "x", "path": "/src/api"}, ALLOW),
+        ("Grep", {"pattern": "../x", "path": "/src/api"}, ALLOW),
+        ("Grep", {"pattern": "x", "path": "/src/secret"}, DENY),
+        ("Grep", {"pattern": "x", "path": "/src"}, None),
+        ("Glob", {"pattern": "**/*.py"}, ALLOW),
+        ("Glob", {"pattern": "/src/secret/**"}, DENY),
+        ("Glob", {"pattern": "../../secret/*"}, DENY),
+        ("Glob", {"pattern": "../../**"}, None),
+        ("Glob", {"pattern": "{/src/secret,x}/*"}, None),
+        ("Glob", {"pattern": 7}, None),
+        ("Edit", {"file_path": "/src/api/a.py"}, None),
+        ("Edit", {"file_path": "/src/secret/a.py"}, DENY),
+        ("Write", {"file_path": "/src/secret/new", "content": "x"}, DENY),
+        ("MultiEdit", {"file_path": "/src/secret/a.py"}, DENY),
+        ("NotebookEdit", {"notebook_path": "/src/secret/a.ipynb"}, DENY),
+        ("Bash", {"command": "cat /src/secret/a.py"}, None),
+        ("mcp__files__read", {"file_path": "/src/secret/a.py"}, None),
+        ("Read", {}, None),
+        ("Read", {"file_path": 7}, None),
+        ("Read", {"file_path": None}, None),
+    ],
+)  # fmt: skip
+def test_claude_code_gets_an_answer(
+    daemon: FakeDaemon, ask: Hook, tool: str, given: dict[str, object], answer: str | None
+) -> None:
+    assert ask(tool, given) == answer
+
+
+@pytest.mark.parametrize(
+    ("client", "tool", "given", "answer"),
+    [
+        ("gemini", "read_file", {"file_path": "/src/api/a.py"}, None),
+        ("gemini", "read_file", {"file_path": "../../secret/a.py"}, DENY),
+        ("gemini", "write_file", {"file_path": "/src/secret/a.py", "content": ""}, DENY),
+        ("gemini", "read_many_files", {"include": ["a.py", "/src/secret/a.py"]}, DENY),
+        ("gemini", "list_directory", {"dir_path": "/src/secret"}, DENY),
+        ("qwen", "read_file", {"file_path": "/src/api/a.py"}, None),
+        ("qwen", "read_file", {"absolute_path": "/src/secret/a.py"}, DENY),
+        ("qwen", "edit", {"file_path": "/src/secret/a.py"}, DENY),
+    ],
+)
+def test_other_clients_get_an_answer_in_their_format(
+    daemon: FakeDaemon,
+    ask: Hook,
+    client: str,
+    tool: str,
+    given: dict[str, object],
+    answer: str | None,
+) -> None:
+    assert ask(tool, given, client) == answer
+
+
+def test_a_path_in_the_home_folder_is_expanded_as_the_client_does(
+    daemon: FakeDaemon, ask: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/src/secret")
+    assert ask("Read", {"file_path": "~/a.py"}) == DENY
+    monkeypatch.setenv("HOME", "/src/api")
+    assert ask("Read", {"file_path": "~/a.py"}) == ALLOW
+
+
+def test_without_the_folder_of_the_session_nothing_is_allowed(
+    daemon: FakeDaemon, ask: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The working directory of a call may be another project, which the agent chose itself."""
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR")
+    assert ask("Read", {"file_path": "/src/api/a.py"}) is None
+    assert ask("Read", {"file_path": "/src/secret/a.py"}) == DENY
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/src/new")
+    assert ask("Read", {"file_path": "/src/api/a.py"}) is None
+
+
+def test_without_a_daemon_there_is_no_opinion(ask: Hook) -> None:
+    assert ask("Read", {"file_path": "/src/secret/a.py"}) is None
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b'{"jsonrpc":"2.0","id":1,"result":7}\n', b"\xff\n", b"[]\n"]
+)
+def test_an_invalid_answer_of_the_daemon_gives_no_opinion(
+    daemon: FakeDaemon, ask: Hook, raw: bytes
+) -> None:
+    daemon.raw = raw
+    assert ask("Read", {"file_path": "/src/secret/a.py"}) is None
+
+
+def test_an_error_of_the_daemon_gives_no_opinion(daemon: FakeDaemon, ask: Hook) -> None:
+    daemon.answers["check"] = Objection(ErrorCode.USAGE, "unknown: workspace")
+    assert ask("Read", {"file_path": "/src/api/a.py"}) is None
+
+
+CALL = json.dumps(a_call("Read", {"file_path": "/src/secret/a.py"}, "claude-code"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"null", b"[]", b"7", b"{", b"\xff", b"[" * 100_000, b'{"tool_name": 1e999}',
+        CALL.replace("PreToolUse", "PostToolUse").encode(),
+        CALL.replace('"/src/api/lib"', '"src"').encode(),
+        CALL.replace('"/src/api/lib"', "null").encode(),
+        CALL.replace("/src/secret/a.py", r"\ud800").encode(),
+        CALL.replace('{"file_path": "/src/secret/a.py"}', "[]").encode(),
+        CALL.encode() + b" " * hook.MAX_INPUT_BYTES,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_an_invalid_call_gives_no_opinion(daemon: FakeDaemon, ask: Hook, text: bytes) -> None:
+    daemon.answers["check"] = lambda params: (
+        checked(params) if params["path"].isprintable() else refuse()
+    )
+    assert ask.raw(text) == ""
+
+
+def refuse() -> dict[str, Any]:
+    raise Objection(ErrorCode.USAGE, "that is no path")
+
+
+def test_control_the_valid_form_of_these_calls_is_denied(daemon: FakeDaemon, ask: Hook) -> None:
+    assert json.loads(ask.raw(CALL.encode()))["hookSpecificOutput"]["permissionDecision"] == DENY
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    call=st.fixed_dictionaries(
+        {
+            "hook_event_name": st.just("PreToolUse"),
+            "cwd": st.sampled_from(["/", "/src/api"]) | JSON,
+            "tool_name": st.sampled_from(["Read", "Glob", "Grep", "Edit", "Write"]) | JSON,
+            "tool_input": st.dictionaries(
+                st.sampled_from(["file_path", "path", "pattern", "glob"]), JSON | st.text()
+            )
+            | JSON,
+        }
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_call_makes_it_fail_and_only_reading_tools_are_allowed(
+    daemon: FakeDaemon, call: dict[str, Any]
+) -> None:
+    try:
+        answer = hook.decide(hook.CLIENTS["claude-code"], call, os.environ)
+    except ValueError:
+        return  # `main` turns this into no opinion
+    if answer is not None and '"allow"' in answer:
+        assert call["tool_name"] in ("Read", "Glob", "Grep")
+
+
+def test_an_unknown_client_does_not_block_the_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    """Status 2 would refuse each call of a tool."""
+    assert hook.main(["clade-code"]) == hook.main([]) == 1
+    assert "claude-code" in capsys.readouterr().err

@@ -1,0 +1,164 @@
+"""The meaning of inotify records, by the watches: purposes, renames, ends, and unknown kinds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rootsd.watch.events import (
+    EventOverflow,
+    FileEvent,
+    FileEventKind,
+    FileEvents,
+    WatchPurpose,
+)
+from rootsd.watch.inotify_records import (
+    IN_ATTRIB,
+    IN_CLOSE_WRITE,
+    IN_CREATE,
+    IN_DELETE_SELF,
+    IN_IGNORED,
+    IN_ISDIR,
+    IN_MOVED_FROM,
+    IN_MOVED_TO,
+    IN_Q_OVERFLOW,
+    InotifyRecord,
+)
+from rootsd.watch.inotify_translator import InotifyTranslator, watch_mask
+from rootsd.watch.watch_registry import WatchRegistry
+
+FRONTIER, AT_WORK, ROOT, ABOVE, LINKS = (
+    WatchPurpose.FRONTIER,
+    WatchPurpose.AT_WORK,
+    WatchPurpose.ROOT,
+    WatchPurpose.ABOVE,
+    WatchPurpose.LINKS,
+)
+CAME, LEFT, ITSELF = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ITSELF
+UNMOUNTED = 0x2000
+EVENT_BITS = 0xFFF
+
+
+def translated(
+    *records: InotifyRecord, watches: tuple[tuple[bytes, WatchPurpose, int], ...]
+) -> FileEvents:
+    registry = WatchRegistry()
+    for watch in watches:
+        registry.add(*watch)
+    resolvers = InotifyTranslator(registry).translate(records)
+    return tuple(event for resolve in resolvers for event in resolve())
+
+
+def test_a_rename_between_two_watched_folders_is_an_event_of_each() -> None:
+    left = InotifyRecord(1, IN_MOVED_FROM | IN_ISDIR, 7, b"old")
+    came = InotifyRecord(2, IN_MOVED_TO | IN_ISDIR, 7, b"new")
+    assert translated(left, came, watches=((b"/a", FRONTIER, 1), (b"/b", FRONTIER, 2))) == (
+        FileEvent(b"/a", b"old", LEFT, FRONTIER),
+        FileEvent(b"/b", b"new", CAME, FRONTIER, moved=True),
+    )
+
+
+def test_half_of_a_rename_is_an_event_of_the_watched_folder() -> None:
+    left = InotifyRecord(1, IN_MOVED_FROM | IN_ISDIR, 7, b"old")
+    came = InotifyRecord(2, IN_MOVED_TO | IN_ISDIR, 7, b"new")
+    assert translated(left, came, watches=((b"/a", FRONTIER, 1),)) == (
+        FileEvent(b"/a", b"old", LEFT, FRONTIER),
+    )
+    assert translated(left, came, watches=((b"/b", FRONTIER, 2),)) == (
+        FileEvent(b"/b", b"new", CAME, FRONTIER, moved=True),
+    )
+
+
+@pytest.mark.parametrize("why", [IN_DELETE_SELF, UNMOUNTED])
+def test_the_end_of_a_watch_is_reported_once_for_each_path_and_purpose(why: int) -> None:
+    watches = ((b"/a", FRONTIER, 1), (b"/a", ROOT, 1), (b"/b", ROOT, 1), (b"/c", ROOT, 2))
+    registry = WatchRegistry()
+    for watch in watches:
+        registry.add(*watch)
+    translator = InotifyTranslator(registry)
+    end = InotifyRecord(1, IN_IGNORED, 0, b"")
+    resolvers = translator.translate([InotifyRecord(1, why, 0, b""), end, end])
+    events = [event for resolve in resolvers[-2:] for event in resolve()]
+    assert sorted((e.folder, e.purpose.value) for e in events if isinstance(e, FileEvent)) == [
+        (b"/a", FRONTIER.value),
+        (b"/a", ROOT.value),
+        (b"/b", ROOT.value),
+    ]
+    assert len(registry) == 1
+    assert translator.translate([end]) == []
+
+
+def test_the_end_of_a_watch_does_not_end_its_successor() -> None:
+    """The owner watched the folder anew before the kernel's record of the old watch came."""
+    end = InotifyRecord(1, IN_IGNORED, 0, b"")
+    created = InotifyRecord(2, IN_CREATE | IN_ISDIR, 0, b"x")
+    assert translated(end, created, watches=((b"/a", FRONTIER, 2),)) == (
+        FileEvent(b"/a", b"x", CAME, FRONTIER),
+    )
+
+
+@pytest.mark.parametrize(
+    ("purpose", "folder", "marker", "file"),
+    [
+        (FRONTIER, True, True, False),
+        (AT_WORK, True, True, True),
+        (ROOT, False, False, False),
+        (ABOVE, True, False, False),
+        (LINKS, True, True, False),
+    ],
+)
+def test_a_new_entry_matters_by_purpose(
+    purpose: WatchPurpose, folder: bool, marker: bool, file: bool
+) -> None:
+    watches = ((b"/a", purpose, 1),)
+    for name, kind, expected in (
+        (b"folder", IN_ISDIR, folder),
+        (b"package.json", 0, marker),
+        (b"file", 0, file),
+    ):
+        record = InotifyRecord(1, IN_CREATE | kind, 0, name)
+        assert bool(translated(record, watches=watches)) == expected
+
+
+def test_an_overflow_keeps_its_place() -> None:
+    created = InotifyRecord(1, IN_CREATE | IN_ISDIR, 0, b"x")
+    overflow = InotifyRecord(-1, IN_Q_OVERFLOW, 0, b"")
+    event = FileEvent(b"/a", b"x", CAME, FRONTIER)
+    assert translated(created, overflow, created, watches=((b"/a", FRONTIER, 1),)) == (
+        event,
+        EventOverflow(),
+        event,
+    )
+
+
+def test_a_purpose_gets_only_what_it_asked_for() -> None:
+    """Two purposes of a folder share the kernel's mask."""
+    watches = ((b"/a", FRONTIER, 1), (b"/a", AT_WORK, 1))
+    written = InotifyRecord(1, IN_CLOSE_WRITE, 0, b"package.json")
+    changed = InotifyRecord(1, IN_ATTRIB, 0, b"")
+    assert [
+        e.purpose for e in translated(written, watches=watches) if isinstance(e, FileEvent)
+    ] == [AT_WORK]
+    assert translated(changed, watches=watches) == (FileEvent(b"/a", b"", ITSELF, FRONTIER),)
+
+
+@given(
+    st.builds(
+        InotifyRecord,
+        wd=st.integers(-2, 3),
+        mask=st.integers(0, 2**32 - 1).filter(
+            lambda mask: not mask & (IN_Q_OVERFLOW | IN_IGNORED)
+        ),
+        cookie=st.integers(0, 2**32 - 1),
+        name=st.binary(max_size=8),
+    ),
+    st.sampled_from(WatchPurpose),
+)
+def test_unknown_watches_and_masks_are_dropped(
+    record: InotifyRecord, purpose: WatchPurpose
+) -> None:
+    events = translated(record, watches=((b"/a", purpose, 1),))
+    assert len(events) <= 1
+    if record.wd != 1 or not record.mask & watch_mask(purpose) & EVENT_BITS:
+        assert events == ()
