@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.confine.orders import OrderKind
-from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess, OnRevoke
+from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.wall import RevokePolicy
 from support.polling import until
 from support.sizes import Sizes
 from support.walls import Refused, Wall, Weakness
@@ -167,7 +168,7 @@ def test_holders_are_reported_or_killed(tmp_path: Path, wall: Wall) -> None:
 def test_with_kill_only_the_holder_ends(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     root = make_root(tmp_path / "a")
-    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=OnRevoke.KILL) as wall:
+    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL) as wall:
         holding = f"CHILD = subprocess.Popen(['sleep', '1000'], stdin=open('{tmp_path}/a/file'))"
         wall.run(holding)
         wall.order(OrderKind.SET)
@@ -179,7 +180,7 @@ def test_with_kill_a_holder_that_hides_its_files_ends_too(tmp_path: Path) -> Non
     (tmp_path / "home").mkdir()
     root = make_root(tmp_path / "a")
     hide = "import ctypes, signal; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(); signal.pause()"
-    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=OnRevoke.KILL) as wall:
+    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL) as wall:
         wall.run(
             f"CHILD = subprocess.Popen([sys.executable, '-uc', '{hide}'], "
             f"stdin=open('{tmp_path}/a/file'), stdout=subprocess.PIPE); CHILD.stdout.readline()"
@@ -222,7 +223,7 @@ def test_with_kill_no_chain_of_short_lived_processes_escapes(
     escaped = 0
     for _ in range(sizes.pick(test=2, check=20, soak=1_000)):
         with Wall(
-            tmp_path / "s", tmp_path / "home", [root], on_revoke=OnRevoke.KILL, weaknesses=weak
+            tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL, weaknesses=weak
         ) as wall:
             wall.run(_CHAIN.format(path=tmp_path / "a"))
             wall.order(OrderKind.SET)

@@ -37,8 +37,8 @@ from rootsd.confine.protected import ProtectionPolicy
 from rootsd.confine.supervision import CellOptions, Layer, Network
 from rootsd.confine.terminal import wait_for
 from rootsd.confine.warden import WardenSettings
-from rootsd.core.view import ConfinedRoot, OnRevoke, ViewEntry, ViewEntryKind
-from rootsd.core.wall import WallEngine
+from rootsd.core.view import ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.wall import RevokePolicy, WallEngine
 
 
 class Weakness(Enum):
@@ -270,7 +270,7 @@ class Wall(Interpreter):
         without: Iterable[Layer] = (),
         network: Network = Network.SHARED,
         protection: ProtectionPolicy = ProtectionPolicy.PROTECT,
-        on_revoke: OnRevoke = OnRevoke.TELL,
+        on_revoke: RevokePolicy = RevokePolicy.TELL,
         engine: WallEngine = WallEngine.NAMESPACES,
         landlock: int | None = None,
         weaknesses: Iterable[Weakness] = (),
@@ -364,7 +364,7 @@ def main() -> int:
         (*base_entries(home, os.geteuid()), *interpreter_entries()),
         home,
         ProtectionPolicy(spec["protection"]),
-        OnRevoke(spec["on_revoke"]),
+        RevokePolicy(spec["on_revoke"]),
     )
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:

@@ -19,7 +19,8 @@ from rootsd.confine.kernel import interval_timer
 from rootsd.confine.orders import FailedRoot
 from rootsd.confine.tree import VIEW_FOLDER, SharedTree
 from rootsd.confine.warden import AppliedChange, WardenSettings
-from rootsd.core.view import DesiredMount, OnRevoke, difference
+from rootsd.core.view import DesiredMount, difference
+from rootsd.core.wall import RevokePolicy
 
 _TREE = b"/tree"
 TREE_ROOT = _TREE + VIEW_FOLDER
@@ -137,7 +138,7 @@ class MountedView:
     def _holders(self, devices: frozenset[int]) -> tuple[str, ...]:
         if not devices:
             return ()
-        if self._settings.on_revoke is OnRevoke.KILL:
+        if self._settings.on_revoke is RevokePolicy.KILL:
             holders.end_holders(self._owner, devices, self._outside)
             return ()
         found = holders.find_holders(self._owner, devices, self._outside)

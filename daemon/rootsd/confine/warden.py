@@ -43,10 +43,10 @@ from rootsd.core.view import (
     ConfinedRoot,
     DesiredMount,
     MountAccess,
-    OnRevoke,
     ViewEntry,
     desired_mounts,
 )
+from rootsd.core.wall import RevokePolicy
 
 _READY = b"ready"
 _MAX_START_MESSAGE = 1 << 16
@@ -66,7 +66,7 @@ class WardenSettings(NamedTuple):
     entries: tuple[ViewEntry, ...]
     home: bytes
     protection: ProtectionPolicy = ProtectionPolicy.PROTECT
-    on_revoke: OnRevoke = OnRevoke.TELL
+    on_revoke: RevokePolicy = RevokePolicy.TELL
 
 
 class Feed(Protocol):

@@ -12,7 +12,7 @@ first. A mount that lies inside a removed mount goes away with it, so it is adde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.paths import ancestors, contains
@@ -59,13 +59,6 @@ class MountAccess(Enum):
 
     READ = "read"
     READ_WRITE = "read-write"
-
-
-class OnRevoke(StrEnum):
-    """What happens to processes that still hold a file of a root that was taken away."""
-
-    TELL = "tell"
-    KILL = "kill"
 
 
 class FolderIdentity(NamedTuple):

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 
 class RevokePolicy(StrEnum):
-    """What a warden does about a process that still has a file open in a folder that is taken
-    away.
-    """
+    """What a warden does to a process that still has a file open in a removed root."""
 
     TELL = "tell"
     KILL = "kill"

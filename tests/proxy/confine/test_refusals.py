@@ -11,7 +11,7 @@ import pytest
 
 from rootsd.confine.landlock import AttachedGuarantee
 from rootsd.confine.warden import WallSetupFailed
-from rootsd.core.view import OnRevoke
+from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine import main as confine
 from rootsd.proxy.confine.engines import CannotConfine, NamespaceWall
 from rootsd.proxy.confine.options import (
@@ -50,7 +50,7 @@ def test_on_macos_it_refuses_and_says_why(
     assert "Linux only" in capsys.readouterr().err
 
 
-def a_view(on_revoke: OnRevoke) -> ComposedView:
+def a_view(on_revoke: RevokePolicy) -> ComposedView:
     return ComposedView(
         b"/home", (), frozenset(), {}, has_network=True, protects=True,
         on_revoke=on_revoke, stays_open=(), closed=(),
@@ -69,9 +69,9 @@ def test_if_a_revoke_cannot_reach_open_folders_it_needs_kill(
 ) -> None:
     options = ConfineOptions(("true",), flags)
     with pytest.raises(CannotConfine) as refused:
-        NamespaceWall(guarantee).check(options, a_view(OnRevoke.TELL))
+        NamespaceWall(guarantee).check(options, a_view(RevokePolicy.TELL))
     assert refused.value.remedy == "--on-revoke kill"
-    NamespaceWall(guarantee).check(options, a_view(OnRevoke.KILL))
+    NamespaceWall(guarantee).check(options, a_view(RevokePolicy.KILL))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pytest
 import rootsd as rootsd_package
 from rootsd.confine.warden import WallSetupFailed
 from rootsd.core.errors import Exit
-from rootsd.core.view import ConfinedRoot, MountAccess, OnRevoke
+from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
 from rootsd.proxy.confine.options import ConfineOptions, ConfineUsageError, parse_arguments
 from rootsd.proxy.confine.session_view import ComposedView
@@ -237,7 +238,7 @@ def test_on_a_terminal_a_revoke_ends_the_program_and_says_so(
 def a_view() -> ComposedView:
     return ComposedView(
         b"/home", (), frozenset(), {}, has_network=True, protects=True,
-        on_revoke=OnRevoke.TELL, stays_open=(), closed=(),
+        on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
     )  # fmt: skip
 
 

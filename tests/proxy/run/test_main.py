@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.view import OnRevoke
+from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.options import WALL_FLAGS, ConfineOptions, Opening
 from rootsd.proxy.run.main import (
     ConfinePolicy,
@@ -62,7 +62,7 @@ def test_the_values_of_the_wall_follow_confine() -> None:
     words = "--read a --read=b --write c --keep d --hide e --on-revoke kill --name n --only o s"
     options = parse_arguments(["--confine", *words.split()])
     assert options.wall == ConfineOptions(
-        read=("a", "b"), write=("c",), keep=("d",), hide=("e",), on_revoke=OnRevoke.KILL
+        read=("a", "b"), write=("c",), keep=("d",), hide=("e",), on_revoke=RevokePolicy.KILL
     )
     assert (options.name, options.only) == ("n", ("o",))
 

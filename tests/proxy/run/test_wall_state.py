@@ -22,7 +22,8 @@ from rootsd.confine.orders import (
     encode_root,
 )
 from rootsd.confine.warden import Warden
-from rootsd.core.view import ConfinedRoot, MountAccess, OnRevoke
+from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.engines import NamespaceWall
 from rootsd.proxy.confine.main import OwnedWall
 from rootsd.proxy.confine.session_view import ComposedView
@@ -172,7 +173,7 @@ class PlayedWall:
         self.events: list[tuple[str, tuple[str, ...]]] = []
         composed = ComposedView(
             b"/home/ann", (), frozenset(), {}, has_network=True, protects=True,
-            on_revoke=OnRevoke.TELL, stays_open=(), closed=(),
+            on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
         )  # fmt: skip
         self.wall = ServerWall(
             OwnedWall(

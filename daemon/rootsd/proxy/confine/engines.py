@@ -18,7 +18,8 @@ from rootsd.confine.probe import LANDLOCK_FOR_STATIC
 from rootsd.confine.warden import WallSetupFailed
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
-from rootsd.core.view import ConfinedRoot, MountAccess, OnRevoke, ViewEntry, ViewEntryKind
+from rootsd.core.view import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
+from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.options import ConfineOptions, Opening
 from rootsd.proxy.confine.session_view import NETWORK_IS_ON, ComposedView, compose
 from rootsd.proxy.confine.view_feed import ConfineSettings
@@ -99,7 +100,7 @@ class NamespaceWall:
     def check(self, options: ConfineOptions, view: ComposedView) -> None:
         """Raise CannotConfine if a revoke would leave open folders, and nobody asked for that."""
         is_weak = self._guarantee < AttachedGuarantee.FOLDERS or Opening.NESTED in options.flags
-        if is_weak and view.on_revoke is not OnRevoke.KILL:
+        if is_weak and view.on_revoke is not RevokePolicy.KILL:
             reason = (
                 "--nested leaves Landlock off"
                 if Opening.NESTED in options.flags

@@ -6,7 +6,7 @@ import os
 from enum import Enum
 from typing import NamedTuple
 
-from rootsd.core.view import OnRevoke
+from rootsd.core.wall import RevokePolicy
 from rootsd.wire.hello import RequestedScope, parse_scope
 
 WALL_USAGE = (
@@ -48,7 +48,7 @@ class ConfineOptions(NamedTuple):
     write: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
-    on_revoke: OnRevoke | None = None
+    on_revoke: RevokePolicy | None = None
     name: str = ""
 
     @property
@@ -110,7 +110,7 @@ def _check_static(options: ConfineOptions) -> None:
     for flag, why in _NOT_STATIC.items():
         if flag in options.flags:
             raise ConfineUsageError(f"--static and {flag.value} cannot be combined: {why}")
-    if options.on_revoke is OnRevoke.TELL:
+    if options.on_revoke is RevokePolicy.TELL:
         raise ConfineUsageError("--static always ends the program at a revoke: --on-revoke kill")
 
 
@@ -135,9 +135,9 @@ def _with_value(options: ConfineOptions, flag: str, value: str) -> ConfineOption
     if flag == "--name":
         return options._replace(name=value)
     if flag == "--on-revoke":
-        if value not in tuple(OnRevoke):
+        if value not in tuple(RevokePolicy):
             raise ConfineUsageError("--on-revoke must be tell or kill")
-        return options._replace(on_revoke=OnRevoke(value))
+        return options._replace(on_revoke=RevokePolicy(value))
     match flag:
         case "--only":
             return options._replace(only=(*options.only, value))

@@ -16,7 +16,8 @@ from rootsd.confine.default_view import base_entries, entry_for
 from rootsd.confine.landlock import AttachedGuarantee
 from rootsd.core.errors import RootsdError
 from rootsd.core.paths import contains
-from rootsd.core.view import ConfinedRoot, OnRevoke, ViewEntry, ViewEntryKind
+from rootsd.core.view import ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.daily_work import daily_work
 from rootsd.proxy.confine.options import ConfineOptions, Opening
 from rootsd.proxy.confine.view_feed import ConfineSettings
@@ -43,7 +44,7 @@ class ComposedView(NamedTuple):
     variables: Mapping[bytes, bytes]
     has_network: bool
     protects: bool
-    on_revoke: OnRevoke
+    on_revoke: RevokePolicy
     stays_open: tuple[str, ...]
     closed: tuple[str, ...]
 
@@ -99,7 +100,7 @@ def compose(
         work.opened.variables,
         has_network,
         protects,
-        options.on_revoke or OnRevoke(settings.on_revoke),
+        options.on_revoke or RevokePolicy(settings.on_revoke),
         (
             *open_parts(options, guarantee, has_network=has_network, protects=protects),
             *work.opened.stays_open,
