@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, fields
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 from rootsd.wire.projects import CheckQuery, ProjectsQuery
-from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD, REQUEST_TYPES, decode_request
+from rootsd.wire.registry import (
+    REQUEST_TYPE_BY_METHOD,
+    REQUEST_TYPES,
+    decode_request,
+    find_request_types,
+)
 from rootsd.wire.request import BadRequest, ControlRequest, encode_request
 from support.control_requests import REQUESTS
 
@@ -99,6 +106,28 @@ def test_an_unknown_key_may_be_any_text() -> None:
 
 def test_each_method_has_one_request() -> None:
     assert len(REQUEST_TYPES) == len(REQUEST_TYPE_BY_METHOD) > 20
+
+
+_NEW_FAMILY = """
+from rootsd.wire.request import ControlRequest, EmptyResult
+
+class ExampleRequest(ControlRequest):
+    method = "example"
+    result = EmptyResult
+"""
+
+
+def test_a_new_module_of_requests_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "example_wire"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "family.py").write_text(_NEW_FAMILY)
+    (package / "no_requests.py").write_text("from rootsd.wire.projects import CheckQuery\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = find_request_types(import_module("example_wire"))
+    assert [request.method for request in found] == ["example"]
 
 
 def test_a_verdict_may_be_null() -> None:

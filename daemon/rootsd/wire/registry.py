@@ -1,10 +1,10 @@
-"""The registry of all control requests, and the decoder from method and params to a request.
+"""Find all control requests, and decode a method and its params into a request.
 
-To add a request, write a dataclass in the module of its family: the registry finds it there. Its
-handler is in `rootsd.control.handlers`. To add a family, add its module to `FAMILIES`.
+To add a request, write a dataclass in the module of its family. To add a family, add a module to
+this package. The registry finds both. The handler of a request is in `rootsd.control.handlers`.
 
-Only the daemon decodes requests. The command line must not import this module: `msgspec`, which
-checks the types, takes longer to load than a short command may take.
+Only the daemon decodes requests. The command line must not import this module: it imports
+`msgspec` to check types, and `msgspec` takes longer to load than a short command may take.
 """
 
 from __future__ import annotations
@@ -12,32 +12,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, get_type_hints
 
 import msgspec
 
-from rootsd.wire import daemon, decisions, guard, projects, wall
+from rootsd import wire
 from rootsd.wire.guard import CHALLENGE_ANSWER
 from rootsd.wire.request import BadRequest, ControlRequest
 
-FAMILIES: tuple[ModuleType, ...] = (daemon, projects, decisions, guard, wall)
+
+def find_request_types(package: ModuleType) -> Iterator[type[ControlRequest]]:
+    """Yield the requests that the modules of `package` define, in the order of their names."""
+    for found in iter_modules(package.__path__, f"{package.__name__}."):
+        # This module is only half imported now, and it defines no requests.
+        if found.name != __name__:
+            yield from _requests_in(import_module(found.name))
 
 
-def requests_of(family: ModuleType) -> tuple[type[ControlRequest], ...]:
-    """Return the requests that a module defines, in their order in the file."""
-    return tuple(
-        value
-        for value in vars(family).values()
-        if isinstance(value, type)
-        and issubclass(value, ControlRequest)
-        and value.__module__ == family.__name__
-    )
+def _requests_in(family: ModuleType) -> Iterator[type[ControlRequest]]:
+    """Yield the requests that a module itself defines, in the order of the file."""
+    for value in vars(family).values():
+        is_request = isinstance(value, type) and issubclass(value, ControlRequest)
+        if is_request and value.__module__ == family.__name__ and value is not ControlRequest:
+            yield value
 
 
-REQUEST_TYPES: tuple[type[ControlRequest], ...] = tuple(
-    request_type for family in FAMILIES for request_type in requests_of(family)
-)
+# Imported with this module, before the daemon gives up rights.
+REQUEST_TYPES: tuple[type[ControlRequest], ...] = tuple(find_request_types(wire))
 REQUEST_TYPE_BY_METHOD: Mapping[str, type[ControlRequest]] = {
     request_type.method: request_type for request_type in REQUEST_TYPES
 }
