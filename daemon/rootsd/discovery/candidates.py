@@ -34,13 +34,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from rootsd.core.model import Identity, IncompleteReason, ProjectKind
-from rootsd.discovery.vcs_activity import is_significant_event
 from rootsd.disk.markers import marker_in
 from rootsd.disk.reader import list_names
 from rootsd.system.processes import FindFoldersInUse
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy
-from rootsd.vcs.git.repository import is_git
+from rootsd.vcs.git.repository import GIT_STATE_FILES, is_git
 from rootsd.vcs.git.submodules import lacks_submodules
 from rootsd.vcs.git.worktrees import may_have_worktrees
 from rootsd.vcs.probe import (
@@ -194,6 +193,28 @@ def is_marker_old(path: bytes, kind: ProjectKind) -> bool:
         return time.time() - os.lstat(path + b"/" + marker).st_ctime > OLD_AFTER_S
     except OSError:
         return False
+
+
+def is_significant_event(event: FileEvent) -> bool:
+    """Return whether a change in a progress folder can end a stage.
+
+    Such changes are a rename into place, a removed lock, a new index, and text in a `.git` file
+    that was empty when it was read.
+    """
+    name = event.name
+    if not name:
+        return True
+    if name == b".git":
+        return event.change is FileEventKind.ALTERED
+    if (
+        name not in GIT_STATE_FILES
+        and not name.endswith(b".keep")
+        and not is_vcs_temporary_file(name)
+    ):
+        return False
+    if event.change is FileEventKind.LEFT or event.moved:
+        return True
+    return event.change is FileEventKind.CAME and name == b"index"
 
 
 _RETRY_WHILE_WORKED_ON_S = 0.02
