@@ -8,7 +8,7 @@ from pathlib import Path
 from rootsd.control.facts import FactsCollector, no_facts
 from rootsd.core.model import Parent, Presence, Project, ProjectKind
 from rootsd.helper.client import UnavailableHelper
-from rootsd.helper.questions import MOST_AT_ONCE
+from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION
 from support.helper_process import real_helper
 from support.repositories import make_repository, raw
 from support.sample_decisions import project
@@ -21,7 +21,7 @@ def _at(number: int, path: bytes, **observed: object) -> Project:
 
 
 async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
-    count = 2 * MOST_AT_ONCE + 1
+    count = 2 * MAX_PROJECTS_PER_QUESTION + 1
     projects = []
     for number in range(count):
         (tmp_path / str(number)).mkdir()

@@ -146,4 +146,4 @@ def test_garbage_on_the_channel_is_rejected(garbage: bytes) -> None:
 def test_every_task_has_a_module_that_answers(task: HelperTask) -> None:
     with real_helper() as link, suppress(NoAnswer):
         link.ask(task, b"", SECONDS)
-    assert link.problem() == "the helper process was ended"
+    assert link.problem() == "the helper process was stopped"

@@ -19,7 +19,7 @@ from rootsd.core.paths import contains
 from rootsd.disk.markers import ProjectFiles
 from rootsd.helper.client import Helper
 from rootsd.helper.questions import (
-    MOST_AT_ONCE,
+    MAX_PROJECTS_PER_QUESTION,
     Facts,
     ProjectQuery,
     ask_facts,
@@ -62,7 +62,10 @@ class FactsCollector:
             and project.observed.kind is not ProjectKind.URI
         ]
         found: list[Facts] = [{} for _ in projects]
-        parts = [here[at : at + MOST_AT_ONCE] for at in range(0, len(here), MOST_AT_ONCE)]
+        parts = [
+            here[at : at + MAX_PROJECTS_PER_QUESTION]
+            for at in range(0, len(here), MAX_PROJECTS_PER_QUESTION)
+        ]
 
         async def read(part: Sequence[tuple[int, ProjectQuery]]) -> None:
             queries = [query for _, query in part]

@@ -1,7 +1,10 @@
-"""Run a helper process for work that the confined daemon may not do, or must not do itself.
+"""A helper process for the work that the daemon may not or should not do itself.
 
-The daemon asks, with `helper.client` and the functions in `helper.questions`. It forks a
-supervisor before it confines itself. The supervisor starts the helper and replaces it when it
-dies. The helper forks one worker for each question; the worker answers it and exits
-(`helper.server`).
+The daemon confines itself, so it may not look at other processes. And it should not read the files
+of a project: a hostile repository could exploit a parser, and a dead disk could hang the read.
+
+Before it confines itself, the daemon forks a supervisor. The supervisor starts the helper, and
+starts another one when the helper dies. The helper forks one worker for each question. The worker
+answers it and exits (`helper.server`). The daemon asks with `helper.client` and with the functions
+in `helper.questions`.
 """

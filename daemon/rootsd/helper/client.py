@@ -41,10 +41,10 @@ class NoHelper(NoAnswer):
 
 
 class Helper(Protocol):
-    """A process that answers what the confined daemon may not look at itself."""
+    """A process that answers questions for the confined daemon."""
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
-        """Return the answer, and wait up to `seconds` for it. Any thread may call this.
+        """Wait up to `seconds` for the answer, and return it. Any thread may call this.
 
         Raises NoAnswer.
         """
@@ -86,7 +86,7 @@ class HelperLink:
         self._end: str | None = None  # why no helper will run again
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
-        """Return the answer, and wait up to `seconds` for it. Any thread may call this.
+        """Wait up to `seconds` for the answer, and return it. Any thread may call this.
 
         Raises NoAnswer.
         """
@@ -113,7 +113,7 @@ class HelperLink:
                     self._channel.settimeout(_GRACE_S)
                     while self._channel.recv(_EVENT_BYTES):
                         pass  # the channel closes once helper and supervisor have exited
-                self._lose("was ended")
+                self._lose("was stopped")
 
     def _problem(self) -> str | None:
         if self._end is None:
@@ -154,22 +154,22 @@ class HelperLink:
         except TimeoutError as error:
             with self._lock:
                 self._replace()
-            raise NoAnswer("the helper hung and is replaced") from error
+            raise NoAnswer("the helper hung, and another one is being started") from error
         except (HelperProtocolError, OSError) as error:
             if trouble := self.problem():
                 raise NoHelper(trouble) from error
             raise NoAnswer(f"the helper had no answer within {seconds:g} s") from error
 
     def _replace(self) -> None:
-        """Have the helper replaced, since it no longer answers. Hold the lock."""
+        """Ask the supervisor to replace the helper, which hangs. The caller holds the lock."""
         if self._end is None:
             if os.waitid(os.P_PID, self._supervisor, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                self._lose("hung")  # and no supervisor is left to start another
+                self._lose("hung")  # the supervisor has exited, so nothing starts another one
             else:
                 os.kill(self._supervisor, REPLACE_SIGNAL)
 
     def _lose(self, what_happened: str) -> None:
-        """Give the helper up for good. Hold the lock."""
+        """Stop using the helper for good. The caller holds the lock."""
         if self._end is not None:
             return
         self._end = f"the helper process {what_happened}"

@@ -1,6 +1,6 @@
 """Answer questions about projects and their git repositories, inside a worker.
 
-The daemon does not import this module, so that it does not load libgit2.
+The daemon must not import this module, because it would load libgit2.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ and returns the answer, both as bytes. Each question runs in its own process tha
 the answer. So the function may be killed at any instruction, may leak, and need not be
 thread-safe. If it raises, the daemon gets no answer.
 
-The channel is a stream socket pair. For each question it carries a header of fixed size, together
-with one end of another socket pair. On that pair the daemon sends the question up to end-of-file,
-and the worker sends the answer. So the helper itself never reads a question and never waits for a
-reader, and the daemon recognizes an answer that was cut off. In the other direction, the channel
-carries single bytes that say whether a helper is running.
+The channel is a stream socket pair. For each question, the daemon sends a header of fixed size
+over it, together with one end of another socket pair. On that other pair, the daemon sends the
+question up to end-of-file, and the worker sends the answer. So the helper itself never reads a
+question and never waits for a reader, and the daemon recognizes an answer that was cut off. In the
+other direction, the channel carries single bytes that say whether a helper is running.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class WorkerAccess(Enum):
 class TaskSpec:
     """How the helper runs a task.
 
-    `function` is `MODULE:FUNCTION`; only the helper loads it, when it starts. At most
+    `function` is `MODULE:FUNCTION`. Only the helper loads it, when it starts. At most
     `max_workers` run at a time, and further questions wait. `memory` is the address space in bytes
     that a worker may use beyond the helper's own (limited on Linux only). With `is_preforked`, the
-    helper forks a worker ahead of each question, because a fork takes 4 ms.
+    helper forks a worker ahead of each question, so that the caller does not wait 4 ms for a fork.
     """
 
     function: str
@@ -119,7 +119,7 @@ class AnswerStatus(IntEnum):
 def send_header(
     channel: socket.socket, task: HelperTask, seconds: float, reply: socket.socket
 ) -> None:
-    """Request an answer on `reply` within `seconds`. Never blocks. Raises OSError."""
+    """Request an answer on `reply` within `seconds`. Does not block. Raises OSError."""
     header = _HEADER.pack(task, max(1, int(seconds * 1000)))
     socket.send_fds(channel, [header], [reply.fileno()], socket.MSG_DONTWAIT)
 
@@ -138,20 +138,20 @@ def receive_header(channel: socket.socket) -> tuple[int, float, socket.socket] |
     return number, milliseconds / 1000, socket.socket(fileno=fds[0])
 
 
-def frame(outcome: AnswerStatus, body: bytes) -> bytes:
+def frame(status: AnswerStatus, body: bytes) -> bytes:
     """Encode an answer."""
-    return _FRAME.pack(outcome, len(body)) + body
+    return _FRAME.pack(status, len(body)) + body
 
 
 def unframe(sent: bytes) -> tuple[AnswerStatus, bytes]:
     """Decode what `frame` encoded. Raises HelperProtocolError if the answer was cut off."""
     if len(sent) < _FRAME.size:
         raise HelperProtocolError("the answer was cut off")
-    outcome, size = _FRAME.unpack_from(sent)
+    status, size = _FRAME.unpack_from(sent)
     body = sent[_FRAME.size :]
-    if len(body) != size or outcome not in tuple(AnswerStatus):
+    if len(body) != size or status not in tuple(AnswerStatus):
         raise HelperProtocolError("the answer was cut off")
-    return AnswerStatus(outcome), body
+    return AnswerStatus(status), body
 
 
 def read_to_end(stream: socket.socket, limit: int) -> bytes:

@@ -1,11 +1,11 @@
 """Ask the helper about processes, terminals, and projects, and answer in a worker.
 
-Each `ask_` function runs in the daemon and each `answer_` function in a worker; together they
-define the encoding of one question. `project_facts` has the answers that load libgit2.
+Each `ask_` function runs in the daemon, and each `answer_` function in a worker. A pair of them
+defines the encoding of one question. `project_facts` has the answers that need libgit2.
 
 `ask_facts` covers many projects at once. The worker answers with our own bounded readers, which
 can hang only on a dead file system. `ask_last_commit` and `ask_tracking` cover one repository and
-use libgit2. Ask them only if our readers found nothing suspicious in the repository.
+use libgit2. Call them only if our readers found nothing suspicious in the repository.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FOLDERS_IN_USE_S = 5.0
 
 
 def ask_folders_in_use(helper: Helper, folders: Collection[bytes]) -> frozenset[bytes]:
-    """Return those of `folders` that a process of this user is writing (system.processes).
+    """Return the ones of `folders` to which a process of this user writes (system.processes).
 
-    Without a helper, return none: then quiet periods alone decide. If the helper has no answer
-    this time, return all of them.
+    Without a helper, return none. Discovery then waits for a quiet period instead. If the helper
+    has no answer this time, return all of them.
     """
     try:
         return _split_paths(
@@ -73,7 +73,7 @@ class ProcessReport:
 def ask_processes(
     helper: Helper, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
 ) -> ProcessReport:
-    """Return the processes of `callers` with their terminals, and then those of `others`.
+    """Return the lineages of `callers` with their terminals, and the lineages of `others`.
 
     Raises NoAnswer.
     """
@@ -84,7 +84,7 @@ def ask_processes(
 
 
 def ask_bare_processes(helper: Helper, callers: Sequence[int]) -> ProcessReport:
-    """Return the processes of `callers`, without a read that another process can delay.
+    """Return the lineages of `callers`, without any read that another process can delay.
 
     Raises NoAnswer.
     """
@@ -96,23 +96,23 @@ def ask_bare_processes(helper: Helper, callers: Sequence[int]) -> ProcessReport:
 
 def answer_processes(question: bytes) -> bytes:
     """Read the processes that the question names."""
-    asked = json.loads(question)
-    is_bare = asked["markers"] is None
-    look = BareProcessReader() if is_bare else ProcessReader(asked["markers"])
+    query = json.loads(question)
+    is_bare = query["markers"] is None
+    reader = BareProcessReader() if is_bare else ProcessReader(query["markers"])
     # Callers come first, so that no other process can delay reading them.
-    seen = {pid: look.lineage(pid) for pid in asked["callers"]}
+    lineages = {pid: reader.lineage(pid) for pid in query["callers"]}
     terminals: dict[int, tuple[TerminalHolder, ...]] = {}
-    for pid, lineage in seen.items():
+    for pid, lineage in lineages.items():
         if lineage.processes and lineage.processes[0].terminal and not is_bare:
-            terminals.update(terminal_holders(pid, lineage.processes[0].terminal, look))
-            if look.is_late:  # so some holders may be missing
-                seen[pid] = Lineage(lineage.processes, LineageCompleteness.LATE)
-    # Nothing depends on the environments of the others, and reading them can take long.
-    other_reader = ProcessReader((), look.limits)
-    seen |= {pid: other_reader.lineage(pid) for pid in asked["others"] if pid not in seen}
+            terminals.update(terminal_holders(pid, lineage.processes[0].terminal, reader))
+            if reader.is_late:  # so some holders may be missing
+                lineages[pid] = Lineage(lineage.processes, LineageCompleteness.LATE)
+    # No decision depends on the environments of the others, and reading them can take long.
+    other_reader = ProcessReader((), reader.limits)
+    lineages |= {pid: other_reader.lineage(pid) for pid in query["others"] if pid not in lineages}
     return json.dumps(
         {
-            "lineages": {pid: _lineage_fields(lineage) for pid, lineage in seen.items()},
+            "lineages": {pid: _lineage_fields(lineage) for pid, lineage in lineages.items()},
             "terminals": {
                 device: [
                     {"lineage": _lineage_fields(each.lineage), "displays": each.displays}
@@ -187,12 +187,12 @@ def _bytes(text: str) -> bytes:
 
 Facts = dict[str, Any]
 
-MOST_AT_ONCE = 16
+MAX_PROJECTS_PER_QUESTION = 16
 _FACTS_S = 2.0
 _LAST_COMMIT_S = 2.0
 _TRACKING_S = 2.0
 _SEPARATOR = b"\0"
-# Never part of a file name.
+# A character that no file name contains.
 _BETWEEN_NAMES = b"/"
 
 
@@ -219,7 +219,7 @@ def parse_project_queries(question: bytes) -> list[ProjectQuery]:
 
 
 def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | None]:
-    """Return the facts of each project in order, or None for a project without a timely answer.
+    """Return the facts of each project in order, with None where the answer is late.
 
     If a question about several projects gets no answer, ask about each project separately.
     """
@@ -241,7 +241,7 @@ def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | 
 
 
 def ask_last_commit(helper: Helper, path: bytes) -> Facts | None:
-    """Return the commit that is checked out, or None if there is none or no timely answer."""
+    """Return the commit that is checked out, or None if there is none or the answer is late."""
     try:
         found: Facts | None = json.loads(helper.ask(HelperTask.LAST_COMMIT, path, _LAST_COMMIT_S))
     except NoAnswer:
@@ -250,10 +250,10 @@ def ask_last_commit(helper: Helper, path: bytes) -> Facts | None:
 
 
 def ask_tracking(helper: Helper, path: bytes) -> Facts:
-    """Return upstream, ahead, behind, and remotes of a repository; empty without a timely answer.
+    """Return upstream, ahead, behind, and remotes of a repository; empty if the answer is late.
 
-    A separate question, because counting commits can take long in a large history: then the
-    last commit is still known.
+    Counting commits can take long in a large history. It is a question of its own, so that the
+    last commit is known even then.
     """
     try:
         found: Facts = json.loads(helper.ask(HelperTask.TRACKING, path, _TRACKING_S))
@@ -286,12 +286,12 @@ def ask_to_write_terminal(helper: Helper, caller: Process, text: str) -> str:
 
 
 def answer_write_terminal(question: bytes) -> bytes:
-    """Write the text, and return null, or the reason why that failed, as JSON."""
-    asked = json.loads(question)
-    text = asked["text"].encode("utf-8", "backslashreplace")
+    """Write the text. Return, as JSON, null or the reason why the write failed."""
+    query = json.loads(question)
+    text = query["text"].encode("utf-8", "backslashreplace")
     why = None
     try:
-        write_to_terminal(asked["pid"], asked["started"], asked["terminal"], text)
+        write_to_terminal(query["pid"], query["started"], query["terminal"], text)
     except TerminalWriteFailed as error:
         why = str(error)
     return json.dumps(why).encode()

@@ -1,18 +1,18 @@
 """Run the supervisor, the helper, and its workers.
 
-The supervisor (`supervise`) is a process between daemon and helper. It starts a new helper when
-one dies, after growing delays. It has to exist because a process that the daemon starts after its
-confinement would share that confinement. The supervisor also keeps the channel open, so the next
-helper answers the questions that still wait in it.
+The supervisor (`supervise`) is a process between the daemon and the helper. When a helper dies, it
+starts another one, after a delay that grows. The daemon cannot do this itself: it has confined
+itself by then, and its children inherit the confinement. The supervisor also keeps the channel
+open, so the next helper answers the questions that still wait in it.
 
 The helper (`serve`) is a fork server with one thread. It only forks, waits, and kills. It reads no
-file and no question, so nothing that a worker meets can hang it. For tasks whose caller waits, it
-forks the next worker ahead of the question. When the daemon's end of the channel closes, for
-whatever reason, the helper kills its workers and exits.
+file and no question, so nothing that a worker reads can hang it. Some tasks have a caller that
+waits; for these, it forks the next worker ahead of the question. When the daemon's end of the
+channel closes, the helper kills its workers and exits.
 
-A worker (`work`) answers one question and exits. Before it reads the question it drops the rights
-it does not need, so a hostile repository that takes over a parser gains nothing: the worker can
-write no file, and its memory and time are limited.
+A worker (`work`) answers one question and exits. Before it reads the question, it drops the rights
+that it does not need. So a hostile repository that takes over a parser gains little: the worker
+can write no file, and its memory and time are limited.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def work(answer: Callable[[bytes], bytes], spec: TaskSpec, orders: socket.socket
         except Exception as error:  # noqa: BLE001 - reported to the caller; this process exits
             sent = frame(AnswerStatus.FAILED, type(error).__name__.encode("ascii", "replace"))
         reply.sendall(sent)
-        # Spare the caller the millisecond or two that this process takes to exit.
+        # End the stream now: the exit of this process takes another 1 to 2 ms.
         reply.shutdown(socket.SHUT_WR)
 
 
@@ -112,8 +112,8 @@ def _address_space() -> int:
 
 # More than all `max_workers` together, because a worker that waits for a dead disk cannot be
 # killed until the disk answers.
-_MOST_WORKERS = 32
-_MOST_WAITING = 64
+_MAX_WORKERS = 32
+_MAX_WAITING = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class _Server:
         if received is None:
             return False
         number, seconds, reply = received
-        if number in self._waiting and len(self._waiting[HelperTask(number)]) < _MOST_WAITING:
+        if number in self._waiting and len(self._waiting[HelperTask(number)]) < _MAX_WAITING:
             request = _Request(HelperTask(number), reply, seconds, time.monotonic() + seconds)
             self._waiting[request.task].append(request)
         else:
@@ -213,9 +213,9 @@ class _Server:
 
     def _start_waiting(self, task: HelperTask) -> None:
         queue = self._waiting[task]
-        while queue and len(self._workers) < _MOST_WORKERS:
-            # A killed worker that the kernel still holds does not count: it must block no
-            # question.
+        while queue and len(self._workers) < _MAX_WORKERS:
+            # A killed worker that the kernel still holds does not count. It must not delay other
+            # questions.
             busy = Counter(w.task for w in self._workers.values() if not w.killed)
             if busy[task] >= self._specs[task].max_workers:
                 return
@@ -245,8 +245,8 @@ class _Server:
     def _prefork(self) -> None:
         """Fork the workers that have to be ready before their question.
 
-        Called only at the start and after a question. A worker that exits by itself is not
-        replaced at once, or one that always fails would be forked without end.
+        Call this only at the start and after a question. If a worker that exits by itself were
+        replaced at once, a worker that always fails would be forked without end.
         """
         for task, spec in self._specs.items():
             if spec.is_preforked and task not in self._preforked:
@@ -308,10 +308,10 @@ def _fork() -> int | None:
 
 
 REPLACE_SIGNAL = signal.SIGUSR1
-"""The daemon sends this to the supervisor when the helper hangs and has to be replaced."""
+"""The daemon sends this signal to the supervisor when the helper hangs and has to be replaced."""
 
-# Delays before the next helper. The count starts again after a helper that ran for the longest
-# one.
+# Delays before the next helper. If a helper runs for as long as the last one of these, the delays
+# start over.
 RESTART_DELAYS_S = (0.0, 0.2, 1.0, 5.0, 30.0)
 
 
@@ -367,7 +367,7 @@ def become_supervisor(channel: socket.socket) -> NoReturn:
         close_all_but({0, 1, 2, channel.fileno()})
         supervise(channel)
         status = 0
-    except BaseException:  # noqa: BLE001 - the daemon's code must not run on here
+    except BaseException:  # noqa: BLE001 - this process must not return into the daemon's code
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
@@ -378,7 +378,7 @@ def _run_helper(helper: Callable[[socket.socket], None], channel: socket.socket)
     try:
         helper(channel)
         status = 0
-    except BaseException:  # noqa: BLE001 - the supervisor's code must not run on here
+    except BaseException:  # noqa: BLE001 - this process must not return into the supervisor's code
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
