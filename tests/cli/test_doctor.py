@@ -143,7 +143,9 @@ class FakeSupervisor:
             raise RootsdError(self.trouble, "loginctl enable-linger")
 
     def state(self) -> ServiceState:
-        return ServiceState(self.active, enabled=True, sockets=True, pid=5, restarts=0, said="")
+        return ServiceState(
+            self.active, enabled=True, sockets=True, pid=5, restarts=0, status_text=""
+        )
 
 
 @pytest.mark.parametrize(

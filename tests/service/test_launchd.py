@@ -44,7 +44,7 @@ def test_its_file_is_in_the_users_launch_agents(launchd: Launchd, tmp_path: Path
     launchd.folder.mkdir(parents=True)
     (launchd.folder / f"{AGENT}.plist").touch()
     assert launchd.is_installed()
-    assert launchd.is_at_hand()
+    assert launchd.is_available()
 
 
 def test_a_loaded_file_is_reloaded(launchd: Launchd, recorder: FakeServiceManager) -> None:

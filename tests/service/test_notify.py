@@ -104,7 +104,7 @@ def test_a_heartbeat_is_due_after_half_of_the_watchdogs_time(
     monkeypatch.setenv("WATCHDOG_USEC", usec)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
     with make_service_notifier() as telling:
-        assert telling.beat == beat
+        assert telling.heartbeat_s == beat
 
 
 @pytest.mark.parametrize("address", ["", "vsock:2:1234", "relative/path"])
@@ -114,8 +114,8 @@ def test_without_a_supervisor_nothing_is_sent(
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     monkeypatch.setenv("WATCHDOG_USEC", "3000000")
     telling = make_service_notifier()
-    assert not telling.is_heard
-    assert telling.beat is None
+    assert not telling.is_connected
+    assert telling.heartbeat_s is None
     telling.ready()
     telling.close()
 
@@ -124,7 +124,7 @@ def test_a_missing_supervisor_is_logged_without_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nowhere"))
-    assert not make_service_notifier().is_heard
+    assert not make_service_notifier().is_connected
     assert "cannot reach" in caplog.text
 
 
@@ -153,4 +153,4 @@ def test_after_its_end_nothing_is_sent(line: tuple[NotifySocket, ServiceNotifier
     _, telling = line
     telling.close()
     telling.ready()
-    assert not telling.is_heard
+    assert not telling.is_connected

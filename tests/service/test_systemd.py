@@ -127,7 +127,7 @@ def test_the_state_is_parsed(systemd: Systemd, recorder: FakeServiceManager) -> 
     state = systemd.state()
     assert (state.active, state.enabled, state.sockets) == ("active", True, True)
     assert (state.pid, state.restarts, state.is_running) == (4121, 2, True)
-    assert state.said == "3 published, 1 pending, 2 connected"
+    assert state.status_text == "3 published, 1 pending, 2 connected"
 
 
 def test_the_state_of_an_unknown_service_is_parsed(
@@ -171,7 +171,7 @@ def test_without_a_user_manager_it_says_how_to_have_one(
 ) -> None:
     with pytest.raises(ServiceManagerUnavailable) as caught:
         systemd.ensure_reachable()
-    assert not systemd.is_at_hand()
+    assert not systemd.is_available()
     assert recorder.told == []
     for word in ("XDG_RUNTIME_DIR", "enable-linger", "rootsd service print", "rootsd up"):
         assert word in caught.value.message

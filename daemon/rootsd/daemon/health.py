@@ -44,12 +44,12 @@ class HealthReporter:
 
     async def keep_reporting(self) -> None:
         """Report each change and each heartbeat. Return at once if no supervisor listens."""
-        if not self._notifier.is_heard:
+        if not self._notifier.is_connected:
             return
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow)
-            if self._notifier.beat is not None:
-                group.start_soon(self._beat, self._notifier.beat)
+            if self._notifier.heartbeat_s is not None:
+                group.start_soon(self._beat, self._notifier.heartbeat_s)
 
     async def _follow(self) -> None:
         revision = -1

@@ -1,9 +1,11 @@
 """Start the daemon for a client that found none: `python -m rootsd.service.autostart`.
 
 If a service is installed, start it through the service manager. Otherwise start the daemon the way
-the last `rootsd up` recorded. After `rootsd down`, start nothing. Print `ready`, or `error` and a
-JSON object with code, message, and remedy; the daemon reports to its launcher in the same words.
-Bridges of other versions rely on these words and on the name of this module.
+the last `rootsd up` recorded. After `rootsd down`, start nothing.
+
+Print `ready`, or `error` and a JSON object with code, message, and remedy. The daemon reports to
+its launcher in the same format. Bridges of other versions rely on this format and on the name of
+this module.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def main() -> None:
 
 
 def start_daemon() -> None:
-    """Return once a daemon accepts connections.
+    """Start a daemon if none runs, and return once it accepts connections.
 
     Raises DaemonUnreachable if the user stopped the daemon or never started one, and StartFailed
     if the start fails.
@@ -38,7 +40,8 @@ def start_daemon() -> None:
     start_record.ensure_start_allowed()
     if detect.start_service(_environment()):
         return
-    # Check this before the lock is taken: if no daemon ever ran here, create no files.
+    # Load the record before taking the lock, which creates files: if no daemon ever ran here, this
+    # raises first.
     start_record.load_start_record()
     launcher.start_unless_running(start_record.load_start_record, _is_running)
 

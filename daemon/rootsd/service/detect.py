@@ -18,8 +18,8 @@ def local_service_manager(
 ) -> ServiceManager:
     """Return the service manager of this system, for this user.
 
-    `environment` is the one that the last `rootsd up` recorded, because an MCP client passes on
-    too few variables to find the configuration.
+    `environment` is the one that the last `rootsd up` recorded. The environment of this process
+    may lack the variables that locate the configuration: an MCP client passes on only a few.
     """
     home = Path(os.fsdecode(runtime_dir.home_folder()))
     if sys.platform == "darwin":
@@ -30,8 +30,8 @@ def local_service_manager(
 def installed_service(environment: Mapping[str, str]) -> ServiceManager | None:
     """Return the service manager if the daemon is installed as its service, or None.
 
-    Also returns None if the service manager is out of reach, as in a container or in cron; then
-    the daemon starts without it. With ROOTSD_DIR set, returns None, because a service uses the
+    Also return None if the service manager is out of reach, as in a container or in cron. The
+    daemon then starts without it. With ROOTSD_DIR set, return None, because a service uses the
     default folders.
     """
     if runtime_dir.overriding_folder():
@@ -39,7 +39,7 @@ def installed_service(environment: Mapping[str, str]) -> ServiceManager | None:
     service_manager = local_service_manager(environment)
     return (
         service_manager
-        if service_manager.is_installed() and service_manager.is_at_hand()
+        if service_manager.is_installed() and service_manager.is_available()
         else None
     )
 

@@ -34,7 +34,7 @@ class Launchd:
     def is_installed(self) -> bool:
         return self._file.exists()
 
-    def is_at_hand(self) -> bool:
+    def is_available(self) -> bool:
         return True
 
     def ensure_reachable(self) -> None:
@@ -43,12 +43,12 @@ class Launchd:
             raise ServiceManagerUnavailable(
                 f"launchctl cannot reach your login session: {printed.err}\n"
                 "There is one only while you are logged in at the machine itself.\n"
-                "rootsd service print shows the file; without a service: rootsd up",
+                "rootsd service print shows the file. To start without a service: rootsd up",
                 "rootsd up",
             )
 
     def load(self) -> None:
-        self._bootout()  # launchd keeps the file as it was when loaded
+        self._bootout()  # otherwise launchd keeps using the old contents of the file
         run_checked(self._run, ["launchctl", "enable", self._agent])
 
     def unload(self) -> None:
@@ -74,7 +74,7 @@ class Launchd:
         self._run_start(["launchctl", "kickstart", "-k", self._agent])
 
     def stop(self) -> None:
-        # Also disable it, or the next login would start it again.
+        # Disable it, too. Otherwise the next login would start it again.
         run_checked(self._run, ["launchctl", "disable", self._agent])
         self._bootout()
 
@@ -89,7 +89,7 @@ class Launchd:
             sockets=False,
             pid=int(values["pid"]) if values.get("pid", "").isdecimal() else None,
             restarts=max(0, int(runs) - 1) if (runs := values.get("runs", "")).isdecimal() else 0,
-            said="",
+            status_text="",
         )
 
     def log_command(self, *, follow: bool) -> Sequence[str]:

@@ -25,14 +25,14 @@ LOCK_NAME = "starting"
 START_TIMEOUT_S = 60.0  # enough for a cold disk and a large store
 BUSY_TIMEOUT_S = 20.0  # a stopping daemon has closed its sockets but still holds its locks
 MAX_LOG = 1 << 20
-MAX_WORD = 1 << 16
+MAX_LINE = 1 << 16
 TAIL_LINES = 5
 READY = b"ready"
 ERROR = b"error "
 
 
 class StartFailed(RootsdError):
-    """The daemon did not start. The message has its own words, and `code` its reason if known."""
+    """The daemon did not start. `code` is the reason if the daemon reported one."""
 
     def __init__(self, message: str, remedy: str, code: ErrorCode = ErrorCode.UNREACHABLE) -> None:
         super().__init__(message, remedy)
@@ -83,11 +83,11 @@ def start_unless_running(
     return StartResult.RUNNING
 
 
-def launch(record: StartRecord, patience: float = START_TIMEOUT_S) -> None:
+def launch(record: StartRecord, timeout_s: float = START_TIMEOUT_S) -> None:
     """Start the daemon, detached from this process and its terminal, and wait until it is ready.
 
-    The daemon gets a descriptor. There it writes `ready`, or `error` and a JSON object with code,
-    message, and remedy; or it exits. Raises StartFailed with the words of the daemon.
+    The daemon inherits one end of a pipe. It writes `ready` to it, or `error` and a JSON object
+    with code, message, and remedy. Or it exits. Raises StartFailed with the daemon's message.
     """
     log_fd, log_start = _open_log(Path(record.log))
     ready_fd, write_fd = os.pipe()
@@ -105,7 +105,7 @@ def launch(record: StartRecord, patience: float = START_TIMEOUT_S) -> None:
         )
         os.close(write_fd)
         write_fd = -1
-        word = _first_line(ready_fd, patience)
+        report = _first_line(ready_fd, timeout_s)
     except OSError as error:
         reason = error.strerror or str(error)
         raise StartFailed(
@@ -115,19 +115,19 @@ def launch(record: StartRecord, patience: float = START_TIMEOUT_S) -> None:
         for fd in (log_fd, ready_fd, write_fd):
             if fd >= 0:
                 os.close(fd)
-    if word is None:
+    if report is None:
         process.kill()  # has no effect if it has already forked the daemon and exited
     process.wait()
-    if word is None:
-        raise StartFailed(f"the daemon is not ready after {patience:.0f} s", f"tail {record.log}")
-    if word != READY:
-        raise _start_error(word, record.log, log_start)
+    if report is None:
+        raise StartFailed(f"the daemon is not ready after {timeout_s:.0f} s", f"tail {record.log}")
+    if report != READY:
+        raise _start_error(report, record.log, log_start)
 
 
 def launch_detached(command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-    """Start a program of ours in the background, detached from this process and its terminal.
+    """Start one of our programs in the background, detached from this process and its terminal.
 
-    Raises StartFailed if it cannot be started. A program that fails later says so in `log`.
+    Raises StartFailed if it cannot be started. If the program fails later, it says so in `log`.
     """
     log_fd, _ = _open_log(log)
     try:
@@ -159,16 +159,16 @@ def report_failed(fd: int, error: RootsdError) -> None:
     _report(fd, ERROR + json.dumps(failure).encode("ascii"))
 
 
-def _report(fd: int, word: bytes) -> None:
+def _report(fd: int, report: bytes) -> None:
     # The launcher may have been killed. The daemon goes on without it.
     with suppress(BrokenPipeError), open(fd, "wb", buffering=0) as pipe:
-        pipe.write(word + b"\n")
+        pipe.write(report + b"\n")
 
 
 class ExitWaiter:
     """A wait for the exit of a process that is not our child, safe against reuse of its pid.
 
-    Create it while the process certainly lives.
+    Create it while the process is known to be alive.
     """
 
     def __init__(self, pid: int) -> None:
@@ -186,11 +186,11 @@ class ExitWaiter:
         except ProcessLookupError:
             self.close()
 
-    def wait(self, patience: float = START_TIMEOUT_S) -> bool:
-        """Wait up to `patience` seconds, and return whether the process is gone."""
+    def wait(self, timeout_s: float = START_TIMEOUT_S) -> bool:
+        """Wait up to `timeout_s` seconds, and return whether the process is gone."""
         if self._queue is not None:
-            return bool(self._queue.control(None, 1, patience))
-        return self._fd is None or bool(select.select([self._fd], [], [], patience)[0])
+            return bool(self._queue.control(None, 1, timeout_s))
+        return self._fd is None or bool(select.select([self._fd], [], [], timeout_s)[0])
 
     def close(self) -> None:
         """Release the descriptor."""
@@ -213,7 +213,7 @@ class ExitWaiter:
 
 
 def _open_log(log: Path) -> tuple[int, int]:
-    """Open the log for appending, and return it with its size. Rotate a large log first."""
+    """Open the log for appending. Return its descriptor and its size. Rotate a large log first."""
     ensure_private_folder(log.parent)
     if log.exists() and log.stat().st_size > MAX_LOG:
         log.replace(log.with_name(log.name + ".old"))
@@ -221,26 +221,26 @@ def _open_log(log: Path) -> tuple[int, int]:
     return fd, os.fstat(fd).st_size
 
 
-def _first_line(fd: int, patience: float) -> bytes | None:
+def _first_line(fd: int, timeout_s: float) -> bytes | None:
     """Read up to a newline or the end. Return None if neither comes in time."""
-    said = b""
-    deadline = time.monotonic() + patience
-    while b"\n" not in said and len(said) < MAX_WORD:
+    received = b""
+    deadline = time.monotonic() + timeout_s
+    while b"\n" not in received and len(received) < MAX_LINE:
         left = max(deadline - time.monotonic(), 0.0)
         if not select.select([fd], [], [], left)[0]:
             return None
-        chunk = os.read(fd, MAX_WORD)
+        chunk = os.read(fd, MAX_LINE)
         if not chunk:
             break
-        said += chunk
-    return said.partition(b"\n")[0]
+        received += chunk
+    return received.partition(b"\n")[0]
 
 
-def _start_error(word: bytes, log: str, log_start: int) -> StartFailed:
+def _start_error(report: bytes, log: str, log_start: int) -> StartFailed:
     """Return the error that the daemon reported, or one with the last lines of its log."""
-    if word.startswith(ERROR):
+    if report.startswith(ERROR):
         try:
-            reported = parse_json(word[len(ERROR) :])
+            reported = parse_json(report[len(ERROR) :])
             return StartFailed(
                 reported["message"], reported["remedy"], ErrorCode(reported["code"])
             )
@@ -249,5 +249,5 @@ def _start_error(word: bytes, log: str, log_start: int) -> StartFailed:
     with open(log, "rb") as stream:
         stream.seek(log_start)
         lines = stream.read().decode("utf-8", "replace").splitlines()
-    said = "\n".join(["the daemon ended before it was ready", *lines[-TAIL_LINES:]])
-    return StartFailed(said, f"tail {log}")
+    message = "\n".join(["the daemon ended before it was ready", *lines[-TAIL_LINES:]])
+    return StartFailed(message, f"tail {log}")

@@ -1,7 +1,7 @@
-"""Define what a service manager offers, and run its programs.
+"""The interface to a service manager: systemd or launchd.
 
-rootsd controls a service manager only through its own program: systemctl or launchctl.
-`run_program` is the only function that runs these. Tests and `--dry-run` replace it.
+rootsd controls a service manager only through its command: systemctl or launchctl. `run_program`
+is the only function that runs these. Tests and `--dry-run` replace it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ServiceCommandFailed(RootsdError):
 class ServiceState:
     """The state of the service.
 
-    `active` and `said` are in the service manager's own words. `sockets` tells whether it also
-    holds the sockets.
+    `active` and `status_text` are in the service manager's own words. `sockets` tells whether the
+    service manager listens on the sockets for the daemon.
     """
 
     active: str
@@ -56,7 +56,7 @@ class ServiceState:
     sockets: bool
     pid: int | None
     restarts: int
-    said: str
+    status_text: str
 
     @property
     def is_running(self) -> bool:
@@ -74,32 +74,32 @@ class ServiceManager(Protocol):
     def is_installed(self) -> bool:
         """Return whether our unit file is installed."""
 
-    def is_at_hand(self) -> bool:
-        """Return whether the service manager seems to run. This check is cheap."""
+    def is_available(self) -> bool:
+        """Return whether the service manager seems to run. Runs no command."""
 
     def ensure_reachable(self) -> None:
-        """Raise ServiceManagerUnavailable if it accepts no commands."""
+        """Raise ServiceManagerUnavailable if the service manager accepts no commands."""
 
     def load(self) -> None:
-        """Read the files again, and start the daemon at each login."""
+        """Read the files again, and start the daemon at each login from now on."""
 
     def unload(self) -> None:
-        """Stop the daemon, and no longer start it at login. Then the files can be removed."""
+        """Stop the daemon, and do not start it at login. Call this before removing the files."""
 
     def forget(self) -> None:
-        """Have the service manager notice that the files were removed."""
+        """Tell the service manager that the files were removed."""
 
     def start(self) -> None:
-        """Start the daemon, even if it failed too often before. Raises StartFailed."""
+        """Start the daemon for a person, even if it failed too often. Raises StartFailed."""
 
     def wake(self) -> None:
-        """Start the daemon for a bridge, unless it failed too often before. Raises StartFailed."""
+        """Start the daemon for a client, unless it failed too often. Raises StartFailed."""
 
     def restart(self) -> None:
         """Replace the running daemon with a new one. Raises StartFailed."""
 
     def stop(self) -> None:
-        """Stop the daemon, and close the sockets held for it."""
+        """Stop the daemon, and close the sockets that the service manager holds for it."""
 
     def state(self) -> ServiceState:
         """Return the state of the service."""
@@ -109,9 +109,9 @@ class ServiceManager(Protocol):
 
 
 def run_program(command: Sequence[str]) -> ProgramResult:
-    """Run a program of a service manager, with the runtime folder in its environment.
+    """Run a command of a service manager, with the runtime folder in its environment.
 
-    The status is 127 if the program cannot run, as in a shell.
+    As in a shell, the status is 127 if the program cannot run.
     """
     runtime = {"XDG_RUNTIME_DIR": str(USER_RUNTIME / str(os.getuid()))}
     try:

@@ -1,6 +1,6 @@
 """Report the daemon's state to the service manager: sd_notify(3), sd_watchdog_enabled(3).
 
-Without NOTIFY_SOCKET in the environment, all reports do nothing.
+Without NOTIFY_SOCKET in the environment, the functions here do nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from rootsd.core.labels import safe_label
 
 log = logging.getLogger(__name__)
 
-# How long to wait while the service manager's queue is full; more would stall the event loop.
+# How long to wait while the service manager's queue is full. A longer wait would stall the event
+# loop.
 _SEND_TIMEOUT_S = 1.0
 _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
@@ -27,16 +28,18 @@ _VARIABLES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 class ServiceNotifier:
     """The connection to the service manager, if there is one.
 
-    `beat` is the interval between keep-alive messages in seconds: half the watchdog timeout, as
+    `heartbeat_s` is the interval between heartbeats in seconds: half of the watchdog timeout, as
     sd_watchdog_enabled(3) advises. It is None without a watchdog.
     """
 
-    def __init__(self, channel: socket.socket | None = None, beat: float | None = None) -> None:
+    def __init__(
+        self, channel: socket.socket | None = None, heartbeat_s: float | None = None
+    ) -> None:
         self._channel = channel
-        self.beat = beat if channel is not None else None
+        self.heartbeat_s = heartbeat_s if channel is not None else None
 
     @property
-    def is_heard(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether a service manager listens."""
         return self._channel is not None
 
@@ -48,7 +51,7 @@ class ServiceNotifier:
     def reload(self) -> Iterator[None]:
         """Report that the configuration is being reloaded.
 
-        The time in the message tells this reload from the one before.
+        The time in the message distinguishes this reload from an earlier one.
         """
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
@@ -65,7 +68,7 @@ class ServiceNotifier:
         self._send(f"STATUS={safe_label(sentence, limit=None)}")
 
     def alive(self) -> None:
-        """Send one keep-alive message."""
+        """Send one heartbeat."""
         self._send("WATCHDOG=1")
 
     def close(self) -> None:
@@ -93,19 +96,22 @@ class ServiceNotifier:
         try:
             self._channel.send(message.encode("utf-8"))
         except OSError as error:
-            # Go on without it: the daemon has clients to serve.
+            # A lost report is no reason to stop serving clients.
             log.warning("cannot notify the service manager: %s", error.strerror or error)
 
 
 def make_service_notifier() -> ServiceNotifier:
-    """Connect as the environment says, and remove its variables: children must not use them."""
+    """Connect to the service manager that the environment names.
+
+    Removes the variables from the environment, because children must not use them.
+    """
     address, interval, pid = (os.environ.pop(variable, "") for variable in _VARIABLES)
-    channel = _connected(address)
+    channel = _connect(address)
     is_watched = interval.isdecimal() and int(interval) > 0 and pid in ("", str(os.getpid()))
     return ServiceNotifier(channel, int(interval) / 2_000_000 if is_watched else None)
 
 
-def _connected(address: str) -> socket.socket | None:
+def _connect(address: str) -> socket.socket | None:
     """Connect now, because the daemon cannot do so after it has confined itself."""
     if not address.startswith(("/", "@")):  # empty, or a vsock address for virtual machines
         return None

@@ -1,8 +1,8 @@
 """Record how the daemon was started, and whether it may be started again.
 
 `rootsd up` writes the start record. A bridge that finds no daemon starts one from it, because MCP
-clients strip the environment variables that locate the folders. cron, ssh, and editors do the
-same, so commands started there take the folders from the record, too. `rootsd down` leaves a mark
+clients strip the environment variables that locate the folders. cron, ssh, and editors strip them,
+too, so commands started there also take the folders from the record. `rootsd down` leaves a mark
 that forbids a start. The folder of both files depends only on the home folder or on ROOTSD_DIR.
 """
 
@@ -30,12 +30,12 @@ from rootsd.system.private_files import (
 LOG_NAME = "daemon.log"
 RECORD_NAME = "start.json"
 STOPPED_NAME = "stopped"
-_LONGEST = 256 * 1024
+_MAX_BYTES = 256 * 1024
 
 # The variables that locate configuration and state, with the default of each.
 PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-# The record also keeps the variables for locale and time zone. It keeps no others: they could hold
-# secrets, or the markers of an agent's session.
+# The record keeps these, too. It keeps no others, because they could hold secrets, or the
+# variables that mark an agent's session.
 _KEPT_VARIABLES = frozenset(
     ("HOME", "LANG", "LOGNAME", "ROOTSD_DIR", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR",
      "DBUS_SESSION_BUS_ADDRESS")
@@ -43,7 +43,7 @@ _KEPT_VARIABLES = frozenset(
 
 
 class PlacesMismatch(RootsdError):
-    """This shell sets other folders than the running daemon uses."""
+    """This shell sets other folders than those that the running daemon uses."""
 
     code = ErrorCode.BAD_CONFIG
 
@@ -68,7 +68,7 @@ def start_folder() -> Path:
 
 
 def make_start_record(log_folder: bytes) -> StartRecord:
-    """Return a record for this installation, with the folders that this shell sets."""
+    """Return a record for this installation and the folders that this shell sets."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -83,10 +83,9 @@ def make_start_record(log_folder: bytes) -> StartRecord:
 
 
 def save_start_record(record: StartRecord) -> None:
-    """Save the record for bridges, and remove the mark of `rootsd down`.
+    """Save the record for bridges, and remove the mark of `rootsd down`. Raises RootsdError.
 
-    An unchanged record is not written again, so that a full disk does not prevent a start. Raises
-    RootsdError.
+    An unchanged record is not written again, so that a full disk does not prevent a start.
     """
     folder = start_folder()
     ensure_private_folder(folder)
@@ -120,12 +119,12 @@ def ensure_start_allowed() -> None:
 
 
 def place_variables() -> dict[str, str]:
-    """Return the variables that locate the folders, as set here or else as last recorded."""
+    """Return the variables that locate the folders, as set here, or else as last recorded."""
     return {**recorded_places(), **_places_here()}
 
 
 def recorded_places() -> dict[str, str]:
-    """Return the same variables as last recorded, whatever this shell sets."""
+    """Return the variables that locate the folders, as last recorded. Ignore this shell."""
     if runtime_dir.overriding_folder():
         return {}
     try:
@@ -137,8 +136,8 @@ def recorded_places() -> dict[str, str]:
 def ensure_same_places() -> None:
     """Raise PlacesMismatch if this shell sets other folders than the last start recorded.
 
-    The daemon would not read what a command writes there. After `rootsd down`, other folders are
-    fine.
+    The daemon would not read files that a command writes there. After `rootsd down`, other folders
+    are allowed.
     """
     if not is_stopped() and (changes := describe_place_changes()):
         raise PlacesMismatch(
@@ -175,7 +174,7 @@ def _read_start_record() -> StartRecord:
         raise DaemonUnreachable("the daemon is not running", "rootsd up") from error
     try:
         with open(fd, "rb") as stream:
-            text = stream.read(_LONGEST)  # a longer file is cut off, so it is not valid JSON
+            text = stream.read(_MAX_BYTES)  # a longer file is cut off, so it is not valid JSON
         return _parse_start_record(parse_json(text))
     except (OSError, Unparsable) as error:
         damage = safe_label(str(error), limit=200)  # may quote the damaged text
@@ -188,7 +187,7 @@ def _parse_start_record(value: object) -> StartRecord:
     match value:
         case {"command": [str(), *_] as command, "environment": dict(variables), "log": str(log)}:
             words = [*command, *variables, *variables.values(), log]
-            if all(map(_is_word, words)) and all(map(_is_name, variables)):
+            if all(map(_is_valid_argument, words)) and all(map(_is_name, variables)):
                 return StartRecord(tuple(command), variables, log)
         case _:
             pass
@@ -199,7 +198,7 @@ def _is_name(variable: str) -> bool:
     return variable != "" and "=" not in variable
 
 
-def _is_word(value: object) -> bool:
+def _is_valid_argument(value: object) -> bool:
     """Return whether the system accepts `value` as an argument, a variable, or a path."""
     if not isinstance(value, str) or "\0" in value:
         return False
@@ -211,7 +210,7 @@ def _is_word(value: object) -> bool:
 
 
 def is_stopped() -> bool:
-    """Return whether `rootsd down` stopped the daemon, and no `rootsd up` came since."""
+    """Return whether `rootsd down` was the last of `rootsd up` and `rootsd down`."""
     return (start_folder() / STOPPED_NAME).exists()
 
 

@@ -22,9 +22,9 @@ from rootsd.service.manager import (
 
 UNIT = "rootsd.service"
 SOCKETS = ("rootsd.socket", "rootsd-control.socket")
-# systemd.unit(5), "User Unit Search Path": `systemctl set-property` writes to user.control, and
-# the user's own folder lies beside it. Only the runtime folder has another user.control.
 SYNC_UNIT = "rootsd-sync.service"
+# systemd.unit(5), "User Unit Search Path": `systemctl set-property` writes to user.control, which
+# lies beside the user's own folder. The runtime folder has another user.control.
 CONTROL = "user.control"
 _SHOW_UNIT_PATH = ("systemctl", "--user", "show", "--property=UnitPath", "--value")
 
@@ -41,10 +41,10 @@ class Systemd:
     def folder(self) -> Path:
         """The folder where systemd looks for the user's units.
 
-        systemd may run with another XDG_CONFIG_HOME than the shell, so ask it. If it does not
+        Ask systemd, because its XDG_CONFIG_HOME may differ from the shell's. If it does not
         answer, use the folder that already has our unit.
         """
-        answer = self._run(_SHOW_UNIT_PATH) if self.is_at_hand() else ProgramResult(NOT_RUN)
+        answer = self._run(_SHOW_UNIT_PATH) if self.is_available() else ProgramResult(NOT_RUN)
         for entry in map(Path, re.split(r" (?=/)", answer.out.strip())):
             if entry.name == CONTROL and not entry.is_relative_to(self._runtime):
                 return entry.with_name("user")
@@ -62,18 +62,18 @@ class Systemd:
     def is_installed(self) -> bool:
         return (self.folder / UNIT).exists()
 
-    def is_at_hand(self) -> bool:
+    def is_available(self) -> bool:
         return (self._runtime / "systemd").exists()
 
     def ensure_reachable(self) -> None:
         runtime = self._runtime
-        if not self.is_at_hand():
+        if not self.is_available():
             raise ServiceManagerUnavailable(
                 f"systemd runs no services for you: {runtime}/systemd is missing\n"
                 "It is missing in containers, in cron, and after su. Log in as yourself, with\n"
                 f"XDG_RUNTIME_DIR={runtime}. To have it without a login, too:\n"
                 '  loginctl enable-linger "$USER"\n'
-                "rootsd service print shows the files; without a service: rootsd up",
+                "rootsd service print shows the files. To start without a service: rootsd up",
                 'loginctl enable-linger "$USER"',
             )
         answer = self._run(["systemctl", "--user", "show", "--property=Version"])
@@ -81,7 +81,7 @@ class Systemd:
             raise ServiceManagerUnavailable(
                 f"systemctl --user cannot reach your service manager: {answer.err}\n"
                 f"Its bus should be at {runtime}/bus (dbus-user-session on Debian).\n"
-                "rootsd service print shows the files; without a service: rootsd up",
+                "rootsd service print shows the files. To start without a service: rootsd up",
                 "systemctl --user status",
             )
 
@@ -116,7 +116,7 @@ class Systemd:
         return True
 
     def stop(self) -> None:
-        # Stop the sockets too, or the next client would start it again.
+        # Stop the sockets, too. Otherwise the next client would start the daemon again.
         self._systemctl("stop", *self._sockets(), UNIT)
 
     def state(self) -> ServiceState:
@@ -132,7 +132,9 @@ class Systemd:
             sockets=sockets.status == 0,
             pid=int(pid) or None,
             restarts=int(restarts),
-            said=": ".join(part for part in (failure, values.get("StatusText", "")) if part),
+            status_text=": ".join(
+                part for part in (failure, values.get("StatusText", "")) if part
+            ),
         )
 
     def log_command(self, *, follow: bool) -> Sequence[str]:
@@ -155,5 +157,5 @@ class Systemd:
         if started.status == NOT_RUN:
             raise StartFailed(f"the service does not start: {started.err}", " ".join(command))
         if started.status:
-            reason = self.state().said or started.err
+            reason = self.state().status_text or started.err
             raise StartFailed(f"the service does not start: {reason}", "rootsd service logs")

@@ -1,7 +1,8 @@
 """Render the systemd units and the launchd agent from their templates.
 
-The templates are in systemd/ and launchd/ of the repository; the wheel has a copy. Each rendered
-file begins with `GENERATED_MARK`, so that rootsd never overwrites a file that a person wrote.
+The templates are in systemd/ and launchd/ of the repository, and the wheel has a copy. Each
+rendered file contains `GENERATED_MARK`, so that rootsd never overwrites a file that a person
+wrote.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class InvalidUnitValue(RootsdError):
 class UnitSettings:
     """The values for the templates.
 
-    `environment` has the variables that locate configuration and state, if set. `writable` are the
-    folders that the daemon writes. `stopped` is the path of the mark of `rootsd down`, and
-    `synced` that of the file that lists the clients of `rootsd sync`.
+    `environment` has the variables that locate configuration and state, if they are set.
+    `writable` has the folders to which the daemon writes. `stopped` is the path of the mark of
+    `rootsd down`. `synced` is the path of the file that lists the clients of `rootsd sync`.
     """
 
     command: Path
@@ -60,8 +61,8 @@ class UnitSettings:
 def templates_folder() -> Path:
     """Return the folder that contains `systemd`, `launchd`, and `completions`."""
     package = Path(rootsd.__file__).parent
-    carried = package / "share"
-    return carried if carried.is_dir() else package.parent.parent  # in a checkout
+    packaged = package / "share"
+    return packaged if packaged.is_dir() else package.parent.parent  # in a checkout
 
 
 def systemd_units(settings: UnitSettings) -> dict[str, str]:
@@ -72,13 +73,13 @@ def systemd_units(settings: UnitSettings) -> dict[str, str]:
     places = (f"{name}={value}" for name, value in sorted(settings.environment.items()))
     values = {
         "@ROOTSD@": _words([_program(str(settings.command))]),
-        "@STOPPED@": _specifiers_escaped(_plain(str(settings.stopped))),
-        "@SYNC@": _specifiers_escaped(_plain(str(settings.synced))),
+        "@STOPPED@": _escape_specifiers(_plain(str(settings.stopped))),
+        "@SYNC@": _escape_specifiers(_plain(str(settings.synced))),
         "@WRITABLE@": _words(str(folder) for folder in settings.writable),
         "@PLACES@": _words(places),
         "@UNSET@": _words(sorted(PLACE_VARIABLES.keys() - settings.environment.keys())),
     }
-    return {name: _filled(f"systemd/{name}", values) for name in names}
+    return {name: _fill_template(f"systemd/{name}", values) for name in names}
 
 
 def launchd_agent(settings: UnitSettings) -> dict[str, str]:
@@ -92,7 +93,7 @@ def launchd_agent(settings: UnitSettings) -> dict[str, str]:
         "@LOG@": _xml(str(settings.log)),
         "<!-- @PLACES@ -->": variables,
     }
-    return {AGENT_PLIST: _filled(f"launchd/{AGENT_PLIST}", values)}
+    return {AGENT_PLIST: _fill_template(f"launchd/{AGENT_PLIST}", values)}
 
 
 def is_generated(file: Path) -> bool:
@@ -103,7 +104,7 @@ def is_generated(file: Path) -> bool:
         return False
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
+def _fill_template(template: str, values: Mapping[str, str]) -> str:
     text = (templates_folder() / template).read_text("utf-8")
     for placeholder, value in values.items():
         text = text.replace(placeholder, value)
@@ -133,10 +134,10 @@ def _word(word: str) -> str:
     if _NEEDS_NO_QUOTES.fullmatch(word):
         return word
     quoted = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_specifiers_escaped(quoted)}"'
+    return f'"{_escape_specifiers(quoted)}"'
 
 
-def _specifiers_escaped(text: str) -> str:
+def _escape_specifiers(text: str) -> str:
     return text.replace("%", "%%")
 
 
@@ -146,9 +147,8 @@ def _xml(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return `text` if it fits on one line. Raises InvalidUnitValue."""
-    if (
-        not text.isprintable()
-    ):  # False also for lone surrogates, which stand for bytes that are not UTF-8
+    # A lone surrogate, which stands for a byte that is not UTF-8, is not printable either.
+    if not text.isprintable():
         shown = safe_label(text, limit=None)
         raise InvalidUnitValue(
             f"{shown} has characters that no service file can hold", "move it, then try again"

@@ -122,7 +122,7 @@ def _can_have_service() -> bool:
 
     try:
         managing = installer.user_supervisor()
-        if managing.is_installed() or not managing.is_at_hand():
+        if managing.is_installed() or not managing.is_available():
             return False
         managing.ensure_reachable()
     except RootsdError:

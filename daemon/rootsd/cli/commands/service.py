@@ -154,7 +154,7 @@ def status(invocation: Invocation) -> int:
         extra={
             "active": state.active, "enabled": state.enabled, "sockets": state.sockets,
             "strict": wanted.is_strict, "pid": state.pid, "restarts": state.restarts,
-            "said": state.said, "folder": str(managing.folder),
+            "said": state.status_text, "folder": str(managing.folder),
         },
     )  # fmt: skip
     _show(invocation, answer)
