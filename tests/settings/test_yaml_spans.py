@@ -84,7 +84,27 @@ def check_many(count: int, *, is_list: bool) -> None:
 
 @pytest.mark.parametrize("is_list", [False, True], ids=["mapping", "list"])
 def test_an_edit_and_its_removal_change_no_other_byte(is_list: bool, sizes: Sizes) -> None:
-    check_many(sizes.pick(test=60, check=150, soak=20_000), is_list=is_list)
+    check_many(sizes.pick(test=60, check=2_000, soak=20_000), is_list=is_list)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# top\na: |\n  text\n  # t", "%YAML 1.2\n--- # c\na: |+\n  text",
+        "a: >\r\n  text\r\n  more",
+        "\ufeffa: 1\n...\n", "# top\n---\na: 1\n...\n# end",
+    ],
+)  # fmt: skip
+def test_a_text_that_cannot_be_continued_is_edited_at_its_start(text: str) -> None:
+    for is_list in (False, True):
+        check(text, is_list=is_list)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_anchor_may_have_the_name_of_an_earlier_one() -> None:
+    text = "a: &x 1\nservers:\n  s: &x 2\n"
+    assert yaml_spans.parse(text) == {"a": 1, "servers": {"s": 2}}
+    check(text, is_list=False)
 
 
 def test_control_an_edit_that_rewrites_the_file_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

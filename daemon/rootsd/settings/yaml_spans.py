@@ -32,6 +32,7 @@ _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./+-]*")
 _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 _ALIAS = re.compile(r"(?:^|[\s,\[{:-])\*[^\s*]", re.MULTILINE)
 _DEEP = re.compile(r"(?:[\[{][\s-]*){65}")  # ruamel.yaml takes the square of the levels
+_MARKER = re.compile(r"^---[^\n]*\n", re.MULTILINE)
 _REST = re.compile(r"[ \t]*(?:#[^\r\n]*)?(\r?\n|$)")
 
 
@@ -44,7 +45,7 @@ def parse(text: str) -> dict[str, Any]:
         raise NotEditable("it is nested too deeply")
     try:
         has_alias = _ALIAS.search(body) is not None and _has_alias(body)
-        value = None if has_alias else YAML(typ="safe", pure=True).load(body)
+        value = None if has_alias else _yaml("safe").load(body)
         check_levels(value)
     except Unparsable as error:
         raise NotEditable(str(error)) from error
@@ -136,7 +137,12 @@ def _inserted(
         block = [f"{_scalar(keys[0])}:", *(_STEP + line for line in lines)]
         if root is not None and root.flow_style:
             raise NotEditable("the file is in flow style")
-        return _verified(_with_block(text, len(text), block, newline), expected), True
+        after = _with_block(text, len(text), block, newline)
+        if root is not None and not _has_values(after, expected):
+            # The text ends in `...`, or in a block scalar that a line break would extend.
+            top = _after_marker(body[: root.start_mark.index]) + len(text) - len(body)
+            after = _with_block(text, top, block, newline)
+        return _verified(after, expected), True
     key, value = _member(root, keys[0])
     indent = _indent(value, key)
     match = _REST.match(body, _colon(body, key) + 1)
@@ -154,6 +160,12 @@ def _with_block(text: str, at: int, lines: Sequence[str], newline: str) -> str:
     if head and not head.endswith("\n"):
         return f"{text[:at]}{newline}{block}{text[at:]}"
     return f"{text[:at]}{block}{newline}{text[at:]}"
+
+
+def _after_marker(head: str) -> int:
+    """Return the position after the line `---` in `head`, or 0 if there is none."""
+    found = [match.end() for match in _MARKER.finditer(head)]
+    return found[-1] if found else 0
 
 
 def _cut(text: str, start: int, end: int, expected: dict[str, Any]) -> str:
@@ -176,7 +188,14 @@ def _cut(text: str, start: int, end: int, expected: dict[str, Any]) -> str:
 
 def _has_alias(body: str) -> bool:
     """Return whether a value stands for another one. A few aliases can mean a billion values."""
-    return any(isinstance(event, AliasEvent) for event in YAML(typ="safe", pure=True).parse(body))
+    return any(isinstance(event, AliasEvent) for event in _yaml("safe").parse(body))
+
+
+def _yaml(kind: str) -> YAML:
+    """Return a parser. YAML lets a later anchor replace one of the same name."""
+    yaml = YAML(typ=kind, pure=True)
+    yaml.composer.warn_double_anchors = False
+    return yaml
 
 
 def _body(text: str) -> str:
@@ -185,7 +204,7 @@ def _body(text: str) -> str:
 
 def _root(body: str) -> Node | None:
     try:
-        root: Node | None = YAML(typ="rt", pure=True).compose(body)
+        root: Node | None = _yaml("rt").compose(body)
     except (YAMLError, ValueError, RecursionError) as error:
         raise NotEditable(f"it is not YAML: {_first_line(error)}") from error
     return root
@@ -302,9 +321,16 @@ def _first_line(error: Exception) -> str:
 
 
 def _verified(text: str, expected: dict[str, Any]) -> str:
-    if _without_null(parse(text)) != _without_null(expected):
+    if not _has_values(text, expected):
         raise NotEditable("the edit would change other values")
     return text
+
+
+def _has_values(text: str, expected: dict[str, Any]) -> bool:
+    try:
+        return _without_null(parse(text)) == _without_null(expected)
+    except NotEditable:
+        return False
 
 
 def _without_null(value: dict[str, Any]) -> dict[str, Any]:
