@@ -15,6 +15,8 @@ from rootsd.system.private_files import (
     NotPrivate,
     ensure_private_folder,
     open_private_file,
+    read_private_file,
+    replace_private_file,
     sync,
     sync_path,
     unusable_error,
@@ -111,6 +113,32 @@ def test_a_fifo_is_refused_and_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(NotPrivate):
         open_private_file(tmp_path / "fifo")
+
+
+def test_a_file_is_replaced_in_one_step_and_stays_private(tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    for content in (b"1", b"longer", b"2"):
+        before = file.stat().st_ino if file.exists() else None
+        replace_private_file(file, content)
+        assert read_private_file(file, 100) == content
+        assert (_mode(file), os.listdir(tmp_path)) == (0o600, [file.name])
+        assert file.stat().st_ino != before
+    assert read_private_file(file, 0) == b""
+
+
+def test_a_replacement_that_fails_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    replace_private_file(file, b"old")
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("rootsd.system.private_files.sync", full)
+    with pytest.raises(NotPrivate, match="No space left"):
+        replace_private_file(file, b"new")
+    assert (file.read_bytes(), os.listdir(tmp_path)) == (b"old", ["file"])
 
 
 def test_a_written_file_can_be_synced(tmp_path: Path) -> None:

@@ -27,11 +27,9 @@ from rootsd.system.private_files import (
     display_path,
     ensure_private_folder,
     list_names,
-    open_private_file,
     path_exists,
-    sync,
-    sync_path,
-    unusable_error,
+    read_private_file,
+    replace_private_file,
 )
 
 _VERSION = 1
@@ -117,12 +115,13 @@ class ConnectRecord:
         if changed is not None:
             files[path] = changed
             if changed.before is not None:
-                self._write(self._backup(changed.before), changed.before)
+                backup = self._backup(changed.before)
+                replace_private_file(backup, changed.before.encode("utf-8"))
         file = self.folder / f"{client}{_ENDING}"
         if files:
             encoded = {each: _encode(value) for each, value in files.items()}
             text = json.dumps({"version": _VERSION, "files": encoded}, indent=1) + "\n"
-            self._write(file, text)
+            replace_private_file(file, text.encode("ascii"))
         else:
             with suppress(FileNotFoundError):
                 file.unlink()
@@ -160,24 +159,7 @@ class ConnectRecord:
         )
 
     def _read(self, file: Path) -> str:
-        fd = open_private_file(file, os.O_RDONLY)
-        with open(fd, "rb") as stream:
-            return stream.read(MAX_BYTES).decode("utf-8")
-
-    def _write(self, file: Path, text: str) -> None:
-        new = file.with_name(f"{file.name}.new")
-        try:
-            fd = open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            with open(fd, "wb") as stream:
-                stream.write(text.encode("utf-8"))
-                stream.flush()
-                sync(fd)
-            new.replace(file)
-            sync_path(self.folder)
-        except OSError as error:
-            with suppress(OSError):
-                new.unlink()
-            raise unusable_error(file, error) from error
+        return read_private_file(file, MAX_BYTES).decode("utf-8")
 
     def _damaged(self, file: Path) -> ConnectRecordDamaged:
         shown = display_path(file)

@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,8 @@ from rootsd.system.private_files import (
     ensure_private_folder,
     open_private_file,
     path_exists,
-    sync,
-    sync_path,
-    unusable_error,
+    read_private_file,
+    replace_private_file,
 )
 
 _MAX_BYTES = 4 << 20
@@ -149,11 +147,8 @@ class SyncRecord:
         file = self.folder / name
         if not path_exists(file):
             return {}
-        fd = open_private_file(file, os.O_RDONLY)
-        with open(fd, "rb") as stream:
-            text = stream.read(_MAX_BYTES)
         try:
-            match parse_json(text):
+            match parse_json(read_private_file(file, _MAX_BYTES)):
                 case {"version": 1, "clients": dict(clients)}:
                     return clients
                 case _:
@@ -163,21 +158,8 @@ class SyncRecord:
 
     def _write(self, name: str, clients: Mapping[str, Any]) -> None:
         ensure_private_folder(self.folder)
-        file = self.folder / name
         text = json.dumps({"version": _VERSION, "clients": clients}, indent=1) + "\n"
-        new = file.with_suffix(".new")
-        try:
-            fd = open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            with open(fd, "wb") as stream:
-                stream.write(text.encode("ascii"))
-                stream.flush()
-                sync(fd)
-            new.replace(file)
-            sync_path(self.folder)
-        except OSError as error:
-            with suppress(OSError):
-                new.unlink()
-            raise unusable_error(file, error) from error
+        replace_private_file(self.folder / name, text.encode("ascii"))
 
     def _damaged(self, name: str) -> SyncRecordDamaged:
         shown = display_path(self.folder / name)

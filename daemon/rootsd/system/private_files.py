@@ -132,6 +132,37 @@ def ensure_private_file(file: Path) -> None:
         raise unusable_error(file, error) from error
 
 
+def read_private_file(file: Path, limit: int) -> bytes:
+    """Return the first `limit` bytes of `file`. Raises as `open_private_file` does."""
+    fd = open_private_file(file, os.O_RDONLY)
+    try:
+        with open(fd, "rb") as stream:
+            return stream.read(limit)
+    except OSError as error:
+        raise unusable_error(file, error) from error
+
+
+def replace_private_file(file: Path, content: bytes) -> None:
+    """Replace the content of `file` in one step, and sync it to the disk.
+
+    After a crash, `file` has the old content or the new one. Only one process at a time may
+    replace the same file. Raises NotPrivate.
+    """
+    new = file.with_name(f"{file.name}.new")
+    try:
+        fd = open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with open(fd, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            sync(fd)
+        new.replace(file)
+        sync_path(file.parent)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise unusable_error(file, error) from error
+
+
 def sync(fd: int) -> None:
     """Flush what was written to `fd` to the disk itself."""
     if sys.platform == "darwin":
