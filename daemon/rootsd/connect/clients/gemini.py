@@ -5,6 +5,8 @@ Sources: its documentation of MCP servers, and runs of version 0.61.0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rootsd.connect.base import (
     ENTRY_NAME,
     ClientFacts,
@@ -16,6 +18,13 @@ from rootsd.connect.base import (
     ToolPermission,
 )
 
+TOOLS_IN_ENTRY = ToolPermission(ToolFile.ENTRY, members={"trust": True})
+LISTING = HealthCheck(
+    ("mcp", "list"),
+    listed=rf" {ENTRY_NAME}: ",
+    connected=rf" {ENTRY_NAME}: .*- Connected",
+)
+
 CLIENTS = (
     DescribedClient(
         ClientFacts(
@@ -25,11 +34,9 @@ CLIENTS = (
             keys=("mcpServers",),
             programs=("gemini",),
             trial=ClientTrial.TRIED,
-            tools=ToolPermission(ToolFile.ENTRY, members={"trust": True}),
-            health=HealthCheck(
-                ("mcp", "list"),
-                listed=rf" {ENTRY_NAME}: ",
-                connected=rf" {ENTRY_NAME}: .*- Connected",
+            tools=TOOLS_IN_ENTRY,
+            health=replace(
+                LISTING,
                 problems={
                     rf" {ENTRY_NAME}: .*- Disabled": "it does not trust your home folder",
                 },

@@ -1,20 +1,12 @@
-"""Qwen Code. Its model finds our tools only after a search.
+"""Qwen Code, which began as a copy of Gemini CLI. Its model finds our tools only after a search.
 
 Sources: its documentation of MCP servers, and runs of version 0.24.4.
 """
 
 from __future__ import annotations
 
-from rootsd.connect.base import (
-    ENTRY_NAME,
-    ClientFacts,
-    ClientTrial,
-    DescribedClient,
-    HealthCheck,
-    SettingsPlace,
-    ToolFile,
-    ToolPermission,
-)
+from rootsd.connect.base import ClientFacts, ClientTrial, DescribedClient, SettingsPlace
+from rootsd.connect.clients.gemini import LISTING, TOOLS_IN_ENTRY
 
 CLIENTS = (
     DescribedClient(
@@ -25,12 +17,8 @@ CLIENTS = (
             keys=("mcpServers",),
             programs=("qwen",),
             trial=ClientTrial.TRIED,
-            tools=ToolPermission(ToolFile.ENTRY, members={"trust": True}),
-            health=HealthCheck(
-                ("mcp", "list"),
-                listed=rf" {ENTRY_NAME}: ",
-                connected=rf" {ENTRY_NAME}: .*- Connected",
-            ),
+            tools=TOOLS_IN_ENTRY,
+            health=LISTING,
         )
     ),
 )
