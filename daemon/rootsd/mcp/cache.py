@@ -1,9 +1,9 @@
 """Cache results that many sessions compute from the same immutable objects.
 
 A hundred sessions hold the same published set. Without a cache, each of them would serialize it
-and compare it with the previous one. Hashing a set of thousands of roots costs as much as that
-work, so the caches compare arguments by identity. A cache keeps its arguments alive, so no id is
-used again while it is a key.
+and compare it with the previous one. To hash a set of thousands of roots would cost as much as
+that work. So the caches compare arguments by identity. A cache keeps its arguments alive, so
+Python does not reuse the id of an argument while that id is a key.
 """
 
 from __future__ import annotations

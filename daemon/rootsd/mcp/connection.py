@@ -1,9 +1,9 @@
 """Serve one MCP connection: read requests, write lines, and notify of changes.
 
 A connection has two tasks beside its reader. One writes what the socket did not take at once, and
-one waits for changes of the published set. All lines leave through LineWriter: whole, in order,
-and without a buffer. A sender waits until the previous line has left, so the memory of a
-connection is bounded, and canceling a sender cannot cut a line short.
+one waits for changes of the published set. LineWriter sends all lines whole, in order, and without
+a buffer. A sender waits until the previous line has been sent, so the memory of a connection is
+bounded, and canceling a sender cannot cut a line short.
 """
 
 from __future__ import annotations
@@ -61,19 +61,22 @@ class LineWriter:
         self._drained = anyio.Event()
 
     async def send(self, line: bytes) -> None:
-        """Write a line, and return when it has left. Raises BrokenResourceError after `run`."""
+        """Write a line, and return when all of it is sent.
+
+        Raises BrokenResourceError after the end of `run`.
+        """
         while self._rest:
             await self._drained.wait()
         if self._ended:
             raise anyio.BrokenResourceError
-        # No await before `_rest` is set: the line of another sender must not come between.
+        # No await until `_rest` is set. Otherwise another sender could write its line here.
         self._rest = line[self._non_blocking.send_nowait(line) :] if self._non_blocking else line
         if self._rest:
             self._wanted.set()
             await self._drained.wait()
 
     def close(self) -> None:
-        """Let `run` end after the lines that it already has."""
+        """Let `run` end when it has written the lines that it already has."""
         self._closed = True
         self._wanted.set()
 
@@ -152,13 +155,13 @@ async def serve_session(  # noqa: PLR0913 - a connection has many collaborators
     await_turn: AwaitTurn = no_wait,
     limits: PeerLimits = DEFAULT_PEER_LIMITS,
 ) -> DisconnectReason:
-    """Serve MCP on `stream` until the peer disconnects or exceeds a limit; close the stream.
+    """Serve MCP on `stream` until the peer disconnects or exceeds a limit. Then close the stream.
 
     `observer` follows the session. `mark_active` is called after the first whole line.
     `request_rate` limits requests for folders by the peer's process, and `membership` names the
     sessions that the connection belongs to. Roots in the workspace of `start` are marked. Each
-    line waits for `await_turn`. No input of the peer raises an error.
-    Cancel the call to end the connection from this side.
+    line waits for `await_turn`. No input of the peer makes this function raise. To end the
+    connection from this side, cancel the call.
     """
     view = ConnectionView(source, observer, limits.wait_limits, membership=membership, start=start)
     if request_rate is not None:
@@ -245,7 +248,7 @@ class _Connection:
         throttle = NotificationThrottle(self._limits.notification_interval_s)
         notified = await self._source.wait_past(-1)
         self._view.initial_focus = notified.focus
-        # Before the first answer, so that no change after that answer is missed.
+        # This runs before the first answer, so no change after that answer is missed.
         task_status.started()
         while True:
             latest = await self._source.wait_past(notified.revision)
@@ -261,7 +264,7 @@ class _Connection:
 
     async def _notify(self, diff: PublishedDiff) -> None:
         await self._view.subscribers.wait_until_acknowledged()
-        # In one write, because each write wakes the client.
+        # One write for all lines, because each write wakes the client.
         lines = b"".join(self._view.subscribers.notifications_for(diff))
         if lines:
             await self._writer.send(lines)

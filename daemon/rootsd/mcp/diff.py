@@ -1,8 +1,9 @@
 """Compare two published sets, for change notifications and as text for models.
 
-`diff_published` says what a connection must notify its subscribers of. `describe_root_changes`
-says in a sentence what changed between two tool results of one session. No client that we know
-tells its model that a resource or a list has changed, so the next result of any tool says it.
+`diff_published` finds the changes that a connection must report to its subscribers.
+`describe_root_changes` describes, in a sentence, what changed between two tool results of one
+session. No client that we know tells its model that a resource or a list has changed. So the next
+result of any tool says so.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class PublishedDiff:
     """The changes between two published sets, as a client sees them.
 
     `resources` are the URIs of resources that were added, removed, or changed. `revokes` means
-    that something is not published in the same way any more, so no notification may be delayed.
+    that a root was removed or changed. Such a notification must not be delayed.
     """
 
     resources: frozenset[str]
@@ -52,7 +53,7 @@ _MISSED_SETS = PublishedDiff(
 def diff_published(before: PublishedSet, after: PublishedSet, uris: UriFilter) -> PublishedDiff:
     """Return the difference between two sets.
 
-    If sets in between were missed, a root may have come and gone: that counts as a revocation.
+    If sets in between were missed, a root may have come and gone. That counts as a revocation.
     """
     found = _diff_adjacent(before, after, uris)
     return found if after.revision <= before.revision + 1 else found | _MISSED_SETS
@@ -78,7 +79,7 @@ def _diff_adjacent(before: PublishedSet, after: PublishedSet, uris: UriFilter) -
 def _without_common_ends(
     old: tuple[PublishedRoot, ...], new: tuple[PublishedRoot, ...]
 ) -> tuple[tuple[PublishedRoot, ...], ...]:
-    """Return both without the objects that they share at the beginning and at the end.
+    """Return both tuples without the objects that they share at the beginning and at the end.
 
     If one of thousands of roots has changed, almost nothing is left to compare.
     """

@@ -1,8 +1,8 @@
 """Paginate lists of roots with cursors that stay valid while the list changes.
 
-A cursor holds the last name of a page, and the next page begins after that name. So the list may
-change between two pages: a root that stays in the list is on exactly one page. A root that is on
-two pages or on none was added or removed meanwhile, and a notification reports that.
+A cursor holds the last name of a page, and the next page begins after that name. So a root that
+stays in the list is on exactly one page, even if the list changes between two pages. A root that
+is on two pages or on none was added or removed in between, and a notification reports that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rootsd.core.model import PublishedRoot
 from rootsd.wire.jsonrpc import INVALID_PARAMS
 
 PAGE_SIZE = 1000
-"""Roots on a page: more than most users have, because some clients read only the first page."""
+"""More roots than most users have, because some clients read only the first page."""
 
 # A cursor of another kind or of a later version must not be read as a name.
 _CURSOR_PREFIX = b"after:"
@@ -40,7 +40,7 @@ def page_at(roots: Sequence[PublishedRoot], cursor: str | None, size: int = PAGE
 
 
 def reject_cursor(cursor: str | None) -> None:
-    """Raise MCPError if there is a cursor: a list of one page never passes one out."""
+    """Raise MCPError if there is a cursor: a list that fits on one page never returns one."""
     if cursor is not None:
         raise _invalid_cursor()
 

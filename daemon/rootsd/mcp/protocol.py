@@ -1,8 +1,8 @@
 """Answer `rootsd/hello` and `roots/list`, and route all other requests to the SDK.
 
-`rootsd/hello` comes from rootsd's own bridges, and `roots/list` from custom clients; no MCP server
-has these methods. No input can harm the daemon: request ids are unique while they are open, the
-number of open requests is bounded, and unknown notifications are ignored.
+`rootsd/hello` comes from rootsd's own bridges, and `roots/list` from custom clients. MCP servers
+do not have these methods. No input can harm the daemon: two open requests cannot have the same id,
+the number of open requests is bounded, and unknown notifications are ignored.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class ProtocolRouter:
             return _invalid_hello(request, str(error))
         start = None
         if greeting.scope != hello.RequestedScope():
-            # A bad scope is an error: without it, the peer would get more than it asked for.
+            # A bad scope is an error. If it were ignored, the peer would get more than it asked
+            # for.
             try:
                 source = self._view.source
                 scope = await resolve_scope(greeting.scope, source.canonical, source.session_start)
@@ -136,11 +137,12 @@ class ProtocolRouter:
         return Response(request.id, hello.hello_result(__version__, start))
 
     async def _list_roots(self, request: Request) -> Response | ErrorResponse:
-        self._view.subscribers.has_listed_roots = True  # first: notify of changes from here on
+        # Set this first, so that the client is notified of a change during the verification.
+        self._view.subscribers.has_listed_roots = True
         try:
             published = await self._view.current()
-            here = self._view.workspace(published)
-            return Response(request.id, roots_result(published, self._view.uris, here))
+            workspace = self._view.workspace(published)
+            return Response(request.id, roots_result(published, self._view.uris, workspace))
         except MCPError as error:
             return ErrorResponse(request.id, error.code, error.message, error.data)
 
@@ -187,9 +189,9 @@ class ProtocolRouter:
 
 
 async def _propose_folder(path: str, reason: str, view: ConnectionView) -> None:
-    """Propose a folder that a client has open to the user.
+    """Propose to the user a folder that a client has open.
 
-    The client gets no answer. The notification is dropped after too many requests.
+    The client gets no answer. After too many requests, the notification is dropped.
     """
     if not path.startswith("/") or "\0" in path or view.request_rate.wait(anyio.current_time()):
         return

@@ -82,7 +82,7 @@ async def list_resources(
 async def list_templates(
     _: HandlerContext, params: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
-    """Return the only template; its `+` keeps the slash of a name like `acme/api` (RFC 6570)."""
+    """Return the only template. Its `+` keeps the slash of a name like `acme/api` (RFC 6570)."""
     reject_cursor(params.cursor if params else None)
     return ListResourceTemplatesResult(resource_templates=[_ROOT_TEMPLATE_RESOURCE])
 
@@ -104,7 +104,7 @@ async def subscribe(ctx: HandlerContext, params: SubscribeRequestParams) -> Empt
     Unknown resources are refused so that the number of subscriptions is bounded.
     """
     view = ctx.lifespan_context
-    # First, so that the subscriber is notified of a change during the verification below.
+    # Subscribe first, so that the client is notified of a change during the verification below.
     view.subscribers.subscribe(params.uri)
     if await _read_text(params.uri, view) is None:
         view.subscribers.unsubscribe(params.uri)

@@ -17,13 +17,13 @@ from rootsd.wire.jsonrpc import ErrorResponse, Id, Response
 _MAX_OPEN_REQUESTS = 32
 
 MAX_BATCH_MESSAGES = 64
-"""The most messages in one batch: its answers stay in memory until the last one is complete."""
+"""The limit of a batch, because its answers stay in memory until the last one is complete."""
 _MAX_BATCH_BYTES = 8 << 20
 _TOO_LARGE = "the answers to this batch are too large; send the requests one by one"
 
 
 class BatchResponse:
-    """The answers to one batch, which leave as one line when the last answer is complete.
+    """The answers to one batch, which are sent as one line when the last answer is complete.
 
     JSON-RPC 2.0, section 6: an array of the answers in any order, and no line at all for a batch
     of notifications.
@@ -46,7 +46,7 @@ class BatchResponse:
         self._answers.append(answer.rstrip(b"\n"))
 
     def settle(self) -> bytes:
-        """Expect one answer less; return the line of the batch if this was the last."""
+        """Expect one answer less. Return the line of the batch if that was the last one."""
         self._pending -= 1
         if self._pending or not self._answers:
             return b""
@@ -68,7 +68,7 @@ class ResponseSender:
         self._send = send
         self._open: dict[Id, _OpenRequest] = {}
         self._unfinished = 0  # requests that are open or whose answer is being written
-        self._sending = 0  # messages being written, or waiting for that; 0 if the peer reads
+        self._sending = 0  # messages being written or waiting to be; 0 if the peer keeps reading
         self._write_lock = anyio.Lock(fast_acquire=True)
         self._progressed = anyio.Event()
 
@@ -123,8 +123,8 @@ class ResponseSender:
     async def send(self, message: JSONRPCResponse | JSONRPCError | JSONRPCNotification) -> None:
         """Send an answer or a notification, unless the peer has disconnected.
 
-        The id is released before the answer leaves: the peer may use it again as soon as it has
-        read the answer.
+        The id is released before the answer is written, because the peer may use it again as soon
+        as it has read the answer.
         """
         opened = None
         if not isinstance(message, JSONRPCNotification) and message.id is not None:
@@ -132,7 +132,7 @@ class ResponseSender:
         batch = None if opened is None else opened.batch
         self._sending += 1
         try:
-            async with self._write_lock:  # answers are large as text: encode one at a time
+            async with self._write_lock:  # answers are large as text, so encode one at a time
                 text = safe_json(message.model_dump_json(by_alias=True, exclude_unset=True))
                 line = text.encode() + b"\n"
                 if batch is not None and not isinstance(message, JSONRPCNotification):

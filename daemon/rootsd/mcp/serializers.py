@@ -45,7 +45,7 @@ def root_by_uri(uri: str, published: PublishedSet) -> PublishedRoot | None:
 
 
 def root_by_name(name: str, published: PublishedSet) -> PublishedRoot | None:
-    """Return the root with that name, else with that label, which clients show; or None."""
+    """Return the root with that name, or else with that label, which clients show. Or None."""
     return _roots_by_name(published).get(name)
 
 
@@ -55,9 +55,11 @@ def _roots_by_name(published: PublishedSet) -> dict[str, PublishedRoot]:
     return labels | {root.name: root for root in published.roots}
 
 
-def root_to_json(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS) -> JsonObject:
+def root_to_json(
+    root: PublishedRoot, workspace: WorkspacePaths = NO_WORKSPACE_PATHS
+) -> JsonObject:
     """Return a root for tools and `roots://root/`; `path` is null if the root is not a folder."""
-    mark = {"in_workspace": True} if root.path in here else {}
+    mark = {"in_workspace": True} if root.path in workspace else {}
     return {
         "name": root_label(root),
         "path": text_of(root.path) if is_folder(root) else None,
@@ -69,7 +71,7 @@ def root_to_json(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS)
     }
 
 
-def root_to_line(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS) -> str:
+def root_to_line(root: PublishedRoot, workspace: WorkspacePaths = NO_WORKSPACE_PATHS) -> str:
     """Return a root as one line for a model.
 
     The line holds the name, the path or URI, the access, and a mark if the root is in the
@@ -77,7 +79,7 @@ def root_to_line(root: PublishedRoot, here: WorkspacePaths = NO_WORKSPACE_PATHS)
     """
     place = text_of(root.path)
     access = "read only" if root.access is Access.READ else root.access.value
-    mark = " (in this workspace)" if root.path in here else ""
+    mark = " (in this workspace)" if root.path in workspace else ""
     return f"- {quoted(root_label(root))}: {quoted(place)} ({access}){mark}"
 
 
@@ -93,21 +95,21 @@ def quoted(text: str) -> str:
 
 
 def roots_result(
-    published: PublishedSet, uris: UriFilter, here: WorkspacePaths = NO_WORKSPACE_PATHS
+    published: PublishedSet, uris: UriFilter, workspace: WorkspacePaths = NO_WORKSPACE_PATHS
 ) -> JsonObject:
     """Return the result of `roots/list` (MCP's ListRootsResult)."""
-    return _cached_roots_result(published, uris, here)
+    return _cached_roots_result(published, uris, workspace)
 
 
 @cached_by_identity(size=16)
 def _cached_roots_result(
-    published: PublishedSet, uris: UriFilter, here: WorkspacePaths
+    published: PublishedSet, uris: UriFilter, workspace: WorkspacePaths
 ) -> JsonObject:
-    return {"roots": [_mcp_root(root, here) for root in listed_roots(published, uris)]}
+    return {"roots": [_mcp_root(root, workspace) for root in listed_roots(published, uris)]}
 
 
-def _mcp_root(root: PublishedRoot, here: WorkspacePaths) -> JsonObject:
-    mark = {"rootsd/inWorkspace": True} if root.path in here else {}
+def _mcp_root(root: PublishedRoot, workspace: WorkspacePaths) -> JsonObject:
+    mark = {"rootsd/inWorkspace": True} if root.path in workspace else {}
     return {
         "uri": root.uri,
         "name": root_label(root),
@@ -121,17 +123,19 @@ def _mcp_root(root: PublishedRoot, here: WorkspacePaths) -> JsonObject:
 
 
 def approved_resource_text(
-    published: PublishedSet, uris: UriFilter, here: WorkspacePaths = NO_WORKSPACE_PATHS
+    published: PublishedSet, uris: UriFilter, workspace: WorkspacePaths = NO_WORKSPACE_PATHS
 ) -> str:
     """Return the text of `roots://approved`: the result of `roots/list` with the revision."""
-    return _cached_approved_text(published, uris, here)
+    return _cached_approved_text(published, uris, workspace)
 
 
 @cached_by_identity(size=16)
-def _cached_approved_text(published: PublishedSet, uris: UriFilter, here: WorkspacePaths) -> str:
+def _cached_approved_text(
+    published: PublishedSet, uris: UriFilter, workspace: WorkspacePaths
+) -> str:
     roots = listed_roots(published, uris)
     members = ",".join(
-        compact_json(_mcp_root(root, here)) if root.path in here else text
+        compact_json(_mcp_root(root, workspace)) if root.path in workspace else text
         for root, text in zip(roots, _mcp_root_texts(roots), strict=True)
     )
     return f'{{"roots":[{members}],"revision":{published.revision}}}'

@@ -1,18 +1,19 @@
 """Run requests on the MCP SDK's low-level server, in every protocol revision.
 
-`build_server` registers the handlers in one server object without state, which serves every
-connection in every revision. What a connection may see comes with each request, as the SDK's
+`build_server` registers the handlers in one server object without state. It serves every
+connection in every revision. Each request brings the view of its connection, as the SDK's
 "lifespan state".
 
-`SdkDispatcher` runs each request of a connection in its own task. The SDK's own loops read
-messages from streams and write answers to streams, because they connect any transport to any
-server; a call changes tasks six times on its way. Here a request goes from its line directly into
-its task, and the result goes from there to the socket.
+`SdkDispatcher` runs each request of a connection in its own task. The SDK's own loops connect any
+transport to any server through streams, and a call changes tasks six times on its way.
+`SdkDispatcher` hands the request to its task directly, and the task writes the result to the
+socket.
 
 The SDK chooses the protocol revision of a connection by its first request. But some clients probe
-with `server/discover` and then send `initialize`, so here each request chooses for itself.
+with `server/discover` and then send `initialize`. So `SdkDispatcher` chooses the revision for each
+request.
 
-This is the only module that imports internals of the SDK; pyproject.toml caps its version.
+This is the only module that imports internals of the SDK. pyproject.toml caps its version.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class SdkDispatcher:
     async def dispatch(
         self, request: Request, params: JsonObject | None, batch: BatchResponse | None = None
     ) -> None:
-        """Start a request; its answer becomes a part of the answer to `batch` if there is one.
+        """Start a request. If there is a `batch`, the answer becomes part of the batch's answer.
 
         Returns at once, except for `initialize`: the client's next message needs the handshake.
         """
@@ -202,8 +203,9 @@ class SdkDispatcher:
     def _is_enveloped(self, method: str, params: JsonObject | None) -> bool:
         """Return whether a request uses MCP 2026-07-28, or must use it.
 
-        It does if it has one of the envelope's keys, or calls a method of that revision alone. Any
-        other request except `ping` must follow a handshake.
+        Requests of that revision describe their client in `params._meta`, which the SDK calls the
+        envelope. A request counts if it has one of the envelope's keys, or calls a method that
+        only this revision has. Any other request except `ping` must follow a handshake.
         """
         if _envelope(params).keys() & _ENVELOPE_KEYS or method in _METHODS_SINCE_2026:
             return True
@@ -240,7 +242,7 @@ class SdkDispatcher:
 
 @dataclass(slots=True)
 class _DispatchContext:
-    """The SDK's DispatchContext: how handlers send messages to the client of a request.
+    """The SDK's DispatchContext, with which handlers send messages to the client of a request.
 
     The id is None outside of a request.
     """

@@ -21,8 +21,8 @@ def requests_per_process() -> TokenBucket:
 class RootRequestHandle(Protocol):
     """A client's request for a folder.
 
-    It reports one answer only: that the user denied this request after it was made. An approval
-    shows in the published set.
+    It reports only that the user denied this request after it was made. An approved folder
+    appears in the published set.
     """
 
     @property
@@ -31,7 +31,7 @@ class RootRequestHandle(Protocol):
         ...
 
     async def wait_denied(self) -> None:
-        """Wait until the user denies the request, which in most cases never happens."""
+        """Wait until the user denies the request. This may never return."""
         ...
 
 
@@ -41,8 +41,8 @@ class RootsSource(Protocol):
     async def current(self) -> PublishedSet:
         """Return the published set, with its roots verified at this moment. Raises RootsdError.
 
-        Every answer to a client is made from this set and never from an earlier one: a root may
-        have been replaced on disk a moment ago.
+        Make every answer to a client from this set and never from an earlier one, because a root
+        may have been replaced on disk a moment ago.
         """
         ...
 
@@ -81,10 +81,10 @@ class RootsSource(Protocol):
 
 
 class SessionObserver(Protocol):
-    """The interface that follows one session. All texts are safe to show."""
+    """The interface of an object that follows one session. All texts are safe to show."""
 
     def named(self, name: str) -> None:
-        """Take the client's name for itself; called at most once."""
+        """Take the client's name for itself. Called at most once."""
         ...
 
     def scoped(self, scope: Scope) -> None:
@@ -96,12 +96,12 @@ class SessionObserver(Protocol):
         ...
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        """Take how many roots `rootsd run` reported to its server, and the first names.
+        """Take the number of roots that `rootsd run` reported to its server, and the first names.
 
         `rootsd run` itself may have received more.
         """
         ...
 
     def roots_sent(self, published: PublishedSet) -> None:
-        """Take the set behind an answer, before the scope is applied; called for each answer."""
+        """Take the set behind an answer, before the scope is applied. Called for each answer."""
         ...

@@ -2,12 +2,12 @@
 
 Three kinds of subscribers can share one connection: a client that used `initialize` and
 `resources/subscribe`, streams of `subscriptions/listen` (MCP 2026-07-28), and a client that called
-`roots/list`. All notifications of one change leave in one write. The SDK's own ListenHandler needs
-a task, a model, and a write for each notification of each stream. That took most of the time when
-a hundred sessions were notified.
+`roots/list`. One write sends all notifications of one change. The SDK's own ListenHandler needs a
+task, a model, and a write for each notification of each stream. That took most of the time when a
+hundred sessions were notified.
 
-The first notification leaves at once. After that, additions wait so that at most one notification
-leaves per interval.
+The first notification is sent at once. After that, additions wait, so that at most one
+notification per interval is sent.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class Subscribers:
         return SubscriptionsListenResult(_meta=stream.meta)
 
     def close_streams(self) -> None:
-        """End every stream with the result that says so."""
+        """End every stream with its result."""
         for stream in self._streams:
             stream.closed.set()
 
     async def wait_until_acknowledged(self) -> None:
-        """Return when all streams may be notified: the first line of a stream acknowledges it."""
+        """Wait until each stream is acknowledged, which must be the first line of a stream."""
         for stream in tuple(self._streams):
             await stream.acknowledged.wait()
 
@@ -106,7 +106,7 @@ class Subscribers:
 class _ListenStream:
     """One request `subscriptions/listen`.
 
-    `acknowledged` is set when the acknowledgment has left, or will never leave.
+    `acknowledged` is set when the acknowledgment was sent, or could not be sent.
     """
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], wanted: SubscriptionFilter) -> None:
@@ -163,7 +163,7 @@ CHANGE_NOTIFICATION_INTERVAL_S = 0.05
 class NotificationThrottle:
     """A throttle for notifications of additions. Times are seconds of a monotonic clock.
 
-    Revocations never wait: a client that uses a revoked root does more harm than one more
+    Revocations never wait, because a client that uses a revoked root does more harm than one more
     notification.
     """
 
@@ -172,9 +172,9 @@ class NotificationThrottle:
         self._last = -math.inf
 
     def wait(self, now: float, *, revokes: bool) -> float:
-        """Return how many seconds to hold a notification back; 0 if it may leave at once."""
+        """Return how many seconds to delay a notification; 0 to send it at once."""
         return 0.0 if revokes else max(0.0, self._last + self._interval - now)
 
     def sent(self, now: float) -> None:
-        """Note that a notification left."""
+        """Note that a notification was sent."""
         self._last = now

@@ -10,10 +10,10 @@ The input schemas use only what every model API accepts: types, properties, desc
 nearest allowed ones. Some clients check arguments against the schema, and then the model sees an
 error that rootsd cannot explain.
 
-`list_roots` has no output schema, since it returns text alone. If a result has
+`list_roots` has no output schema, because it returns only text. If a result has
 `structuredContent`, Claude Code, Codex, VS Code, and opencode show their model only that. Gemini
-CLI, Qwen Code, Open WebUI, and the agent SDKs show only `content`; Copilot shows both. Text alone
-reaches every model once. (anthropics/claude-code#79944, openai/codex#2594,
+CLI, Qwen Code, Open WebUI, and the agent SDKs show only `content`; Copilot shows both. Only text
+reaches every model exactly once. (anthropics/claude-code#79944, openai/codex#2594,
 anomalyco/opencode#32074, github/copilot-cli#4515)
 Programs read the list as JSON from `roots://approved` or `roots/list`.
 
@@ -98,8 +98,8 @@ _registered: dict[str, _RegisteredTool] = {}
 def _tool(definition: Tool, example: JsonObject) -> Callable[[ToolFunction], ToolFunction]:
     """Register the function that answers the calls of a tool.
 
-    Errors show `example` as the arguments of a good call. The function raises BadArguments for
-    wrong ones.
+    `example` has correct arguments, which errors show. The function raises BadArguments for wrong
+    arguments.
     """
 
     def register(function: ToolFunction) -> ToolFunction:
@@ -314,9 +314,9 @@ async def list_roots(call: ToolCall) -> CallToolResult:
     published = await view.current()
     roots = published.roots if fits is None else tuple(filter(fits, published.roots))
     lines = [view.changes_in(published), _list_heading(roots, published, query, limit)]
-    here = view.workspace(published)
-    roots = tuple(sorted(roots, key=lambda root: root.path not in here))
-    lines += (root_to_line(root, here) for root in roots[:limit])
+    workspace = view.workspace(published)
+    roots = tuple(sorted(roots, key=lambda root: root.path not in workspace))
+    lines += (root_to_line(root, workspace) for root in roots[:limit])
     return CallToolResult(content=[TextContent(text="\n".join(filter(None, lines)))])
 
 
@@ -363,7 +363,7 @@ def _query_filter(query: str, arguments: ToolArguments) -> Callable[[PublishedRo
 
 
 def _searchable_text(root: PublishedRoot) -> tuple[str, ...]:
-    """Return the texts that a query searches, with the label, because models see only that."""
+    """Return the texts that a query searches. Models see only the label, so it is among them."""
     words = (root.name, root_label(root), *root.tags, text_of(root.path))
     return tuple(word.casefold() for word in words)
 
@@ -411,7 +411,7 @@ async def _resolve_relative(
 
 async def _resolve_path(path: bytes, view: ConnectionView) -> CallToolResult:
     canonical = await view.source.canonical(path)
-    published = await view.current()  # after the disk was read, so that it is the newest
+    published = await view.current()  # only now, so that it is as new as the path
     root = root_containing(published, canonical)
     relative = None
     if root is not None:
@@ -514,7 +514,7 @@ async def _wait_for_decision(
     wait: float,
     report: ReportProgress,
 ) -> tuple[PublishedSet, PublishedRoot | None]:
-    """Wait until a root contains `path`, the user denies the request, or the time is over.
+    """Wait until a root contains `path`, the user denies the request, or `wait` seconds are over.
 
     Return the set at that moment, and the root that contains `path`.
     """
@@ -538,7 +538,7 @@ async def _wait_for_change(
 ) -> None:
     """Wait until the set is newer than `revision`, or the user denies the request.
 
-    The caller verifies the set: an error raised in here would leave as an exception group.
+    The caller verifies the set, because an error in here would reach it as an exception group.
     """
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_on_denial, request, group.cancel_scope)

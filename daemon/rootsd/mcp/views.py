@@ -42,8 +42,8 @@ DEFAULT_WAIT_LIMITS = WaitLimits()
 class ConnectionView:
     """The roots that one connection may see: the SDK's "lifespan state" of the connection.
 
-    Every handler reads roots through this object. Scope and focus are applied here and nowhere
-    else, so no answer can omit them.
+    Every handler reads roots through this object. It applies scope and focus, and nothing else
+    does, so no answer can omit them.
 
     `client` is the peer's name for itself, safe to show. `request_rate` limits its requests for
     folders, and `waiting` counts its calls that wait for a decision. `membership` names the
@@ -130,7 +130,7 @@ class ConnectionView:
 
 @lru_cache(maxsize=1024)
 def _interned(scope: Scope) -> Scope:
-    """Return one object for equal scopes, so that their sessions share cached results."""
+    """Return the same object for equal scopes, so that their sessions share cached results."""
     return scope
 
 

@@ -1,1 +1,1 @@
-"""The daemon's MCP sessions: open connections, their roots, their requests, and their history."""
+"""The MCP sessions of the daemon: connections, their roots, their requests, and their history."""

@@ -1,8 +1,8 @@
 """Record which roots each MCP session received and when, and read the record back.
 
-`SessionLog` notes an event with an append to a list, because sessions must not wait for the disk.
-A separate task compares each set with the one that the session received before, and writes the
-difference. Items are stored as the JSON objects that `rootsd sessions --history` shows.
+Sessions must not wait for the disk, so `SessionLog` only appends each event to a list. A separate
+task compares each set with the one that the session received before, and writes the difference.
+Items are stored as the JSON objects that `rootsd sessions --history` shows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from rootsd.wire.daemon import SentRootsItem, SessionItem
 
 log = logging.getLogger(__name__)
 
-# If the disk is too slow for more, events are dropped: sessions never wait for their record.
+# If the disk is too slow and more events arrive, they are dropped: sessions never wait for the
+# record.
 _MAX_UNWRITTEN_EVENTS = 1 << 16
 _MAX_NAMES = 100
 _DAEMON_ENDED = "the daemon ended"
@@ -84,7 +85,7 @@ class SessionLog:
         self._note(_SessionEvent(session.describe()))
 
     def roots_sent(self, session: OpenSession, published: PublishedSet) -> None:
-        """Record that the session received another set than before."""
+        """Record that the session received a new set."""
         sent = _SentSet(self._now(), published, session.scope)
         self._note(_SessionEvent(session.describe(), sent))
 
@@ -143,7 +144,7 @@ class SessionLog:
         self._has_ended_old_sessions = True
 
     def _changed_sessions(self, events: Iterable[_SessionEvent]) -> dict[str, StoredSession]:
-        # Each event holds the whole session, so a lost event costs no later one.
+        # Each event holds the whole session, so later events make up for a lost one.
         changed: dict[str, StoredSession] = {}
         for event in events:
             id_, is_open = event.session["id"], event.session["until"] is None
@@ -180,7 +181,7 @@ def read_history(store: SessionHistoryStore, last: int) -> list[SessionItem]:
 
 
 def _decode(stored: StoredSession) -> SessionItem | None:
-    """Return the session, or None if the disk has changed its text."""
+    """Return the session, or None if its text on the disk is damaged."""
     try:
         item: SessionItem = parse_json(stored.item.encode())
         item["given"] = [parse_json(sent.encode()) for sent in stored.sent]
@@ -196,7 +197,7 @@ def _apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
 
 @cached_by_identity(size=16)
 def _diff_names(before: PublishedSet, after: PublishedSet) -> _NameChanges:
-    """Return the names of the roots that are new or different in `after`, and that it lacks."""
+    """Return the names of roots that `after` gained or changed, and of those that it lost."""
     old = {root.name: root for root in before.roots}
     new = {root.name: root for root in after.roots}
     return _NameChanges(

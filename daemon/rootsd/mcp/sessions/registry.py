@@ -18,7 +18,7 @@ Clock = Callable[[], datetime]
 
 
 class SessionRecorder(Protocol):
-    """The interface that keeps a permanent record of sessions."""
+    """The interface of a permanent record of sessions."""
 
     def opened(self, session: OpenSession) -> None:
         """Record that a session began."""
@@ -30,9 +30,9 @@ class SessionRecorder(Protocol):
         """Record the new scope."""
 
     def roots_sent(self, session: OpenSession, published: PublishedSet) -> None:
-        """Record that the session received another set than before.
+        """Record that the session received a new set.
 
-        `published` is the whole set; the recorder applies the session's scope.
+        `published` is the whole set. The recorder applies the session's scope.
         """
 
     def roots_reported(self, session: OpenSession) -> None:
@@ -77,7 +77,7 @@ class OpenSession:
         self.recorder.roots_reported(self)
 
     def roots_sent(self, published: PublishedSet) -> None:
-        """Note the set that the client received, unless it is the previous one."""
+        """Note the set that the client received, unless it is the same as before."""
         if published is not self.last:
             self.last, self.last_at = published, self.now()
             self.recorder.roots_sent(self, published)

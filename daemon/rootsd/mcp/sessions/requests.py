@@ -1,11 +1,14 @@
 """Queue the folders that clients request, and propose them to the user without approving any.
 
-An approval shows in the published set. Apart from that, a client learns one thing: that the user,
-who saw its name beside the folder, denied the folder while the client waited. Requests that would
-propose nothing are dropped silently: for a place that can never be a root, below a denied folder,
-or where a rule or a main checkout would approve the folder, because a client must not cause an
-approval. Requests are kept in memory. After a restart of the daemon the folder is still pending,
-but without the note about its client. The note also goes when the session of the client ends.
+A client learns only two things. An approved folder appears in the published set. And if the user
+denies the folder while the client waits, the client's call says so.
+
+A request is dropped silently in three cases: for a place that can never be a root, for a folder
+below a denied one, and for a folder that a rule or a main checkout would approve. The last is
+necessary because a client must not cause an approval.
+
+Requests are kept in memory. After a restart of the daemon the folder is still pending, but without
+the note about its client. The note also disappears when the session of the client ends.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ class RootRequest:
         return self._denied.is_set()
 
     async def wait_denied(self) -> None:
-        """Wait until the user denies the folder, which in most cases never happens."""
+        """Wait until the user denies the folder. This may never return."""
         await self._denied.wait()
 
     def deny(self) -> None:
@@ -90,10 +93,10 @@ def _ignore_request(request: RootRequest) -> None:
 class RootRequestQueue:
     """Queues requests, and proposes the folders that may be proposed.
 
-    `observe` reads a path without a change of the catalog. `propose` adds it to the catalog, and
-    raises RootsdError if there is no project. `clock` returns seconds that never go back.
+    `observe` reads a path and does not change the catalog. `propose` adds the path to the catalog,
+    and raises RootsdError if there is no project. `clock` returns seconds that never go back.
     `sessions` knows which sessions still run. `on_pending` is called with each request that
-    becomes pending; the notifier sets it.
+    becomes pending. The notifier sets it.
     """
 
     def __init__(
@@ -129,7 +132,7 @@ class RootRequestQueue:
         self._arrived.set()
 
     def note_on(self, path: bytes) -> str | None:
-        """Return which client requested the folder and why; None without a running session."""
+        """Return which client requested the folder and why, or None if its session has ended."""
         request = self._open_request(path)
         if request is None:
             return None
@@ -164,7 +167,7 @@ class RootRequestQueue:
                     del self._pending[path]
 
     async def _propose_again(self, path: bytes) -> None:
-        """Propose a folder that no parent proposes any more, because its request is open."""
+        """Propose a folder that no parent proposes any more, but whose request is still open."""
         with suppress(RootsdError), anyio.move_on_after(_PROBE_TIMEOUT_S):
             await self._propose(path)
 
@@ -174,7 +177,7 @@ class RootRequestQueue:
         if request.session is not None and not await self._is_running(request.session):
             return
         self._drop_ended()
-        # The first request stays: the note that the user has read must not change.
+        # Keep the first request, because the user may have read its note.
         if request.path in self._pending or len(self._pending) >= self._limits.max_pending:
             return
         self._pending[request.path] = request
@@ -218,7 +221,7 @@ class RootRequestQueue:
         before = self._ledger.catalog
         if before.places.why_no_root(path) is not None:
             return False
-        # With a timeout: a file server that does not answer must not delay the next request.
+        # A file server that does not answer must not delay the next request.
         with anyio.move_on_after(_PROBE_TIMEOUT_S):
             seen = await self._observe(path)
             if not isinstance(seen, ProjectObserved):

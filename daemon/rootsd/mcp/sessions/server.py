@@ -1,7 +1,7 @@
 """Accept MCP connections as sessions, and load the MCP SDK for the first of them.
 
-Loading the SDK takes 50 MB and half a second. A daemon without MCP clients never loads it, and the
-daemon answers other requests while a thread loads it.
+The SDK takes 50 MB and half a second to load. A daemon without MCP clients never loads it. A
+thread loads it, so the daemon answers other requests in the meantime.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class SessionServer:
     """Serves each connection as a session.
 
     `connected` is awaited for each connection before its first answer. `outdated` is called if
-    another version was installed before the SDK was loaded: two versions are never mixed.
+    another version of rootsd was installed before the SDK was loaded, so that one process never
+    runs code of two versions.
     """
 
     def __init__(
@@ -94,14 +95,17 @@ class SessionServer:
 
 
 def _import_serve_session() -> ServeSession:
-    """Import the MCP SDK with what stands on it. Call this in a thread: it takes half a second."""
+    """Import the MCP SDK and the modules that use it.
+
+    Call this in a thread, because it takes half a second.
+    """
     from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
 
     return serve_session
 
 
 def _installation() -> tuple[int, int] | None:
-    """Return a mark that changes with each installation; None if rootsd was removed."""
+    """Return a value that changes with each installation, or None if rootsd was removed."""
     try:
         found = os.stat(rootsd.__file__)
     except OSError:

@@ -13,8 +13,8 @@ from rootsd.core.scope import NO_SESSION_START, SessionStart, session_start_in
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.state.ledger import Ledger
 
-# A path may lie on a file server that does not answer. Then clients wait for each other, but the
-# daemon's own threads stay free.
+# A path may lie on a file server that does not answer. With their own threads, clients then wait
+# for each other, but not the daemon.
 _MAX_PATH_THREADS = 8
 _SCAN_TIMEOUT_S = 5.0
 
@@ -56,24 +56,26 @@ class LedgerRootsSource:
     async def current(self) -> PublishedSet:
         """Return the published set, with each root's folder verified after this call began.
 
-        Callers in the same turn of the event loop share one verification: after a notification, a
-        hundred clients ask at once.
+        Callers in the same turn of the event loop share one verification, because a hundred
+        clients ask at once after a notification.
         """
         while True:
             if (verification := self._next.shared) is None:
-                return await self._lead()
+                return await self._verify_for_all()
             await verification.done.wait()
             if verification.published is not None:
                 return verification.published
 
-    async def _lead(self) -> PublishedSet:
+    async def _verify_for_all(self) -> PublishedSet:
         verification = self._next.shared = _SharedVerification()
         try:
             await lowlevel.checkpoint()
-            self._next.shared = None  # later callers may have seen a newer state of the disk
+            # A caller that comes later may have changed the disk, so it needs its own
+            # verification.
+            self._next.shared = None
             verification.published = await self.ledger.current()
             return verification.published
-        finally:  # also if it was canceled: then another caller leads
+        finally:  # if this caller was canceled, another one verifies
             if self._next.shared is verification:
                 self._next.shared = None
             verification.done.set()
@@ -91,9 +93,9 @@ class LedgerRootsSource:
     async def session_start(self, folder: bytes) -> SessionStart:
         """Return the start of a session that begins in `folder` (canonical).
 
-        Shortly after the daemon's start a project may not be known yet, so this waits for the
-        scan. If the scan takes too long, the folder itself counts as the project. Then nothing is
-        published to the session until the user approves that folder.
+        Shortly after the daemon's start, a project may not be known yet, so this waits for the
+        scan. If the scan takes too long, the folder itself counts as the project. The session then
+        gets no roots until the user approves that folder.
         """
         start = session_start_in(self.ledger.catalog, folder)
         if start.anchor is None:

@@ -1,7 +1,8 @@
 """Track which sessions still run, by the client processes behind their connections.
 
-An approval for one session ends with the client program that requested it. In doubt, the session
-has ended: after a restart of the daemon, a program that cannot be found counts as ended.
+An approval for one session ends with the client program that requested it. If rootsd cannot tell
+whether the program still runs, the session counts as ended. An example is a program that cannot be
+found after a restart of the daemon.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class SessionTracker:
     def connected(self, member: SessionMembership) -> Iterator[None]:
         """Remember the session of a connection for as long as the connection is open."""
         if process_of(member.key, self._boot) is not None:
-            yield  # its process shows when it ends
+            yield  # this session ends with its process
             return
         self._open.add(member.key.id)
         try:
@@ -92,7 +93,7 @@ class SessionTracker:
         watched = self._watch(pid)
         seen = await self._look_up((pid,))
         chain = (seen or {}).get(pid, ())
-        # Checked last, so that the process that was read is the one that is watched.
+        # Check this last. Then the process that was read is the one that is watched.
         if not chain or chain[0].started != started or watched.has_gone():
             watched.close()
             return False
