@@ -42,9 +42,9 @@ def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
     index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
     index.rename(lock)
     assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.happen(clone / ".git", "index.lock", FileEventKind.CAME) == []
+    assert making.happen(clone / ".git", "index.lock", FileEventKind.ADDED) == []
     lock.rename(index)
-    assert making.happen(clone / ".git", "index", FileEventKind.CAME, moved=True) == [
+    assert making.happen(clone / ".git", "index", FileEventKind.ADDED, moved=True) == [
         CandidateResult(raw(clone), GIT)
     ]
     assert making.watches() == 0
@@ -58,7 +58,7 @@ def test_a_clone_on_an_unresponsive_file_system_is_checked_later(
     assert making.consider(clone, GIT, Arrival.MADE) is None
     making.answers = False
     (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
-    assert making.happen(clone / ".git", "index", FileEventKind.CAME, moved=True) == []
+    assert making.happen(clone / ".git", "index", FileEventKind.ADDED, moved=True) == []
     assert making.wait(60) == []
     making.answers = True
     assert making.wait(60) == [CandidateResult(raw(clone), GIT)]
@@ -174,7 +174,7 @@ def test_a_repository_removed_while_it_is_created_is_not_reported(
     (tmp_path / "one" / ".git").mkdir(parents=True)
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     shutil.rmtree(tmp_path / "one" / ".git")
-    assert making.happen(tmp_path / "one" / ".git", "", FileEventKind.ITSELF) == [
+    assert making.happen(tmp_path / "one" / ".git", "", FileEventKind.SELF) == [
         CandidateResult(raw(tmp_path / "one"), None)
     ]
     assert making.watches() == 0
@@ -242,13 +242,13 @@ def test_a_watch_that_ended_is_set_again(making: CandidatesHarness, clone: Path)
     index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
     index.rename(lock)
     making.consider(clone, GIT, Arrival.MADE)
-    before = making.watcher.folders(WatchPurpose.AT_WORK)
+    before = making.watcher.folders(WatchPurpose.PROGRESS)
     making.watcher.watched.clear()
     for folder in before:
-        making.happen(Path(os.fsdecode(folder)), "", FileEventKind.ITSELF)
-    assert making.watcher.folders(WatchPurpose.AT_WORK) == before
+        making.happen(Path(os.fsdecode(folder)), "", FileEventKind.SELF)
+    assert making.watcher.folders(WatchPurpose.PROGRESS) == before
     lock.rename(index)
-    making.happen(clone / ".git", "index.lock", FileEventKind.LEFT)
+    making.happen(clone / ".git", "index.lock", FileEventKind.REMOVED)
     assert making.watches() == 0
 
 
@@ -257,11 +257,11 @@ def test_a_watch_needed_again_before_its_removal_is_kept(
 ) -> None:
     git("init", tmp_path)
     making.consider(tmp_path, GIT, Arrival.MADE)
-    before = making.watcher.folders(WatchPurpose.AT_WORK)
+    before = making.watcher.folders(WatchPurpose.PROGRESS)
     assert making.candidates.drop(raw(tmp_path))
     making.consider(tmp_path, GIT, Arrival.MADE)
     making.candidates.tidy()
-    assert making.watcher.folders(WatchPurpose.AT_WORK) == before
+    assert making.watcher.folders(WatchPurpose.PROGRESS) == before
 
 
 def test_many_unneeded_watches_are_removed_at_once(

@@ -45,7 +45,7 @@ def test_after_lost_events_a_given_up_candidate_is_checked_and_watched_again(
     assert making.candidates.catch_up(1) == []
     assert not making.candidates.is_behind
     assert making.candidates.next_due() is None  # it is in the stage in which it was given up
-    assert raw(git_folder) in making.watcher.folders(WatchPurpose.AT_WORK)
+    assert raw(git_folder) in making.watcher.folders(WatchPurpose.PROGRESS)
     git("init", tmp_path / "one")
     making.candidates.handle_overflow()
     assert making.candidates.catch_up(1) + making.wait(60) == [
@@ -88,6 +88,6 @@ def test_an_already_complete_copy_is_watched_only_while_a_process_uses_it(
     making.busy = True
     assert making.consider(two, GIT, Arrival.MADE) is None
     assert making.candidates.due() == []
-    assert raw(two / ".git") in making.watcher.folders(WatchPurpose.AT_WORK)
+    assert raw(two / ".git") in making.watcher.folders(WatchPurpose.PROGRESS)
     making.busy = False
     assert making.wait(1) == [CandidateResult(raw(two), GIT)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rootsd.discovery.engine import EventBatch
 from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, WatchPurpose
 
-CAME, LEFT, ITSELF = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ITSELF
+CAME, LEFT, ITSELF = FileEventKind.ADDED, FileEventKind.REMOVED, FileEventKind.SELF
 
 
 def _frontier(name: bytes, change: FileEventKind, moved: bool = False) -> FileEvent:
@@ -23,7 +23,7 @@ def test_events_of_one_entry_are_merged_and_a_removal_is_kept() -> None:
 
 
 def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
-    at_work = FileEvent(b"/w/.git", b"HEAD", CAME, WatchPurpose.AT_WORK)
+    at_work = FileEvent(b"/w/.git", b"HEAD", CAME, WatchPurpose.PROGRESS)
     hints = _of(
         at_work,
         EventOverflow(),
@@ -41,7 +41,7 @@ def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
 
 
 def test_creations_and_changes_do_not_count_as_moves() -> None:
-    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.ALTERED)).may_move_mounts
+    assert not _of(_frontier(b"a", CAME), _frontier(b"b", FileEventKind.MODIFIED)).may_move_mounts
     assert _of(_frontier(b"a", LEFT)).may_move_mounts
     assert _of(_frontier(b"a", CAME, moved=True)).may_move_mounts
     assert _of(FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE)).may_move_mounts

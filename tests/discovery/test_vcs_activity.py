@@ -8,7 +8,7 @@ from rootsd.discovery.candidates import is_significant_event
 from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
 
-CAME, LEFT, ALTERED = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ALTERED
+CAME, LEFT, ALTERED = FileEventKind.ADDED, FileEventKind.REMOVED, FileEventKind.MODIFIED
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_files_that_a_copy_also_has_are_not_temporary(name: bytes) -> None:
         (b"config", ALTERED, False, False),
         (b".git", ALTERED, False, True),
         (b".git", CAME, False, False),
-        (b"", FileEventKind.ITSELF, False, True),
+        (b"", FileEventKind.SELF, False, True),
     ],
 )
 def test_which_events_can_end_a_stage(
     name: bytes, change: FileEventKind, moved: bool, tells: bool
 ) -> None:
     assert (
-        is_significant_event(FileEvent(b"/w/.git", name, change, WatchPurpose.AT_WORK, moved))
+        is_significant_event(FileEvent(b"/w/.git", name, change, WatchPurpose.PROGRESS, moved))
         is tells
     )

@@ -36,7 +36,7 @@ class CandidatesHarness:
     def happen(
         self, folder: Path, name: str, change: FileEventKind, moved: bool = False
     ) -> list[CandidateResult]:
-        at_work = FileEvent(raw(folder), name.encode(), change, WatchPurpose.AT_WORK, moved)
+        at_work = FileEvent(raw(folder), name.encode(), change, WatchPurpose.PROGRESS, moved)
         return self.candidates.handle(at_work) + self.candidates.due()
 
     def watches(self) -> int:

@@ -39,7 +39,7 @@ class RememberingWatcher:
         if len(self.watched) >= self.budget:
             return WatchOutcome.LIMIT
         self.watched.add((folder, purpose))
-        return WatchOutcome.YES
+        return WatchOutcome.WATCHED
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
         """Forget it."""

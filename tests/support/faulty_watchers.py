@@ -52,7 +52,7 @@ class _FaultyWatcher(InotifyWatcher):
 
 
 def _is_chmod(told: FileEvent) -> bool:
-    return told.purpose is WatchPurpose.FRONTIER and told.change is FileEventKind.ALTERED
+    return told.purpose is WatchPurpose.FRONTIER and told.kind is FileEventKind.MODIFIED
 
 
 def make_faulty_watcher(fault: Fault) -> Callable[[PostResolver], Watcher]:

@@ -1,4 +1,4 @@
-"""The best watcher of this system, and polling if none is left."""
+"""The choice of a watcher: the best one for this system, or polling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_linux_has_inotify() -> None:
     assert isinstance(watcher, InotifyWatcher)
 
 
-def test_without_an_inotify_instance_there_is_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polling_replaces_inotify_if_no_instance_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     def used_up(_post: PostResolver) -> Watcher:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
 

@@ -1,4 +1,4 @@
-"""The decoder of inotify's records, on what the kernel writes and on what it never would."""
+"""The decoder of inotify records, with valid records and with arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rootsd.watch.inotify_records import (
 )
 
 OVERFLOW = InotifyRecord(-1, IN_Q_OVERFLOW, 0, b"")
-# Bytes that occur in headers are frequent in the names.
+# Names with many bytes that also occur in headers.
 NAMES = st.lists(st.sampled_from([*b"a/.\x01\x40\x80\xff"]), max_size=34).map(bytes) | st.binary(
     max_size=255
 ).map(lambda name: name.replace(b"\0", b"\xff"))
@@ -34,7 +34,7 @@ RECORDS = st.lists(CHANGES | ENDS | st.just(OVERFLOW), max_size=12)
 
 
 def encoded(record: InotifyRecord) -> bytes:
-    """Write a record as the kernel does: at least one NUL, and a length that 16 divides."""
+    """Encode a record as the kernel does: with at least one NUL, to a multiple of 16 bytes."""
     name = record.name and record.name + bytes(16 - len(record.name) % 16)
     return struct.pack("=iIII", record.wd, record.mask, record.cookie, len(name)) + name
 
@@ -50,7 +50,7 @@ def test_records_are_decoded_in_order(records: list[InotifyRecord]) -> None:
 
 
 @given(RECORDS, st.data())
-def test_a_cut_off_record_counts_as_an_overflow(
+def test_a_truncated_record_counts_as_an_overflow(
     records: list[InotifyRecord], data: st.DataObject
 ) -> None:
     whole = joined(records)

@@ -1,4 +1,4 @@
-"""The inotify watcher while many folders change: nothing is lost, and nothing is left over."""
+"""The inotify watcher while many folders change: it loses no event and leaks no resource."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from support.sizes import Sizes
 
 pytestmark = pytest.mark.needs("linux")
 
-AT_WORK, FRONTIER = WatchPurpose.AT_WORK, WatchPurpose.FRONTIER
-CAME, LEFT, ALTERED = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ALTERED
+PROGRESS, FRONTIER = WatchPurpose.PROGRESS, WatchPurpose.FRONTIER
+ADDED, LEFT, ALTERED = FileEventKind.ADDED, FileEventKind.REMOVED, FileEventKind.MODIFIED
 DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -42,7 +42,7 @@ class Storm:
         for folder in self.folders:
             folder.mkdir()
         for folder in self.watched:
-            assert watcher.watch(raw(folder), AT_WORK) is WatchOutcome.YES
+            assert watcher.watch(raw(folder), PROGRESS) is WatchOutcome.WATCHED
         self.random = random.Random(seed)  # noqa: S311 - a test that can be repeated
         self.entries: list[Path] = []
         self.expected: list[FileEvent] = []
@@ -54,18 +54,18 @@ class Storm:
             match self.random.choice(("file", "folder", "rename", "rename", "delete")):
                 case "file":
                     entry.touch()
-                    self._expect(entry, CAME)
+                    self._expect(entry, ADDED)
                     self._expect(entry, ALTERED)
                     self.entries.append(entry)
                 case "folder":
                     entry.mkdir()
-                    self._expect(entry, CAME)
+                    self._expect(entry, ADDED)
                     self.entries.append(entry)
                 case "rename" if self.entries:
                     old = self._take()
                     old.rename(entry)
                     self._expect(old, LEFT)
-                    self._expect(entry, CAME, moved=True)
+                    self._expect(entry, ADDED, moved=True)
                     self.entries.append(entry)
                 case "delete" if self.entries:
                     old = self._take()
@@ -78,7 +78,7 @@ class Storm:
     def _expect(self, entry: Path, change: FileEventKind, *, moved: bool = False) -> None:
         if entry.parent in self.watched:
             name = os.fsencode(entry.name)
-            self.expected.append(FileEvent(raw(entry.parent), name, change, AT_WORK, moved))
+            self.expected.append(FileEvent(raw(entry.parent), name, change, PROGRESS, moved))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -92,7 +92,7 @@ def test_a_storm_is_reported_completely_and_in_order(
         storm.expected.clear()
 
 
-def test_a_reader_that_loses_one_record_in_a_thousand_is_found_out(
+def test_the_harness_detects_a_reader_that_loses_one_record_in_a_thousand(
     inotify_here: PumpedInotify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = iter(range(1, 1_000_000))
@@ -110,12 +110,12 @@ def test_many_folders_are_watched(inotify_here: PumpedInotify, tmp_path: Path) -
     folders = [tmp_path / str(number) for number in range(1_000)]
     for folder in folders:
         folder.mkdir()
-        assert inotify_here.watcher.watch(raw(folder), FRONTIER) is WatchOutcome.YES
+        assert inotify_here.watcher.watch(raw(folder), FRONTIER) is WatchOutcome.WATCHED
     assert inotify_here.watcher.count() == 1 + len(folders)
     for folder in folders:
         (folder / "new").mkdir()
     assert inotify_here.pump() == [
-        FileEvent(raw(folder), b"new", CAME, FRONTIER) for folder in folders
+        FileEvent(raw(folder), b"new", ADDED, FRONTIER) for folder in folders
     ]
     for folder in folders:
         inotify_here.watcher.unwatch(raw(folder), FRONTIER)
@@ -124,8 +124,8 @@ def test_many_folders_are_watched(inotify_here: PumpedInotify, tmp_path: Path) -
     assert inotify_here.watcher.count() == 1
 
 
-class Changes:
-    """A thread that makes and removes a folder until it is left."""
+class FolderChurn:
+    """A thread that creates and removes a folder until the `with` block ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -145,15 +145,15 @@ class Changes:
             self._folder.rmdir()
 
 
-def held() -> tuple[int, int]:
-    """Return the numbers of open descriptors and of threads."""
+def count_resources() -> tuple[int, int]:
+    """Return the number of open descriptors and the number of threads."""
     return len(list(DESCRIPTORS.iterdir())), threading.active_count()
 
 
 def test_closing_while_events_arrive_leaves_nothing_behind(tmp_path: Path, sizes: Sizes) -> None:
-    before = held()
+    before = count_resources()
     ignore: Callable[[object], None] = lambda _: None  # noqa: E731
-    with Changes(tmp_path / "new"):
+    with FolderChurn(tmp_path / "new"):
         for number in range(sizes.pick(test=200, check=1_000, soak=10_000)):
             watcher = InotifyWatcher(ignore)
             watcher.watch(raw(tmp_path), FRONTIER)
@@ -162,7 +162,7 @@ def test_closing_while_events_arrive_leaves_nothing_behind(tmp_path: Path, sizes
             watcher.stop()
             watcher.stop()
             assert watcher.watch(raw(tmp_path), FRONTIER) is WatchOutcome.FAILED
-    assert held() == before
+    assert count_resources() == before
 
 
 def test_watches_come_and_go_while_events_arrive(
@@ -171,20 +171,20 @@ def test_watches_come_and_go_while_events_arrive(
     folder, other = tmp_path / "folder", tmp_path / "other"
     folder.mkdir()
     watcher = inotify_here.watcher
-    with Changes(folder / "new"):
+    with FolderChurn(folder / "new"):
         for number in range(500):
-            assert watcher.watch(raw(folder), AT_WORK) is WatchOutcome.YES
+            assert watcher.watch(raw(folder), PROGRESS) is WatchOutcome.WATCHED
             (folder / f"file{number}").touch()
-            told = inotify_here.pump()
-            assert FileEvent(raw(folder), b"file%d" % number, CAME, AT_WORK) in told
-            assert EventOverflow() not in told
-            watcher.unwatch(raw(folder), AT_WORK)
+            reported = inotify_here.pump()
+            assert FileEvent(raw(folder), b"file%d" % number, ADDED, PROGRESS) in reported
+            assert EventOverflow() not in reported
+            watcher.unwatch(raw(folder), PROGRESS)
     inotify_here.pump()
     assert watcher.count() == 1
-    # A folder that was deleted and made again has another watch.
+    # A folder that was deleted and created again gets another watch.
     for _ in range(100):
         other.mkdir()
-        assert watcher.watch(raw(other), FRONTIER) is WatchOutcome.YES
+        assert watcher.watch(raw(other), FRONTIER) is WatchOutcome.WATCHED
         other.rmdir()
     inotify_here.pump()
     assert watcher.count() == 1

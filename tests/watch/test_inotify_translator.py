@@ -1,4 +1,4 @@
-"""The meaning of inotify records, by the watches: purposes, renames, ends, and unknown kinds."""
+"""The events for inotify records: purposes, renames, ended watches, and unknown masks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from rootsd.watch.inotify_records import (
 from rootsd.watch.inotify_translator import InotifyTranslator, watch_mask
 from rootsd.watch.watch_registry import WatchRegistry
 
-FRONTIER, AT_WORK, ROOT, ABOVE, LINKS = (
+FRONTIER, PROGRESS, ROOT, ABOVE, LINKS = (
     WatchPurpose.FRONTIER,
-    WatchPurpose.AT_WORK,
+    WatchPurpose.PROGRESS,
     WatchPurpose.ROOT,
     WatchPurpose.ABOVE,
     WatchPurpose.LINKS,
 )
-CAME, LEFT, ITSELF = FileEventKind.CAME, FileEventKind.LEFT, FileEventKind.ITSELF
+ADDED, LEFT, ITSELF = FileEventKind.ADDED, FileEventKind.REMOVED, FileEventKind.SELF
 UNMOUNTED = 0x2000
 EVENT_BITS = 0xFFF
 
@@ -50,23 +50,23 @@ def translated(
     return tuple(event for resolve in resolvers for event in resolve())
 
 
-def test_a_rename_between_two_watched_folders_is_an_event_of_each() -> None:
+def test_a_rename_between_two_watched_folders_is_an_event_in_each() -> None:
     left = InotifyRecord(1, IN_MOVED_FROM | IN_ISDIR, 7, b"old")
     came = InotifyRecord(2, IN_MOVED_TO | IN_ISDIR, 7, b"new")
     assert translated(left, came, watches=((b"/a", FRONTIER, 1), (b"/b", FRONTIER, 2))) == (
         FileEvent(b"/a", b"old", LEFT, FRONTIER),
-        FileEvent(b"/b", b"new", CAME, FRONTIER, moved=True),
+        FileEvent(b"/b", b"new", ADDED, FRONTIER, moved=True),
     )
 
 
-def test_half_of_a_rename_is_an_event_of_the_watched_folder() -> None:
+def test_a_rename_to_an_unwatched_folder_is_one_event() -> None:
     left = InotifyRecord(1, IN_MOVED_FROM | IN_ISDIR, 7, b"old")
     came = InotifyRecord(2, IN_MOVED_TO | IN_ISDIR, 7, b"new")
     assert translated(left, came, watches=((b"/a", FRONTIER, 1),)) == (
         FileEvent(b"/a", b"old", LEFT, FRONTIER),
     )
     assert translated(left, came, watches=((b"/b", FRONTIER, 2),)) == (
-        FileEvent(b"/b", b"new", CAME, FRONTIER, moved=True),
+        FileEvent(b"/b", b"new", ADDED, FRONTIER, moved=True),
     )
 
 
@@ -90,11 +90,11 @@ def test_the_end_of_a_watch_is_reported_once_for_each_path_and_purpose(why: int)
 
 
 def test_the_end_of_a_watch_does_not_end_its_successor() -> None:
-    """The owner watched the folder anew before the kernel's record of the old watch came."""
+    """The owner watched the folder again before the record for the end of the old watch came."""
     end = InotifyRecord(1, IN_IGNORED, 0, b"")
     created = InotifyRecord(2, IN_CREATE | IN_ISDIR, 0, b"x")
     assert translated(end, created, watches=((b"/a", FRONTIER, 2),)) == (
-        FileEvent(b"/a", b"x", CAME, FRONTIER),
+        FileEvent(b"/a", b"x", ADDED, FRONTIER),
     )
 
 
@@ -102,13 +102,13 @@ def test_the_end_of_a_watch_does_not_end_its_successor() -> None:
     ("purpose", "folder", "marker", "file"),
     [
         (FRONTIER, True, True, False),
-        (AT_WORK, True, True, True),
+        (PROGRESS, True, True, True),
         (ROOT, False, False, False),
         (ABOVE, True, False, False),
         (LINKS, True, True, False),
     ],
 )
-def test_a_new_entry_matters_by_purpose(
+def test_the_purpose_decides_whether_a_new_entry_matters(
     purpose: WatchPurpose, folder: bool, marker: bool, file: bool
 ) -> None:
     watches = ((b"/a", purpose, 1),)
@@ -121,10 +121,10 @@ def test_a_new_entry_matters_by_purpose(
         assert bool(translated(record, watches=watches)) == expected
 
 
-def test_an_overflow_keeps_its_place() -> None:
+def test_an_overflow_keeps_its_position_among_the_events() -> None:
     created = InotifyRecord(1, IN_CREATE | IN_ISDIR, 0, b"x")
     overflow = InotifyRecord(-1, IN_Q_OVERFLOW, 0, b"")
-    event = FileEvent(b"/a", b"x", CAME, FRONTIER)
+    event = FileEvent(b"/a", b"x", ADDED, FRONTIER)
     assert translated(created, overflow, created, watches=((b"/a", FRONTIER, 1),)) == (
         event,
         EventOverflow(),
@@ -132,14 +132,14 @@ def test_an_overflow_keeps_its_place() -> None:
     )
 
 
-def test_a_purpose_gets_only_what_it_asked_for() -> None:
-    """Two purposes of a folder share the kernel's mask."""
-    watches = ((b"/a", FRONTIER, 1), (b"/a", AT_WORK, 1))
+def test_a_purpose_gets_only_the_events_in_its_own_mask() -> None:
+    """In the kernel, two purposes of a folder share one mask."""
+    watches = ((b"/a", FRONTIER, 1), (b"/a", PROGRESS, 1))
     written = InotifyRecord(1, IN_CLOSE_WRITE, 0, b"package.json")
     changed = InotifyRecord(1, IN_ATTRIB, 0, b"")
     assert [
         e.purpose for e in translated(written, watches=watches) if isinstance(e, FileEvent)
-    ] == [AT_WORK]
+    ] == [PROGRESS]
     assert translated(changed, watches=watches) == (FileEvent(b"/a", b"", ITSELF, FRONTIER),)
 
 

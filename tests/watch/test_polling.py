@@ -1,4 +1,4 @@
-"""The polling watcher watches nothing, and says how often to poll."""
+"""The polling watcher, and the interval of polls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rootsd.watch.events import WatchOutcome, WatchPurpose
 from rootsd.watch.polling import PollingWatcher, poll_interval
 
 
-def test_it_watches_nothing_and_says_so() -> None:
+def test_a_polling_watcher_returns_why_it_watches_nothing() -> None:
     watcher = PollingWatcher()
     watcher.start()
     assert watcher.watch(b"/", WatchPurpose.FRONTIER) is WatchOutcome.UNSUPPORTED

@@ -14,7 +14,7 @@ WATCHES = st.integers(1, 3)
 
 
 class RegistryMachine(RuleBasedStateMachine):
-    """Calls in any order, compared with a dictionary of the expected watches."""
+    """Random calls, compared with a dictionary that holds the expected watches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class RegistryMachine(RuleBasedStateMachine):
             for folder in (b"/a", b"/b", b"/c"):
                 assert self.registry.watch_of(folder, purpose) == its.get(folder)
             for wd in range(1, 4):
-                # In the order in which they came.
+                # Paths are in the order in which they were added.
                 under = tuple(path for path, watch in its.items() if watch == wd)
                 assert self.registry.folders_of(wd, purpose) == under
                 assert (purpose in self.registry.purposes_of(wd)) == bool(under)

@@ -162,9 +162,9 @@ class ReloadableConfig:
             folder, name = _nearest_folder(each)
             names.setdefault(folder, set()).add(name)
         for folder in self._names.keys() - names.keys():
-            watcher.unwatch(folder, WatchPurpose.AT_WORK)
+            watcher.unwatch(folder, WatchPurpose.PROGRESS)
         for folder in names:
-            watcher.watch(folder, WatchPurpose.AT_WORK)
+            watcher.watch(folder, WatchPurpose.PROGRESS)
         self._names = names
 
 

@@ -205,16 +205,16 @@ def is_significant_event(event: FileEvent) -> bool:
     if not name:
         return True
     if name == b".git":
-        return event.change is FileEventKind.ALTERED
+        return event.kind is FileEventKind.MODIFIED
     if (
         name not in GIT_STATE_FILES
         and not name.endswith(b".keep")
         and not is_vcs_temporary_file(name)
     ):
         return False
-    if event.change is FileEventKind.LEFT or event.moved:
+    if event.kind is FileEventKind.REMOVED or event.moved:
         return True
-    return event.change is FileEventKind.CAME and name == b"index"
+    return event.kind is FileEventKind.ADDED and name == b"index"
 
 
 _RETRY_WHILE_WORKED_ON_S = 0.02
@@ -290,7 +290,7 @@ class Candidates:
         """Handle a change in a watched folder inside candidates."""
         settled = []
         followed = sorted(self._watch_users.get(event.folder, ()))
-        if event.change is FileEventKind.ITSELF:
+        if event.kind is FileEventKind.SELF:
             # The watch may have ended, or moved away with the folder. `_judge` sets it again.
             self._forget_watch(event.folder)
         for path in followed:
@@ -337,7 +337,7 @@ class Candidates:
         settled = []
         for candidate in list(some):
             for folder in list(candidate.folders):
-                if self._watcher.watch(folder, WatchPurpose.AT_WORK) is not WatchOutcome.YES:
+                if self._watcher.watch(folder, WatchPurpose.PROGRESS) is not WatchOutcome.WATCHED:
                     self._forget_watch(folder)
             candidate.quiet_since, candidate.pauses = self._now(), 0
             settled.append(self._judge(candidate))
@@ -392,7 +392,7 @@ class Candidates:
         unused, self._unused = self._unused, []
         for folder in unused:
             if folder not in self._watch_users:
-                self._watcher.unwatch(folder, WatchPurpose.AT_WORK)
+                self._watcher.unwatch(folder, WatchPurpose.PROGRESS)
 
     def drop(self, path: bytes) -> bool:
         """Drop the candidate at `path`, and return whether there was one."""
@@ -562,7 +562,7 @@ class Candidates:
             if folder in candidate.folders:
                 continue
             # A folder that does not exist yet is tried again at the next look.
-            if self._watcher.watch(folder, WatchPurpose.AT_WORK) is WatchOutcome.YES:
+            if self._watcher.watch(folder, WatchPurpose.PROGRESS) is WatchOutcome.WATCHED:
                 candidate.folders.add(folder)
                 self._watch_users.setdefault(folder, set()).add(candidate.path)
 
@@ -579,4 +579,4 @@ class Candidates:
     def _forget_watch(self, folder: bytes) -> None:
         for path in self._watch_users.pop(folder, ()):
             self._all[path].folders.discard(folder)
-        self._watcher.unwatch(folder, WatchPurpose.AT_WORK)
+        self._watcher.unwatch(folder, WatchPurpose.PROGRESS)

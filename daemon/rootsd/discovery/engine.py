@@ -101,13 +101,13 @@ class EventBatch:
 
     def _add(self, event: FileEvent) -> None:
         match event.purpose:
-            case WatchPurpose.AT_WORK:
+            case WatchPurpose.PROGRESS:
                 self.at_work.append(event)
             case WatchPurpose.LINKS:
                 self.links[event.folder] = None
-            case WatchPurpose.FRONTIER if event.change is not FileEventKind.ITSELF:
+            case WatchPurpose.FRONTIER if event.kind is not FileEventKind.SELF:
                 left, moved = self.entries.get((event.folder, event.name), (False, False))
-                has_left = event.change is FileEventKind.LEFT
+                has_left = event.kind is FileEventKind.REMOVED
                 stayed = moved and not has_left
                 self.entries[event.folder, event.name] = (left or has_left, stayed or event.moved)
             case _:

@@ -249,7 +249,7 @@ class ParentTree:
     def mark_unresponsive(self) -> None:
         """Drop the tree because the file system does not answer. `explore` builds it again."""
         self.abandon()
-        self.limit = WatchOutcome.SILENT
+        self.limit = WatchOutcome.UNRESPONSIVE
 
     def is_current(self) -> bool:
         """Return whether the tree was built from the folder that is at the parent's path now.

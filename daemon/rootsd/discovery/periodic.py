@@ -59,7 +59,7 @@ class PollScheduler:
                 self._engine.refresh(tree)
                 end = self._now()
                 # Waiting for a file system that does not answer takes time but no CPU.
-                cost = end - now if tree.limit is not WatchOutcome.SILENT else 0.0
+                cost = end - now if tree.limit is not WatchOutcome.UNRESPONSIVE else 0.0
                 self._parents[path] = end + poll_interval(cost)
         if now >= self._roots:
             self._engine.sweep()

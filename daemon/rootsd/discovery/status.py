@@ -93,7 +93,7 @@ def report_for(tree: ParentTree, *, scanning: bool) -> ParentReport:
 
 
 def _state_of(tree: ParentTree) -> tuple[ParentState, str, str]:
-    if tree.limit is WatchOutcome.SILENT:
+    if tree.limit is WatchOutcome.UNRESPONSIVE:
         return ParentState.UNREADABLE, "its file system does not answer", ""
     path = os.fsdecode(tree.parent.path)
     if tree.coverage is ScanCoverage.NONE:

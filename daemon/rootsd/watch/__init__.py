@@ -1,6 +1,9 @@
-"""Watch folders for changes, by inotify, FSEvents, or polling.
+"""Watch folders for changes with inotify, FSEvents, or polling.
 
-A watcher watches chosen folders, each for a purpose, and posts a resolver for each event from its
-own thread. The thread that owns the watcher calls the resolver, which returns the event with its
-paths. An event is a hint where to look, never a fact. After an overflow, everything is checked.
+A watcher watches individual folders, each for a purpose. For each event, the watcher's own thread
+posts a *resolver*: a function without arguments. The thread that owns the watcher calls it and
+gets the event with its paths.
+
+Nothing acts on an event alone: an event only names a folder to check. After an overflow, discovery
+checks every folder.
 """

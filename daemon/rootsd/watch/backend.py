@@ -27,5 +27,5 @@ elif sys.platform == "darwin":
 else:
 
     def best_watcher(post: PostResolver) -> Watcher:  # noqa: ARG001
-        """Return polling: no events are available on this system."""
+        """Return a polling watcher, because rootsd gets no events on this system."""
         return PollingWatcher()

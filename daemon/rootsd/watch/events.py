@@ -14,53 +14,53 @@ class WatchPurpose(Enum):
     """Why a folder is watched. The purpose decides which changes are reported."""
 
     FRONTIER = 1
-    """Entries that are added or removed, and the folder itself."""
-    AT_WORK = 2
-    """Inside a repository that is being created: every change."""
+    """A folder outside of projects: added and removed entries, and the folder itself."""
+    PROGRESS = 2
+    """A progress folder of a project that is being created: every change."""
     ROOT = 3
-    """The folder itself: its owner and mode, its removal, and its move."""
+    """A root or a parent: only changes to its owner and mode, its removal, and its move."""
     ABOVE = 4
-    """The nearest folder above a missing parent: entries that are added or removed."""
+    """The nearest folder above a missing parent: added and removed entries."""
     LINKS = 5
-    """The folder of a repository's worktree links: entries that are added or removed."""
+    """The folder where a repository keeps its links to worktrees: added and removed entries."""
 
 
 class WatchOutcome(Enum):
     """The result of a request to watch."""
 
-    YES = "watched"
+    WATCHED = "watched"
     UNREADABLE = "no permission to watch"
     GONE = "no folder there"
     LIMIT = "the limit of watches is reached"
     NO_INSTANCE = "the user's inotify instances are used up"
     UNSUPPORTED = "cannot be watched here"
     FAILED = "the system could not watch it"
-    SILENT = "the file system does not answer"
+    UNRESPONSIVE = "the file system does not answer"
 
 
 class FileEventKind(Enum):
     """What happened to an entry, or to the folder itself.
 
-    `ALTERED` means a change of content, owner, or mode.
+    `MODIFIED` means a change of content, owner, or mode.
     """
 
-    CAME = "came"
-    LEFT = "left"
-    ALTERED = "altered"
-    ITSELF = "itself"
+    ADDED = "added"
+    REMOVED = "removed"
+    MODIFIED = "modified"
+    SELF = "self"
 
 
 @dataclass(frozen=True, slots=True)
 class FileEvent:
-    """A change: a hint where to look, never a fact to act on.
+    """A report that something changed in `folder`. It may be late: the receiver checks the disk.
 
-    `name` is the entry of `folder` that changed. It is empty for the folder itself, and if the
-    entry is unknown. `moved` means that a whole folder arrived by one rename.
+    `name` is the entry that changed. It is empty if the folder itself changed, or if the entry is
+    unknown. `moved` means that an existing folder was renamed to this place with its content.
     """
 
     folder: bytes
     name: bytes
-    change: FileEventKind
+    kind: FileEventKind
     purpose: WatchPurpose
     moved: bool = False
 
@@ -71,15 +71,15 @@ class EventOverflow:
 
 
 FileEvents = tuple[FileEvent | EventOverflow, ...]
-# Created in the watcher's thread and called in the thread that owns the watcher, which alone knows
-# the paths. It returns nothing if the watch is gone by then, and several events if the folder has
-# several paths.
+# The watcher's thread creates a resolver, and the owner of the watcher calls it, because only the
+# owner may look up paths. A resolver returns no event if the watch has ended, and several events
+# if the folder has several paths.
 EventResolver = Callable[[], FileEvents]
 PostResolver = Callable[[EventResolver], None]
 
 
 def resolve_overflow() -> FileEvents:
-    """Return the event that says that events were lost."""
+    """Return the event for an overflow."""
     return (EventOverflow(),)
 
 
@@ -87,19 +87,19 @@ class Watcher(Protocol):
     """Watches folders one by one. One thread, the owner, calls all methods."""
 
     def start(self) -> None:
-        """Begin to post events."""
+        """Start to post events."""
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        """Watch the folder at `folder`, but nothing below it. A second call renews the watch."""
+        """Watch a folder, but nothing below it. A second call renews the watch."""
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Stop watching; harmless if the folder was not watched."""
+        """Stop watching a folder for this purpose. Do nothing if it was not watched."""
 
     def set_project_files(self, files: ProjectFiles) -> None:
-        """Report these project files, too, when they are added or removed."""
+        """Also report when files with these names are added or removed."""
 
     def count(self) -> int:
         """Return the number of watches that the system holds for this watcher."""
 
     def stop(self) -> None:
-        """Release everything."""
+        """End all watches and threads."""

@@ -1,10 +1,10 @@
 """Watch whole trees on macOS with FSEvents.
 
 FSEvents is recursive: one stream covers a parent and reports every change below it, even inside
-repositories. Events in folders that are not watched are dropped by name before any other work.
+repositories. So the watcher first drops events in folders that nobody watches.
 
-Only watchdog's stream is used. Its own handler stats each path and ignores the flags that report
-lost events. Source: FSEventStreamEventFlags in Apple's File System Events reference.
+rootsd uses watchdog's stream, but not its event handler. That handler stats each path and ignores
+the flags for lost events. Source: FSEventStreamEventFlags in Apple's File System Events reference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rootsd.watch.events import (
 # kFSEventStreamEventFlagMustScanSubDirs, ...UserDropped, ...KernelDropped
 _EVENTS_DROPPED = 0x1 | 0x2 | 0x4
 _ROOT_CHANGED = 0x20
-# kFSEventStreamEventFlagMount, ...Unmount: everything below the reported folder is different.
+# kFSEventStreamEventFlagMount, ...Unmount: everything below the reported folder has changed.
 _MOUNTED = 0x40 | 0x80
 _LATENCY_S = 0.01
 
@@ -40,19 +40,19 @@ class FSEventsStream(Protocol):
     """One FSEvents stream, running from its start to its stop."""
 
     def start(self) -> None:
-        """Start the callbacks. After the return no change is missed. Raises if it cannot start."""
+        """Start the callbacks for all changes from now on. Raises if the stream cannot start."""
 
     def stop(self) -> None:
-        """Stop the stream; no callback follows."""
+        """Stop the stream. It calls no callback after that."""
 
 
 class FSEventsWatcher:
     """A `Watcher` on FSEvents.
 
     `open_stream(folder, callback)` creates a stream but does not start it. The watcher opens a
-    stream for a frontier folder that lies below no other stream, in practice for each parent. A
-    stream also reports when a folder above it moves. Folders outside every stream are left to
-    polling. The stream's thread only looks up names and posts events.
+    stream for each frontier folder that no other stream covers; in practice, that is each parent.
+    A stream also reports when a folder above it moves. Folders outside of all streams have to be
+    polled. The stream's thread only finds the watched folder of each event and posts the event.
     """
 
     def __init__(
@@ -67,24 +67,24 @@ class FSEventsWatcher:
         self._started = False
 
     def start(self) -> None:
-        """Start the streams of the folders watched so far; later streams start at once."""
+        """Start the streams that are open. Streams that are opened later start at once."""
         self._started = True
         for stream in self._streams.values():
             stream.start()
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        """Watch a folder; a frontier folder opens a stream unless one above covers it."""
+        """Watch a folder. Open a stream for a frontier folder that no stream covers."""
         if not os.path.isdir(folder):
             return WatchOutcome.GONE
-        if not self._covered(folder) and (
+        if not self._is_covered(folder) and (
             purpose is not WatchPurpose.FRONTIER or not self._open(folder)
         ):
             return WatchOutcome.UNSUPPORTED
         self._watched.setdefault(folder, set()).add(purpose)
-        return WatchOutcome.YES
+        return WatchOutcome.WATCHED
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Stop watching; the stream of the folder ends with its last purpose."""
+        """Stop watching. The stream of a folder ends with the folder's last purpose."""
         purposes = self._watched.get(folder, set())
         purposes.discard(purpose)
         if purposes:
@@ -93,9 +93,9 @@ class FSEventsWatcher:
         stream = self._streams.pop(folder, None)
         if stream is not None:
             stream.stop()
-            self._cover_again(folder)
+            self._reopen_streams_below(folder)
 
-    def _cover_again(self, folder: bytes) -> None:
+    def _reopen_streams_below(self, folder: bytes) -> None:
         """Open streams for watched folders below a folder whose stream ended.
 
         This happens when a parent is removed that contains another parent.
@@ -103,22 +103,22 @@ class FSEventsWatcher:
         inside = folder.rstrip(b"/") + b"/"
         for path in sorted(self._watched):
             frontier = WatchPurpose.FRONTIER in self._watched[path]
-            if frontier and path.startswith(inside) and not self._covered(path):
+            if frontier and path.startswith(inside) and not self._is_covered(path):
                 self._open(path)
 
     def _open(self, folder: bytes) -> bool:
         """Open a stream for `folder` and return whether it runs."""
-        stream = self._open_stream(folder, self._happened)
+        stream = self._open_stream(folder, self._post_events)
         if self._started:
             try:
                 stream.start()
             except (OSError, RuntimeError, SystemError):
-                return False  # the system starts no more streams; watchdog raises one of these
+                return False  # the system has no more streams; watchdog raises one of these
         self._streams[folder] = stream
         return True
 
     def set_project_files(self, files: ProjectFiles) -> None:
-        """Do nothing: all names are reported."""
+        """Do nothing, because this watcher reports every name."""
 
     def count(self) -> int:
         """Return the number of open streams."""
@@ -130,12 +130,12 @@ class FSEventsWatcher:
             stream.stop()
         self._streams.clear()
 
-    def _covered(self, folder: bytes) -> bool:
+    def _is_covered(self, folder: bytes) -> bool:
         prefixes = (stream.rstrip(b"/") + b"/" for stream in self._streams)
         return folder in self._streams or any(folder.startswith(prefix) for prefix in prefixes)
 
-    def _happened(self, paths: Sequence[bytes], flags: Sequence[int]) -> None:
-        """Post events; called in a stream's thread."""
+    def _post_events(self, paths: Sequence[bytes], flags: Sequence[int]) -> None:
+        """Post the events of one callback. Runs in a stream's thread."""
         if any(flag & (_EVENTS_DROPPED | _MOUNTED) for flag in flags):
             self._post(resolve_overflow)
             return
@@ -154,15 +154,16 @@ class FSEventsWatcher:
 def _file_event(folder: bytes, name: bytes, purpose: WatchPurpose) -> FileEvent:
     """Return the event of a change.
 
-    FSEvents merges flags over time without their order, so every change may be a replacement.
+    FSEvents merges the flags of several changes and loses their order. So any change may mean that
+    the entry was replaced.
     """
     match purpose:
-        case WatchPurpose.AT_WORK:
-            return FileEvent(folder, name, FileEventKind.CAME, purpose, moved=True)
+        case WatchPurpose.PROGRESS:
+            return FileEvent(folder, name, FileEventKind.ADDED, purpose, moved=True)
         case WatchPurpose.FRONTIER if name:
-            return FileEvent(folder, name, FileEventKind.CAME, purpose)
+            return FileEvent(folder, name, FileEventKind.ADDED, purpose)
         case _:
-            return FileEvent(folder, b"", FileEventKind.ITSELF, purpose)
+            return FileEvent(folder, b"", FileEventKind.SELF, purpose)
 
 
 if sys.platform == "darwin":
@@ -170,7 +171,7 @@ if sys.platform == "darwin":
     from watchdog.observers.fsevents import FSEventsEmitter
 
     class _Emitter(FSEventsEmitter):
-        """watchdog's stream and thread; it passes on the raw paths and flags."""
+        """watchdog's stream and thread, with a callback that gets the raw paths and flags."""
 
         def __init__(self, folder: bytes, callback: StreamCallback) -> None:
             watch = ObservedWatch(os.fsdecode(folder), recursive=True)
@@ -184,7 +185,7 @@ if sys.platform == "darwin":
             flags: list[int],
             ids: list[int],  # noqa: ARG002
         ) -> None:
-            """Pass on what FSEvents reports; the type of the paths depends on the version."""
+            """Pass on what FSEvents reports. Some versions pass the paths as text."""
             self._callback([os.fsencode(path) for path in paths], flags)
 
     def _watchdog_stream(folder: bytes, callback: StreamCallback) -> FSEventsStream:
@@ -193,4 +194,4 @@ if sys.platform == "darwin":
 else:
 
     def _watchdog_stream(folder: bytes, callback: StreamCallback) -> FSEventsStream:  # noqa: ARG001
-        raise OSError(f"FSEvents is part of macOS, not of {sys.platform}")
+        raise OSError(f"FSEvents exists only on macOS, not on {sys.platform}")

@@ -1,12 +1,12 @@
 """Watch folders on Linux with one inotify instance.
 
-`InotifyWatcher` watches a chosen set of folders. watchdog's observers would watch every directory
-below a folder. Above some thousands of directories they livelock, and at the limit of watches they
-leave folders out without a word.
+`InotifyWatcher` watches individual folders. watchdog's observers would watch every directory below
+a folder. With some thousands of directories they livelock, and at the limit of watches they
+silently leave folders out.
 
-Three modules do its work: `inotify_reader` calls the system, `inotify_records` decodes what it
-returns, and `inotify_translator` says what a record means by the watches in `watch_registry`.
-Source: inotify(7).
+The work is split into four modules. `inotify_reader` makes the system calls, `inotify_records`
+decodes the records that they return, `watch_registry` knows the folder of each watch, and
+`inotify_translator` turns records into events. Source: inotify(7).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _RESULTS = {
 class InotifyWatcher:
     """A `Watcher` on inotify.
 
-    `budget` is the maximum number of watches, because editors need watches too. Raises OSError if
-    the user has no inotify instances left (EMFILE).
+    `budget` is the maximum number of watches. It leaves watches for editors and other programs.
+    Raises OSError if the user has no inotify instances left (EMFILE).
     """
 
     def __init__(self, post: PostResolver, budget: int | None = None) -> None:
@@ -48,12 +48,13 @@ class InotifyWatcher:
         self._budget = _default_budget() if budget is None else budget
         self._registry = WatchRegistry()
         self._translator = InotifyTranslator(self._registry)
-        # Held while a watch is added, so that its first records meet a registry that knows it.
+        # Held while a watch is added. Otherwise the reading thread could get the first records of
+        # a watch before the registry knows the watch.
         self._lock = Lock()
         self._reader = InotifyReader(self._handle)
 
     def start(self) -> None:
-        """Start the reading thread. It reports every change since a folder was watched."""
+        """Start the reading thread. It also reports changes since the first `watch`."""
         self._reader.start()
 
     def stop(self) -> None:
@@ -61,7 +62,7 @@ class InotifyWatcher:
         self._reader.close()
 
     def set_project_files(self, files: ProjectFiles) -> None:
-        """Report these project files from the next event on."""
+        """Also report files with these names from the next event on."""
         self._translator.files = files
 
     def count(self) -> int:
@@ -69,19 +70,19 @@ class InotifyWatcher:
         return len(self._registry)
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        """Watch the folder at `folder`; a link is not followed."""
+        """Watch a folder without following a link."""
         is_full = len(self._registry) >= self._budget
         if is_full and self._registry.watch_of(folder, purpose) is None:
             return WatchOutcome.LIMIT
         try:
             self._add(folder, purpose)
         except OSError as error:
-            # ENOMEM, or EIO of a removed disk: the folder itself may still be readable.
+            # Other errors, such as ENOMEM, or EIO from a removed disk.
             return _RESULTS.get(error.errno or 0, WatchOutcome.FAILED)
-        return WatchOutcome.YES
+        return WatchOutcome.WATCHED
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Remove one purpose; the kernel watch ends with the last."""
+        """Stop watching for one purpose. The kernel watch ends with the last purpose."""
         with self._lock:
             wd = self._registry.watch_of(folder, purpose)
             if wd is not None:
@@ -103,7 +104,7 @@ class InotifyWatcher:
             self._reader.remove(wd)
 
     def _handle(self, found: bytes) -> None:
-        """Post the events of a buffer; called in the reading thread."""
+        """Post the events of a buffer. Runs in the reading thread."""
         records = decode_records(drop_before_overflow(found))
         with self._lock:
             resolvers = self._translator.translate(records)

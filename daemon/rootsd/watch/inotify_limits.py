@@ -1,4 +1,4 @@
-"""Read the inotify limits, and name the sysctl setting that raises them.
+"""Read the inotify limits, and suggest the sysctl settings that raise them.
 
 Source: inotify(7), "/proc interfaces".
 """
@@ -30,5 +30,5 @@ def read_inotify_limit(limit: InotifyLimit, folder: str = _FOLDER) -> int | None
 
 
 def sysctl_to_raise(limit: InotifyLimit, now: int | None) -> str:
-    """Return the sysctl setting that raises the limit above the current value `now`."""
+    """Return the sysctl setting that raises the limit above its current value `now`."""
     return f"fs.inotify.{limit.value}={max(_RECOMMENDED[limit], 4 * (now or 0))}"

@@ -1,11 +1,11 @@
 """Call inotify, and read its records in a thread.
 
-`InotifyReader` holds one inotify instance. It passes each buffer on as the kernel wrote it, and
-`rootsd.watch.inotify_records` decodes it.
+`InotifyReader` holds one inotify instance. It passes on each buffer as the kernel wrote it;
+`rootsd.watch.inotify_records` decodes buffers.
 
-The thread waits in poll(2) without a timeout, for the instance and for an eventfd that ends it. So
-nothing wakes it but records and its end. The two descriptors are closed after the thread has
-ended, so it never reads a descriptor that the system has given to another file.
+The thread waits in poll(2) without a timeout, for records and for an eventfd by which `close` ends
+it. So nothing else wakes it. `close` closes the two descriptors after the thread has ended.
+Otherwise the thread could read a descriptor that the system has reused for another file.
 
 Sources: inotify(7), inotify_init(2), inotify_add_watch(2), inotify_rm_watch(2), eventfd(2).
 """
@@ -32,7 +32,7 @@ _inotify_rm_watch = _libc.inotify_rm_watch
 _inotify_rm_watch.argtypes = [ctypes.c_int, ctypes.c_int]
 
 _CLOSED = -1
-# Nearly always enough. A buffer for a full queue would take 15 us to allocate each time.
+# Nearly always large enough. Allocating a buffer for a full queue takes 15 us each time.
 _BUFFER_SIZE = 1 << 16
 # FIONREAD fills in an int.
 _SIZE = struct.Struct("i")
@@ -42,13 +42,13 @@ _NO_SIZE = bytes(_SIZE.size)
 class InotifyReader:
     """One inotify instance, and the thread that reads it.
 
-    The thread calls `handle` with each buffer. `handle` must not call `close`, which waits for the
-    thread. Raises OSError: EMFILE if the user has no instances left.
+    The thread calls `handle` with each buffer. `handle` must not call `close`, because `close`
+    waits for the thread. Raises OSError: EMFILE if the user has no instances left.
     """
 
     def __init__(self, handle: Callable[[bytes], None]) -> None:
         self._handle = handle
-        # Hold it for each call, so that none uses a descriptor that `close` gave back.
+        # Held during each system call, so that no call uses a descriptor after `close`.
         self._lock = Lock()
         # IN_NONBLOCK and IN_CLOEXEC have these values on every architecture.
         self._fd = _checked(_inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
@@ -60,19 +60,19 @@ class InotifyReader:
         self._thread = Thread(target=self._run, name="inotify", daemon=True)
 
     def start(self) -> None:
-        """Start the thread. It reads every record since the first watch."""
+        """Start the thread. It also reads the records since the first `add`."""
         self._thread.start()
 
     def add(self, folder: bytes, mask: int) -> int:
-        """Have the kernel watch `folder`, and return the watch: inotify_add_watch(2).
+        """Watch `folder`, and return the number of the watch: inotify_add_watch(2).
 
-        A folder that the kernel watches already keeps its watch. Raises OSError.
+        If the kernel already watches the folder, it returns the same number. Raises OSError.
         """
         with self._lock:
             return _checked(_inotify_add_watch(self._fd, folder, mask))
 
     def remove(self, wd: int) -> None:
-        """End a watch: inotify_rm_watch(2). The watch may have ended with its folder already."""
+        """End a watch: inotify_rm_watch(2). It may already have ended with its folder."""
         with self._lock:
             _inotify_rm_watch(self._fd, wd)
 
@@ -89,7 +89,7 @@ class InotifyReader:
             self._fd = _CLOSED
 
     def _run(self) -> None:
-        """Pass on what the kernel queues, until `close`."""
+        """Pass on the kernel's records until `close`."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         poll.register(self._end, select.POLLIN)
@@ -97,10 +97,11 @@ class InotifyReader:
             self._handle(self._read())
 
     def _read(self) -> bytes:
-        """Return the queue.
+        """Return all records in the kernel's queue.
 
-        The kernel returns whole records only, so a buffer without room for the longest record
-        counts as full. The rest of the queue follows then, to see the end of a full queue too.
+        The kernel returns whole records only. So if the buffer has no room left for the longest
+        record, more records may be queued. A second read then gets them all, with the overflow at
+        the end of a full queue.
         """
         found = os.read(self._fd, _BUFFER_SIZE)
         if len(found) <= _BUFFER_SIZE - MAX_RECORD_BYTES:

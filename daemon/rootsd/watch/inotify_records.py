@@ -1,8 +1,8 @@
-"""Decode what a read of an inotify instance returns. Nothing here calls the system.
+"""Decode the records of an inotify instance. This module makes no system calls.
 
-The kernel writes records one after the other: a `struct inotify_event` and the name of the entry,
-padded with NULs. One read returns whole records only. Source: inotify(7), "Reading events from an
-inotify file descriptor"; the values of the masks are those of <sys/inotify.h>.
+Each record is a `struct inotify_event` and the name of the entry, padded with NULs. One read
+returns whole records only. Source: inotify(7), "Reading events from an inotify file descriptor".
+The values of the masks are those in <sys/inotify.h>.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ IN_MASK_ADD = 0x2000_0000
 _HEADER = struct.Struct("=iIII")
 # The longest name has 255 bytes and a NUL.
 MAX_RECORD_BYTES = _HEADER.size + 256
-# Two records as the kernel writes them, the second without its first word, the watch. The kernel
-# pads names so that each record starts at a multiple of the header's size. Seen from such a start,
-# neither byte string can appear inside a name, because after a NUL there are only NULs. Elsewhere
-# it can: the length 16 and a file named b"\x80" look like the end of a watch.
+# The bytes of two records, for a quick search. `_ENDED` lacks the first word of its record, the
+# number of the watch. Every record starts at a multiple of the header's size, because the kernel
+# pads names. A name cannot contain these bytes at such an offset: after a NUL, it has only NULs.
+# Other offsets do not count. For example, the length 16 before a file named b"\x80" looks like the
+# end of a watch.
 _OVERFLOW = _HEADER.pack(-1, IN_Q_OVERFLOW, 0, 0)
 _ENDED = struct.pack("=III", IN_IGNORED, 0, 0)
 _WORD = 4
@@ -45,8 +46,8 @@ _WORD = 4
 class InotifyRecord(NamedTuple):
     """A change of a watched folder, or of its entry `name`, as the kernel reports it.
 
-    `wd` is the number of the kernel watch, and -1 after an overflow. The two records of a rename
-    have the same `cookie`. `name` is empty for the folder itself.
+    `wd` is the number of the kernel watch, or -1 for an overflow. The two records of a rename have
+    the same `cookie`. `name` is empty for the folder itself.
     """
 
     wd: int
@@ -56,7 +57,7 @@ class InotifyRecord(NamedTuple):
 
     @property
     def is_overflow(self) -> bool:
-        """Return whether the queue was full, so that the kernel dropped what followed."""
+        """Return whether the queue was full and the kernel dropped later records."""
         return bool(self.mask & IN_Q_OVERFLOW)
 
     @property
@@ -70,13 +71,13 @@ class InotifyRecord(NamedTuple):
         return bool(self.mask & IN_ISDIR)
 
 
-_CUT_OFF = InotifyRecord(-1, IN_Q_OVERFLOW, 0, b"")
+_TRUNCATED = InotifyRecord(-1, IN_Q_OVERFLOW, 0, b"")
 
 
 def decode_records(found: bytes) -> Iterator[InotifyRecord]:
     """Yield the records of a buffer, in order.
 
-    A record that is cut off counts as an overflow, because its change is lost.
+    A truncated record counts as an overflow, because its change is lost.
     """
     at, end = 0, len(found)
     while at + _HEADER.size <= end:
@@ -87,14 +88,14 @@ def decode_records(found: bytes) -> Iterator[InotifyRecord]:
         at = start + length
         yield InotifyRecord(wd, mask, cookie, found[start:at].rstrip(b"\0"))
     if at < end:
-        yield _CUT_OFF
+        yield _TRUNCATED
 
 
 def drop_before_overflow(found: bytes) -> bytes:
-    """Return the buffer; before an overflow, keep only the ends of watches.
+    """Return the buffer without the records before an overflow, apart from the ends of watches.
 
-    After an overflow everything is checked again, whatever the records before it say. Decoding the
-    16,384 records of a full queue would take 15 ms.
+    After an overflow, discovery checks every folder, so it does not need these records. Decoding
+    the 16,384 records of a full queue would take 15 ms.
     """
     overflow = found.rfind(_OVERFLOW)
     if overflow < 0:

@@ -1,11 +1,10 @@
-"""Translate the records of inotify to events. Nothing here calls the system.
+"""Translate inotify records into events. This module makes no system calls.
 
-`watch_mask` returns the records that the kernel queues for a purpose. Fewer records leave room in
-its queue. `InotifyTranslator` drops the records that cannot matter, and returns resolvers for the
-rest.
+`watch_mask` returns the mask for a purpose. A narrow mask keeps the kernel's queue short.
+`InotifyTranslator` drops the records that cannot matter and returns resolvers for the rest.
 
-The two records of a rename become two events, one for each folder. Either may come alone, because
-the other folder need not be watched. Source: inotify(7).
+The two records of a rename become two events, one for each folder. If only one of the folders is
+watched, there is only one event. Source: inotify(7).
 """
 
 from __future__ import annotations
@@ -43,54 +42,54 @@ from rootsd.watch.watch_registry import WatchRegistry
 _SELF = IN_DELETE_SELF | IN_MOVE_SELF
 _ENTRY_ADDED = IN_CREATE | IN_MOVED_TO
 _ENTRY_REMOVED = IN_DELETE | IN_MOVED_FROM
-# Never IN_OPEN, IN_ACCESS, or IN_CLOSE_NOWRITE: each listing of a folder would cause more events.
+# Never IN_OPEN, IN_ACCESS, or IN_CLOSE_NOWRITE: listing a folder would itself cause events.
 _MASKS = {
-    # IN_ATTRIB reports a chmod of a folder inside, which hides or shows everything below it.
+    # IN_ATTRIB reports a chmod of a folder inside. It can make everything below unreadable.
     WatchPurpose.FRONTIER: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
-    WatchPurpose.AT_WORK: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
+    WatchPurpose.PROGRESS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
     WatchPurpose.ROOT: IN_ATTRIB | _SELF,
     WatchPurpose.ABOVE: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
     WatchPurpose.LINKS: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF,
 }
-# IN_MASK_ADD, because two purposes of one folder share one mask in the kernel.
+# IN_MASK_ADD, because two purposes of one folder share one kernel watch and its mask.
 _ADD_FLAGS = IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_ADD
 
 
 def watch_mask(purpose: WatchPurpose) -> int:
-    """Return the mask of inotify_add_watch(2) for a folder with this purpose."""
+    """Return the mask for inotify_add_watch(2) for a folder with this purpose."""
     return _MASKS[purpose] | _ADD_FLAGS
 
 
 class InotifyTranslator:
-    """Translates records to resolvers of events, by the watches in `registry`.
+    """Translates records into resolvers of events, with the watches in `registry`.
 
     The reading thread calls `translate`. The owner of the registry calls the resolvers.
     """
 
     def __init__(self, registry: WatchRegistry) -> None:
         self._registry = registry
-        self._at_work = registry.watches_for(WatchPurpose.AT_WORK)
+        self._progress_watches = registry.watches_for(WatchPurpose.PROGRESS)
         self.files = BUILT_IN_PROJECT_FILES
 
     def translate(self, records: Iterable[InotifyRecord]) -> list[EventResolver]:
-        """Return a resolver for each event, in order; `resolve_overflow` after an overflow.
+        """Return a resolver for each event, in order, and `resolve_overflow` for an overflow.
 
-        Most records are of files that cannot matter. In a folder that is watched as AT_WORK, every
-        file matters.
+        The first filter is cheap, because most records are about files that do not matter. In a
+        progress folder, every file matters.
         """
-        files, at_work = self.files, self._at_work
+        files, progress_watches = self.files, self._progress_watches
         return [
             resolver
             for record in records
             if not record.name
             or record.mask & IN_ISDIR
-            or record.wd in at_work
+            or record.wd in progress_watches
             or is_marker(record.name, files)
             for resolver in self._resolvers_of(record)
         ]
 
     def resolve(self, purpose: WatchPurpose, record: InotifyRecord) -> FileEvents:
-        """Return the event for each path of its folder; empty if it is no longer watched."""
+        """Return an event for each path of the record's folder; none if it is not watched now."""
         change, moved = _event_kind(record), bool(record.mask & IN_MOVED_TO)
         return tuple(
             FileEvent(folder, record.name, change, purpose, moved)
@@ -98,12 +97,12 @@ class InotifyTranslator:
         )
 
     def resolve_end(self, wd: int) -> FileEvents:
-        """Return the events of a watch that the kernel ended: its folder was deleted or unmounted.
+        """Return the events for the end of a watch whose folder was deleted or unmounted.
 
-        There is one for each purpose, because each needs a new watch.
+        There is one event for each purpose, because each purpose needs a new watch.
         """
         return tuple(
-            FileEvent(folder, b"", FileEventKind.ITSELF, purpose)
+            FileEvent(folder, b"", FileEventKind.SELF, purpose)
             for folder, purpose in self._registry.remove_all(wd)
         )
 
@@ -121,22 +120,22 @@ class InotifyTranslator:
         ]
 
     def _is_relevant(self, purpose: WatchPurpose, record: InotifyRecord) -> bool:
-        """Return whether a record of an entry matters for this purpose."""
+        """Return whether a record about an entry matters for this purpose."""
         match purpose:
             case WatchPurpose.FRONTIER:
                 return record.is_folder or is_marker(record.name, self.files)
-            case WatchPurpose.AT_WORK | WatchPurpose.LINKS:
+            case WatchPurpose.PROGRESS | WatchPurpose.LINKS:
                 return True
             case WatchPurpose.ABOVE:
                 return record.is_folder
             case WatchPurpose.ROOT:
-                # IN_ATTRIB is also reported for entries of a watched folder.
+                # The kernel also reports IN_ATTRIB for entries of a watched folder.
                 return False
 
 
 def _event_kind(record: InotifyRecord) -> FileEventKind:
     if record.mask & _ENTRY_ADDED:
-        return FileEventKind.CAME
+        return FileEventKind.ADDED
     if record.mask & _ENTRY_REMOVED:
-        return FileEventKind.LEFT
-    return FileEventKind.ALTERED if record.name else FileEventKind.ITSELF
+        return FileEventKind.REMOVED
+    return FileEventKind.MODIFIED if record.name else FileEventKind.SELF

@@ -1,7 +1,7 @@
-"""Poll folder stamps where no events are available.
+"""Say when to poll folders for which the system reports no events.
 
-One poll costs an lstat for each frontier folder, 4 ms for 2,000. It notices changes later than a
-watcher does, and `rootsd status` marks a parent that is polled.
+One poll costs an lstat for each frontier folder: 4 ms for 2,000 folders. Polling notices changes
+later than a watcher does, so `rootsd status` says which parents are polled.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ _MAX_CPU_SHARE = 0.005
 
 
 def poll_interval(cost_s: float) -> float:
-    """Return the seconds until the next poll, so that polls take at most 0.5 % of a core."""
+    """Return the seconds until the next poll. Polls take at most 0.5 % of a core."""
     return min(max(_MIN_INTERVAL_S, cost_s / _MAX_CPU_SHARE), _MAX_INTERVAL_S)
 
 
 class PollingWatcher:
-    """A `Watcher` that watches nothing and returns the reason; its caller polls instead."""
+    """A `Watcher` that watches nothing. Its owner has to poll."""
 
-    def __init__(self, why: WatchOutcome = WatchOutcome.UNSUPPORTED) -> None:
-        self._why = why
+    def __init__(self, reason: WatchOutcome = WatchOutcome.UNSUPPORTED) -> None:
+        self._reason = reason
 
     def start(self) -> None:
         """Do nothing."""
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:  # noqa: ARG002
-        """Return the reason why nothing is watched."""
-        return self._why
+        """Return the reason why this watcher watches nothing."""
+        return self._reason
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
         """Do nothing."""

@@ -1,10 +1,11 @@
 """Record which kernel watch serves which folder and purpose.
 
-A kernel watch belongs to a folder, not to its path. A bind mount gives the folder a second path.
-After a rename, the kernel returns the same watch for the new path while the old path is still
-registered. So one watch may serve several paths and purposes. There are thousands of entries: each
-takes two dictionary slots and a number, 120 bytes besides the path, which other objects hold
-anyway. Source: inotify(7).
+A kernel watch belongs to a folder, not to a path. A bind mount gives a folder a second path. After
+a rename, the kernel returns the same watch for the new path while the registry still has the old
+one. So one watch may serve several paths and purposes. Source: inotify(7).
+
+There are thousands of entries, so each is small: two dictionary slots and a number, 120 bytes. The
+path takes no more memory, because other objects hold it anyway.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ WatchKey = tuple[bytes, WatchPurpose]
 
 @dataclass(slots=True, eq=False)
 class _PurposeWatches:
-    """The watches for one purpose. A watch with one path stores it without a tuple."""
+    """The watches for one purpose. The only path of a watch is stored without a tuple."""
 
     watches: dict[bytes, int] = field(default_factory=dict)
     folders: dict[int, bytes | tuple[bytes, ...]] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class _PurposeWatches:
 class WatchRegistry:
     """The folders and purposes of each kernel watch, by its number `wd`.
 
-    One thread changes it. Another may query purposes meanwhile.
+    One thread changes the registry. Another thread may query purposes at the same time.
     """
 
     def __init__(self) -> None:
@@ -51,7 +52,7 @@ class WatchRegistry:
         return self._count
 
     def purposes_of(self, wd: int) -> list[WatchPurpose]:
-        """Return the purposes of a watch; empty if it is unknown."""
+        """Return the purposes of a watch; none if it is unknown."""
         return [purpose for purpose, watches in self._by_purpose if wd in watches.folders]
 
     def watches_for(self, purpose: WatchPurpose) -> AbstractSet[int]:
@@ -59,15 +60,15 @@ class WatchRegistry:
         return self._of[purpose].folders.keys()
 
     def watch_of(self, folder: bytes, purpose: WatchPurpose) -> int | None:
-        """Return the watch of a folder for a purpose, or None."""
+        """Return the watch that serves a folder for a purpose, or None."""
         return self._of[purpose].watches.get(folder)
 
     def folders_of(self, wd: int, purpose: WatchPurpose) -> tuple[bytes, ...]:
-        """Return the paths that the watch serves for a purpose, oldest first."""
+        """Return the paths that a watch serves for a purpose, oldest first."""
         return self._of[purpose].folders_of(wd)
 
     def add(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
-        """Record the watch of a folder for a purpose that has none."""
+        """Record `wd` as the watch of a folder for a purpose, for which it had none."""
         self._count += not self.purposes_of(wd)
         watches = self._of[purpose]
         watches.watches[folder] = wd

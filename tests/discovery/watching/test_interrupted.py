@@ -37,11 +37,11 @@ def test_a_clone_waits_for_its_submodules(
     (outside / "libs").rename(tmp_path / "kept")
     outside.rename(one)
     making.consider(one, GIT, Arrival.MADE)
-    making.happen(one / ".git", "index.lock", FileEventKind.LEFT)
+    making.happen(one / ".git", "index.lock", FileEventKind.REMOVED)
     assert making.wait(0.4) == []
     assert making.wait(0.2) == [CandidateResult(raw(one), GIT, IncompleteReason.NOT_CHECKED_OUT)]
     (tmp_path / "kept").rename(one / "libs")
-    assert making.happen(one / ".git", "index.lock", FileEventKind.LEFT) == [
+    assert making.happen(one / ".git", "index.lock", FileEventKind.REMOVED) == [
         CandidateResult(raw(one), GIT)
     ]
 
@@ -97,7 +97,7 @@ def test_a_copy_without_some_files_is_incomplete_until_git_is_used_in_it(
     assert making.wait(2.9) == []
     assert making.wait(0.2) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
     git("reset", "-q", cwd=copy)
-    assert making.happen(copy / ".git", "index.lock", FileEventKind.LEFT) == [
+    assert making.happen(copy / ".git", "index.lock", FileEventKind.REMOVED) == [
         CandidateResult(raw(copy), GIT)
     ]
 
@@ -138,7 +138,7 @@ def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
     making.consider(copy, GIT, Arrival.MADE)
-    making.happen(copy, "Cargo.lock", FileEventKind.CAME)
+    making.happen(copy, "Cargo.lock", FileEventKind.ADDED)
     assert making.wait(3.1) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
@@ -150,7 +150,7 @@ def test_a_clone_that_fetched_nothing_is_a_project_once_it_has_files(
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     assert [end.incomplete for end in making.wait(1)] == [IncompleteReason.INTERRUPTED]
     (tmp_path / "one" / "file").touch()
-    making.happen(tmp_path / "one", "file", FileEventKind.CAME)
+    making.happen(tmp_path / "one", "file", FileEventKind.ADDED)
     assert making.wait(1) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
@@ -174,7 +174,7 @@ def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
     assert making.candidates.next_due() is None
     assert len(making.candidates) == 0
     (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
-    assert making.happen(clone / ".git", "index", FileEventKind.CAME, moved=True) == [
+    assert making.happen(clone / ".git", "index", FileEventKind.ADDED, moved=True) == [
         CandidateResult(raw(clone), GIT)
     ]
 
@@ -185,7 +185,7 @@ def test_a_fetch_that_was_killed_is_interrupted(making: CandidatesHarness, tmp_p
     (pack / "tmp_pack_x").touch()
     making.consider(tmp_path / "one", GIT, Arrival.MADE)
     assert making.wait(0.9) == []
-    making.happen(pack, "tmp_pack_x", FileEventKind.ALTERED)
+    making.happen(pack, "tmp_pack_x", FileEventKind.MODIFIED)
     assert making.wait(0.9) == []
     expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.INTERRUPTED)
     assert making.wait(0.2) == [expected]
