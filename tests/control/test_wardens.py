@@ -15,6 +15,7 @@ from anyio.abc import UNIXSocketStream
 
 from rootsd.control.routes import ConnectionState
 from rootsd.control.server import serve_control
+from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import MAX_LINE_LENGTH, MAX_LINES, MAX_WARDENS
 from rootsd.core.changes import FocusChange
 from rootsd.core.errors import Busy
@@ -175,6 +176,46 @@ async def test_a_root_for_one_session_is_shown_only_to_its_wardens() -> None:
         async with connected(control, pid) as warden:
             answer = await warden.call("confine", name="x")
             assert [*by_path(answer["view"])] == shown
+
+
+AGENT = SessionKey("s3", "an agent")
+"""The session of a process that `s2` started, and `s2` is a warden that `s1` started."""
+LINEAGES = {"s3": frozenset(["s1", "s2", "s3"]), "s4": frozenset(["s1", "s4"])}
+
+
+async def runs(session: SessionKey) -> bool:
+    return True
+
+
+async def test_a_root_for_a_session_behind_the_wall_is_shown() -> None:
+    """A session beside the warden has the same processes above it, except for the warden."""
+    beside = SessionKey("s4", "another agent")
+    control = ControlHarness(root(1, AGENT), root(2, beside), root(3))
+    control.world.ledger.expiries._is_over = lambda session: False
+    control.sessions_by_pid[7] = frozenset(["s1", "s2"])
+    control.lineages.update(LINEAGES)
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="x")
+        assert by_path(answer["view"]).keys() == {P1, P3}
+
+
+async def test_an_approval_for_a_session_behind_the_wall_is_shown_while_it_runs() -> None:
+    control = ControlHarness(project(1), root(2))
+    control.world.ledger.expiries._is_over = lambda session: False
+    control.sessions_by_pid[7] = frozenset(["s1", "s2"])
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="x")
+        assert by_path(answer["view"]).keys() == {P2}
+        control.services = replace(
+            control.services, requests=SessionRequests({P1.encode(): AGENT}.get, runs)
+        )
+        await control.decide(APPROVE, "p1")
+        await control.decide(DENY, "p2")
+        assert await warden.view() == {}, "the process of the session cannot be seen yet"
+        control.lineages.update(LINEAGES)
+        await control.decide(APPROVE, "p2")
+        assert (await warden.view()).keys() == {P2}
+        assert (await warden.view()).keys() == {P1, P2}
 
 
 async def test_the_first_view_is_verified() -> None:

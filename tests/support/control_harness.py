@@ -17,7 +17,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.inputs import Observation, ProjectObserved
-from rootsd.core.model import Actor, Parent, Project, ProjectKind, Rule
+from rootsd.core.model import Actor, Parent, Project, ProjectKind, Rule, SessionKey
 from rootsd.core.paths import bytes_of, contains
 from rootsd.core.scope import SessionStart, session_start_in
 from rootsd.core.wall import WallSettings
@@ -205,6 +205,7 @@ class ControlHarness:
         self.events: list[HistoryEvent] = []
         self.wall_settings = WallSettings()
         self.sessions_by_pid: dict[int, frozenset[str]] = {}
+        self.lineages: dict[str, frozenset[str]] = {}
         self.process_table = ProcessTable()
         self.guard = self.process_table.guard(self.world.ledger.note)
         archive = FakeEventStore(self.world.saver, lambda: self.events)
@@ -229,8 +230,12 @@ class ControlHarness:
         async def sessions_of(pid: int) -> frozenset[str]:
             return self.sessions_by_pid.get(pid, frozenset())
 
+        async def lineage_of(session: SessionKey) -> frozenset[str]:
+            await anyio.lowlevel.checkpoint()
+            return self.lineages.get(session.id, frozenset())
+
         return WallServices(
-            WardenRegistry(self.world.ledger, lambda: NOON),
+            WardenRegistry(self.world.ledger, lambda: NOON, lineage_of),
             lambda: self.wall_settings,
             canonical,
             session_start,

@@ -6,6 +6,10 @@ is, without another look at the disk: a change that takes a root away must not w
 compares the identity of each folder itself before it mounts the folder, so a view that is too old
 opens nothing else.
 
+A root that is approved for one session is in the view if the warden belongs to that session, or if
+the session runs behind the wall. An agent there that requests a folder can then open it. Whether a
+session runs there is looked up while the warden waits, so this delays no change.
+
 Texts from wardens come from programs that may be hostile. They are cut and made safe to show here,
 and the number of wardens is limited.
 """
@@ -23,7 +27,7 @@ import anyio
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Focus, Identity
+from rootsd.core.model import Focus, Identity, SessionKey
 from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.timestamps import rfc3339
@@ -59,6 +63,8 @@ class ConnectedWarden:
     ) -> None:
         self._wardens = wardens
         self._scope = replace(scope, sessions=sessions)
+        self._own_sessions = sessions
+        self._other_sessions = set[str]()
         self._focus = wardens.ledger.focus
         self.entry = entry
         self.view = self._current_view()
@@ -75,8 +81,11 @@ class ConnectedWarden:
             if view.roots != self.view.roots:
                 self.view = view
                 await send(VIEW_METHOD, view_item(view))
-            else:
+                continue
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._find_sessions_inside, group.cancel_scope)
                 await _wait_for_change(ledger, catalog, focus)
+                group.cancel_scope.cancel()
 
     def report(self, request: ReportConfinedRequest) -> None:
         """Update the entry of the program."""
@@ -102,6 +111,29 @@ class ConnectedWarden:
         """Remove the entry: the connection has ended."""
         self._wardens.remove(self)
 
+    async def first_view(self) -> WallView:
+        """Return the view to begin with."""
+        await self._find_sessions_inside()
+        self.view = self._current_view()
+        return self.view
+
+    async def _find_sessions_inside(self, on_found: anyio.CancelScope | None = None) -> None:
+        """Add the sessions behind this wall to the scope, and cancel `on_found` if there are any.
+
+        A session whose process cannot be seen is looked up again after the next change.
+        """
+        bound = self._wardens.ledger.catalog.session_bound.values()
+        known = self._scope.sessions | self._other_sessions
+        for session in [each for each in bound if each.id not in known]:
+            line = await self._wardens.lineage_of(session)
+            # The warden and the processes above it are above everything that it started.
+            if self._own_sessions and self._own_sessions < line:
+                self._scope = replace(self._scope, sessions=self._scope.sessions | {session.id})
+                if on_found is not None:
+                    on_found.cancel()
+            elif line:
+                self._other_sessions.add(session.id)
+
     def _current_view(self) -> WallView:
         ledger = self._wardens.ledger
         scope = apply_focus(self._scope, ledger.focus.tag_for(self._focus))
@@ -109,10 +141,20 @@ class ConnectedWarden:
 
 
 class WardenRegistry:
-    """The connected wardens, oldest first."""
+    """The connected wardens, oldest first.
 
-    def __init__(self, ledger: Ledger, now: Callable[[], datetime]) -> None:
+    `lineage_of` returns the ids of the process of a session and of all processes above it, as
+    `SessionTracker.lineage_of`.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        now: Callable[[], datetime],
+        lineage_of: Callable[[SessionKey], Awaitable[frozenset[str]]],
+    ) -> None:
         self.ledger = ledger
+        self.lineage_of = lineage_of
         self._now = now
         self._wardens: dict[str, ConnectedWarden] = {}
         self._roots = WallRoots.of(ledger.catalog)

@@ -255,7 +255,7 @@ class Daemon:
 
     def _make_wall_services(self) -> WallServices:
         return WallServices(
-            WardenRegistry(self._ledger, utc_now),
+            WardenRegistry(self._ledger, utc_now, self._session_tracker.lineage_of),
             settings=lambda: self._configuration.config.wall,
             canonical=self._source.canonical,
             session_start=self._source.session_start,

@@ -89,3 +89,14 @@ async def test_an_unreadable_program_ends_with_its_connection() -> None:
     with known.connected(member):
         assert await known.track(member.key)
     assert known.is_over(member.key)
+
+
+async def test_the_lineage_of_a_session_is_that_of_its_own_process() -> None:
+    machine = Machine()
+    known = hosts(machine)
+    parent = Process(5, 50, 1, b"rootsd", (b"rootsd", b"confine"))
+    machine.processes[10] = (AGENT, parent)
+    assert await known.lineage_of(KEY) == {KEY.id, "process:boot:5:50"}
+    assert await known.lineage_of(SessionKey("connection:c1", "?")) == set()
+    machine.processes[10] = (Process(10, 999, 1, b"other"), parent)
+    assert await known.lineage_of(KEY) == set(), "its pid is that of another process by now"

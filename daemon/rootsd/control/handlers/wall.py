@@ -72,7 +72,7 @@ class WallHandlers:
             id=warden.entry["id"],
             start=start,
             settings=_settings_item(services.settings()),
-            view=view_item(warden.view),
+            view=view_item(await warden.first_view()),
         )
 
     async def report(self, request: ReportConfinedRequest, call: RequestContext) -> Result:

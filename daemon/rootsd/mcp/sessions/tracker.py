@@ -82,6 +82,15 @@ class SessionTracker:
         """
         return (await self.membership(pid, "")).ids if pid else frozenset()
 
+    async def lineage_of(self, key: SessionKey) -> frozenset[str]:
+        """Return the ids of the session's process and of all processes above it.
+
+        There are none if the session has no process, or if the system does not answer in time.
+        """
+        process = process_of(key, self._boot)
+        found = await self.sessions_of(process[0]) if process else frozenset[str]()
+        return found if key.id in found else frozenset()  # another process may have the pid now
+
     async def track(self, key: SessionKey) -> bool:
         """Watch the session from now on, and return whether it still runs."""
         if not self.is_over(key):
