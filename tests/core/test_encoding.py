@@ -23,16 +23,8 @@ from rootsd.core.encoding import (
     to_ns,
 )
 from rootsd.core.model import UNDECIDED, Access, Actor, ObservedState, ProjectKind, Rule, Ruling
-from support.sample_decisions import (
-    NOON,
-    actors,
-    approved,
-    moments,
-    names,
-    rules,
-    rulings,
-    sightings,
-)
+from support.decision_strategies import actors, moments, names, rules, rulings, sightings
+from support.sample_decisions import NOON, approved
 
 
 @given(names, st.sampled_from(ProjectKind), rulings)

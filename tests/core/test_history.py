@@ -36,6 +36,7 @@ from rootsd.core.history import (
     verify_chain,
 )
 from rootsd.core.model import UNDECIDED, Access, ActorKind, LapseReason, Rule, Ruling, Verdict
+from support.decision_strategies import rules, rulings
 from support.sample_decisions import (
     NOON,
     PERSON,
@@ -49,8 +50,6 @@ from support.sample_decisions import (
     project,
     remove,
     rule,
-    rules,
-    rulings,
     see,
 )
 

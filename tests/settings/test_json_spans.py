@@ -57,39 +57,41 @@ def test_comments_stay_at_their_entries() -> None:
 
 
 # A value, written with random blanks, comments, and trailing commas.
-TRIVIA = st.sampled_from(
-    ["", "", " ", "\n", "\n  ", "\t", "\r\n", " // c\n", "/* c */", "\n/* } ] */\n"]
-)
+BLANKS = ["", "", " ", "\n", "\n  ", "\t", "\r\n"]
+TRIVIA = st.sampled_from([*BLANKS, " // c\n", "/* c */", "\n/* } ] */\n"])
+ENDS = st.sampled_from(["", "", ","])
 SCALARS = st.sampled_from(['"x"', '"\\u00e9\\""', '"// no"', "1", "-0.5e3", "true", "null", '"["'])
+Texts = st.SearchStrategy[str]
 
 
 @st.composite
-def objects(draw: st.DrawFn, levels: int = 2) -> str:
+def objects(draw: st.DrawFn, trivia: Texts = TRIVIA, ends: Texts = ENDS, levels: int = 2) -> str:
     members = []
+    values = SCALARS | (objects(trivia, ends, levels - 1) if levels else SCALARS)
     for key in draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3)):
-        value = draw(SCALARS | (objects(levels - 1) if levels else SCALARS) | arrays())
-        members.append(f'{draw(TRIVIA)}"{key}"{draw(TRIVIA)}:{draw(TRIVIA)}{value}{draw(TRIVIA)}')
-    ends = draw(st.sampled_from(["", "", ","])) if members else ""
-    return "{" + ",".join(members) + ends + draw(TRIVIA) + "}"
+        value = draw(values | arrays(trivia, ends))
+        members.append(f'{draw(trivia)}"{key}"{draw(trivia)}:{draw(trivia)}{value}{draw(trivia)}')
+    return "{" + ",".join(members) + (draw(ends) if members else "") + draw(trivia) + "}"
 
 
 @st.composite
-def arrays(draw: st.DrawFn) -> str:
-    items = [f"{draw(TRIVIA)}{each}{draw(TRIVIA)}" for each in draw(st.lists(SCALARS, max_size=3))]
-    ends = draw(st.sampled_from(["", "", ","])) if items else ""
-    return "[" + ",".join(items) + ends + draw(TRIVIA) + "]"
+def arrays(draw: st.DrawFn, trivia: Texts, ends: Texts) -> str:
+    items = [f"{draw(trivia)}{each}{draw(trivia)}" for each in draw(st.lists(SCALARS, max_size=3))]
+    return "[" + ",".join(items) + (draw(ends) if items else "") + draw(trivia) + "]"
 
 
 @given(
     text=objects(),
     keys=st.lists(st.sampled_from("abcde"), min_size=1, max_size=3).map(tuple),
-    names=st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=3, unique=True),
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
+        min_size=1, max_size=3, unique=True,
+    ),
     is_mapping=st.booleans(),
-)
+)  # fmt: skip
 def test_any_text_is_restored(
     text: str, keys: tuple[str, ...], names: list[str], is_mapping: bool
 ) -> None:
-    assume(not any("\ud800" <= char <= "\udfff" for name in names for char in name))
     items = Items(keys, dict.fromkeys(names, "deny") if is_mapping else names)
     before = parse(text).value
     try:
@@ -108,15 +110,10 @@ def test_any_text_is_restored(
     assert parse(text).value == before
 
 
-@given(objects())
-def test_the_values_equal_those_of_the_standard_parser(
-    text: str,
-) -> None:
-    try:
-        expected = json.loads(text)
-    except ValueError:
-        assume(False)
-    assert parse(text).value == expected
+# The standard parser knows neither comments nor trailing commas.
+@given(objects(trivia=st.sampled_from(BLANKS), ends=st.just("")))
+def test_the_values_equal_those_of_the_standard_parser(text: str) -> None:
+    assert parse(text).value == json.loads(text)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-
-import pytest
+from unittest.mock import patch
 
 from rootsd.core.encoding import decode_observed, decode_project
 
@@ -20,8 +19,8 @@ _TEXTS = 1 << 14
 @contextmanager
 def cached_parsing() -> Iterator[None]:
     """Cache the results of the parsers during the block."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project))
-        sightings = lru_cache(_TEXTS)(decode_observed)
-        patch.setattr("rootsd.state.store.rows.decode_observed", sightings)
+    with (
+        patch("rootsd.core.history.decode_project", lru_cache(_TEXTS)(decode_project)),
+        patch("rootsd.state.store.rows.decode_observed", lru_cache(_TEXTS)(decode_observed)),
+    ):
         yield

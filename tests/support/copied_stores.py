@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
+from unittest.mock import patch
 
 from rootsd.state.store import anchors
 from rootsd.state.store.anchors import FileIdentity
@@ -26,12 +25,11 @@ def use_copied_stores(identify: Identify) -> Iterator[None]:
     """Let stores find their second anchor in any folder, and use `identify` for the identity of a
     database file.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "rootsd.state.store.anchors.second_anchor_file", lambda _, out: out / _SECOND_NAME
-        )
-        for module in ("opening", "recovery"):
-            patch.setattr(f"rootsd.state.store.{module}.identify", identify)
+    with (
+        patch("rootsd.state.store.anchors.second_anchor_file", lambda _, out: out / _SECOND_NAME),
+        patch("rootsd.state.store.opening.identify", identify),
+        patch("rootsd.state.store.recovery.identify", identify),
+    ):
         yield
 
 

@@ -96,7 +96,7 @@ def cut_power(seed: int, cuts: int, mode: WriteMode = WriteMode.OWN) -> Counter[
     ):
         judge = Judge(work / "cut")
         first = _run(_made_starts(work, seed), mode)
-        second = _run(_stopped_starts(first, work, chance), mode)
+        second = _run(_stopped_starts(first, cuts, work, chance), mode)
         for runs, count in ((first, cuts - cuts // 2), (second, cuts // 2)):
             for moment in _moments(runs, count, chance):
                 verdicts[judge.judge(cut(moment.folder, chance), moment)] += 1
@@ -139,11 +139,14 @@ def damage(state: Path, event: HistoryEvent) -> None:
 
 
 def _stopped_starts(
-    runs: Sequence[tuple[Start, list[Call]]], work: Path, chance: random.Random
+    runs: Sequence[tuple[Start, list[Call]]], cuts: int, work: Path, chance: random.Random
 ) -> list[Start]:
-    """Return the stores of `runs` as power cuts and kills left them. A kill loses no data."""
+    """Return stores of `runs` as power cuts and kills left them, enough for half of `cuts`.
+
+    A kill loses no data.
+    """
     starts: list[Start] = []
-    for moment in _moments(runs, _STOPS * len(runs), chance):
+    for moment in _moments(runs, min(_STOPS * len(runs), cuts // 4), chance):
         top = work / f"{moment.start.top.name}-{len(starts)}"
         if chance.random() < 1 / 2:
             _write_out(now(moment.folder), top)

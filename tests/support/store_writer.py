@@ -12,11 +12,10 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-
-import pytest
+from unittest.mock import patch
 
 from rootsd.core.history import HistoryEvent
 from rootsd.state.store import database
@@ -57,14 +56,13 @@ class WriteMode(StrEnum):
 @contextmanager
 def use_write_mode(mode: WriteMode) -> Iterator[None]:
     """Let stores write in `mode` during the block."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "PRAGMAS", mode.pragmas)
-        if mode is WriteMode.EARLY_ANCHORS:
-            _anchor_early(patch)
+    anchors = _early_anchors() if mode is WriteMode.EARLY_ANCHORS else nullcontext()
+    with patch.object(database, "PRAGMAS", mode.pragmas), anchors:
         yield
 
 
-def _anchor_early(patch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def _early_anchors() -> Iterator[None]:
     """Write the anchors before the commit, so that a power cut leaves them ahead of the chain."""
     in_use: list[AnchorPair] = []
     open_anchors = AnchorPair.open
@@ -78,8 +76,11 @@ def _anchor_early(patch: pytest.MonkeyPatch) -> None:
         if events:
             in_use[-1].write(events[-1].head)
 
-    patch.setattr(AnchorPair, "open", opened)
-    patch.setattr("rootsd.state.store.store.write_events", written)
+    with (
+        patch.object(AnchorPair, "open", opened),
+        patch("rootsd.state.store.store.write_events", written),
+    ):
+        yield
 
 
 def decide_at_length(top: Path, marks: int) -> None:
