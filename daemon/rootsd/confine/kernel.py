@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import platform
 import socket
 import struct
 from collections.abc import Iterator
@@ -90,7 +89,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def is_supported_machine() -> bool:
     """Return whether the wall knows the system calls of this processor."""
-    return platform.machine() in _PIVOT_ROOT
+    return os.uname().machine in _PIVOT_ROOT
 
 
 def mount(
@@ -197,12 +196,12 @@ def make_namespaces(namespaces: Namespace) -> None:
     uid, gid = os.geteuid(), os.getegid()  # Not later: without a map, all ids read as 65534.
     _check(_libc.unshare(ctypes.c_int(namespaces | Namespace.USER)), "unshare")
     for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{uid} {uid} 1"),
-        ("gid_map", f"{gid} {gid} 1"),
+        ("setgroups", b"deny"),
+        ("uid_map", b"%d %d 1" % (uid, uid)),
+        ("gid_map", b"%d %d 1" % (gid, gid)),
     ):
         try:
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            with open(f"/proc/self/{name}", "wb", buffering=0) as file:
                 file.write(text)
         except OSError as error:
             raise OSError(error.errno, f"{name}: {error.strerror}") from error
@@ -210,7 +209,7 @@ def make_namespaces(namespaces: Namespace) -> None:
 
 def pivot_here() -> None:
     """Make the working directory the root folder, and detach the old root."""
-    _call(_PIVOT_ROOT[platform.machine()], "pivot_root", b".", b".")
+    _call(_PIVOT_ROOT[os.uname().machine], "pivot_root", b".", b".")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount2")
     os.chdir("/")
 

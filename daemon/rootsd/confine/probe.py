@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import shlex
 import sys
 from collections.abc import Callable
@@ -99,7 +98,7 @@ def allow_namespaces_command(program: str = sys.executable) -> str:
 
 def _namespace_problem(found: Probe) -> WallProblem:
     if found.namespaces == errno.ENOSYS:
-        return WallProblem(f"{platform.system()} has no user namespaces", "rootsd run")
+        return WallProblem(f"{os.uname().sysname} has no user namespaces", "rootsd run")
     if found.restricts:
         return WallProblem("AppArmor forbids user namespaces here", INSTALL_PROFILE)
     if found.namespaces == errno.ENOSPC:

@@ -219,14 +219,16 @@ def _add(
 ) -> None:
     """Add a path if it exists, the links that lead there, and the folders above, to be held."""
     for _ in range(_MAX_LINKS):
-        link = _first_link(root, path)
-        if link is None:
+        reached, kind = _reach(root, path)
+        if kind is None:
+            return
+        if kind is not NodeKind.LINK:
             break
-        _add_entry(found, root, link, Protection.READ_ONLY)
-        target = _target(root, link)
+        _add_entry(found, root, reached, Protection.READ_ONLY)
+        target = _target(root, reached)
         if target is None:
             return
-        path = os.path.normpath(target + path[len(link) :])
+        path = os.path.normpath(target + path[len(reached) :])
     if path != b".":
         _add_entry(found, root, path, protection)
 
@@ -245,17 +247,15 @@ def _add_entry(
         found[path] = ProtectedPath(path, protection, kind)
 
 
-def _first_link(root: int, path: bytes) -> bytes | None:
-    """Return the part of `path` that is a link, without a link above it, or None."""
-    above = b""
+def _reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
+    """Return the first part of `path` that is a link or missing, or all of it, and its kind."""
+    above, kind = b"", None
     for name in path.split(b"/"):
         above = above + b"/" + name if above else name
         kind = kind_below(root, above)
-        if kind is NodeKind.LINK:
-            return above
-        if kind is None:
-            return None
-    return None
+        if kind is None or kind is NodeKind.LINK:
+            break
+    return above, kind
 
 
 def _target(root: int, link: bytes) -> bytes | None:

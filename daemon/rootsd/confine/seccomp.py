@@ -22,7 +22,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 from typing import NamedTuple
 
@@ -181,7 +180,7 @@ def filter_program(machine: str, rules: FilterRules = IN_NAMESPACES) -> bytes:
 
 def install(rules: FilterRules = IN_NAMESPACES) -> None:
     """Apply the filter to this process and all that it starts. Raises OSError."""
-    program = filter_program(platform.machine(), rules)
+    program = filter_program(os.uname().machine, rules)
     buffer = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the number of instructions, and a pointer to them.
     described = struct.pack("@HP", len(program) // struct.calcsize("=HBBI"), _address(buffer))

@@ -31,7 +31,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from typing import NamedTuple
 
@@ -184,8 +184,9 @@ class SharedTree:
             with closing(clone_tree(source, Depth.ALL)) as tree:
                 set_attributes(tree, attributes)
                 if protected or desired.masks:
-                    with closing(self._prepare(tree, desired, protected)) as whole:
-                        self._attach_root(whole, desired, protected)
+                    with self._staged(tree):
+                        self._cover(tree, desired, protected)
+                        self._attach_root(tree, desired, protected)
                 else:
                     self._attach_root(tree, desired, protected)
 
@@ -286,29 +287,36 @@ class SharedTree:
             if not self.names.watch(path, folders):
                 self.unwatched.add(path)
 
-    def _prepare(
-        self, tree: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
-    ) -> int:
-        """Return a detached tree with its masks and protections."""
+    @contextmanager
+    def _staged(self, tree: int) -> Iterator[None]:
+        """Attach a tree where programs do not see it, since nothing mounts into a detached one.
+
+        From there it is moved with its covers. To copy it and unmount the stage would be slower,
+        because an unmount waits until no processor uses the mount.
+        """
         self._stages += 1
         stage = self._base + _STAGE + b"/%d" % self._stages
         os.mkdir(stage)
         try:
             with closing(open_path(stage)) as point:
                 attach(tree, point)
-            with closing(open_path(stage, os.O_DIRECTORY)) as root:
-                try:
-                    for each in protected:
-                        _protect(root, each)
-                    for mask in desired.masks:
-                        _hold_above(root, mask.path[len(desired.path) + 1 :])
-                    for mask in desired.masks:
-                        self._mask(root, desired.path, mask.path, mask.inner)
-                    return clone_tree(root, Depth.ALL)
-                finally:
-                    detach(root)
+            yield
         finally:
+            with closing(open_path(stage)) as left:
+                if is_mount_root(left):  # it was not moved
+                    detach(left)
             os.rmdir(stage)
+
+    def _cover(
+        self, root: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
+    ) -> None:
+        """Mount the masks and protections of a root."""
+        for each in protected:
+            _protect(root, each)
+        for mask in desired.masks:
+            _hold_above(root, mask.path[len(desired.path) + 1 :])
+        for mask in desired.masks:
+            self._mask(root, desired.path, mask.path, mask.inner)
 
     def _mask(self, root: int, outer: bytes, path: bytes, inner: tuple[bytes, ...]) -> None:
         """Cover a denied folder. `inner` are the mount points that the cover must have."""
