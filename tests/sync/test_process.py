@@ -212,6 +212,25 @@ def test_a_denial_that_cannot_be_written_is_named(
     assert any("/src/a*b is not denied there" in each for each in record.problems())
 
 
+def test_a_profile_is_kept_until_the_client_is_removed(
+    decisions: Decisions, tmp_path: Path, record: SyncRecord
+) -> None:
+    profile = tmp_path / "codex" / "rootsd.config.toml"
+    profile.parent.mkdir()
+    record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
+    work = AccessSync(record, {"codex": SyncedClient(str(profile), "work")})
+    work.apply(_Feed(decisions))
+    assert '"/src/a" = true' in profile.read_text()
+    work.withdraw()
+    assert '"/src/x" = "deny"' in profile.read_text()
+    assert '"/src/a"' not in profile.read_text()
+    decisions.denied = []
+    work.apply(_Feed(decisions))
+    assert 'extends = ":workspace"' in profile.read_text(), "codex -p rootsd still works"
+    assert not work.remove("codex").problem
+    assert not profile.exists()
+
+
 def test_a_damaged_record_removes_nothing(
     decisions: Decisions, file: Path, record: SyncRecord
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from typing import Any
 
 import pytest
@@ -11,7 +12,13 @@ from hypothesis import strategies as st
 
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import Items, insert, parse, remove
-from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries, keep_denials, plan_file
+from rootsd.sync.reconcile import (
+    NOTHING_OWN,
+    OwnEntries,
+    keep_denials,
+    plan_file,
+    plan_profile,
+)
 from rootsd.sync.targets import EntryKind, ListEntry
 
 DENY, DIRS = ("permissions", "deny"), ("permissions", "additionalDirectories")
@@ -73,6 +80,45 @@ def test_another_value_of_a_person_is_a_conflict_and_stays() -> None:
 def test_a_file_of_another_schema_is_left_alone(text: str) -> None:
     with pytest.raises(NotEditable):
         plan_file(text, [DENIAL], NOTHING_OWN)
+
+
+TABLE = ("permissions", "rootsd")
+PROFILE = [
+    ListEntry(TABLE, "extends", EntryKind.DENIAL, ":workspace"),
+    ListEntry((*TABLE, "filesystem"), "/it's \u00e9", EntryKind.DENIAL, "deny"),
+]
+ROOT = ListEntry((*TABLE, "workspace_roots"), "/a", EntryKind.GRANT)
+
+
+def test_a_profile_is_written_anew_and_removed() -> None:
+    plan = plan_profile(None, [*PROFILE, ROOT], NOTHING_OWN)
+    assert plan.text is not None
+    assert tomllib.loads(plan.text) == {
+        "default_permissions": "rootsd",
+        "permissions": {"rootsd": {
+            "extends": ":workspace",
+            "filesystem": {"/it's \u00e9": "deny"},
+            "workspace_roots": {"/a": True},
+        }},
+    }  # fmt: skip
+    ended = plan_profile(plan.text, keep_denials(plan.own), plan.own)
+    assert ended == plan_profile(None, PROFILE, NOTHING_OWN)
+    assert plan_profile(ended.text, [], ended.own) == plan_profile(None, [], NOTHING_OWN)
+
+
+def test_a_profile_from_before_a_kill_is_ours() -> None:
+    """The record is written first, so it may have more entries than the file."""
+    old = plan_profile(None, PROFILE, NOTHING_OWN)
+    both = old.own.with_more(plan_profile(None, [ROOT], NOTHING_OWN).own)
+    assert plan_profile(old.text, [ROOT], both) == plan_profile(None, [ROOT], NOTHING_OWN)
+
+
+@pytest.mark.parametrize("own", [NOTHING_OWN, OwnEntries(tuple(PROFILE), has_made_file=True)])
+def test_a_profile_that_somebody_else_wrote_in_is_left_alone(own: OwnEntries) -> None:
+    text = plan_profile(None, PROFILE, NOTHING_OWN).text
+    for wanted in ([], PROFILE):
+        with pytest.raises(NotEditable, match="move it away"):
+            plan_profile(f"{text}\n[tui]\n", wanted, own)
 
 
 OURS = [

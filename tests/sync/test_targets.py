@@ -15,7 +15,7 @@ from rootsd.sync.access import (
     GrantedFolder,
     choose_access,
 )
-from rootsd.sync.targets import TARGETS, EntryKind
+from rootsd.sync.targets import NOT_SYNCED, TARGETS, EntryKind
 from support.fake_daemon import an_item
 
 CLAUDE = TARGETS["claude-code"]
@@ -93,14 +93,31 @@ def test_opencode_has_one_map_for_both() -> None:
     ]  # fmt: skip
 
 
+def test_codex_gets_tables_that_add_to_its_default() -> None:
+    grants = (GrantedFolder("/s/a", is_writable=True), GrantedFolder("/s/b", is_writable=False))
+    entries = TARGETS["codex"].entries(AccessLists(("/s/x",), grants)).entries
+    assert [(entry.keys[2:], entry.name, entry.value, entry.kind) for entry in entries] == [
+        ((), "extends", ":workspace", EntryKind.DENIAL),
+        (("filesystem",), "/s/x", "deny", EntryKind.DENIAL),
+        (("workspace_roots",), "/s/a", None, EntryKind.GRANT),
+        (("filesystem",), "/s/b", "read", EntryKind.GRANT),
+    ]
+
+
+def test_a_client_without_lists_has_a_reason() -> None:
+    assert not NOT_SYNCED.keys() & TARGETS.keys()
+    assert all(NOT_SYNCED.values())
+
+
 @pytest.mark.parametrize("name", TARGETS)
 @given(path=st.text(min_size=1, max_size=6).map(lambda text: f"/s/{text}"))
 def test_no_path_has_a_special_character_or_an_invisible_one(name: str, path: str) -> None:
     target = TARGETS[name]
     lists = AccessLists((path,), (GrantedFolder(path, is_writable=True),))
     wanted = target.entries(lists)
-    written = {entry.kind for entry in wanted.entries}
-    for entry in wanted.entries:
+    entries = [entry for entry in wanted.entries if entry not in target.always]
+    written = {entry.kind for entry in entries}
+    for entry in entries:
         assert path in entry.name
         assert entry.name.isprintable()
         if entry.name != path:  # a pattern

@@ -39,7 +39,7 @@ from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import contains
 from rootsd.settings.errors import NotEditable
 from rootsd.sync.record import SyncedClient, SyncRecord
-from rootsd.sync.targets import TARGETS
+from rootsd.sync.targets import NOT_SYNCED, TARGETS
 from rootsd.system.command_path import stable_command
 
 COLUMNS = (
@@ -195,7 +195,8 @@ class ClientConnector:
         name, title = client.facts.name, client.facts.title
         target = TARGETS.get(name)
         if target is None:
-            self.report.warnings.append(f"{title} has no access lists that rootsd can sync")
+            why = f": {NOT_SYNCED[name]}" if name in NOT_SYNCED else ""
+            self.report.warnings.append(f"{title} has no access lists that rootsd can sync{why}")
             return
         file = sync_control.settings_file(target)
         reason = SettingsFile(file).special_reason()
@@ -210,7 +211,7 @@ class ClientConnector:
         would_be = "would be" if self._questions.dry_run else "are"
         self.report.messages.append(
             f"{title}: your denials {would_be} synced to {shorten_home(str(file))}."
-            f" A denial does not cover {target.not_covered}."
+            f" It applies them {target.applies}. A denial does not cover {target.not_covered}."
         )
 
     def unwrap(self, client: McpClient) -> None:

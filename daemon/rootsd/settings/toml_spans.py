@@ -70,8 +70,9 @@ def insert_table(text: str, keys: Keys, values: Mapping[str, Any]) -> str:
         raise NotEditable(f"{'.'.join(keys)} is there already")
     target[keys[-1]] = dict(values)
     newline = _newline(text)
-    header = ".".join(key if _PLAIN_KEY.fullmatch(key) else _text(key) for key in keys)
-    lines = [f"[{header}]", *(f"{key} = {literal(value)}" for key, value in values.items())]
+    header = ".".join(map(_written_key, keys))
+    lines = [f"[{header}]"]
+    lines += [f"{_written_key(key)} = {literal(value)}" for key, value in values.items()]
     block = newline.join(lines)
     if not text.removeprefix(_BOM):
         return _verified(f"{text}{block}{newline}", expected)
@@ -350,6 +351,10 @@ def _value(raw: str) -> Any:  # noqa: ANN401 - a TOML value
 
 def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
+
+
+def _written_key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else literal(key)
 
 
 def _text(value: Any) -> str:  # noqa: ANN401

@@ -25,9 +25,9 @@ from rootsd.core.model import Verdict
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import choose_access
-from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, keep_denials, plan_file
+from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord
-from rootsd.sync.targets import TARGETS, ListEntry, SyncTarget, Wanted
+from rootsd.sync.targets import TARGETS, ListEntry, SyncTarget, TargetFile, Wanted
 from rootsd.system.ipc import rpc
 from rootsd.system.private_files import display_path
 from rootsd.wire.guard import LogQuery
@@ -118,7 +118,7 @@ class AccessSync:
         client = self.clients[name]
         omitted = wanted.omitted
         try:
-            conflicts = self._write_file(client, wanted.entries)
+            conflicts = self._write_file(TARGETS[name].kept_in, client, wanted.entries)
         except (RootsdError, NotEditable) as error:
             problem = (
                 error.message
@@ -132,7 +132,7 @@ class AccessSync:
         self._note(name, done)
 
     def _write_file(
-        self, client: SyncedClient, wanted: tuple[ListEntry, ...]
+        self, kept_in: TargetFile, client: SyncedClient, wanted: tuple[ListEntry, ...]
     ) -> tuple[ListEntry, ...]:
         everything = self.record.own()
         own = everything.get(client.file, NOTHING_OWN)
@@ -140,7 +140,7 @@ class AccessSync:
 
         def change(text: str | None) -> str | None:
             nonlocal own, plan
-            plan = plan_file(text, wanted, own)
+            plan = plan_target(kept_in, text, wanted, own)
             if plan.text != text:
                 # First the record: after a kill in between, our entries are known as ours.
                 own = own.with_more(plan.own)
@@ -186,7 +186,7 @@ def preview(
     file = SettingsFile(Path(client.file), client.is_accepted)
     before = file.read()
     try:
-        return before, plan_file(before, wanted.entries, own).text, wanted
+        return before, plan_target(target.kept_in, before, wanted.entries, own).text, wanted
     except NotEditable as error:
         raise SettingsUnusable(f"{display_path(file.path)}: {error}", "") from error
 

@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from rootsd.settings import toml_spans
+from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import Items, contents, insert, remove, remove_empty
-from rootsd.sync.targets import EntryKind, Keys, ListEntry
+from rootsd.sync.targets import EntryKind, Keys, ListEntry, TargetFile
 
 EMPTY_FILE = "{}\n"
+PROFILE_START = """\
+# Written by rootsd sync, which replaces it. To use it: codex -p rootsd
+default_permissions = "rootsd"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,52 @@ class FilePlan:
     conflicts: tuple[ListEntry, ...] = field(default=())
 
 
-def plan_file(text: str | None, wanted: Sequence[ListEntry], own: OwnEntries) -> FilePlan:
+def plan_target(
+    kept_in: TargetFile, text: str | None, wanted: Sequence[ListEntry], own: OwnEntries
+) -> FilePlan:
     """Return the plan for a file with `text`, or for a missing file. Raises NotEditable."""
+    if kept_in is TargetFile.PROFILE:
+        return plan_profile(text, wanted, own)
+    return plan_file(text, wanted, own)
+
+
+def plan_profile(text: str | None, wanted: Sequence[ListEntry], own: OwnEntries) -> FilePlan:
+    """Return the plan for a file of ours. Raises NotEditable if somebody else wrote in it."""
+    if text is not None and text != _profile(_written(text, own)):
+        raise NotEditable("somebody else wrote in it; move it away, then try again")
+    if not wanted:
+        return FilePlan(None, NOTHING_OWN)
+    return FilePlan(_profile(wanted), OwnEntries(tuple(wanted), has_made_file=True))
+
+
+def _profile(entries: Iterable[ListEntry]) -> str:
+    """Return the text of a profile with `entries`, in one order."""
+    tables: dict[Keys, dict[str, str | bool]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.place):
+        value = True if entry.value is None else entry.value
+        tables.setdefault(entry.keys, {})[entry.name] = value
+    text = PROFILE_START
+    for keys, members in tables.items():
+        text = toml_spans.insert_table(text, keys, members)
+    return text
+
+
+def _written(text: str, own: OwnEntries) -> list[ListEntry]:
+    """Return those of our entries that a profile has: all, or those before a kill."""
+    found = []
+    values = toml_spans.parse(text)
+    for entry in own.entries:
+        table: Any = values
+        for key in entry.keys:
+            table = table.get(key) if isinstance(table, dict) else None
+        value = True if entry.value is None else entry.value
+        if isinstance(table, dict) and table.get(entry.name) == value:
+            found.append(entry)
+    return found
+
+
+def plan_file(text: str | None, wanted: Sequence[ListEntry], own: OwnEntries) -> FilePlan:
+    """Return the plan for settings that others write, too. Raises NotEditable."""
     if text is None:
         if not wanted:
             return FilePlan(None, NOTHING_OWN)

@@ -5,14 +5,14 @@ switch is written that turns the sandbox of a client on or off.
 
 A pattern language gives some characters a meaning. A folder whose path has one of these is left
 out, and `rootsd sync status` names it. Sources: the settings references of the clients, and runs
-of Claude Code 2.1 and opencode 1.18, as of November 2026.
+of Claude Code 2.1, Codex 0.169, and opencode 1.18, as of November 2026.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from rootsd.sync.access import AccessLists, GrantedFolder
 
@@ -20,6 +20,16 @@ Keys = tuple[str, ...]
 
 _PATTERN_CHARACTERS = frozenset("*?[]{}!\\()\"'#~,$%|^&;<>`")
 _EXPANDED_CHARACTERS = frozenset("$%~\\")
+
+
+class TargetFile(Enum):
+    """Who writes the file that has the lists.
+
+    A PROFILE has nothing but our entries. The client reads it only if a person names it.
+    """
+
+    SHARED = "the settings of a client, which others write, too"
+    PROFILE = "a file of our own, in TOML"
 
 
 class EntryKind(StrEnum):
@@ -33,6 +43,8 @@ class EntryKind(StrEnum):
 class ListEntry:
     """One line of a client's list: an item of the array at `keys` or, with a `value`, a member of
     the object there.
+
+    A profile has tables in place of arrays, and an item is a member with the value true.
     """
 
     keys: Keys
@@ -71,6 +83,8 @@ class SyncTarget:
     * `applies`: when a running client notices.
     * `not_covered`: what a denial does not cover.
     * `reads_jsonc`: whether the file may also end in `.jsonc`.
+    * `kept_in`: whether the file is ours alone. `always` are the entries that it needs for the
+      others to mean something.
     """
 
     name: str
@@ -82,6 +96,8 @@ class SyncTarget:
     applies: str
     not_covered: str
     reads_jsonc: bool = False
+    kept_in: TargetFile = TargetFile.SHARED
+    always: tuple[ListEntry, ...] = ()
 
     def entries(self, lists: AccessLists) -> Wanted:
         """Return the entries for `lists`."""
@@ -103,7 +119,9 @@ class SyncTarget:
         denied = [found for _, found in denials if not isinstance(found, str)]
         granted = [found for _, found in grants if not isinstance(found, str)]
         entries = [entry for found in (*denied, *granted) for entry in found]
-        return Wanted(tuple(entries), len(denied), len(granted), tuple(omitted))
+        return Wanted(
+            (*self.always, *entries), len(denied), len(granted), tuple(omitted)
+        )
 
 
 def _refusal(path: str, special: frozenset[str]) -> str | None:
@@ -187,6 +205,26 @@ def _cursor_grant(folder: GrantedFolder) -> list[ListEntry] | str:
     return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _PATTERN_CHARACTERS)
 
 
+_CODEX = ("permissions", "rootsd")
+
+
+def _codex_entry(
+    path: str, table: str, kind: EntryKind, value: str | None
+) -> list[ListEntry] | str:
+    refused = _refusal(path, _PATTERN_CHARACTERS)
+    return refused or [ListEntry((*_CODEX, table), path, kind, value)]
+
+
+def _codex_denial(path: str) -> list[ListEntry] | str:
+    return _codex_entry(path, "filesystem", EntryKind.DENIAL, "deny")
+
+
+def _codex_grant(folder: GrantedFolder) -> list[ListEntry] | str:
+    if folder.is_writable:
+        return _codex_entry(folder.path, "workspace_roots", EntryKind.GRANT, None)
+    return _codex_entry(folder.path, "filesystem", EntryKind.GRANT, "read")
+
+
 _AT_NEXT_START = "at its next start"
 _SHELL = "paths in shell commands, unless its sandbox is on"
 
@@ -196,6 +234,14 @@ TARGETS = {
         SyncTarget(
             "claude-code", ".claude/settings.json", "CLAUDE_CONFIG_DIR", "settings.json",
             _claude_denial, _claude_grant, "within a second or two, in running sessions", _SHELL,
+        ),
+        SyncTarget(
+            "codex", ".codex/rootsd.config.toml", "CODEX_HOME", "rootsd.config.toml",
+            _codex_denial, _codex_grant, "at its next start with codex -p rootsd",
+            "a session without -p rootsd or with another sandbox, and MCP servers",
+            kept_in=TargetFile.PROFILE,
+            # Codex's own default, to which denials and more workspace roots are added.
+            always=(ListEntry(_CODEX, "extends", EntryKind.DENIAL, ":workspace"),),
         ),
         SyncTarget(
             "gemini", ".gemini/settings.json", "", "",
@@ -223,3 +269,12 @@ TARGETS = {
     )
 }  # fmt: skip
 """The clients whose lists can be synced, by name."""
+
+NOT_SYNCED = {
+    "vscode": "the vendor deprecated the settings of its sandbox, and its own tools ignore them",
+    "vscode-insiders": (
+        "the vendor deprecated the settings of its sandbox, and its own tools ignore them"
+    ),
+    "zed": "its sandbox limits only what terminal commands write, and it cannot deny a folder",
+}
+"""Clients that have a sandbox but no lists that rootsd writes, and why."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from rootsd.sync.record import SyncedClient, SyncRecord
 from support.connectable import ROOTSD
 from support.terminal import HANG_GUARD, Shell
 
@@ -245,7 +246,24 @@ def test_denials_are_synced_on_request_where_the_client_has_lists(
     )
     dry = shell.run("connect", "copilot", "--sync-access", "--dry-run")
     assert ("would be synced" in dry.err, synced) == (True, [])
-    done = shell.run("connect", "copilot", "codex", "--sync-access")
+    done = shell.run("connect", "copilot", "amp", "zed", "--sync-access")
     assert "A denial does not cover anything, unless its sandbox is on" in done.err
-    assert "Codex has no access lists" in done.err
+    assert "Amp has no access lists that rootsd can sync" in done.err
+    assert "Zed has no access lists that rootsd can sync: its sandbox limits only" in done.err
     assert synced == [f"copilot {clients}/.copilot/settings.json"]
+
+
+def test_clients_says_when_a_synced_client_applies_decisions(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    for name in (".codex", ".config/zed"):
+        (clients / name).mkdir(parents=True)
+    state = rootsd_dir / "state"
+    state.mkdir(0o700, parents=True)
+    record = SyncRecord(os.fsencode(state))
+    record.save_clients({"codex": SyncedClient(f"{clients}/.codex/rootsd.config.toml")})
+    said = " ".join(shell.run_on_terminal("clients", "--no-check").out.split())
+    assert "codex: it applies your decisions at its next start with codex -p rootsd." in said
+    assert "Denied paths can be read in the settings of a synced client." in said
+    assert "grants stay until the next start of rootsd" in said
+    assert "zed: it has no lists to sync: its sandbox limits only" in said

@@ -20,7 +20,7 @@ from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
 from rootsd.sync.record import SyncedClient, SyncRecord
-from rootsd.sync.targets import TARGETS
+from rootsd.sync.targets import NOT_SYNCED, TARGETS
 
 SECTION = "Set up"
 
@@ -127,7 +127,9 @@ def _item(
         ],
         "can_sync": target is not None,
         "synced": None if own is None else {"tag": own.tag},
+        "sync_applies": target.applies if target is not None else None,
         "not_covered": target.not_covered if target is not None else "anything",
+        "not_synced": NOT_SYNCED.get(facts.name),
         "trial": facts.trial,
         "problem": state.problem or None,
     }
@@ -158,11 +160,21 @@ def _explain(invocation: Invocation, items: Sequence[Mapping[str, Any]]) -> None
         message("No MCP client was found. Try: rootsd clients --all")
     for item in items:
         if item["synced"] is not None:
-            message(f"{item['client']}: a denial does not cover {item['not_covered']}")
+            message(
+                f"{item['client']}: it applies your decisions {item['sync_applies']}."
+                f" A denial does not cover {item['not_covered']}."
+            )
+        if item["not_synced"] is not None:
+            message(f"{item['client']}: it has no lists to sync: {item['not_synced']}")
         for server in item["not_wrapped"]:
             if item["wrapped"]:
                 message(f"{item['client']}: {server['name']} is not wrapped: {server['reason']}")
     if any(item["wired"] is Wired.NO and item["found"] for item in items):
         message("To connect a client: rootsd connect CLIENT")
+    if any(item["synced"] is not None for item in items):
+        message(
+            "Denied paths can be read in the settings of a synced client. After a power loss, its"
+            " grants stay until the next start of rootsd."
+        )
     if any(item["synced"] is None and item["can_sync"] for item in items):
         message("Decisions reach a client's own file tools only after: rootsd sync add CLIENT")
