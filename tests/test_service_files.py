@@ -16,6 +16,7 @@ from rootsd.service.unit_files import UnitSettings, systemd_units
 TOP = Path(__file__).parent.parent
 SYSTEMD = TOP / "systemd"
 PLIST = TOP / "launchd" / "org.rootsd.daemon.plist"
+PLISTS = (PLIST, TOP / "launchd" / "org.rootsd.sync.plist")
 UNITS = sorted(path for path in SYSTEMD.rglob("*") if path.is_file())
 
 # systemd.unit(5), systemd.service(5), systemd.socket(5), systemd.exec(5), systemd.kill(5) and
@@ -148,20 +149,29 @@ def test_a_broken_unit_is_found(text: str) -> None:
         _parsed(text)
 
 
-def test_plist_holds_known_keys_of_the_right_type() -> None:
-    agent = plistlib.loads(PLIST.read_bytes())
-    assert {key: type(value) for key, value in agent.items()} == LAUNCHD_TYPES
+@pytest.mark.parametrize("plist", PLISTS, ids=lambda plist: plist.stem)
+def test_plist_holds_known_keys_of_the_right_type(plist: Path) -> None:
+    agent = plistlib.loads(plist.read_bytes())
+    types = {key: type(value) for key, value in agent.items()}
+    assert types.items() <= LAUNCHD_TYPES.items()
+    assert LAUNCHD_TYPES.keys() - types.keys() <= {"SoftResourceLimits"}
 
 
-def test_plist_survives_a_round_trip() -> None:
-    agent = plistlib.loads(PLIST.read_bytes())
+@pytest.mark.parametrize("plist", PLISTS, ids=lambda plist: plist.stem)
+def test_plist_survives_a_round_trip(plist: Path) -> None:
+    agent = plistlib.loads(plist.read_bytes())
     assert plistlib.loads(plistlib.dumps(agent)) == agent
 
 
-def test_agent_is_restarted_until_it_exits_successfully() -> None:
+def test_the_agent_runs_the_daemon_of_the_installation() -> None:
     agent = plistlib.loads(PLIST.read_bytes())
-    assert agent["Label"] == PLIST.stem
     assert agent["ProgramArguments"] == ["@ROOTSD@", "daemon"]
+
+
+@pytest.mark.parametrize("plist", PLISTS, ids=lambda plist: plist.stem)
+def test_agent_is_restarted_until_it_exits_successfully(plist: Path) -> None:
+    agent = plistlib.loads(plist.read_bytes())
+    assert agent["Label"] == plist.stem
     assert agent["RunAtLoad"] is True
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
     assert agent["ProcessType"] == "Background"
@@ -196,6 +206,7 @@ def _install(folder: Path, program: Path, *, strict: bool = False) -> Path:
         stopped=folder / "stopped",
         synced=Path("/home/ann/state/sync/clients.json"),
         log=folder / "log",
+        sync_log=folder / "sync-log",
         strict=strict,
     )
     for name, text in systemd_units(settings).items():

@@ -263,9 +263,9 @@ def test_on_a_mac_the_agent_is_written_loaded_and_started(
     desktop.is_a_mac()
     with desktop.daemon():
         install(invocation)
-    assert files_in(desktop.agents) == [unit_files.AGENT_PLIST]
+    assert files_in(desktop.agents) == list(unit_files.AGENTS)
     assert [line.split()[1] for line in desktop.recorder.orders()] == [
-        "bootout", "enable", "enable", "kickstart",
+        "bootout", "bootout", "enable", "enable", "kickstart", "kickstart",
     ]  # fmt: skip
     installer.uninstall_service(invocation, installer.user_supervisor())
     assert not desktop.agents.exists()

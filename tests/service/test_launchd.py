@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.service.launchd import AGENT, Launchd
+from rootsd.service.launchd import AGENT, SYNC_AGENT, Launchd
 from rootsd.service.launcher import StartFailed
 from rootsd.service.manager import ProgramResult, ServiceManagerUnavailable
 from support.fake_service_manager import FakeServiceManager
 
 DOMAIN = f"gui/{os.getuid()}"
 TARGET = f"{DOMAIN}/{AGENT}"
+SYNC = f"{DOMAIN}/{SYNC_AGENT}"
 NOT_LOADED = ProgramResult(
     113, "", f'Could not find service "{AGENT}" in domain for user gui: 501'
 )
@@ -49,7 +50,9 @@ def test_its_file_is_in_the_users_launch_agents(launchd: Launchd, tmp_path: Path
 
 def test_a_loaded_file_is_reloaded(launchd: Launchd, recorder: FakeServiceManager) -> None:
     launchd.load()
-    assert recorder.orders() == [f"launchctl bootout {TARGET}", f"launchctl enable {TARGET}"]
+    assert recorder.orders() == [
+        f"launchctl bootout {SYNC}", f"launchctl bootout {TARGET}", f"launchctl enable {TARGET}",
+    ]  # fmt: skip
 
 
 def test_an_unloaded_agent_is_bootstrapped_before_its_start(
@@ -85,18 +88,40 @@ def test_a_stopped_agent_stays_stopped_after_a_login(
     launchd: Launchd, recorder: FakeServiceManager
 ) -> None:
     launchd.stop()
-    assert recorder.orders() == [f"launchctl disable {TARGET}", f"launchctl bootout {TARGET}"]
+    assert recorder.orders() == [
+        f"launchctl disable {TARGET}", f"launchctl bootout {SYNC}", f"launchctl bootout {TARGET}",
+    ]  # fmt: skip
 
 
 def test_an_unloaded_agent_is_not_booted_out(
     launchd: Launchd, recorder: FakeServiceManager
 ) -> None:
     recorder.answers[f"launchctl print {TARGET}"] = NOT_LOADED
+    recorder.answers[f"launchctl print {SYNC}"] = NOT_LOADED
     launchd.stop()
     launchd.unload()
     launchd.forget()
     assert not any("bootout" in line for line in recorder.told)
     assert recorder.orders()[-1] == f"launchctl enable {TARGET}"
+
+
+def test_the_agent_for_sync_is_restarted_only_if_it_is_installed(
+    launchd: Launchd, recorder: FakeServiceManager
+) -> None:
+    assert not launchd.restart_sync()
+    assert recorder.orders() == []
+    launchd.folder.mkdir(parents=True)
+    (launchd.folder / f"{SYNC_AGENT}.plist").touch()
+    assert launchd.restart_sync()
+    recorder.answers[f"launchctl print {SYNC}"] = NOT_LOADED
+    launchd.start()
+    assert recorder.orders() == [
+        f"launchctl kickstart -k {SYNC}",
+        f"launchctl enable {TARGET}",
+        f"launchctl kickstart {TARGET}",
+        f"launchctl bootstrap {DOMAIN} {launchd.folder}/{SYNC_AGENT}.plist",
+        f"launchctl kickstart {SYNC}",
+    ]
 
 
 def test_the_state_is_parsed(launchd: Launchd, recorder: FakeServiceManager) -> None:

@@ -19,6 +19,7 @@ SETTINGS = UnitSettings(
     stopped=Path("/home/ann/.local/state/rootsd/stopped"),
     synced=Path("/home/ann/state/sync/clients.json"),
     log=Path("/home/ann/Library/Logs/rootsd/daemon.log"),
+    sync_log=Path("/home/ann/Library/Logs/rootsd/sync.log"),
 )
 EVERYTHING = replace(SETTINGS, environment={"XDG_STATE_HOME": "/state"}, strict=True)
 AWKWARD = Path('/home/ann/my "tools" 100% \\o/é')
@@ -33,7 +34,8 @@ def test_the_installed_files_equal_those_of_the_repository() -> None:
     texts = {
         f"systemd/{name}": text for name, text in unit_files.systemd_units(EVERYTHING).items()
     }
-    texts |= {f"launchd/{name}": text for name, text in unit_files.launchd_agent(SETTINGS).items()}
+    agents = unit_files.launchd_agents(SETTINGS)
+    texts |= {f"launchd/{name}": text for name, text in agents.items()}
     held = {
         str(path.relative_to(TOP))
         for folder in ("systemd", "launchd")
@@ -53,6 +55,7 @@ def test_the_installed_files_equal_those_of_the_repository() -> None:
         "<dict></dict>",
         "<string>/home/ann/.local/bin/rootsd</string>",
         "<string>/home/ann/Library/Logs/rootsd/daemon.log</string>",
+        "<string>/home/ann/Library/Logs/rootsd/sync.log</string>",
         "ConditionPathExists=!/home/ann/.local/state/rootsd/stopped",
         "ConditionPathExists=/home/ann/state/sync/clients.json",
         "Environment=XDG_STATE_HOME=/state",
@@ -75,8 +78,8 @@ def test_folders_of_the_shell_are_passed_on() -> None:
     ]
     assert 'Environment="XDG_CONFIG_HOME=/my config" "XDG_STATE_HOME=/s%%1"\n' in text
     assert text.endswith("UnsetEnvironment=\n")
-    agent = unit_files.launchd_agent(replace(SETTINGS, environment=places))[unit_files.AGENT_PLIST]
-    assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
+    for agent in unit_files.launchd_agents(replace(SETTINGS, environment=places)).values():
+        assert plistlib.loads(agent.encode())["EnvironmentVariables"] == places
 
 
 def test_folders_that_only_the_manager_knows_are_ignored() -> None:
@@ -103,8 +106,10 @@ def test_a_program_path_that_systemd_would_reject_is_refused(character: str) -> 
 
 def test_awkward_paths_are_encoded_in_a_plist() -> None:
     awkward = Path("/Users/<ann> & co/]]>/rootsd")
-    agent = unit_files.launchd_agent(replace(SETTINGS, command=awkward))[unit_files.AGENT_PLIST]
-    assert plistlib.loads(agent.encode())["ProgramArguments"] == [str(awkward), "daemon"]
+    agents = unit_files.launchd_agents(replace(SETTINGS, command=awkward))
+    daemon, sync = (plistlib.loads(agents[name].encode()) for name in unit_files.AGENTS)
+    assert daemon["ProgramArguments"] == [str(awkward), "daemon"]
+    assert sync["ProgramArguments"][-1] == str(awkward), "no part of the script of the shell"
 
 
 @pytest.mark.parametrize("bad", ["/a\nExecStartPost=/bin/evil", "/a\x1b[2J", "/a\udcff"])
@@ -113,7 +118,7 @@ def test_a_path_with_a_line_break_is_refused(bad: str) -> None:
         with pytest.raises(InvalidUnitValue):
             unit_files.systemd_units(settings)
     with pytest.raises(InvalidUnitValue):
-        unit_files.launchd_agent(replace(SETTINGS, command=Path(bad)))
+        unit_files.launchd_agents(replace(SETTINGS, command=Path(bad)))
 
 
 def test_only_files_written_by_rootsd_are_recognized(tmp_path: Path) -> None:
@@ -123,7 +128,7 @@ def test_only_files_written_by_rootsd_are_recognized(tmp_path: Path) -> None:
     assert not unit_files.is_generated(file)
     for text in (
         *unit_files.systemd_units(EVERYTHING).values(),
-        unit_files.launchd_agent(SETTINGS)[unit_files.AGENT_PLIST],
+        *unit_files.launchd_agents(SETTINGS).values(),
     ):
         file.write_text(text)
         assert unit_files.is_generated(file)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd import __version__
-from rootsd.cli import lifecycle
+from rootsd.cli import lifecycle, sync_control
 from rootsd.cli.invocation import Invocation
 from rootsd.connect.record import ConnectRecord
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
@@ -95,9 +95,9 @@ def plan_files(
     settings = _unit_settings(invocation, strict=strict)
     is_launchd = isinstance(managing, Launchd)
     named = (
-        unit_files.launchd_agent(settings) if is_launchd else unit_files.systemd_units(settings)
+        unit_files.launchd_agents(settings) if is_launchd else unit_files.systemd_units(settings)
     )
-    known = (unit_files.AGENT_PLIST,) if is_launchd else unit_files.ALL_UNITS
+    known = unit_files.AGENTS if is_launchd else unit_files.ALL_UNITS
     surplus = [folder / name for name in known if name not in named]
     return ServiceFiles(
         {folder / name: text for name, text in named.items()},
@@ -140,7 +140,7 @@ def install_service(
 
 def installed_files(managing: ServiceManager) -> list[Path]:
     """Return the files that `install_service` wrote. Raises ServiceNotInstalled."""
-    known = [managing.folder / name for name in (*unit_files.ALL_UNITS, unit_files.AGENT_PLIST)]
+    known = [managing.folder / name for name in (*unit_files.ALL_UNITS, *unit_files.AGENTS)]
     ours = [file for file in known if unit_files.is_generated(file)]
     if not ours:
         raise ServiceNotInstalled("the service is not installed", "rootsd service install")
@@ -223,6 +223,7 @@ def _unit_settings(invocation: Invocation, *, strict: bool) -> unit_files.UnitSe
         stopped=start_folder / start_record.STOPPED_NAME,
         synced=SyncRecord(invocation.places.state).clients_file,
         log=log / start_record.LOG_NAME,
+        sync_log=log / sync_control.LOG_NAME,
         strict=strict,
     )
 

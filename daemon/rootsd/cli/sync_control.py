@@ -1,19 +1,19 @@
 """Start and stop `rootsd sync` for the other commands.
 
-It runs as its own systemd unit if the service is installed, else in the background.
+It runs as a job of the service manager if the service is installed, else in the background.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.service import detect, launcher, start_record
-from rootsd.service.systemd import Systemd
 from rootsd.sync.record import SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import SyncTarget
 
@@ -31,7 +31,7 @@ def ensure_running(invocation: Invocation) -> None:
 def restart(invocation: Invocation) -> None:
     """Restart `rootsd sync`, so that it sees the chosen clients. Raises RootsdError."""
     service = detect.installed_service(os.environ)
-    if isinstance(service, Systemd) and service.restart_sync():
+    if service is not None and service.restart_sync():
         return
     stop(invocation)
     daemon = start_record.make_start_record(invocation.places.log)
@@ -67,7 +67,7 @@ def stop_syncing(invocation: Invocation, record: SyncRecord, client: str) -> Non
     from rootsd.sync.process import AccessSync
 
     stop(invocation)
-    lock = SyncLock.acquire(record)
+    lock = _take_lock(record)
     try:
         clients = record.clients()
         outcome = AccessSync(record, clients).remove(client)
@@ -76,6 +76,18 @@ def stop_syncing(invocation: Invocation, record: SyncRecord, client: str) -> Non
         record.save_clients({name: each for name, each in clients.items() if name != client})
     finally:
         lock.release()
+
+
+def _take_lock(record: SyncRecord) -> SyncLock:
+    """Take the lock, once nobody has it. Raises Busy.
+
+    After the process ends, the service manager withdraws the grants, and holds the lock meanwhile.
+    """
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while (pid := holder_of(record)) is not None and time.monotonic() < deadline:
+        with launcher.ExitWaiter(pid) as waiter:
+            waiter.wait(_STOP_TIMEOUT_S)
+    return SyncLock.acquire(record)
 
 
 def settings_file(target: SyncTarget) -> Path:

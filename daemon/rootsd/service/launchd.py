@@ -16,6 +16,7 @@ from rootsd.service.manager import (
 )
 
 AGENT = "org.rootsd.daemon"
+SYNC_AGENT = "org.rootsd.sync"
 
 
 class Launchd:
@@ -27,12 +28,8 @@ class Launchd:
         self._domain = f"gui/{os.getuid()}"
         self._agent = f"{self._domain}/{AGENT}"
 
-    @property
-    def _file(self) -> Path:
-        return self.folder / f"{AGENT}.plist"
-
     def is_installed(self) -> bool:
-        return self._file.exists()
+        return self._has(AGENT)
 
     def is_available(self) -> bool:
         return True
@@ -48,11 +45,13 @@ class Launchd:
             )
 
     def load(self) -> None:
-        self._bootout()  # otherwise launchd keeps using the old contents of the file
+        self._bootout(SYNC_AGENT)
+        self._bootout(AGENT)  # otherwise launchd keeps using the old contents of the file
         run_checked(self._run, ["launchctl", "enable", self._agent])
 
     def unload(self) -> None:
-        self._bootout()
+        self._bootout(SYNC_AGENT)
+        self._bootout(AGENT)
         # Remove the mark that `stop` may have left.
         run_checked(self._run, ["launchctl", "enable", self._agent])
 
@@ -62,21 +61,27 @@ class Launchd:
     def start(self) -> None:
         self._run_start(["launchctl", "enable", self._agent])
         self.wake()
+        if self._has(SYNC_AGENT):
+            self._kickstart(SYNC_AGENT)
 
     def wake(self) -> None:
-        if not self._is_loaded():
-            self._run_start(["launchctl", "bootstrap", self._domain, str(self._file)])
-        self._run_start(["launchctl", "kickstart", self._agent])
+        self._kickstart(AGENT)
 
     def restart(self) -> None:
-        if not self._is_loaded():
-            self._run_start(["launchctl", "bootstrap", self._domain, str(self._file)])
-        self._run_start(["launchctl", "kickstart", "-k", self._agent])
+        self._kickstart(AGENT, "-k")
+
+    def restart_sync(self) -> bool:
+        if not self._has(SYNC_AGENT):
+            return False
+        self._kickstart(SYNC_AGENT, "-k")
+        return True
 
     def stop(self) -> None:
-        # Disable it, too. Otherwise the next login would start it again.
+        # Disable it, too. Otherwise the next login would start it again. `rootsd sync` ends by
+        # itself where the daemon was stopped.
         run_checked(self._run, ["launchctl", "disable", self._agent])
-        self._bootout()
+        self._bootout(SYNC_AGENT)
+        self._bootout(AGENT)
 
     def state(self) -> ServiceState:
         shown = self._run(["launchctl", "print", self._agent])
@@ -96,12 +101,24 @@ class Launchd:
         log = self.folder.parent / "Logs/rootsd/daemon.log"
         return ["tail", "-n", str(LOG_LINES), *(["-F"] if follow else []), str(log)]
 
-    def _is_loaded(self) -> bool:
-        return self._run(["launchctl", "print", self._agent]).status == 0
+    def _file(self, agent: str) -> Path:
+        return self.folder / f"{agent}.plist"
 
-    def _bootout(self) -> None:
-        if self._is_loaded():
-            run_checked(self._run, ["launchctl", "bootout", self._agent])
+    def _has(self, agent: str) -> bool:
+        return self._file(agent).exists()
+
+    def _is_loaded(self, agent: str) -> bool:
+        return self._run(["launchctl", "print", f"{self._domain}/{agent}"]).status == 0
+
+    def _bootout(self, agent: str) -> None:
+        if self._is_loaded(agent):
+            run_checked(self._run, ["launchctl", "bootout", f"{self._domain}/{agent}"])
+
+    def _kickstart(self, agent: str, *flags: str) -> None:
+        if not self._is_loaded(agent):
+            file = str(self._file(agent))
+            self._run_start(["launchctl", "bootstrap", self._domain, file])
+        self._run_start(["launchctl", "kickstart", *flags, f"{self._domain}/{agent}"])
 
     def _run_start(self, command: Sequence[str]) -> None:
         started = self._run(command)

@@ -98,6 +98,12 @@ class ServiceManager(Protocol):
     def restart(self) -> None:
         """Replace the running daemon with a new one. Raises StartFailed."""
 
+    def restart_sync(self) -> bool:
+        """Restart `rootsd sync`, and return whether it has a file of its own.
+
+        Raises StartFailed.
+        """
+
     def stop(self) -> None:
         """Stop the daemon, and close the sockets that the service manager holds for it."""
 

@@ -109,7 +109,6 @@ class Systemd:
         self._run_start("restart", UNIT)
 
     def restart_sync(self) -> bool:
-        """Restart `rootsd sync`, and return whether it has a unit. Raises StartFailed."""
         if not (self.folder / SYNC_UNIT).exists():
             return False
         self._run_start("restart", SYNC_UNIT)

@@ -1,4 +1,4 @@
-"""Render the systemd units and the launchd agent from their templates.
+"""Render the systemd units and the launchd agents from their templates.
 
 The templates are in systemd/ and launchd/ of the repository, and the wheel has a copy. Each
 rendered file contains `GENERATED_MARK`, so that rootsd never overwrites a file that a person
@@ -31,6 +31,8 @@ BASE_UNITS = (
 STRICT_DROP_IN = "rootsd.service.d/20-namespaces.conf"
 ALL_UNITS = (*BASE_UNITS, STRICT_DROP_IN)
 AGENT_PLIST = "org.rootsd.daemon.plist"
+SYNC_PLIST = "org.rootsd.sync.plist"
+AGENTS = (AGENT_PLIST, SYNC_PLIST)
 
 _UNSAFE_IN_PROGRAMS = frozenset("\"'\\")
 _NEEDS_NO_QUOTES = re.compile(r"[\w/.@:=+,-]+", re.ASCII)
@@ -55,6 +57,7 @@ class UnitSettings:
     stopped: Path
     synced: Path
     log: Path
+    sync_log: Path
     strict: bool = False
 
 
@@ -82,8 +85,8 @@ def systemd_units(settings: UnitSettings) -> dict[str, str]:
     return {name: _fill_template(f"systemd/{name}", values) for name in names}
 
 
-def launchd_agent(settings: UnitSettings) -> dict[str, str]:
-    """Return the text of the agent by its path below the folder of agents."""
+def launchd_agents(settings: UnitSettings) -> dict[str, str]:
+    """Return the text of each agent by its path below the folder of agents."""
     variables = "".join(
         f"<key>{_xml(name)}</key><string>{_xml(value)}</string>"
         for name, value in sorted(settings.environment.items())
@@ -91,9 +94,10 @@ def launchd_agent(settings: UnitSettings) -> dict[str, str]:
     values = {
         "@ROOTSD@": _xml(str(settings.command)),
         "@LOG@": _xml(str(settings.log)),
+        "@SYNC_LOG@": _xml(str(settings.sync_log)),
         "<!-- @PLACES@ -->": variables,
     }
-    return {AGENT_PLIST: _fill_template(f"launchd/{AGENT_PLIST}", values)}
+    return {name: _fill_template(f"launchd/{name}", values) for name in AGENTS}
 
 
 def is_generated(file: Path) -> bool:

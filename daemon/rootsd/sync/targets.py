@@ -119,9 +119,7 @@ class SyncTarget:
         denied = [found for _, found in denials if not isinstance(found, str)]
         granted = [found for _, found in grants if not isinstance(found, str)]
         entries = [entry for found in (*denied, *granted) for entry in found]
-        return Wanted(
-            (*self.always, *entries), len(denied), len(granted), tuple(omitted)
-        )
+        return Wanted((*self.always, *entries), len(denied), len(granted), tuple(omitted))
 
 
 def _refusal(path: str, special: frozenset[str]) -> str | None:
