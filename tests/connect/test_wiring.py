@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
@@ -40,7 +41,10 @@ GOOSE = "# top\nextensions:\n  # dev\n  files:\n    cmd: npx\n    args: [x]\n"
 CONTINUE = "name: mine\nmcpServers:\n- name: files\n  command: npx # c\n"
 CLINE = '{"mcpServers": {"old": {"command": "npx"}, "new": {"transport": {"command": "npx"}}}}'
 WRAPPED = WiringWish(ROOTSD, wraps={"files": WrapMode.CONFINED})
-TEXTS = {"gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "claude-code": MINE}
+TEXTS = {
+    "gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "claude-code": MINE, "goose": GOOSE,
+    "continue": CONTINUE,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def test_later_changes_of_a_person_are_kept(client_home: ClientHome, name: str) 
     file = client_home.settings(name, text)
     wiring = client_home.wiring(name)
     wiring.connect(WRAPPED, Consent.NONE)
-    comment = "# new\n" if name == "codex" else "// new\n"
+    comment = "# new\n" if name in ("codex", "goose", "continue") else "// new\n"
     file.write_bytes(comment.encode() + file.read_bytes())
     _, left = wiring.take_back(None)
     assert left == []
@@ -367,21 +371,42 @@ def test_an_empty_list_of_arguments_stays_empty_after_reformatting(
     assert file.read_text() == json.dumps(json.loads(text), indent=2)
 
 
-@pytest.mark.parametrize(("name", "text"), [("goose", GOOSE), ("continue", CONTINUE)])
-def test_yaml_is_restored_too_and_its_servers_are_not_wrapped(
-    client_home: ClientHome, name: str, text: str
+@pytest.mark.parametrize(
+    ("name", "text", "obstacle"),
+    [
+        (
+            "goose", "extensions:\n  a: {cmd: npx}\n",
+            "its command is not edited: it is in flow style",
+        ),
+        ("goose", "extensions:\n  a:\n    type: builtin\n", "it is a part of the client"),
+        ("codex", "[mcp_servers]\na = {command = 'x'}\n", ""),
+        (
+            "continue", "mcpServers:\n- name: a\n  command: x\n- name: a\n  command: y\n",
+            "its command is not edited: a is there twice",
+        ),
+    ],
+)  # fmt: skip
+def test_a_server_that_cannot_be_edited_is_listed_with_the_reason(
+    client_home: ClientHome, name: str, text: str, obstacle: str
 ) -> None:
-    file = client_home.settings(name, text)
+    client_home.settings(name, text)
+    [server] = client_home.wiring(name).state().servers
+    assert (server.name, server.obstacle) == ("a", obstacle)
+
+
+@pytest.mark.parametrize("name", ["goose", "continue"])
+def test_a_client_may_rewrite_yaml_between_connect_and_disconnect(
+    client_home: ClientHome, name: str
+) -> None:
+    file = client_home.settings(name, TEXTS[name])
+    before = YAML(typ="safe").load(TEXTS[name])
     wiring = client_home.wiring(name)
-    wiring.connect(WISH, Consent.NONE)
-    state = wiring.state()
-    assert state.wired is Wired.YES
-    assert [(server.name, server.obstacle) for server in state.servers] == [
-        ("files", "rootsd does not edit single values in YAML")
-    ]
-    file.write_text("# later\n" + file.read_text())
-    wiring.take_back(None)
-    assert file.read_text() == "# later\n" + text
+    wiring.connect(WRAPPED, Consent.NONE)
+    values = YAML(typ="safe").load(file)
+    YAML().dump(values, file)
+    assert "- --confine" in file.read_text()
+    assert wiring.take_back(None)[1] == []
+    assert YAML(typ="safe").load(file) == before
 
 
 def test_simultaneous_connects_lose_nothing(client_home: ClientHome) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.formats import JsonFormat, TomlFormat, ValueFormat
+from rootsd.settings.formats import JsonFormat, SettingsFormat, TomlFormat, YamlFormat
 from support.settings_texts import SettingsText, make
 from support.sizes import Sizes
 
-FORMATS: dict[str, ValueFormat] = {"json": JsonFormat(), "toml": TomlFormat()}
+FORMATS: dict[str, SettingsFormat] = {
+    "json": JsonFormat(), "toml": TomlFormat(), "yaml": YamlFormat(),
+}  # fmt: skip
 OURS = {"command": "/opt/rootsd", "args": ["bridge"]}
 FRONT = ["run", "--", "npx"]
 
@@ -30,7 +32,7 @@ def servers_of(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return values
 
 
-def check(language: ValueFormat, file: SettingsText) -> None:
+def check(language: SettingsFormat, file: SettingsText) -> None:
     """Insert our entry, put a program before each server, and take both back."""
     assert language.values(file.text) == file.values
     expected = deepcopy(file.values)
@@ -51,18 +53,23 @@ def check(language: ValueFormat, file: SettingsText) -> None:
     assert wrapped == file.text
 
 
-def check_many(language: ValueFormat, name: str, count: int) -> None:
+def check_many(language: SettingsFormat, name: str, count: int) -> int:
+    """Check `count` files, and return how many were refused."""
+    refused = 0
     for seed in range(count):
         file = make(name, seed)
         try:
             check(language, file)
+        except NotEditable:
+            refused += 1
         except Exception as error:
             error.add_note(f"seed {seed}: {file.text!r}")
             raise
+    return refused
 
 
 def wrap(
-    language: ValueFormat,
+    language: SettingsFormat,
     text: str,
     keys: tuple[str, ...],
     entry: dict[str, Any],
@@ -80,7 +87,7 @@ def wrap(
 
 
 def unwrap(
-    language: ValueFormat,
+    language: SettingsFormat,
     text: str,
     keys: tuple[str, ...],
     before: str,
@@ -98,7 +105,9 @@ def unwrap(
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_edit_and_its_removal_change_no_other_byte(name: str, sizes: Sizes) -> None:
-    check_many(FORMATS[name], name, sizes.pick(test=150, check=2_000, soak=20_000))
+    count = sizes.pick(test=150, check=2_000, soak=20_000)
+    refused = check_many(FORMATS[name], name, count)
+    assert refused <= (0.6 * count if name == "yaml" else 0)  # half of the YAML is in flow style
 
 
 def test_the_generated_texts_have_the_expected_values() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from rootsd.settings import yaml_spans
 from rootsd.settings.errors import NotEditable
+from rootsd.settings.formats import YamlFormat
 from support.sizes import Sizes
 
 OURS = {
@@ -130,6 +131,68 @@ def test_control_an_edit_that_rewrites_the_file_is_found(monkeypatch: pytest.Mon
 def test_an_unsupported_text_is_refused(text: str) -> None:
     with pytest.raises(NotEditable):
         yaml_spans.insert_member(text, KEYS, "rootsd", OURS)
+
+
+ARGS = (*KEYS, "s", "args")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrapped"),
+    [
+        (
+            "\n    # first\n    - a # why\n    - ''",
+            "\n    # first\n    - run\n    - a # why\n    - ''",
+        ),
+        ("\r\n      - b\r\n", "\r\n      - run\r\n      - b\r\n"),
+        ("\n    - 'x\n\n      y'\n", "\n    - run\n    - 'x\n\n      y'\n"),
+        (" [a, # c\n      'b',]\n", " [\"run\",a, # c\n      'b',]\n"),
+        (" [] # none\n", ' ["run"] # none\n'),
+    ],
+)
+def test_items_are_put_before_a_list_of_either_style(arguments: str, wrapped: str) -> None:
+    language, text = YamlFormat(), f"servers:\n  s:\n    cmd: npx # c\n    args:{arguments}"
+    raw = language.raw(text, ARGS)
+    assert raw is not None
+    after = language.replace(text, ARGS, language.prepend(raw, ["run"]))
+    assert after == text.replace(arguments, wrapped)
+    raw = language.raw(after, ARGS)
+    assert raw is not None
+    assert language.replace(after, ARGS, language.without_first(raw, 1)) == text
+
+
+def test_a_list_that_a_client_rewrote_can_become_empty_again() -> None:
+    text = "servers:\n  s:\n    args: # c\n      - run\n  t: 1\n"
+    raw = yaml_spans.raw_at(text, ARGS)
+    assert raw == "      - run\n"
+    assert yaml_spans.without_first(raw, 1) == "[]"
+    after = yaml_spans.replace_at(text, ARGS, "[]")
+    assert after == "servers:\n  s:\n    args: [] # c\n  t: 1\n"
+
+
+def test_values_are_found_by_the_names_of_items() -> None:
+    text = "servers:\n- name: a\n  cmd: x\n- cmd: y # c\n  name: b\n"
+    keys = (*KEYS, "b", "cmd")
+    after = yaml_spans.insert_beside(yaml_spans.replace_at(text, keys, "z"), keys, "args", ["-"])
+    assert after == text.replace("y # c", 'z # c\n  args: ["-"]')
+    assert yaml_spans.remove_member(after, (*KEYS, "b", "args")) == text.replace("y", "z")
+    with pytest.raises(NotEditable):
+        yaml_spans.replace_at(text.replace("name: a", "name: b"), keys, "z")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["|\n      npx\n", "&x [a]\n", "!!str npx\n    b: 1\n", "{a: 1}\n", "\n      a: 1\n", "\n"],
+)
+def test_a_value_with_an_unusual_form_is_refused_or_replaced_exactly(value: str) -> None:
+    text = f"servers:\n  s:\n    cmd: {value}"
+    keys = (*KEYS, "s", "cmd")
+    try:
+        raw = yaml_spans.raw_at(text, keys)
+        after = yaml_spans.replace_at(text, keys, "/x")
+    except NotEditable:
+        return
+    assert yaml_spans.parse(after)["servers"]["s"]["cmd"] == "/x"
+    assert yaml_spans.replace_at(after, keys, raw or "") == text
 
 
 def test_a_text_that_is_too_large_is_refused() -> None:

@@ -14,7 +14,7 @@ from rootsd.connect.base import ENTRY_NAME, McpClient
 from rootsd.connect.servers import is_bridge, is_wrapped
 from rootsd.settings import json_spans
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.formats import Keys, ValueFormat
+from rootsd.settings.formats import Keys
 
 
 class EntryTaken(NotEditable):
@@ -79,7 +79,7 @@ def wrap_server(
 
     Raises NotEditable.
     """
-    language, form = _value_format(client), client.facts.form
+    language, form = client.facts.language, client.facts.form
     entry = client.servers(text).get(name)
     words = form.words(entry) if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or words is None:
@@ -149,7 +149,7 @@ def _without_entry(client: McpClient, text: str, made: Sequence[Keys]) -> tuple[
 
 
 def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str, str]:
-    language, form = _value_format(client), client.facts.form
+    language, form = client.facts.language, client.facts.form
     entry = client.servers(text).get(change.name)
     words = form.words(entry) if isinstance(entry, dict) else None
     if words is None or not is_wrapped(words):
@@ -171,7 +171,7 @@ def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str
 
 def _arguments(client: McpClient, raw: str, change: WrappedServer) -> str:
     """Return the raw text of the list without our words. A client may have reformatted it."""
-    left = _value_format(client).without_first(raw, len(change.front))
+    left = client.facts.language.without_first(raw, len(change.front))
     is_empty = not left[1:-1].strip()
     had_none = change.arguments is not None and not change.arguments[1:-1].strip()
     return (change.arguments or left) if is_empty and had_none else left
@@ -186,15 +186,8 @@ def _is_front(own: Sequence[str], change: WrappedServer) -> bool:
     return tuple(own[skip:]) == change.front[skip:]
 
 
-def _value_format(client: McpClient) -> ValueFormat:
-    language = client.facts.language
-    if not isinstance(language, ValueFormat):
-        raise NotEditable("single values are not edited in this format")
-    return language
-
-
 def _raw(client: McpClient, text: str, keys: Keys) -> str:
-    raw = _value_format(client).raw(text, keys)
+    raw = client.facts.language.raw(text, keys)
     if raw is None:
         raise NotEditable(f"{'.'.join(keys)} is not a plain value there")
     return raw

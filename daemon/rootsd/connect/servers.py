@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rootsd.connect.base import ENTRY_NAME, EntryForm
@@ -14,6 +14,7 @@ RUN = "run"
 BRIDGE = "bridge"
 _ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
 _REMOTE_TYPES = frozenset(("http", "https", "sse", "remote", "streamable-http", "ws"))
+_BUILT_IN_TYPES = frozenset(("builtin", "frontend", "inline_python", "platform"))
 # Programs that run a server somewhere else, or behind a wall of their own.
 _SANDBOXES = frozenset(
     ("bwrap", "container", "docker", "firejail", "nono", "podman", "sandbox-exec", "srt", "ssh")
@@ -40,12 +41,6 @@ def list_servers(form: EntryForm, entries: Mapping[str, Any]) -> list[ServerEntr
     return [server for server in found if not is_bridge(server.words)]
 
 
-def without_edits(servers: Sequence[ServerEntry]) -> list[ServerEntry]:
-    """Return the servers of a file in which no command can be edited."""
-    why = "rootsd does not edit single values in YAML"
-    return [replace(each, obstacle=each.obstacle or why) for each in servers]
-
-
 def is_rootsd(words: Sequence[str]) -> bool:
     """Return whether a command is rootsd, in any installation."""
     return bool(words) and os.path.basename(words[0]) == ENTRY_NAME
@@ -69,6 +64,8 @@ def _server(form: EntryForm, name: str, entry: object) -> ServerEntry:
         inner = entry[key]
     if any(key in inner for key in _ADDRESSES) or inner.get("type") in _REMOTE_TYPES:
         return ServerEntry(name, obstacle="it is reached over the network")
+    if inner.get("type") in _BUILT_IN_TYPES:
+        return ServerEntry(name, obstacle="it is a part of the client")
     words = form.words(entry)
     if words is None:
         return ServerEntry(name, obstacle="its entry has an unusual form")

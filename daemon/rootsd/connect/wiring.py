@@ -32,10 +32,9 @@ from rootsd.connect.edits import (
     wrap_server,
 )
 from rootsd.connect.record import ChangedFile, ConnectRecord, digest
-from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, list_servers, without_edits
+from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, list_servers
 from rootsd.settings.client_lock import hold_lock_folder
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.formats import ValueFormat
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.system.private_files import FOLDER_MODE, display_path
 
@@ -147,9 +146,6 @@ class ClientWiring:
         if bridges:
             is_ours = any(isinstance(change, AddedEntry) for change in changes)
             wired = Wired.YES if is_ours else Wired.BY_HAND
-        servers = list_servers(form, entries)
-        if not isinstance(self._client.facts.language, ValueFormat):
-            servers = without_edits(servers)
         wrapped = [change.name for change in changes if isinstance(change, WrappedServer)]
         return WiringState(
             wired,
@@ -157,8 +153,21 @@ class ClientWiring:
             self._tools(entries, changed),
             tuple(wrapped),
             own.unconfined if own else (),
-            tuple(servers),
+            tuple(self._servers(text or "", entries)),
         )
+
+    def _servers(self, text: str, entries: Mapping[str, Any]) -> Iterator[ServerEntry]:
+        """Yield the servers. Whether a command can be edited is known only after the edit."""
+        for server in list_servers(self._client.facts.form, entries):
+            if server.obstacle:
+                yield server
+                continue
+            try:
+                wrap_server(self._client, text, server.name, (ENTRY_NAME, RUN, "--"))
+            except NotEditable as error:
+                yield replace(server, obstacle=f"its command is not edited: {error}")
+            else:
+                yield server
 
     def wish_again(self, wish: WiringWish) -> WiringWish:
         """Return `wish` with everything that earlier calls wrote."""

@@ -10,7 +10,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from rootsd.settings import json_spans, toml_spans, yaml_spans
 from rootsd.settings.errors import NotEditable
@@ -50,15 +50,6 @@ class SettingsFormat(Protocol):
     def snippet(self, keys: Keys, name: str, value: Mapping[str, Any]) -> str:
         """Return the lines that a person can paste for the member `name`."""
 
-    def lay_out(self, text: str) -> str:
-        """Return the text of a new file, which nobody else wrote, in the usual layout."""
-        return text
-
-
-@runtime_checkable
-class ValueFormat(SettingsFormat, Protocol):
-    """A language in which single values can be edited, too."""
-
     @abstractmethod
     def raw(self, text: str, keys: Keys) -> str | None:
         """Return the raw text of the value at `keys`, or None if there is none."""
@@ -87,6 +78,10 @@ class ValueFormat(SettingsFormat, Protocol):
     def without_first(self, raw: str, count: int) -> str:
         """Return the raw text of an array without its first `count` items."""
 
+    def lay_out(self, text: str) -> str:
+        """Return the text of a new file, which nobody else wrote, in the usual layout."""
+        return text
+
 
 def _prepend(raw: str, items: Sequence[str], *, is_empty: bool) -> str:
     if not raw.startswith("["):
@@ -95,7 +90,7 @@ def _prepend(raw: str, items: Sequence[str], *, is_empty: bool) -> str:
     return f"[{added}{'' if is_empty else ','}{raw[1:]}"
 
 
-class JsonFormat(ValueFormat):
+class JsonFormat(SettingsFormat):
     """JSON with comments and trailing commas. A file that has none of these gets none."""
 
     new_file = "{}\n"
@@ -177,7 +172,7 @@ class JsonFormat(ValueFormat):
         return match is not None and match.end() == len(text)
 
 
-class TomlFormat(ValueFormat):
+class TomlFormat(SettingsFormat):
     """TOML, in which each member is its own table."""
 
     new_file = ""
@@ -231,7 +226,7 @@ class TomlFormat(ValueFormat):
 
 
 class YamlFormat(SettingsFormat):
-    """YAML, in which members of a top-level mapping are inserted and removed."""
+    """YAML in block style. Lists of strings may be in flow style."""
 
     new_file = ""
 
@@ -256,3 +251,33 @@ class YamlFormat(SettingsFormat):
     def snippet(self, keys: Keys, name: str, value: Mapping[str, Any]) -> str:
         """Return the member below its key."""
         return yaml_spans.insert_member("", keys, name, value)[0].rstrip("\n")
+
+    def raw(self, text: str, keys: Keys) -> str | None:
+        """Return the raw text at `keys`."""
+        return yaml_spans.raw_at(text, keys)
+
+    def replace(self, text: str, keys: Keys, raw: str) -> str:
+        """Replace the value at `keys`."""
+        return yaml_spans.replace_at(text, keys, raw)
+
+    def insert_beside(self, text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
+        """Insert a line after the lines of `keys`."""
+        return yaml_spans.insert_beside(text, keys, name, value)
+
+    def remove_beside(self, text: str, keys: Keys) -> str:
+        """Remove the lines of `keys`."""
+        return yaml_spans.remove_member(text, keys)
+
+    def literal(self, value: str | Sequence[str]) -> str:
+        """Return `value` as YAML."""
+        return yaml_spans.literal(value)
+
+    def prepend(self, raw: str, items: Sequence[str]) -> str:
+        """Insert `items` after the bracket, or as lines."""
+        if raw.startswith("["):
+            return _prepend(raw, items, is_empty=not yaml_spans.parse(f"x: {raw}")["x"])
+        return yaml_spans.prepend(raw, items)
+
+    def without_first(self, raw: str, count: int) -> str:
+        """Cut the first items of a list."""
+        return yaml_spans.without_first(raw, count)

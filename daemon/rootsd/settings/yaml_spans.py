@@ -1,9 +1,12 @@
-"""Insert a member of a mapping or an item of a sequence into YAML text, and remove it.
+"""Insert values into YAML text, replace them, and remove them.
 
 ruamel.yaml finds the positions of values. An insertion writes whole lines directly below the key
 of the container, and a removal deletes whole lines. So every other byte stays, and comments stay
 above the values that they belong to. Containers in flow style, and texts with aliases, are
 refused. As in the other formats, each edit parses its own result.
+
+`keys` lead through mappings by their keys, and through sequences of mappings by the member `name`
+of each item. The raw text of a sequence in block style is all its lines.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 _ALIAS = re.compile(r"(?:^|[\s,\[{:-])\*[^\s*]", re.MULTILINE)
 _DEEP = re.compile(r"(?:[\[{][\s-]*){65}")  # ruamel.yaml takes the square of the levels
 _MARKER = re.compile(r"^---[^\n]*\n", re.MULTILINE)
+_COLON = re.compile(r"[ \t]*:")
+_COMMA = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*,")
+_KEY = "x: "
 _REST = re.compile(r"[ \t]*(?:#[^\r\n]*)?(\r?\n|$)")
 
 
@@ -97,6 +103,90 @@ def remove_member(text: str, keys: Keys) -> str:
     return _cut(text, key.start_mark.index, _end(_body(text), value, key), expected)
 
 
+def raw_at(text: str, keys: Keys) -> str | None:
+    """Return the text of the value at `keys`, or None if there is none. Raises NotEditable."""
+    container = _found(parse(text), keys[:-1])
+    if not isinstance(container, dict) or keys[-1] not in container:
+        return None
+    body = _body(text)
+    _, value = _member(_node_at(text, keys[:-1]), keys[-1])
+    start, end = _span(body, value)
+    return body[start:end]
+
+
+def replace_at(text: str, keys: Keys, raw: str) -> str:
+    """Return `text` with `raw` in place of the value at `keys`. Raises NotEditable."""
+    expected = deepcopy(parse(text))
+    container = _found(expected, keys[:-1])
+    if not isinstance(container, dict) or keys[-1] not in container:
+        raise NotEditable(f"{'.'.join(keys)} is not there")
+    container[keys[-1]] = _value(raw)
+    body = _body(text)
+    key, value = _member(_node_at(text, keys[:-1]), keys[-1])
+    start, end = _span(body, value)
+    if _is_block(value) and not _is_lines(raw):
+        colon = _colon(body, key) + 1
+        body = f"{body[:colon]} {raw}{body[colon:start]}{body[end:]}"
+    else:
+        body = body[:start] + raw + body[end:]
+    return _verified(_mark(text) + body, expected)
+
+
+def insert_beside(text: str, keys: Keys, name: str, value: Sequence[str]) -> str:
+    """Return `text` with the member `name` below the one at `keys`, in the same mapping.
+
+    Raises NotEditable.
+    """
+    expected = deepcopy(parse(text))
+    _found(expected, keys[:-1])[name] = list(value)
+    body = _body(text)
+    key, beside = _member(_node_at(text, keys[:-1]), keys[-1])
+    match = _REST.match(body, _end(body, beside, key))
+    if match is None:
+        raise NotEditable(f"{keys[-1]} shares a line with another value")
+    line = f"{' ' * int(key.start_mark.column)}{_scalar(name)}: {literal(value)}"
+    at = match.end() + len(text) - len(body)
+    return _verified(_with_block(text, at, [line], _newline(text)), expected)
+
+
+def prepend(raw: str, items: Sequence[str]) -> str:
+    """Return the text of a sequence in block style with `items` before the others.
+
+    Raises NotEditable.
+    """
+    if not _is_lines(raw):
+        raise NotEditable("a list of arguments has an unusual form")
+    indent = raw[: raw.index("-")]
+    lines = [f"{indent}- {_scalar(item)}" for item in items]
+    return "".join(line + _newline(raw) for line in lines) + raw
+
+
+def without_first(raw: str, count: int) -> str:
+    """Return the text of a sequence without its first `count` items. Raises NotEditable."""
+    value = _value(raw)
+    if not isinstance(value, list) or len(value) < count:
+        raise NotEditable("it is not a sequence with these items")
+    body = _below_key(raw)
+    items = _node_at(body, ("x",)).value
+    end = _end(body, items[count - 1], None)
+    if _is_lines(raw):
+        left = body[end:].partition("\n")[2] if value[count:] else "[]"
+    else:
+        comma = _COMMA.match(body, end)
+        start = items[0].start_mark.index
+        left = body[len(_KEY) : start] + body[comma.end() if comma else end :]
+    if _value(left) != value[count:]:
+        raise NotEditable("the edit would change other values")
+    return left
+
+
+def literal(value: str | Sequence[str]) -> str:
+    """Return a string, or strings as a sequence in flow style, as YAML."""
+    if isinstance(value, str):
+        return _scalar(value)
+    return f"[{', '.join(map(_scalar, value))}]"
+
+
 def remove_item(text: str, keys: Keys, name: str) -> str:
     """Return `text` without the items named `name` of the sequence at `keys`.
 
@@ -128,7 +218,7 @@ def remove_empty(text: str, keys: Keys) -> str:
 def _inserted(
     text: str, keys: Keys, lines: Sequence[str], expected: dict[str, Any]
 ) -> tuple[str, bool]:
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = _newline(text)
     body = _body(text)
     root = _root(body)
     if root is not None and not isinstance(root, MappingNode):
@@ -182,8 +272,7 @@ def _cut(text: str, start: int, end: int, expected: dict[str, Any]) -> str:
         body = head
     else:
         body = body[:first] + body[last + 1 :]
-    mark = _BOM if text.startswith(_BOM) else ""
-    return _verified(mark + body, expected)
+    return _verified(_mark(text) + body, expected)
 
 
 def _has_alias(body: str) -> bool:
@@ -202,6 +291,14 @@ def _body(text: str) -> str:
     return text.removeprefix(_BOM)
 
 
+def _mark(text: str) -> str:
+    return _BOM if text.startswith(_BOM) else ""
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def _root(body: str) -> Node | None:
     try:
         root: Node | None = _yaml("rt").compose(body)
@@ -213,7 +310,7 @@ def _root(body: str) -> Node | None:
 def _node_at(text: str, keys: Keys) -> Node:
     node = _root(_body(text))
     for key in keys:
-        _, node = _member(node, key)
+        node = _item(node, key) if isinstance(node, SequenceNode) else _member(node, key)[1]
     if node is None:
         raise NotEditable("the file is empty")
     return node
@@ -227,6 +324,19 @@ def _member(node: Node | None, name: str) -> tuple[Node, Node]:
         if _is_named(key, name):
             return key, value
     raise NotEditable(f"{name} comes from an alias")
+
+
+def _item(node: SequenceNode, name: str) -> Node:
+    """Return the item of a sequence in block style that has this name."""
+    found = [
+        item
+        for item in node.value
+        if isinstance(item, MappingNode)
+        and any(_is_named(key, "name") and _is_named(value, name) for key, value in item.value)
+    ]
+    if node.flow_style or len(found) != 1:
+        raise NotEditable("it is in flow style" if node.flow_style else f"{name} is there twice")
+    return found[0]
 
 
 def _is_named(key: Node, name: str) -> bool:
@@ -248,21 +358,56 @@ def _indent(value: Node, key: Node) -> str:
 
 
 def _colon(body: str, key: Node) -> int:
-    match = re.compile(r"[ \t]*:").match(body, key.end_mark.index)
+    match = _COLON.match(body, key.end_mark.index)
     if match is None:
         raise NotEditable(f"{key.value} has an unusual form")
     return match.end() - 1
 
 
+def _span(body: str, value: Node) -> tuple[int, int]:
+    """Return the positions of the raw text of a value."""
+    if _is_block(value):
+        start = body.rfind("\n", 0, value.start_mark.index) + 1
+        rest = _REST.match(body, _end(body, value, None))
+        if rest is not None and not body[start : value.start_mark.index].strip(" "):
+            return start, rest.end()
+    elif isinstance(value, SequenceNode) or (
+        isinstance(value, ScalarNode) and value.style not in ("|", ">")
+    ):
+        return int(value.start_mark.index), int(value.end_mark.index)
+    raise NotEditable("a value has an unusual form")
+
+
+def _is_block(value: Node) -> bool:
+    return isinstance(value, SequenceNode) and not value.flow_style
+
+
+def _is_lines(raw: str) -> bool:
+    """Return whether this is the raw text of a sequence in block style."""
+    return raw.lstrip(" ").startswith(("- ", "-\n", "-\r"))
+
+
+def _below_key(raw: str) -> str:
+    """Return a raw text as the value of the key `x`."""
+    return f"{_KEY}\n{raw}" if _is_lines(raw) else f"{_KEY}{raw}"
+
+
+def _value(raw: str) -> Any:  # noqa: ANN401 - a YAML value
+    return parse(_below_key(raw))["x"]
+
+
 def _end(body: str, value: Node, key: Node | None) -> int:
     """Return the end of the last scalar in `value`, or that of the colon after the key."""
     ends = [int(node.end_mark.index) for node in _leaves(value)]
-    return max([*ends, _colon(body, key) + 1 if key is not None else 0])
+    end = max([*ends, _colon(body, key) + 1 if key is not None else 0])
+    colon = _COLON.match(body, end)  # the last scalar is a key without a value
+    return colon.end() if colon else end
 
 
 def _leaves(node: Node) -> Iterator[Node]:
     if not isinstance(node, MappingNode | SequenceNode):
-        if node.value:
+        is_quoted = isinstance(node, ScalarNode) and node.style
+        if node.value or is_quoted:  # a key without a value has no position
             yield node
         return
     if node.flow_style:
@@ -285,7 +430,10 @@ def _container(value: dict[str, Any], keys: Keys, empty: Any) -> Any:  # noqa: A
 
 def _found(value: Any, keys: Keys) -> Any:  # noqa: ANN401
     for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            value = next((item for item in value if _name_of(item) == key), None)
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
@@ -300,7 +448,7 @@ def _lines(value: Mapping[str, Any]) -> list[str]:
         if isinstance(each, Mapping):
             found += [f"{_scalar(key)}:", *(_STEP + line for line in _lines(each))]
         elif isinstance(each, list | tuple):
-            found.append(f"{_scalar(key)}: [{', '.join(map(_scalar, each))}]")
+            found.append(f"{_scalar(key)}: {literal(each)}")
         else:
             found.append(f"{_scalar(key)}: {_scalar(each)}")
     return found

@@ -27,7 +27,7 @@ class ListingClient(DescribedClient):
         """Return the items of the list by name."""
         found = self.facts.language.values(text).get(self.facts.keys[0])
         items = [item for item in found if isinstance(item, dict)] if found else []
-        return {str(item.get("name", "")): item for item in items}
+        return {str(item.get("name", item.get("uses", ""))): item for item in items}
 
     def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
         """Insert an item at the start of the list."""
