@@ -27,11 +27,11 @@ def test_limits_hold_and_a_low_descriptor_limit_gives_a_warning(
         acceptor = Acceptor(listening, nobody)
         control = Acceptor(listening, nobody)
         admitted = AdmissionControl(acceptor, control, SessionLimits(5_000, 7))
-        assert control.caps.total <= 256, "what is left of the descriptors"
-        assert (acceptor.caps.total, acceptor.caps.per_process) == (5_000, 7)
+        assert control.limits.total <= 256, "what is left of the descriptors"
+        assert (acceptor.limits.total, acceptor.limits.per_process) == (5_000, 7)
         assert len(admitted.degraded()) == notes
         admitted.cap(SessionLimits(9, 3))
-        assert (acceptor.caps.total, acceptor.caps.per_process) == (9, 3)
+        assert (acceptor.limits.total, acceptor.limits.per_process) == (9, 3)
         assert admitted.degraded() == []
 
 

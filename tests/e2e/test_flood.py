@@ -51,7 +51,7 @@ def _attack(kind: str, path: Path) -> Iterator[None]:
 def _is_answered(path: Path, patience: float = PATIENCE) -> bool:
     """Return whether a new client, as a bridge is one, gets its first answer."""
     try:
-        with connect(bytes(path), patience=patience) as client, client.makefile("rb") as lines:
+        with connect(bytes(path), timeout_s=patience) as client, client.makefile("rb") as lines:
             client.settimeout(patience)
             client.sendall(json.dumps(HELLO).encode() + b"\n")
             return b"serverInfo" in lines.readline()

@@ -14,7 +14,7 @@ from rootsd.system import clock
 
 
 def test_the_clock_advances_and_the_boot_keeps_its_id() -> None:
-    first, second = clock.moment(), clock.moment()
+    first, second = clock.read_clocks(), clock.read_clocks()
     assert first.since_boot_ns <= second.since_boot_ns
     assert first.boot == second.boot
     assert first.boot
@@ -25,7 +25,7 @@ def test_the_clock_advances_and_the_boot_keeps_its_id() -> None:
 def test_the_clock_counts_sleep_and_the_boot_id_is_the_kernels() -> None:
     assert clock.BOOT_CLOCK == time.CLOCK_BOOTTIME
     name = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert clock.moment().boot == name
+    assert clock.read_clocks().boot == name
 
 
 @pytest.mark.needs("time-namespaces")
@@ -33,8 +33,8 @@ def test_the_clock_counts_sleep_and_the_boot_id_is_the_kernels() -> None:
 def test_an_approval_for_two_hours_ends_during_a_longer_sleep(
     asleep: int, *, is_over: bool
 ) -> None:
-    ends = clock.moment().after(7_200)
-    look = "from rootsd.system.clock import moment; now = moment(); "
+    ends = clock.read_clocks().after(7_200)
+    look = "from rootsd.system.clock import read_clocks; now = read_clocks(); "
     look += "print(now.boot, now.since_boot_ns)"
     awake = subprocess.run(
         ["unshare", "--time", "--boottime", str(asleep), sys.executable, "-c", look],

@@ -16,7 +16,7 @@ from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.disk.safety import explain_alias
 from rootsd.system.config import (
     MAX_BYTES,
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     Approval,
     Config,
     SessionLimits,
@@ -241,11 +241,11 @@ def test_one_error_lists_every_problem_in_the_order_of_the_lines() -> None:
 
 
 def test_a_long_list_of_problems_is_cut() -> None:
-    text = "\n".join(f"wrong{number} = 1" for number in range(MOST_PROBLEMS + 5))
+    text = "\n".join(f"wrong{number} = 1" for number in range(MAX_PROBLEMS + 5))
     with pytest.raises(BadConfig) as caught:
         parse_config(text, FILE)
     lines = caught.value.message.split("\n")
-    assert len(lines) == MOST_PROBLEMS + 2
+    assert len(lines) == MAX_PROBLEMS + 2
     assert lines[-1] == "  and 5 more"
 
 
@@ -303,7 +303,7 @@ def test_places_are_refused_and_allowed_for_roots_and_for_parents(home: Path) ->
     config = parse_config(text, FILE)
     assert config.refused == (bytes(home / "vault"), b"/srv/no")
     assert config.allowed == (bytes(home / ".config" / "nvim"),)
-    places = config.limiting(RefusedPlaces(bytes(home)))
+    places = config.with_configured_places(RefusedPlaces(bytes(home)))
     assert places.why_no_root(b"/srv/no/a") is not None
     assert places.why_no_root(bytes(home / ".config" / "nvim")) is None
     with pytest.raises(

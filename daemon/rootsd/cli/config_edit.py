@@ -407,7 +407,9 @@ def _refused_places(invocation: Invocation) -> RefusedPlaces:
         places.data,
         runtime_dir.find_runtime_dir().path,
     ]
-    all_but_own = read_config(places.config_file).limiting(RefusedPlaces(canonical_path("~")))
+    all_but_own = read_config(places.config_file).with_configured_places(
+        RefusedPlaces(canonical_path("~"))
+    )
     return all_but_own._replace(own=tuple(os.path.realpath(folder) for folder in own))
 
 

@@ -9,7 +9,7 @@ from rootsd.system.rlimits import raise_descriptor_limit
 # For the store, watches, folders that are being read, and control connections.
 _OWN_DESCRIPTORS = 512
 # Each command is a process with one connection, and one line of it may take megabytes.
-_CONTROL_CAPS = AcceptLimits(total=256, per_process=16)
+_CONTROL_LIMITS = AcceptLimits(total=256, per_process=16)
 
 
 class AdmissionControl:
@@ -18,14 +18,14 @@ class AdmissionControl:
     def __init__(self, mcp: Acceptor, control: Acceptor, caps: SessionLimits) -> None:
         self._mcp = mcp
         self._control = control
-        control.caps = _CONTROL_CAPS
+        control.limits = _CONTROL_LIMITS
         self._note = ""
         self.cap(caps)
 
     def cap(self, caps: SessionLimits) -> None:
         """Apply new limits. Open connections stay."""
         total = caps.max_connections
-        self._mcp.caps = AcceptLimits(total, caps.max_connections_per_process)
+        self._mcp.limits = AcceptLimits(total, caps.max_connections_per_process)
         wanted = total + _OWN_DESCRIPTORS
         allowed = raise_descriptor_limit(wanted)
         self._note = (

@@ -91,7 +91,7 @@ async def check_daemon(
 
 
 def _connect_and_leave(path: bytes) -> None:
-    with connect(path, patience=_ACCEPT_TIMEOUT_S) as connection:
+    with connect(path, timeout_s=_ACCEPT_TIMEOUT_S) as connection:
         connection.settimeout(_ACCEPT_TIMEOUT_S)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):

@@ -111,7 +111,7 @@ class SocketListeners:
     async def _move_to(self, folder: RuntimeDir) -> None:
         place = Path(os.fsdecode(folder.path))
         with ExitStack() as undo:
-            if not any(lock.is_of(place) for lock in self._locks):
+            if not any(lock.is_on(place) for lock in self._locks):
                 self._locks.append(undo.enter_context(DaemonLock.acquire(place, self._record)))
                 undo.callback(self._locks.pop)
             control = undo.enter_context(listen(folder.control_socket))

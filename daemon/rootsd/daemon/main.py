@@ -65,7 +65,7 @@ from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.sync.record import SyncRecord
 from rootsd.system import desktop, runtime_dir
-from rootsd.system.clock import make_alarm, moment, utc_now
+from rootsd.system.clock import make_alarm, read_clocks, utc_now
 from rootsd.system.config import Config, read_config
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.malloc import limit_malloc
@@ -161,7 +161,7 @@ class Daemon:
         self._hung_mounts = HungMountDetector(self._mounts.remote)
         self._alarm = make_alarm()
         self._session_tracker = SessionTracker(
-            HelperProcessView(helper).ancestors, ExitWatch, moment().boot
+            HelperProcessView(helper).ancestors, ExitWatch, read_clocks().boot
         )
         self._ledger = Ledger(
             _load_catalog(loaded, places),
@@ -169,7 +169,7 @@ class Daemon:
             TimeoutVerifier(
                 lambda: RootVerifier(self._folder_safety()), self._mounts.remote, self._recheck
             ),
-            expiries=ExpiryTracker(moment, self._alarm, self._session_tracker.is_over),
+            expiries=ExpiryTracker(read_clocks, self._alarm, self._session_tracker.is_over),
             now=utc_now,
             first_revision=first_revision(state, utc_now()),
             focus=Focus(loaded.focus),
@@ -277,7 +277,7 @@ class Daemon:
         # the configuration or a newer version may refuse places that were allowed before.
         config = self._configuration.config
         await self._session_tracker.restore(self._ledger.catalog.session_bound.values())
-        await self._ledger.set_places(config.limiting(self._places))
+        await self._ledger.set_places(config.with_configured_places(self._places))
         await self._guard.start(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             listening = stack.enter_context(
@@ -383,7 +383,7 @@ class Daemon:
         self._stopping.set()
 
     async def _apply_config(self, config: Config, changes: Sequence[ParentChange]) -> None:
-        await self._ledger.set_places(config.limiting(self._places))
+        await self._ledger.set_places(config.with_configured_places(self._places))
         self._discovery.set_parents(config.parents)
         self._guard.set_agents(config.approval)
         if self._admission:

@@ -108,7 +108,7 @@ def answer_processes(question: bytes) -> bytes:
             if reader.is_late:  # so some holders may be missing
                 lineages[pid] = Lineage(lineage.processes, LineageCompleteness.LATE)
     # No decision depends on the environments of the others, and reading them can take long.
-    other_reader = ProcessReader((), reader.limits)
+    other_reader = ProcessReader((), reader.budget)
     lineages |= {pid: other_reader.lineage(pid) for pid in query["others"] if pid not in lineages}
     return json.dumps(
         {

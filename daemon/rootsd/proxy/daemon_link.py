@@ -43,7 +43,7 @@ def connect_to_daemon(timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
     not_running: RootsdError | None = None
     for folder in find_runtime_dirs():
         try:
-            return connect(folder.mcp_socket, patience=timeout_s)
+            return connect(folder.mcp_socket, timeout_s=timeout_s)
         except NotRunning as error:
             not_running = error
     assert not_running is not None, "there is always a folder to look in"

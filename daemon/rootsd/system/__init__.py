@@ -1,1 +1,1 @@
-"""Talk to the operating system: sockets, locks, folders, processes, clocks, and the desktop."""
+"""The operating system: sockets, locks, folders, processes, clocks, and the desktop."""

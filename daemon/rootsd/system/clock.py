@@ -1,9 +1,10 @@
 """Read the wall clock and the clock since boot, and set alarms that count sleep.
 
-The clock since boot also counts the time that the machine sleeps: CLOCK_BOOTTIME on Linux,
-CLOCK_MONOTONIC on macOS. The boot id tells one boot from another: boot_id on Linux (random(4)),
-the sysctl `kern.bootsessionuuid` on macOS. An alarm uses this clock, because the timers of the
-event loop stand still while the machine sleeps. Sources: clock_gettime(2), timerfd_create(2).
+The clock since boot also counts the time that the machine sleeps. It is CLOCK_BOOTTIME on Linux
+and CLOCK_MONOTONIC on macOS. The boot id changes with each boot. It is boot_id on Linux
+(random(4)) and the sysctl `kern.bootsessionuuid` on macOS. An alarm uses this clock, because the
+timers of the event loop stop while the machine sleeps. Sources: clock_gettime(2),
+timerfd_create(2).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _BOOT_ID_CAP = 64
 
 
 def utc_now() -> datetime:
-    """Return the wall clock time. Use it for display and history, never for order or timers."""
+    """Return the wall clock time. Use it for display and history, but not for order or timers."""
     return datetime.now(UTC)
 
 
-def moment() -> ClockReading:
+def read_clocks() -> ClockReading:
     """Return the current time of both clocks, and the boot id."""
     return ClockReading(utc_now(), _boot(), time.clock_gettime_ns(BOOT_CLOCK))
 
@@ -62,11 +63,11 @@ def _boot_from_sysctl() -> str:
 _TFD_TIMER_ABSTIME = 1
 _SPEC = struct.Struct("qqqq")  # itimerspec: the interval, then the first time
 _NS = 10**9
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
 
 class TimerfdAlarm:
-    """An alarm by a kernel timer (Linux). Raises OSError if the kernel has no such timer."""
+    """An alarm that uses a kernel timer (Linux). Raises OSError if the kernel has none."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -76,7 +77,7 @@ class TimerfdAlarm:
             raise OSError(ctypes.get_errno(), "timerfd_create")
 
     def set(self, since_boot_ns: int | None) -> None:
-        """Ring at that time, at once if it has passed, or never for None."""
+        """Ring at that time, or at once if it has passed. With None, never ring."""
         # Zero would disarm the timer.
         first = 0 if since_boot_ns is None else max(1, since_boot_ns)
         spec = _SPEC.pack(0, 0, *divmod(first, _NS))
@@ -102,7 +103,7 @@ class PollingAlarm:
         self._was_set = anyio.Event()
 
     def set(self, since_boot_ns: int | None) -> None:
-        """Ring at that time, at once if it has passed, or never for None."""
+        """Ring at that time, or at once if it has passed. With None, never ring."""
         self._due = since_boot_ns
         self._was_set.set()
         self._was_set = anyio.Event()
@@ -111,13 +112,13 @@ class PollingAlarm:
         """Wait until the alarm rings."""
         while self._due is None or (left := self._due - time.clock_gettime_ns(BOOT_CLOCK)) > 0:
             was_set = self._was_set
-            pause = None if self._due is None else min(left / _NS, _LONGEST_PAUSE_S)
+            pause = None if self._due is None else min(left / _NS, _MAX_PAUSE_S)
             with anyio.move_on_after(pause):
                 await was_set.wait()
         self._due = None
 
     def close(self) -> None:
-        """Do nothing: it holds no resource."""
+        """Do nothing, because this alarm holds no resource."""
 
 
 def make_alarm() -> TimerfdAlarm | PollingAlarm:

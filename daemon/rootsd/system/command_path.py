@@ -25,11 +25,11 @@ class NoStableCommand(RootsdError):
 def stable_command(
     started_as: str, *, scripts: Path, environment: Path, home: Path, search: str
 ) -> Path:
-    """Return the path of this installation's command, with links not resolved.
+    """Return the path of this installation's command. Links are not resolved.
 
-    `started_as` is the command that started this process. `scripts` is the interpreter's folder of
-    commands, and `environment` its whole environment. `search` is the PATH. Raises
-    NoStableCommand.
+    `started_as` is the command that started this process. `scripts` is the folder with the
+    interpreter's commands, and `environment` is the folder of its virtual environment. `search` is
+    the PATH. Raises NoStableCommand.
     """
     own = Path(os.path.abspath(started_as))
     if own.name != COMMAND_NAME or not own.is_file():  # python -m rootsd
@@ -46,7 +46,7 @@ def stable_command(
             f"uv tool install {COMMAND_NAME}",
         )
     same = [name for name in (*_candidates(home, search, target), own) if name.resolve() == target]
-    # A copy beside the interpreter disappears with its environment; a link elsewhere stays.
+    # A command beside the interpreter disappears with its environment. A link elsewhere stays.
     return next((name for name in same if not _is_below(name, environment)), same[-1])
 
 

@@ -24,14 +24,14 @@ from rootsd.system.toml_lines import KeyPath, find_key_lines
 
 EDIT = "rootsd config edit"
 MAX_BYTES = 1 << 20
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 """How many problems of a file one error lists."""
 _ADMINISTRATOR = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """The most MCP connections, of all programs together and of one process."""
+    """The limits on MCP connections: for all programs together, and for one process."""
 
     max_connections: int = 1024
     max_connections_per_process: int = 64
@@ -41,8 +41,8 @@ class SessionLimits:
 class Approval:
     """The programs that may decide.
 
-    `guard` is the guard of a new store. `agents` are process names and `markers` are environment
-    variables of agents that the built-in list does not know.
+    `guard` is the setting of the guard for a new store. `agents` are process names, and `markers`
+    are environment variables, of agents that the built-in list lacks.
     """
 
     guard: Guard = Guard.AGENTS
@@ -52,11 +52,11 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The user's configuration. All paths are canonical, with symlinks followed, except those of
-    `wall`: a program behind the wall sees a file under the path that the user wrote.
+    """The user's configuration.
 
-    `refused` and `allowed` are those of `rootsd.core.paths.RefusedPlaces`. A change of the text
-    changes `checksum`.
+    All paths are canonical, except those of `wall`: a program behind the wall sees a file under
+    the path that the user wrote. `refused` and `allowed` have the meaning that they have in
+    `rootsd.core.paths.RefusedPlaces`. `checksum` changes with the text.
     """
 
     parents: tuple[Parent, ...] = ()
@@ -67,7 +67,7 @@ class Config:
     wall: WallSettings = WALL_DEFAULTS
     checksum: str = field(default="00000000", compare=False)
 
-    def limiting(self, places: RefusedPlaces) -> RefusedPlaces:
+    def with_configured_places(self, places: RefusedPlaces) -> RefusedPlaces:
         """Return `places` with the configured folders and parents."""
         parents = tuple(parent.path for parent in self.parents)
         return places._replace(refused=self.refused, allowed=self.allowed, parents=parents)
@@ -80,7 +80,7 @@ def read_config(file: bytes) -> Config:
     """
     ensure_own_folder(file)
     try:
-        # Not blocking: a FIFO in this place must not hang the daemon.
+        # O_NONBLOCK: a FIFO at this path must not hang the daemon.
         with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             is_regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
             content = stream.read(MAX_BYTES + 1) if is_regular else b""
@@ -108,8 +108,8 @@ def read_config(file: bytes) -> Config:
 def ensure_own_folder(file: bytes) -> None:
     """Raise BadConfig if another user can change the folder of the configuration `file`.
 
-    The folder may be a symlink, since people keep their configuration elsewhere. The administrator
-    may own the folder, because the administrator can change every file anyway.
+    The folder may be a symlink, because some people keep their configuration elsewhere. The
+    administrator may own the folder, because the administrator can change every file anyway.
     """
     folder = os.path.dirname(file)
     try:
@@ -137,13 +137,13 @@ def parse_config(text: str, file: bytes) -> Config:
     except Unparsable as error:
         raise _syntax_error(file, error) from error
     validator = TableValidator()
-    # Every key of the outermost table is optional, so there always is a struct.
+    # Every top-level key is optional, so `convert` never returns None here.
     values = validator.convert(tables, ConfigTables, ()) or ConfigTables()
     reader = _PathReader(validator.problems)
     refused = reader.folders(values.roots.refuse, ("roots", "refuse"))
     allowed = reader.folders(values.roots.allow, ("roots", "allow"))
     places = RefusedPlaces(home=canonical_path("~"), refused=refused, allowed=allowed)
-    # The validator leaves None in the place of a table without a usable path.
+    # The validator puts None in place of a table without a usable path.
     parents = reader.parents(cast("list[ParentTable | None]", values.parent), places)
     wall = reader.wall(values.confine)
     if validator.problems:
@@ -190,7 +190,7 @@ class _PathReader:
                 shown = safe_label(path, limit=None)
                 self._add(key, f"{shown} cannot be a parent: {reason}")
             elif path in parents:
-                self._add(key, "this folder is already a parent, further up")
+                self._add(key, "an earlier table already has this parent")
             else:
                 parents[path] = _parent(path, table)
         return tuple(parents.values())
@@ -247,8 +247,8 @@ def _bad_config(file: bytes, text: str, problems: Sequence[ConfigProblem]) -> Ba
     ]
     if len(shown) == 1:
         return BadConfig(f"{_shown(file)}, {shown[0]}", EDIT)
-    if len(shown) > MOST_PROBLEMS:
-        shown[MOST_PROBLEMS:] = [f"and {len(shown) - MOST_PROBLEMS} more"]
+    if len(shown) > MAX_PROBLEMS:
+        shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
     return BadConfig("\n  ".join([f"{_shown(file)} has {len(found)} errors:", *shown]), EDIT)
 
 

@@ -4,7 +4,7 @@ This is the only place that declares the keys. `rootsd.system.config` validates 
 structs. `tools/write_schemas.py` generates the JSON Schema from them, and
 `tools/write_configuration.py` the reference page.
 
-To add a key, add a field. `expected` completes the sentence "expected …" in error messages.
+To add a key, add a field. `expected` completes the sentence "expected …" of an error message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rootsd.core.model import NestedPolicy
 from rootsd.core.wall import RevokePolicy
 
 MAX_DEPTH = 64
-MOST_CONNECTIONS = 1 << 16
+MAX_CONNECTIONS = 1 << 16
 
 _PATH_PATTERN = r"^[/~][^\x00]*$"
 # An optional "!", then a file name, or "*." with an ending. No other wildcard.
@@ -32,10 +32,10 @@ def _key(description: str, expected: str, example: object = None) -> Meta:
     return Meta(description=description, extra={"expected": expected}, examples=examples)
 
 
-def _whole_number(description: str, most: int, example: int) -> Meta:
-    expected = f"a whole number from 1 to {most}"
+def _whole_number(description: str, maximum: int, example: int) -> Meta:
+    expected = f"a whole number from 1 to {maximum}"
     return Meta(
-        description=description, extra={"expected": expected}, examples=[example], ge=1, le=most
+        description=description, extra={"expected": expected}, examples=[example], ge=1, le=maximum
     )
 
 
@@ -118,12 +118,12 @@ class SessionsTable(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections: Annotated[
         int,
         _whole_number(
-            "How many connections all programs together may have.", MOST_CONNECTIONS, 4096
+            "How many connections all programs together may have.", MAX_CONNECTIONS, 4096
         ),
     ] = 1024
     max_connections_per_process: Annotated[
         int,
-        _whole_number("How many connections one process may have.", MOST_CONNECTIONS, 256),
+        _whole_number("How many connections one process may have.", MAX_CONNECTIONS, 256),
     ] = 64
 
 

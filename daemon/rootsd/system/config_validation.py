@@ -1,7 +1,7 @@
 """Validate the tables of `config.toml` against their structs, and report every problem.
 
-`msgspec.convert` stops at the first problem, so this module converts each key on its own. A key
-with a problem keeps its default, and therefore does not hide another problem.
+`msgspec.convert` stops at the first problem, so this module converts each key separately. A key
+with a problem keeps its default, so it does not hide another problem.
 """
 
 from __future__ import annotations

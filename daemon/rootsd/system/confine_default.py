@@ -1,12 +1,13 @@
 """Read from `config.toml` whether `rootsd run` confines its server by itself.
 
-MCP clients start `rootsd run` once for each server. So this module uses little of the standard
-library, and it asks no daemon: a server must not start outside the wall because no daemon runs
-yet. It reads one key of the file that the daemon reads. A client may have stripped the variables
-that locate this file, so the record of the last `rootsd up` comes first, as for the daemon itself.
+MCP clients start `rootsd run` once for each server, so this module imports little of the standard
+library. It does not ask the daemon: a server must not start outside the wall because no daemon
+runs yet. It reads one key of the file that the daemon reads. A client may have stripped the
+variables that locate this file. So the record of the last `rootsd up` takes precedence, as for the
+daemon.
 
-If the file says something about the wall and cannot be understood, the answer is an error. A
-server never runs outside the wall because of a typing mistake.
+If the file mentions the wall and is not valid, the answer is an error. A typing mistake must never
+make a server run outside the wall.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _REMEDY = "rootsd config check, or rootsd run --no-confine"
 
 
 def confines_by_default() -> bool:
-    """Return the value of `default` in the table `[confine]`; false if there is none.
+    """Return the value of `default` in the table `[confine]`, or False if it is missing.
 
-    Raises BadConfig if that cannot be known, and FolderUnavailable.
+    Raises BadConfig if the value cannot be read, and FolderUnavailable.
     """
     file = config_file()
     content = _read(file)
@@ -49,7 +50,7 @@ def confines_by_default() -> bool:
 def config_file() -> bytes:
     """Return the file that the daemon reads. Raises FolderUnavailable.
 
-    `rootsd.system.places` has the same rule for programs that may load platformdirs.
+    `rootsd.system.places` implements the same rule for programs that may load platformdirs.
     """
     if top := overriding_folder():
         return top + b"/config/config.toml"
@@ -60,14 +61,14 @@ def config_file() -> bytes:
         default = os.path.dirname(record)
     recorded = _recorded_folder(record + b"/start.json")
     folder = recorded if recorded is not None else os.environb.get(_VARIABLE.encode(), b"")
-    # The XDG base directory specification demands to ignore relative paths.
+    # The XDG base directory specification says that relative paths must be ignored.
     return (folder if folder.startswith(b"/") else default) + b"/rootsd/config.toml"
 
 
 def _recorded_folder(record: bytes) -> bytes | None:
-    """Return the folder of configurations of the last `rootsd up`; None without a record.
+    """Return XDG_CONFIG_HOME as the last `rootsd up` recorded it, or None without a record.
 
-    It is empty if the variable was not set.
+    The value is empty if the variable was not set.
     """
     try:
         with open(record, "rb") as stream:
@@ -79,7 +80,7 @@ def _recorded_folder(record: bytes) -> bytes | None:
 
 def _read(file: bytes) -> bytes:
     try:
-        # Not blocking: a FIFO in this place must not hang the server.
+        # O_NONBLOCK: a FIFO at this path must not hang the server.
         with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise _unknown(file, "it is not a regular file")
@@ -95,4 +96,4 @@ def _read(file: bytes) -> bytes:
 
 def _unknown(file: bytes, reason: str) -> BadConfig:
     shown = safe_label(file, limit=None)
-    return BadConfig(f"whether to confine the server is not known: {shown}: {reason}", _REMEDY)
+    return BadConfig(f"cannot tell whether to confine the server: {shown}: {reason}", _REMEDY)

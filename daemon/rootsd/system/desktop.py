@@ -1,6 +1,6 @@
 """Send desktop notifications over the session bus.
 
-This starts no program: the socket of the bus either exists or not. Source: the Desktop
+This module starts no program: without a socket of the bus, it gives up. Source: the Desktop
 Notifications Specification, version 1.3.
 """
 
@@ -22,7 +22,7 @@ class DesktopUnavailable(Exception):
 
 
 def is_available() -> bool:
-    """Return whether the optional dependency is installed."""
+    """Return whether the optional dependency, jeepney, is installed."""
     return find_spec("jeepney") is not None
 
 
@@ -57,5 +57,8 @@ def send_notification(summary: str, body: str) -> None:
 
 
 def _bus() -> str:
-    """Return the address of the session bus. A daemon that a client started lacks the variable."""
+    """Return the address of the session bus.
+
+    The variable is missing in a daemon that an MCP client started.
+    """
     return os.environ.get(_BUS_VARIABLE) or f"unix:path=/run/user/{os.getuid()}/bus"

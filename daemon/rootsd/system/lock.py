@@ -31,8 +31,8 @@ _WAIT_S = 2.0
 class LockRecord:
     """The holder of the lock: its pid, its version, and its folders by name.
 
-    A holder without folders is not a daemon: it reads or removes the store, and releases the lock
-    soon.
+    A holder without folders is not a daemon. It is a command that reads or removes the store, and
+    it releases the lock soon.
     """
 
     pid: int
@@ -43,8 +43,8 @@ class LockRecord:
 class DaemonLock:
     """The lock on a state folder, held until `release` or the end of the process.
 
-    It is a flock(2): the kernel releases it when the last copy of the descriptor is closed,
-    however the process ends. A forked child has a copy, and must close `fd` at once.
+    It is a flock(2). The kernel releases it when the last copy of the descriptor is closed, even
+    if the process is killed. A forked child has a copy, and must close `fd` at once.
     """
 
     def __init__(self, fd: int) -> None:
@@ -65,14 +65,17 @@ class DaemonLock:
                 raise _busy(folder, other)
         return cls(fd)
 
-    def is_of(self, folder: Path) -> bool:
-        """Return whether this lock is on the folder that is at `folder` now."""
+    def is_on(self, folder: Path) -> bool:
+        """Return whether this lock is still the lock on `folder`, which may have been replaced."""
         return self.fd >= 0 and _is_still(folder / LOCK_NAME, self.fd)
 
     def release(self) -> None:
-        """Erase the record and release the lock. The file stays, or two holders could get in."""
+        """Erase the record and release the lock.
+
+        The file stays. If it were removed, two processes could hold locks on two files.
+        """
         if self.fd >= 0:
-            _fill(self.fd, "")
+            _overwrite(self.fd, "")
             os.close(self.fd)
             self.fd = -1
 
@@ -103,7 +106,7 @@ def _try_lock(file: Path, holder: LockRecord) -> int | None:
         except OSError as error:
             os.close(fd)
             raise unusable_error(file, error) from error
-        os.close(fd)  # the file was removed between open and lock: lock the new one
+        os.close(fd)  # the file was removed between open and lock, so lock the new one
 
 
 def _wait_until_free(file: Path) -> bool:
@@ -121,7 +124,8 @@ def _wait_until_free(file: Path) -> bool:
 def read_holder(folder: Path) -> LockRecord | None:
     """Return the record of the last holder of the lock on `folder`, or None if it was released.
 
-    A record does not prove that the process lives: it stays after a crash. Only `acquire` tells.
+    The record stays after a crash, so it does not prove that the process lives. Only `acquire`
+    can tell.
     """
     try:
         fd = open_private_file(folder / LOCK_NAME, os.O_RDONLY)
@@ -144,11 +148,11 @@ def read_holder(folder: Path) -> LockRecord | None:
 
 def _write(fd: int, holder: LockRecord) -> None:
     fields = {"pid": holder.pid, "version": holder.version, "places": dict(holder.places)}
-    _fill(fd, json.dumps(fields))
+    _overwrite(fd, json.dumps(fields))
 
 
-def _fill(fd: int, text: str) -> None:
-    # Always the same size, in place: the next daemon must be able to start on a full disk.
+def _overwrite(fd: int, text: str) -> None:
+    # Write in place and with a fixed size, so that the next daemon can start on a full disk.
     os.pwrite(fd, text.encode("ascii").ljust(RECORD_SIZE), 0)
 
 

@@ -1,8 +1,9 @@
 """Make glibc return freed memory to the system.
 
-By default, glibc keeps a heap for each thread. Once a program frees a large block, glibc also
-stops to map such blocks separately and puts them on the heap. There, one small block that stays in
-use keeps everything below it. Other C libraries have no such options and stay as they are.
+By default, glibc keeps a heap for each thread. After a program frees a large block, glibc also
+stops mapping blocks of that size separately and puts them on the heap. There, one small block that
+stays in use keeps everything below it from being returned. Other C libraries have no such options,
+and this module does nothing there.
 
 Measured with 5,000 projects: the daemon takes 56 MB instead of 62 MB without an MCP session, and
 84 MB instead of 94 MB with one. The budgets are 60 MB and 110 MB.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import ctypes
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-# glibc's own initial value for both thresholds. Setting it keeps glibc from raising it.
+# The initial value of both thresholds in glibc. Once a program sets one, glibc does not raise it.
 _THRESHOLD_BYTES = 128 << 10
 
 

@@ -1,4 +1,4 @@
-"""The folders that a user names as parents: their canonical paths, and why one is refused."""
+"""Resolve the folders that a user names as parents, and find the reason why one is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parent_refusal(places: RefusedPlaces, path: bytes) -> str | None:
 
 
 def find_same_folder(paths: Iterable[bytes], path: bytes) -> bytes | None:
-    """Return the one of `paths` that is the folder at `path` under another name, or None.
+    """Return the first of `paths` that is another name for the folder at `path`, or None.
 
     A bind mount gives a folder a second name.
     """

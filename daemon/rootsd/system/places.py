@@ -1,11 +1,11 @@
 """Locate the folders for configuration, state, logs, and the second anchor.
 
-They are apart from `runtime_dir`, because platformdirs is too slow for the lean programs, which
-need none of these folders. The daemon records the folders that it found; other programs ask the
-daemon.
+This module is separate from `runtime_dir`, because platformdirs is too slow for the lean programs,
+which need none of these folders. The daemon records the folders that it found. Other programs ask
+the daemon.
 
-The folder of the second anchor depends on no XDG variable. A program that looked for the anchor in
-another folder would not find it, and the approvals would lapse.
+The folder of the second anchor does not depend on an XDG variable. A program with another value of
+the variable would not find the anchor, and the approvals would lapse.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rootsd.system.runtime_dir import home_folder, overriding_folder
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Four folders, which need not exist. `data` holds the second anchor."""
+    """The four folders of rootsd, which need not exist. `data` holds the second anchor."""
 
     config: bytes
     state: bytes
@@ -54,7 +54,7 @@ def find_places(remembered: Mapping[str, str] | None = None) -> Places:
 
 
 def _data_folder() -> bytes:
-    # Use a folder that people do not synchronize between machines. On macOS, platformdirs would
-    # return the state folder for data, too.
+    # Choose a folder that people do not synchronize between machines. On macOS, platformdirs would
+    # return the same folder for state and data.
     inner = b"Library/Preferences" if sys.platform == "darwin" else b".local/share"
     return b"/".join((home_folder().rstrip(b"/"), inner, b"rootsd"))

@@ -59,7 +59,8 @@ def make_folder(folder: Path) -> None:
         except FileNotFoundError:
             make_folder(folder.parent)
             folder.mkdir(FOLDER_MODE)
-    # Also if it existed: its creator may have been killed before the name was on the disk.
+    # Sync even if the folder existed: the process that created it may have been killed before the
+    # name was on the disk.
     with suppress(PermissionError):
         sync_path(folder.parent)
 
@@ -67,7 +68,7 @@ def make_folder(folder: Path) -> None:
 def path_exists(path: Path) -> bool:
     """Return whether `path` exists, as a file of any type. Raises NotPrivate if that is unknown.
 
-    `Path.exists` returns False or raises OSError then, depending on the version of Python.
+    `Path.exists` would return False or raise OSError then, depending on the version of Python.
     """
     try:
         path.lstat()
@@ -92,7 +93,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def open_private_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int:
-    """Open `file`, and create it with mode 0600 if `flags` say so.
+    """Open `file`. If `flags` has O_CREAT, create a missing file with mode 0600.
 
     Raises NotPrivate if it cannot be opened, is a link, is not a regular file, or belongs to
     another user.
@@ -124,7 +125,7 @@ def _make_private(fd: int, file: Path) -> None:
 
 
 def ensure_private_file(file: Path) -> None:
-    """Create `file` with mode 0600 if it is missing. Raises as `open_private_file` does."""
+    """Create `file` with mode 0600 if it is missing. Raises what `open_private_file` raises."""
     fd = open_private_file(file)
     try:
         os.close(fd)
@@ -164,7 +165,7 @@ def replace_private_file(file: Path, content: bytes) -> None:
 
 
 def sync(fd: int) -> None:
-    """Flush what was written to `fd` to the disk itself."""
+    """Flush what was written to `fd` to the disk."""
     if sys.platform == "darwin":
         fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # on macOS, fsync(2) stops at the drive's cache
     else:

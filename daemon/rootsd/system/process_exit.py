@@ -1,8 +1,9 @@
 """Detect that a process has ended, even if it is not our child.
 
-`ExitWatch` follows a process by its pid. `ProcessHandle` follows the process at the other end of a
-connection. A connection can be handed on, and only the kernel knows who made it, only while that
-process lives: later, another process may have its pid. Sources: pidfd_open(2), kill(2).
+`ExitWatch` follows a process by its pid. `ProcessHandle` follows the process that made a
+connection. That process may hand the connection to another one and end. Then its pid may belong to
+an unrelated process, so the handle is taken while the process still lives. Sources: pidfd_open(2),
+kill(2).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ExitWatch:
                     await anyio.Event().wait()
 
     def close(self) -> None:
-        """Release the descriptor. No task may wait any more."""
+        """Release the descriptor. Call this only when no task waits."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd, self._has_gone = None, True
@@ -74,7 +75,7 @@ _SO_PEERPIDFD = 77
 
 
 class ProcessHandle:
-    """A handle on the process at the other end of a connection. It holds a descriptor."""
+    """A handle on the process that made a connection. It holds a descriptor."""
 
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self.pid = pid

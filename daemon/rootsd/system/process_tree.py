@@ -1,7 +1,7 @@
 """Read processes and their ancestors, within limits of time and memory.
 
 Any process can make itself slow to read, with thousands of ancestors or a large environment. So
-each reader has limits, and a lineage that was not read to its end says so. Source: proc(5).
+each reader has a budget, and a lineage that is not complete says so. Source: proc(5).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 from rootsd.core.guard import Lineage, LineageCompleteness, Process
 
-_FIRST = 1  # init; the processes that it started have nothing above them
-_MOST_ANCESTORS = 256
+_FIRST = 1  # init, which is not part of a lineage
+_MAX_ANCESTORS = 256
 _CMDLINE_CAP = 4096
 _ENVIRONMENT_CAP = 1 << 20
 _ENVIRONMENTS_CAP = 64 << 20
-_PARENT, _TERMINAL, _STARTED = 1, 4, 19  # fields of /proc/PID/stat behind the name; proc(5)
+_PARENT, _TERMINAL, _STARTED = 1, 4, 19  # fields of /proc/PID/stat after the name; proc(5)
 READ_TIMEOUT_S = 1.5
 """How long one reader may take, in seconds."""
 
@@ -40,39 +40,39 @@ class ReadBudget:
 class ProcessReader:
     """A reader of processes that reads each process once.
 
-    `markers` are `NAME` or `NAME=value`; a process has those that its environment sets. Without
-    any, no environment is read.
+    `markers` are `NAME` or `NAME=value`. A process has the markers that its environment sets.
+    Without markers, the reader reads no environment.
     """
 
-    def __init__(self, markers: Collection[str], limits: ReadBudget | None = None) -> None:
+    def __init__(self, markers: Collection[str], budget: ReadBudget | None = None) -> None:
         self._wanted = {os.fsencode(marker): marker for marker in markers}
-        self.limits = limits or ReadBudget()
+        self.budget = budget or ReadBudget()
         self._seen: dict[int, tuple[Process | None, LineageCompleteness]] = {}
 
     @property
     def is_late(self) -> bool:
         """Whether the reader has run out of time."""
-        return self.limits.is_late
+        return self.budget.is_late
 
     def lineage(self, pid: int) -> Lineage:
-        """Return the process `pid` and its ancestors, without the first of the system."""
-        line: list[Process] = []
+        """Return the process `pid` and its ancestors, without init."""
+        processes: list[Process] = []
         completeness = LineageCompleteness.COMPLETE
         while True:
             if self.is_late:
-                return Lineage(tuple(line), LineageCompleteness.LATE)
-            if len(line) == _MOST_ANCESTORS:
-                return Lineage(tuple(line), LineageCompleteness.CUT_OFF)
+                return Lineage(tuple(processes), LineageCompleteness.LATE)
+            if len(processes) == _MAX_ANCESTORS:
+                return Lineage(tuple(processes), LineageCompleteness.CUT_OFF)
             process, read = self._process(pid)
             if process is None:
                 break
             if read is not LineageCompleteness.COMPLETE:
                 completeness = read
-            line.append(process)
+            processes.append(process)
             pid = process.parent
             if pid <= _FIRST:
                 break
-        return Lineage(tuple(line), completeness)
+        return Lineage(tuple(processes), completeness)
 
     def _process(self, pid: int) -> tuple[Process | None, LineageCompleteness]:
         if pid not in self._seen:
@@ -80,17 +80,17 @@ class ProcessReader:
         return self._seen[pid]
 
     def _read(self, pid: int) -> tuple[Process | None, LineageCompleteness]:
-        return _read_process(pid, self._wanted, self.limits)
+        return _read_process(pid, self._wanted, self.budget)
 
 
 class BareProcessReader(ProcessReader):
-    """A reader of only what no other process can delay: no arguments, no environments."""
+    """A reader that reads no arguments and no environments, so no process can delay it."""
 
     def __init__(self) -> None:
         super().__init__(())
 
     def lineage(self, pid: int) -> Lineage:
-        """Return the lineage that can be read this way. It is never complete."""
+        """Return the lineage without arguments and environments. It never counts as complete."""
         seen = super().lineage(pid)
         if not seen.processes:
             return seen
@@ -107,7 +107,7 @@ def lineages(pids: Iterable[int], markers: Collection[str]) -> dict[int, Lineage
 
 
 def _linux_process(
-    pid: int, wanted: dict[bytes, str], limits: ReadBudget
+    pid: int, wanted: dict[bytes, str], budget: ReadBudget
 ) -> tuple[Process | None, LineageCompleteness]:
     folder = b"/proc/%d/" % pid
     try:
@@ -117,10 +117,10 @@ def _linux_process(
         arguments = tuple(_read(folder + b"cmdline", _CMDLINE_CAP).split(b"\0")[:-1])
     except OSError:
         return None, LineageCompleteness.COMPLETE
-    cap = min(_ENVIRONMENT_CAP, limits.environments)
+    cap = min(_ENVIRONMENT_CAP, budget.environments)
     environment = _environment(folder, cap + 1) if wanted else b""
-    limits.environments -= min(len(environment), limits.environments)
-    markers = _set(environment[:cap], wanted)
+    budget.environments -= min(len(environment), budget.environments)
+    markers = _markers_in(environment[:cap], wanted)
     seen = Process(
         pid=pid,
         started=bare.started,
@@ -154,9 +154,10 @@ def _linux_bare_process(pid: int) -> Process | None:
 
 
 def _working_directory(folder: bytes) -> bytes:
-    """Return where the process works, if it is in our pid namespace. Reads no disk.
+    """Return the working directory of a process in our pid namespace, without reading the disk.
 
-    Sources: proc(5), pid_namespaces(7)."""
+    Sources: proc(5), pid_namespaces(7).
+    """
     try:
         if os.readlink(folder + b"ns/pid") != os.readlink(b"/proc/self/ns/pid"):
             return b""
@@ -179,7 +180,7 @@ def _environment(folder: bytes, limit: int) -> bytes:
         return b""
 
 
-def _set(environment: bytes, wanted: dict[bytes, str]) -> frozenset[str]:
+def _markers_in(environment: bytes, wanted: dict[bytes, str]) -> frozenset[str]:
     found = set[str]()
     for entry in environment.split(b"\0"):
         name, _, value = entry.partition(b"=")
@@ -191,7 +192,7 @@ def _set(environment: bytes, wanted: dict[bytes, str]) -> frozenset[str]:
 
 
 def _read(file: bytes, limit: int) -> bytes:
-    """Return up to `limit` bytes. The kernel hands out an environment in small pieces."""
+    """Return up to `limit` bytes. The kernel returns an environment in small pieces."""
     parts, left = list[bytes](), limit
     with open(file, "rb", buffering=0) as stream:
         while left and (part := stream.read(left)):
@@ -225,13 +226,13 @@ else:
             return None
 
     def _psutil_process(
-        pid: int, wanted: dict[bytes, str], limits: ReadBudget
+        pid: int, wanted: dict[bytes, str], budget: ReadBudget
     ) -> tuple[Process | None, LineageCompleteness]:
         try:
             known = psutil.Process(pid)
             with known.oneshot():
                 environment = _psutil_environment(known)
-                limits.environments -= min(len(environment), limits.environments)
+                budget.environments -= min(len(environment), budget.environments)
                 process = Process(
                     pid=pid,
                     started=int(known.create_time() * 1_000_000),
@@ -239,7 +240,7 @@ else:
                     name=os.fsencode(known.name()),
                     arguments=tuple(map(os.fsencode, known.cmdline())),
                     terminal=_psutil_terminal(known),
-                    markers=_set(environment, wanted),
+                    markers=_markers_in(environment, wanted),
                     folder=_psutil_folder(known),
                 )
                 return process, LineageCompleteness.COMPLETE

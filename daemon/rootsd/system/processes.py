@@ -1,8 +1,8 @@
-"""Find out whether a program is busy, and which folders are being written.
+"""Find out whether a program is busy, and to which folders programs write.
 
-A process that was stopped, or that waits for a password or a slow server, is as quiet as one that
-has finished. Only /proc tells them apart. `folders_in_use` takes about 1 ms for 100 processes,
-for any number of folders. Source: proc(5).
+A clone that was stopped, or that waits for a password or a slow server, changes its folder as
+little as one that has finished. Only /proc distinguishes them. `folders_in_use` takes about 1 ms
+for 100 processes, for any number of folders. Source: proc(5).
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def is_busy(pid: int) -> bool:
     before = _threads(pid)
     if any(state in _AT_WORK for fields in before.values() for state, _ in fields):
         return True
-    # A thread may have been woken right after it was read, by a thread that was read as asleep
-    # later. Then it has run in between, and its count of context switches has changed.
+    # The threads are not read at one moment. A thread may have been woken after it was read, by a
+    # thread that fell asleep before it was read. In that case a thread has run in between, and its
+    # count of context switches has changed.
     return _threads(pid) != before
 
 
@@ -45,7 +46,7 @@ def _threads(pid: int) -> _Threads:
             continue
         for number in numbers:
             found[number] = _STATUS_FIELDS.findall(_read_or_empty(folder + number + b"/status"))
-            # Without this list in the kernel, its descendants are not seen.
+            # If the kernel has no such list, the descendants are not found.
             processes += _read_or_empty(folder + number + b"/children").split()
     return found
 
@@ -93,16 +94,16 @@ _FDINFO_CAP = 256
 
 
 def folders_in_use(folders: Collection[bytes]) -> frozenset[bytes]:
-    """Return those of `folders` that a process of this user is writing, from one pass over /proc.
+    """Return the ones of `folders` that a process of this user uses, from one pass over /proc.
 
-    That means one of the following: the process names the folder among its arguments; a VCS or
-    copy tool works inside it; the process clones a repository into it; or the process has a file
-    below it open for writing. Without /proc, returns none, and quiet periods alone decide.
+    A process uses a folder if its arguments name the folder, if it is a VCS or copy tool that
+    works inside it, if it clones a repository into it, or if it has a file below it open for
+    writing. Without /proc, return none. Discovery then waits for a quiet period instead.
     """
     if not folders:
         return frozenset()
     wanted, taken = set(folders), set[bytes]()
-    # Most open files are elsewhere.
+    # Most open files are elsewhere, and this prefix rules them out quickly.
     shared = os.path.commonpath(wanted)
     for process in _our_processes():
         taken.update(_used_by(process, wanted, shared))
@@ -130,7 +131,7 @@ def _used_by(process: bytes, folders: set[bytes], shared: bytes) -> Iterator[byt
         # A process without arguments is a kernel thread or a zombie.
         cwd = os.readlink(process + b"/cwd") if arguments else b""
     except OSError:
-        # It has ended, or we may not read it.
+        # The process has ended, or we may not read it.
         return
     if arguments:
         yield from _named_or_entered(arguments, cwd, folders)

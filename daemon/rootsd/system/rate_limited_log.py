@@ -1,4 +1,4 @@
-"""Log at a limited rate events that any client can trigger."""
+"""A rate-limited log for events that any client can trigger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 class LogThrottle:
-    """A limit that lets a burst pass, then one record a minute, and counts the dropped ones."""
+    """A throttle that passes a burst, then one record a minute, and counts the dropped ones."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` counts seconds and never goes back."""
@@ -22,7 +22,7 @@ class LogThrottle:
         self._held = 0
 
     def take(self) -> int:
-        """Return how many records this one stands for, with itself, or 0 to drop it."""
+        """Return 0 to drop this record, or else 1 plus the number dropped since the last one."""
         self._held += 1
         if self._allowance.wait(self._clock()):
             return 0
@@ -31,7 +31,7 @@ class LogThrottle:
 
 
 class RateLimitedFilter(logging.Filter):
-    """A filter for a handler, with one LogThrottle for each place in the code."""
+    """A filter for a log handler, with one LogThrottle for each place in the code that logs."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class RateLimitedFilter(logging.Filter):
         self._buckets: dict[tuple[str, int], LogThrottle] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to write the record. A record that stands for others says so."""
+        """Return whether to write the record. Add the number of dropped ones to its text."""
         if record.levelno >= logging.CRITICAL:
             return True
         place = (record.pathname, record.lineno)

@@ -1,6 +1,6 @@
 """Raise the limit on open files: setrlimit(2), RLIMIT_NOFILE.
 
-The usual soft limit of 1,024 exists for programs that use select(2), and rootsd does not.
+The usual soft limit of 1,024 exists for programs that use select(2). rootsd does not use it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ def raise_descriptor_limit(wanted: int) -> int:
     raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
-    except (
-        OSError,
-        ValueError,
-    ):  # macOS has a lower limit of its own even if the hard limit is infinite
-        return soft
+    except (OSError, ValueError):
+        return soft  # macOS has a lower limit of its own, even if the hard limit is infinite
     return raised

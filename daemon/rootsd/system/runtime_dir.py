@@ -1,9 +1,10 @@
 """Locate the runtime folder and its two sockets.
 
-The path depends only on the uid and the home folder. MCP clients start servers with `HOME LOGNAME
-PATH SHELL TERM USER` and nothing more, so a rule that reads an XDG variable would find two folders
-for one daemon. HOME takes precedence over the password database, as in most programs. This module
-uses little of the standard library, because the lean programs import it at every start.
+The path depends only on the uid and the home folder. MCP clients start servers with only the
+variables `HOME LOGNAME PATH SHELL TERM USER`. If the path depended on an XDG variable, such a
+server would look in another folder than the daemon uses. HOME takes precedence over the password
+database, as in most programs. This module imports little of the standard library, because the lean
+programs import it at every start.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def find_runtime_dir() -> RuntimeDir:
 def find_runtime_dirs() -> tuple[RuntimeDir, ...]:
     """Return the folders in which a client looks for sockets, in order.
 
-    A daemon uses the second folder if it started before /run/user/UID existed, or if that vanished
-    at a logout. Raises FolderUnavailable.
+    A daemon uses the second folder if it started before /run/user/UID existed, or if a logout
+    removed /run/user/UID. Raises FolderUnavailable.
     """
     if override := overriding_folder():
         return (RuntimeDir(override + b"/run"),)
@@ -105,7 +106,10 @@ def home_folder() -> bytes:
 
 
 def unsafe_reason(folder: bytes) -> str | None:
-    """Return why `folder` is not safe to use, as the rest of a sentence, or None if it is."""
+    """Return why `folder` is not safe to use, or None if it is safe.
+
+    The reason completes a sentence that begins with the path of the folder.
+    """
     try:
         found = os.lstat(folder)
     except OSError as error:

@@ -1,7 +1,8 @@
-"""Find the processes that hold a terminal, and write text to one.
+"""Find the processes that hold a terminal open, and write text to a terminal.
 
-A pseudo-terminal has two sides. A program holds the master side and draws what the processes on
-the other side write. Sources: pts(4), proc(5), "tty-index" in fs/proc and drivers/tty/pty.c.
+A pseudo-terminal has two sides. A program such as a terminal window has the master side open. It
+displays what the processes on the other side write. Sources: pts(4), proc(5), "tty-index" in
+fs/proc and drivers/tty/pty.c.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ _MASTERS = frozenset({b"/dev/ptmx", b"/dev/pts/ptmx"})
 _SLAVE = re.compile(rb"/dev/(?:pts/\d+|tty\d*|console|tty[A-Z]+\d+)$")
 _INDEX = re.compile(rb"^tty-index:\s*(\d+)$", re.MULTILINE)
 _FDINFO_CAP = 1024
-_MOST_TERMINALS = 16
-_MOST_BYTES = 1 << 14
+_MAX_TERMINALS = 16
+_MAX_BYTES = 1 << 14
 
 
 class TerminalWriteFailed(Exception):
-    """The text was not written. The message completes "the word could not be shown: ..."."""
+    """The text was not written. The message completes "the word could not be shown: …"."""
 
 
 def write_to_terminal(pid: int, started: int, device: int, text: bytes) -> None:
     """Write `text` on the controlling terminal of a process, and drop what was typed there before.
 
-    It opens the device by name and makes sure that it is the same terminal, a terminal of this
-    user, and in the same mount of devpts. Raises TerminalWriteFailed.
+    Open the device by name. Check that it is the same terminal, that it is a terminal of this
+    user, and that it is in the same mount of devpts. Raises TerminalWriteFailed.
     """
     seen = BareProcessReader().lineage(pid).processes
     if not seen or (seen[0].started, seen[0].terminal) != (started, device):
@@ -44,7 +45,7 @@ def write_to_terminal(pid: int, started: int, device: int, text: bytes) -> None:
         instance = _instance_at(os.getpid())
         if instance is None or _instance_of(pid, device) != instance:
             raise TerminalWriteFailed("its terminal belongs to a container or a sandbox")
-    if len(text) > _MOST_BYTES:
+    if len(text) > _MAX_BYTES:
         raise TerminalWriteFailed("the text is too long")
     path = _path_of(pid, device)
     # A background process that changes its own terminal would be stopped.
@@ -86,11 +87,11 @@ def _path_of(pid: int, device: int) -> str:
 
 
 def terminal_holders(pid: int, device: int, reader: ProcessReader) -> TerminalHolders:
-    """Return the holders of the terminal `device` of the process `pid`, and of the terminals on
-    which a holder is shown in turn.
+    """Return the holders of the terminal `device` of the process `pid`.
 
-    A process of another user, and one that hides its descriptors, is not seen. Nothing is seen
-    where there is no /proc.
+    A holder may itself run on a terminal, as tmux does. So also return the holders of that
+    terminal, and so on. This finds no process of another user, no process that hides its
+    descriptors, and none at all without /proc.
     """
     if sys.platform != "linux" or _numbers(device)[0] != _PTS:
         return {}
@@ -99,7 +100,7 @@ def terminal_holders(pid: int, device: int, reader: ProcessReader) -> TerminalHo
         return {}
     ends = [found for found in _all_ends(instance, reader) if found.masters]
     wanted, found = [device], dict[int, tuple[TerminalHolder, ...]]()
-    while wanted and len(found) < _MOST_TERMINALS:
+    while wanted and len(found) < _MAX_TERMINALS:
         terminal = wanted.pop()
         if terminal in found:
             continue
@@ -114,7 +115,7 @@ def terminal_holders(pid: int, device: int, reader: ProcessReader) -> TerminalHo
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The terminals whose master side, or whose other side, a process has open."""
+    """The terminals of which a process has the master side or the other side open."""
 
     pid: int
     masters: frozenset[int]
@@ -162,8 +163,11 @@ def _add_end(
 
 
 def _instance_of(pid: int, device: int) -> int | None:
-    """Return the mount of devpts that a process's terminal is in, by its descriptors if one of
-    them is the terminal."""
+    """Return the device number of the devpts mount that the terminal of a process is in.
+
+    If one of the descriptors of the process is the terminal, it shows the mount. Otherwise, return
+    the mount at /dev/pts of the process.
+    """
     folder = b"/proc/%d" % pid
     try:
         for number in os.listdir(folder + b"/fd"):
@@ -181,7 +185,7 @@ def _instance_of(pid: int, device: int) -> int | None:
 def _instance_of_master(process: bytes, file: bytes, link: bytes) -> int | None:
     if link.endswith(b"/pts/ptmx"):
         return os.stat(file).st_dev
-    # The device in /dev belongs to no mount of devpts; the kernel takes that beside it.
+    # /dev/ptmx is not in a mount of devpts. The kernel uses the mount at /dev/pts beside it.
     return _instance_at(int(process.rpartition(b"/")[2]))
 
 
@@ -193,8 +197,10 @@ def _instance_at(pid: int) -> int | None:
 
 
 def _numbers(device: int) -> tuple[int, int]:
-    """Return major and minor of a device as /proc/PID/stat prints it: new_encode_dev() in
-    linux/kdev_t.h."""
+    """Return the major and minor number of a device that /proc/PID/stat prints.
+
+    Source: new_encode_dev() in linux/kdev_t.h.
+    """
     return (device >> 8) & 0xFFF, (device & 0xFF) | ((device >> 12) & 0xFFF00)
 
 

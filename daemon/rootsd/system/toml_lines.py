@@ -1,9 +1,9 @@
 """Find the line of each key in a TOML text.
 
-The TOML parsers of Python report no positions. This module reads a text that they have accepted,
-so it needs to recognize only what moves a key to another line: comments, strings, and brackets.
-It knows the tables, the arrays of tables, and their keys. A key inside an inline table has the
-line of the key that holds the inline table.
+Python's TOML parsers report no positions. This module reads a text that they have accepted, so it
+needs to recognize only comments, strings, brackets, and line ends. It finds tables, arrays of
+tables, and their keys. A key inside an inline table gets the line of the key that holds the inline
+table.
 
 Source: TOML 1.0 (https://toml.io/en/v1.0.0), sections Keys, Table, and Array of Tables.
 """
@@ -95,7 +95,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _with_indexes(names: tuple[str, ...], array_lengths: Mapping[KeyPath, int]) -> KeyPath:
-    """Return the path of a table; below an array of tables it is in the array's last element."""
+    """Return the path of a table. Below an array of tables, it is in the array's last element."""
     path: KeyPath = ()
     for name in names[:-1]:
         path = (*path, name)

@@ -232,7 +232,7 @@ async def test_new_limits_apply_at_once(path: bytes) -> None:
         async with serving(listener, AcceptLimits(per_process=1)) as acceptor:
             with connect(path) as first, connect(path) as second:
                 assert [await answer_of(first), await answer_of(second)] == [b"x", b""]
-                acceptor.caps = AcceptLimits(per_process=2)
+                acceptor.limits = AcceptLimits(per_process=2)
                 with connect(path) as third:
                     assert [await answer_of(each) for each in (first, third)] == [b"x"] * 2
 
@@ -294,7 +294,7 @@ async def test_without_descriptors_it_pauses_logs_once_and_continues(
 ) -> None:
     with listen(path) as listener, connect(path) as client:
         starving = OutOfDescriptors(listener.socket, 3)
-        acceptor = Acceptor(starving, echo, AcceptLimits(rest_s=0.01))  # type: ignore[arg-type]
+        acceptor = Acceptor(starving, echo, AcceptLimits(pause_s=0.01))  # type: ignore[arg-type]
         with anyio.fail_after(HANG_GUARD_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(acceptor.serve)
@@ -309,7 +309,7 @@ async def test_without_descriptors_it_pauses_logs_once_and_continues(
 async def test_a_closed_connection_ends_the_pause(path: bytes) -> None:
     with listen(path) as listener, connect(path) as first:
         starving = OutOfDescriptors(listener.socket, 0)
-        acceptor = Acceptor(starving, echo, AcceptLimits(rest_s=3600))  # type: ignore[arg-type]
+        acceptor = Acceptor(starving, echo, AcceptLimits(pause_s=3600))  # type: ignore[arg-type]
         with anyio.fail_after(HANG_GUARD_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(acceptor.serve)

@@ -120,7 +120,7 @@ def test_a_connect_waits_for_a_full_backlog(path: bytes) -> None:
     with listen(path, backlog=1) as listener:
         waiting = _fill(path)
         reached: list[socket.socket] = []
-        caller = threading.Thread(target=lambda: reached.append(connect(path, patience=30)))
+        caller = threading.Thread(target=lambda: reached.append(connect(path, timeout_s=30)))
         caller.start()
         accepted = [listener.socket.accept()[0] for _ in waiting]
         caller.join(30)
@@ -134,13 +134,13 @@ def test_a_backlog_that_stays_full_is_busy(path: bytes) -> None:
     with listen(path, backlog=1):
         waiting = _fill(path)
         with pytest.raises(Busy):
-            connect(path, patience=0.05)
+            connect(path, timeout_s=0.05)
         for each in waiting:
             each.close()
 
 
 def test_the_time_limit_of_the_connect_does_not_apply_to_messages(path: bytes) -> None:
-    with listen(path), connect(path, patience=1.5) as connection:
+    with listen(path), connect(path, timeout_s=1.5) as connection:
         limit = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16)
         assert not any(limit)
 

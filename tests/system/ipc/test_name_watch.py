@@ -67,6 +67,6 @@ async def test_without_events_the_name_is_checked_periodically(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    monkeypatch.setattr(listener, "_LONGEST_PAUSE_S", 0.001)
+    monkeypatch.setattr(listener, "_MAX_PAUSE_S", 0.001)
     with closing(watch_socket_names([b"/nowhere"])) as watch, anyio.fail_after(HANG_GUARD_S):
         await watch.wait()

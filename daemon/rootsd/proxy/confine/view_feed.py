@@ -255,7 +255,7 @@ def _connect_or_start() -> socket.socket:
 def _connect_control(timeout_s: float) -> socket.socket | None:
     for folder in find_runtime_dirs():
         try:
-            return connect.connect(folder.control_socket, patience=timeout_s)
+            return connect.connect(folder.control_socket, timeout_s=timeout_s)
         except RootsdError:
             continue
     return None

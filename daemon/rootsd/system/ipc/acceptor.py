@@ -34,18 +34,19 @@ _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class AcceptLimits:
     """The limits on connections. Peers with a hidden pid share the limit of one process.
 
-    When few of `total` are left, they go only to processes that have no connection. When none is
-    left, the oldest connection that has sent nothing for `silent_s` seconds is closed. One turn of
-    the event loop accepts up to `per_wake` connections and refuses up to `refused_per_wake`. A
-    refusal is much cheaper, and honest clients wait behind the refused ones. After the process
-    runs out of descriptors, the acceptor rests up to `rest_s` seconds.
+    When few of `total` are left, only processes without a connection get one. When none is left,
+    the oldest connection that has sent nothing for `silent_s` seconds is closed. One turn of the
+    event loop accepts up to `per_wake` connections and refuses up to `refused_per_wake`. The
+    second limit is higher, because a refusal is much cheaper, and honest clients wait behind the
+    refused ones. When this process runs out of descriptors, the acceptor pauses for up to
+    `pause_s` seconds.
     """
 
     total: int = 1024
     per_process: int = 64
     per_wake: int = 32
     refused_per_wake: int = 128
-    rest_s: float = 0.05
+    pause_s: float = 0.05
     silent_s: float = 2.0
 
     @property
@@ -68,25 +69,26 @@ class Acceptor:
     """An accept loop on one listening socket that runs `handler` in a task for each connection.
 
     The handler owns the stream, and calls its MarkActive once it has received a valid message. An
-    exception from it is a bug and ends the loop. `caps` may be replaced; open connections stay.
+    exception from the handler is a bug and ends the loop. `limits` may be replaced at any time.
+    Open connections stay.
     """
 
     def __init__(
         self,
         listening: socket.socket,
         handler: ConnectionHandler,
-        caps: AcceptLimits | None = None,
+        limits: AcceptLimits | None = None,
     ) -> None:
         self.refused: Counter[RefusalReason] = Counter()
         self._listening = listening
         self._handler = handler
-        self.caps = caps or AcceptLimits()
+        self.limits = limits or AcceptLimits()
         self._of_process: Counter[int] = Counter()
         self._silent: dict[anyio.CancelScope, float] = {}  # since when, oldest first
         self._one_ended = anyio.Event()
-        self._starved = False
+        self._is_out_of_resources = False
         self._accepting: anyio.CancelScope | None = None
-        self._left: list[socket.socket] = []
+        self._old_sockets: list[socket.socket] = []
         self._has_moved = anyio.Event()
 
     @property
@@ -98,9 +100,9 @@ class Acceptor:
         """Accept until cancelled. This also ends the connections."""
         async with anyio.create_task_group() as connections:
             while True:
-                while self._left and await self._accept(connections, self._left[0]):
+                while self._old_sockets and await self._accept(connections, self._old_sockets[0]):
                     pass
-                self._left.clear()
+                self._old_sockets.clear()
                 self._has_moved.set()
                 with anyio.CancelScope() as self._accepting:
                     while True:
@@ -110,10 +112,10 @@ class Acceptor:
     async def move_to(self, listening: socket.socket) -> None:
         """Accept on another socket from now on.
 
-        When this returns, all connections that waited at the old socket are accepted, and it may
-        be closed. Call this while `serve` runs, or just before it starts.
+        When this returns, all connections that waited at the old socket are accepted, and the old
+        socket may be closed. Call this while `serve` runs, or just before it starts.
         """
-        self._left.append(self._listening)
+        self._old_sockets.append(self._listening)
         self._listening = listening
         self._has_moved = anyio.Event()
         if self._accepting:
@@ -122,19 +124,19 @@ class Acceptor:
 
     async def _accept(self, connections: TaskGroup, listening: socket.socket) -> bool:
         """Accept waiting connections up to the limits of one turn. Return whether to go on."""
-        let_in, refused = 0, 0
-        while let_in < self.caps.per_wake and refused < self.caps.refused_per_wake:
+        accepted, refused = 0, 0
+        while accepted < self.limits.per_wake and refused < self.limits.refused_per_wake:
             try:
                 connection, _address = listening.accept()
             except OSError as error:
                 if error.errno in _OUT_OF_RESOURCES:
-                    await self._rest(error)
+                    await self._pause(error)
                 # Otherwise no connection waits, or a peer left before it was accepted.
                 return False
-            self._starved = False
+            self._is_out_of_resources = False
             if peer := self._admit(connection):
                 connections.start_soon(self._handle, connection, peer)
-                let_in += 1
+                accepted += 1
             else:
                 refused += 1
         return True
@@ -165,36 +167,36 @@ class Acceptor:
         if peer.uid != os.geteuid():
             return RefusalReason.STRANGER
         held = self._of_process[peer.pid]
-        if held >= self.caps.per_process:
+        if held >= self.limits.per_process:
             return RefusalReason.PROCESS_FULL
-        free = self.caps.total - self.open
+        free = self.limits.total - self.open
         if held:
-            return RefusalReason.FULL if free <= self.caps.kept_for_others else None
+            return RefusalReason.FULL if free <= self.limits.kept_for_others else None
         return RefusalReason.FULL if free <= 0 and not self._close_oldest_silent() else None
 
     def _close_oldest_silent(self) -> bool:
         oldest = next(iter(self._silent.items()), None)
-        if oldest is None or anyio.current_time() - oldest[1] < self.caps.silent_s:
+        if oldest is None or anyio.current_time() - oldest[1] < self.limits.silent_s:
             return False
-        place = oldest[0]
-        del self._silent[place]
-        place.cancel()
+        scope = oldest[0]
+        del self._silent[scope]
+        scope.cancel()
         self.refused[RefusalReason.SILENT] += 1
         return True
 
     async def _handle(self, connection: socket.socket, peer: Peer) -> None:
-        with anyio.CancelScope() as place:
-            self._silent[place] = anyio.current_time()
+        with anyio.CancelScope() as scope:
+            self._silent[scope] = anyio.current_time()
             try:
                 stream = await UNIXSocketStream.from_socket(connection)
-                await self._handler(stream, peer, partial(self._heard, place))
+                await self._handler(stream, peer, partial(self._mark_active, scope))
             finally:
-                self._heard(place)
+                self._mark_active(scope)
                 connection.close()
                 self._forget(peer.pid)
 
-    def _heard(self, place: anyio.CancelScope) -> None:
-        self._silent.pop(place, None)
+    def _mark_active(self, scope: anyio.CancelScope) -> None:
+        self._silent.pop(scope, None)
 
     def _forget(self, pid: int) -> None:
         self._of_process[pid] -= 1
@@ -203,15 +205,15 @@ class Acceptor:
         self._one_ended.set()
         self._one_ended = anyio.Event()
 
-    async def _rest(self, error: OSError) -> None:
-        """Wait until a connection ends and frees descriptors, or for `rest_s` seconds.
+    async def _pause(self, error: OSError) -> None:
+        """Wait until a connection ends and frees descriptors, or for `pause_s` seconds.
 
-        The socket stays readable, so an immediate retry would spin.
+        The socket stays readable, so an immediate retry would be a busy loop.
         """
-        if not self._starved:
+        if not self._is_out_of_resources:
             log.warning("cannot accept connections: %s", error.strerror)
-        self._starved = True
-        with anyio.move_on_after(self.caps.rest_s):
+        self._is_out_of_resources = True
+        with anyio.move_on_after(self.limits.pause_s):
             await self._one_ended.wait()
 
 

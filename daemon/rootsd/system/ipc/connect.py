@@ -1,7 +1,7 @@
-"""Connect to a daemon socket, verify its owner, and explain failures, sandboxes included.
+"""Connect to a socket of the daemon, verify its owner, and explain failures.
 
-Standard library only. The checks for a sandbox run after a connection has failed. They explain the
-failure and decide nothing.
+A sandbox can be the cause of a failure. The checks for one run only after a connection has failed.
+They only choose the error message. This module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rootsd.system.ipc.unix_socket import address_of, peer_of
 from rootsd.system.runtime_dir import find_runtime_dirs, unsafe_reason
 
 CONNECT_TIMEOUT_S = 5.0
-# No process listens: the daemon never started, or it is gone and may have left a stale socket.
-_NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
+# No process listens: the daemon never started, or it has ended and may have left a stale socket.
+_NOT_LISTENING = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
 CONFINED_VARIABLE = "ROOTSD_CONFINED"
 """The environment variable that is set, and not empty, inside the wall."""
 
@@ -46,18 +46,18 @@ class ForeignSocket(RootsdError):
     code = ErrorCode.REFUSED
 
 
-def connect(path: bytes, *, patience: float = CONNECT_TIMEOUT_S) -> socket.socket:
+def connect(path: bytes, *, timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
     """Return a connected, blocking socket to the daemon at `path`.
 
-    Waits up to `patience` seconds while the daemon's backlog is full. Raises NotRunning,
+    Waits up to `timeout_s` seconds while the daemon's backlog is full. Raises NotRunning,
     ForeignSocket, Sandboxed, Busy, or DaemonUnreachable.
     """
     try:
         connection = socket.socket(socket.AF_UNIX)
     except OSError as error:
-        raise _explained(error, path) from error
+        raise _explain(error, path) from error
     try:
-        _reach(connection, path, patience)
+        _connect_within(connection, path, timeout_s)
         _check_folder(os.path.dirname(path))
         _check_server(connection, path)
     except BaseException:
@@ -66,17 +66,17 @@ def connect(path: bytes, *, patience: float = CONNECT_TIMEOUT_S) -> socket.socke
     return connection
 
 
-def _reach(connection: socket.socket, path: bytes, patience: float) -> None:
-    # The kernel waits for room in a full backlog for as long as SO_SNDTIMEO allows (unix(7)). With
-    # a timeout of Python's, connect would fail with EAGAIN at once, and we would have to guess
-    # when to retry. macOS does not wait: it refuses at once, which reads as "not running".
+def _connect_within(connection: socket.socket, path: bytes, timeout_s: float) -> None:
+    # While the backlog is full, the kernel waits for as long as SO_SNDTIMEO allows (unix(7)). With
+    # a timeout of the socket module, connect would fail with EAGAIN at once, and we would have to
+    # guess when to retry. macOS does not wait. It refuses at once, which looks like "not running".
     try:
-        _limit_waiting(connection, patience)
+        _limit_waiting(connection, timeout_s)
         with address_of(path) as address:
             connection.connect(address)
         _limit_waiting(connection, 0)
     except OSError as error:
-        raise _explained(error, path) from error
+        raise _explain(error, path) from error
 
 
 def _limit_waiting(connection: socket.socket, seconds: float) -> None:
@@ -85,9 +85,9 @@ def _limit_waiting(connection: socket.socket, seconds: float) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
-def _explained(error: OSError, path: bytes) -> RootsdError:
+def _explain(error: OSError, path: bytes) -> RootsdError:
     shown = path.decode(errors="backslashreplace")
-    if error.errno in _NOBODY:
+    if error.errno in _NOT_LISTENING:
         return NotRunning("rootsd is not running", "rootsd up")
     if error.errno == errno.EAGAIN:
         return Busy("rootsd does not accept connections at the moment", "rootsd status")
@@ -119,7 +119,7 @@ def _check_server(connection: socket.socket, path: bytes) -> None:
         raise ForeignSocket(f"{shown} is served by user {uid}, not by you", f"ls -l {shown}")
 
 
-TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `rootsd check`
+TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
     from rootsd.system.runtime_dir import RuntimeDir
 
@@ -130,16 +130,16 @@ _BUBBLEWRAP = b"bwrap"
 def sandbox_hides_control(folder: RuntimeDir) -> bool:
     """Return whether a sandbox exposes the MCP socket of the runtime folder but hides `ctl/`.
 
-    A daemon creates both folders and never removes them. A folder `pub/` without a socket proves
-    nothing: a sandbox can leave one behind as a mount point.
+    A daemon creates both folders and never removes them. The folder `pub/` without a socket proves
+    nothing, because a sandbox can leave one behind as a mount point.
     """
     return os.path.exists(folder.mcp_socket) and not os.path.lexists(folder.ctl)
 
 
 def is_inside_wall() -> bool:
-    """Return whether this process is confined: the wall sets a variable and hides `ctl/`.
+    """Return whether this process is behind the wall, which sets a variable and hides `ctl/`.
 
-    The variable alone proves nothing, since every program can set it.
+    The variable alone proves nothing, because every program can set it.
     """
     return bool(os.environ.get(CONFINED_VARIABLE)) and _is_control_hidden()
 

@@ -1,8 +1,8 @@
 """Schedule lines fairly between peer processes: one line per process, in turn.
 
-The event loop is fair to tasks, so it favors the process with the most connections and the longest
-backlog. Here, all connections of a process wait in one queue, and the queues take turns. Next to
-three processes that flood the daemon, a fourth gets every fourth turn from its first line on.
+The event loop is fair to tasks, so it favors the process with the most connections. Here, all
+connections of a process wait in one queue, and the queues take turns. If three processes flood the
+daemon, a fourth process gets every fourth turn from its first line on.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class FairScheduler:
         if not self._is_taken:
             self._take()
             return
-        mine = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(process, deque()).append(mine)
-        await mine
+        turn = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(process, deque()).append(turn)
+        await turn
 
     def _take(self) -> None:
         self._is_taken = True
@@ -38,9 +38,9 @@ class FairScheduler:
         while self._queues and not self._is_taken:
             process = next(iter(self._queues))
             queue = self._queues.pop(process)
-            mine = queue.popleft()
+            turn = queue.popleft()
             if queue:
                 self._queues[process] = queue  # behind all others
-            if not mine.done():  # otherwise its connection ended while it waited
-                mine.set_result(None)
+            if not turn.done():  # otherwise its connection ended while it waited
+                turn.set_result(None)
                 self._take()

@@ -1,7 +1,8 @@
 """Create private listening sockets, and notice when their names are removed.
 
-A socket's name can vanish at a logout, or when a person cleans up. A name watch wakes its caller
-then. The caller must check the names itself, also before the first wait. Source: inotify(7).
+The name of a socket can disappear at a logout, or when a person cleans up. A name watch then wakes
+its caller, which must check the names itself. The caller must also check them before the first
+wait. Source: inotify(7).
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from rootsd.system.ipc.unix_socket import address_of
 from rootsd.system.private_files import ensure_private_folder, unusable_error
 
 SOCKET_MODE = 0o600
-# As many as are accepted in total. A longer backlog would let honest clients wait behind refusals.
+# The number of connections that are accepted in total. With a longer backlog, honest clients would
+# wait behind connections that are going to be refused.
 _BACKLOG = 1024  # the kernel limits it to net.core.somaxconn
 
 
 class Listener:
     """A listening socket and its name in the file system.
 
-    With `keeps_name`, `close` leaves the name: it belongs to the service manager.
+    With `keeps_name`, `close` does not remove the name, which belongs to the service manager.
     """
 
     def __init__(self, listening: socket.socket, path: bytes, *, keeps_name: bool = False) -> None:
@@ -39,11 +41,11 @@ class Listener:
         self._identity = _identity_of(path)
 
     def has_name(self) -> bool:
-        """Return whether its name still leads to a socket, even one of a later daemon."""
+        """Return whether the name still leads to a socket, even to one of a later daemon."""
         return _identity_of(self.path) is not None
 
     def close(self) -> None:
-        """Stop listening. Remove the name, unless it belongs to another daemon's socket by now."""
+        """Stop listening. Remove the name, unless it now belongs to another daemon's socket."""
         self.socket.close()
         identity, self._identity = self._identity, None
         if identity and not self._keeps_name and _identity_of(self.path) == identity:
@@ -114,7 +116,7 @@ _IN_ONLYDIR, _IN_DONT_FOLLOW, _IN_MASK_ADD = 0x1000000, 0x2000000, 0x20000000
 _OF_ITSELF = _IN_DELETE_SELF | _IN_MOVE_SELF | _IN_ONLYDIR | _IN_DONT_FOLLOW | _IN_MASK_ADD
 _OF_NAMES = _OF_ITSELF | _IN_DELETE | _IN_MOVED_FROM
 _BUFFER = 1 << 16
-_LONGEST_PAUSE_S = 60.0
+_MAX_PAUSE_S = 60.0
 
 
 class InotifyNameWatch:
@@ -147,11 +149,11 @@ class PollingNameWatch:
 
     async def wait(self) -> None:
         """Wait for a minute."""
-        with anyio.move_on_after(_LONGEST_PAUSE_S):
+        with anyio.move_on_after(_MAX_PAUSE_S):
             await anyio.Event().wait()
 
     def close(self) -> None:
-        """Do nothing: it holds no resource."""
+        """Do nothing, because this watch holds no resource."""
 
 
 def watch_socket_names(paths: Iterable[bytes]) -> InotifyNameWatch | PollingNameWatch:

@@ -1,6 +1,6 @@
-"""Ask the MCP socket which root holds a path, when a sandbox hides the control socket.
+"""Ask the MCP socket which root contains a path, where a sandbox hides the control socket.
 
-One request of protocol revision 2026-07-28, which needs no handshake. Standard library only.
+This takes one request of MCP 2026-07-28, which needs no handshake. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from rootsd.core.parsing import parse_json
 from rootsd.system import runtime_dir
 from rootsd.system.ipc import connect
 
-TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `rootsd check`
+TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
     from typing import Any
 
 _ID = 1
-_LONGEST_ANSWER = 1 << 20  # bytes; one root takes less than 10 kB
+_MAX_ANSWER_BYTES = 1 << 20  # bytes; one root takes less than 10 kB
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "rootsd-check", "version": "1"},
@@ -25,10 +25,10 @@ _META = {
 }
 
 
-def resolve_root(path: str, patience: float) -> dict[str, Any] | None:
+def resolve_root(path: str, timeout_s: float) -> dict[str, Any] | None:
     """Return the root that contains `path`, as the tool `resolve_root` reports it, or None.
 
-    Waits up to `patience` seconds for each answer. Raises NotRunning, DaemonUnreachable, and what
+    Waits up to `timeout_s` seconds for each answer. Raises NotRunning, DaemonUnreachable, and what
     `connect` raises.
     """
     params = {"name": "resolve_root", "arguments": {"path": path}, "_meta": _META}
@@ -39,11 +39,11 @@ def resolve_root(path: str, patience: float) -> dict[str, Any] | None:
         except connect.NotRunning:
             continue
         with channel:
-            channel.settimeout(patience)
+            channel.settimeout(timeout_s)
             try:
                 channel.sendall(json.dumps(request).encode("ascii") + b"\n")
                 with channel.makefile("rb") as lines:
-                    return _root(lines.readline(_LONGEST_ANSWER))
+                    return _root(lines.readline(_MAX_ANSWER_BYTES))
             except OSError as error:
                 raise DaemonUnreachable("the daemon does not answer", "") from error
     raise connect.NotRunning("the daemon is not running", "rootsd up, outside of the sandbox")

@@ -14,7 +14,7 @@ from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.system import runtime_dir
 from rootsd.system.ipc import connect
 
-TYPE_CHECKING = False  # importing typing for it would cost a seventh of the whole run
+TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
@@ -43,7 +43,7 @@ class DaemonGone(DaemonUnreachable):
 
 
 def connect_control() -> socket.socket:
-    """Connect to the control socket of the daemon, in whichever runtime folder it is.
+    """Connect to the control socket of the daemon. Look for it in each runtime folder.
 
     Raises InsideWall in a confined program, ControlSocketHidden in a sandbox without the socket,
     DaemonGone if no daemon is running, and what `connect` raises.
@@ -76,13 +76,15 @@ def ask(
     channel: socket.socket,
     method: str,
     params: Mapping[str, Any],
-    on_notice: Callable[[dict[str, Any]], None] | None = None,
+    on_notification: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Send one request and return its result. `on_notice` gets the params of each notification.
+    """Send one request and return its result.
 
-    The socket's timeout applies to each line. Raises DaemonError with the daemon's error,
-    DaemonGone if it hangs up, and DaemonUnreachable if it does not answer in time or does not use
-    this protocol.
+    `on_notification` is called with the params of each notification.
+
+    The timeout of `channel` applies to each line. Raises DaemonError if the daemon returns an
+    error, DaemonGone if it hangs up, and DaemonUnreachable if it does not answer in time or does
+    not use this protocol.
     """
     request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
     try:
@@ -91,8 +93,8 @@ def ask(
             for line in lines:
                 message = _message(line)
                 if "id" not in message:
-                    if on_notice is not None:
-                        on_notice(message["params"])
+                    if on_notification is not None:
+                        on_notification(message["params"])
                     continue
                 return _result(message)
     except TimeoutError as error:

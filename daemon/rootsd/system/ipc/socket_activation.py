@@ -1,9 +1,8 @@
-"""Take over the listening sockets that systemd or launchd opened: sd_listen_fds(3), and
-launch_activate_socket(3) on macOS.
+"""Take over the listening sockets that systemd or launchd opened.
 
-With such sockets, clients wait instead of being refused while the daemon restarts, and the daemon
-can start on demand. On macOS, the agent's property list names them under `Sockets`
-(launchd.plist(5)).
+With such sockets, clients wait while the daemon restarts, instead of being refused, and the daemon
+can start on demand. On macOS, the property list of the launchd agent names them under `Sockets`.
+Sources: sd_listen_fds(3), launch_activate_socket(3), launchd.plist(5).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _Fds = ctypes.POINTER(ctypes.c_int)
 ACTIVATE_TYPES: Sequence[Any] = (
     ctypes.c_char_p, ctypes.POINTER(_Fds), ctypes.POINTER(ctypes.c_size_t),
 )  # fmt: skip
-# No such name in the property list; not started by launchd.
+# The property list has no such name, or launchd did not start this process.
 _NOT_ACTIVATED = (errno.ENOENT, errno.ESRCH)
 
 
@@ -66,7 +65,7 @@ class BadInheritedSocket(RootsdError):
 def inherited_listeners() -> dict[str, Listener]:
     """Return the listeners that this process inherited, by name. The caller opens missing ones.
 
-    Call this once in a process. Raises BadInheritedSocket.
+    Call this only once in a process. Raises BadInheritedSocket.
     """
     return _of_launchd() if sys.platform == "darwin" else _of_systemd()
 
@@ -91,7 +90,7 @@ def _of_launchd() -> dict[str, Listener]:
 
 
 def _of_systemd() -> dict[str, Listener]:
-    # Remove the variables: they are not meant for children.
+    # Remove the variables, because they are not for child processes.
     pid, number, names = (os.environ.pop(variable, "") for variable in _VARIABLES)
     if pid != str(os.getpid()) or not number.isdecimal():
         return {}

@@ -1,10 +1,11 @@
 """Read and write a socket stream with few turns of the event loop.
 
-The kernel mostly takes a whole line at once. Through the event loop, a write would cost several
-turns, and a change goes to a hundred connections. anyio's own stream registers the descriptor
-again for each read, and yields once before. Here, the descriptor stays registered, and the event
-loop's callback reads: otherwise the loop would find the same data again in the turn in which the
-reader wakes.
+Writing: the kernel mostly takes a whole line at once. So `send_nowait` writes without the event
+loop, which would take several turns for each of a hundred connections.
+
+Reading: anyio's own stream yields once before each read, and then registers the descriptor again.
+Here, the descriptor stays registered, and the callback of the event loop reads the data. If the
+waiting task read it instead, the loop would report the same data again before that task runs.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class DirectSocketStream(ByteStream):
             self._arrival = None
 
     def _arrived(self) -> None:
-        """Read, if a task waits. The loop calls this in each turn while data is available."""
+        """Read if a task waits. The event loop calls this in each turn while data is available."""
         if self._arrival is None or self._arrival.done():
             self._unwatch()
             return

@@ -1,8 +1,9 @@
-"""Fill gaps of the socket module: Unix addresses of any length, and peer credentials.
+"""Fill two gaps in the socket module: Unix addresses of any length, and peer credentials.
 
-`sun_path` holds 107 bytes on Linux and 103 on macOS; a path below a temporary or home folder is
-easily longer. `address_of` then names the folder through an open descriptor (Linux, proc(5)) or by
-volume and inode (macOS, /.vol). Changing the working directory instead would affect all threads.
+The kernel's limit for an address is 107 bytes on Linux and 103 on macOS. A path below a temporary
+or home folder is easily longer. For a long path, `address_of` names the folder through an open
+descriptor (Linux, proc(5)) or by volume and inode (macOS, /.vol). A change of the working
+directory would work, too, but it would affect all threads.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_LONGEST = 103 if sys.platform == "darwin" else 107
+_MAX_PATH = 103 if sys.platform == "darwin" else 107
 
 
 @contextmanager
 def address_of(path: bytes) -> Iterator[bytes]:
     """Yield the address of `path` for bind(2) or connect(2). Raises OSError."""
-    if len(path) <= _LONGEST:
+    if len(path) <= _MAX_PATH:
         yield path
         return
     folder, _, name = path.rpartition(b"/")
@@ -36,7 +37,7 @@ def address_of(path: bytes) -> Iterator[bytes]:
         os.close(descriptor)
 
 
-# sys/un.h and sys/ucred.h of macOS; Python's socket module lacks the names.
+# From sys/un.h and sys/ucred.h of macOS. Python's socket module lacks these names.
 _SOL_LOCAL = 0
 _LOCAL_PEERCRED = 0x001
 _LOCAL_PEERPID = 0x002
@@ -45,7 +46,7 @@ _LOCAL_PEERPID = 0x002
 class Peer:
     """A process and its user. `pid` is 0 for a process in another pid namespace.
 
-    A plain class: `dataclasses` would cost the lean programs, which import this, 6 ms.
+    This is a plain class, because the lean programs import it, and `dataclasses` takes 6 ms.
     """
 
     __slots__ = ("pid", "uid")
