@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from rootsd.core.history import ChainHead
-from rootsd.state.backups import LONGEST_PAUSE, RETRY_PAUSE, BackupScheduler, pause
+from rootsd.state.backups import MAX_PAUSE, RETRY_PAUSE, BackupScheduler, pause
 from rootsd.state.store.database import DiskFull
 from support.ledger_harness import HANG_GUARD, LedgerHarness, approve
 from support.sample_decisions import NOON, project
@@ -98,7 +98,7 @@ async def test_a_backup_is_made_at_the_start_and_once_a_day(
 async def test_it_wakes_only_when_a_backup_is_due(
     store: FakeStore, backups: BackupScheduler
 ) -> None:
-    assert await keep(backups, store, 4) == [LONGEST_PAUSE] * 4
+    assert await keep(backups, store, 4) == [MAX_PAUSE] * 4
     assert len(store.made) == 1
 
 
@@ -108,10 +108,10 @@ async def test_without_decisions_there_is_no_backup(
     store.is_empty = True
 
     def decide() -> None:
-        store.is_empty = store.now < NOON + 2 * LONGEST_PAUSE
+        store.is_empty = store.now < NOON + 2 * MAX_PAUSE
 
     await keep(backups, store, 3, decide)
-    assert store.made == [NOON + 2 * LONGEST_PAUSE]
+    assert store.made == [NOON + 2 * MAX_PAUSE]
 
 
 async def test_a_failed_backup_is_reported_and_retried(

@@ -27,7 +27,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.plan import Plan, plan
-from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants
+from rootsd.state.effects import granted_projects, only_narrows, plan_deferred_grants
 from support.ledger_harness import (
     PLACES,
     SOURCES,
@@ -134,7 +134,7 @@ def test_a_worktree_ends_with_its_checkout_and_a_replacement_does_not_restore_it
 
 def test_a_deferred_grant_is_given_to_an_unchanged_project() -> None:
     catalog = catalog_of(project(1), project(2), rules=[EVERYTHING])
-    made = plan_owed_grants(catalog, [path(1)], NOON)
+    made = plan_deferred_grants(catalog, [path(1)], NOON)
     assert set(made.catalog.roots) == {path(1)}
     observed = made.catalog.projects[path(1)].observed
     assert observed == project(1).observed
@@ -161,13 +161,13 @@ def test_a_deferred_grant_is_given_to_an_unchanged_project() -> None:
 )
 def test_a_deferred_grant_is_dropped_if_the_project_is_no_longer_pending(known: Project) -> None:
     catalog = catalog_of(known, rules=[EVERYTHING])
-    made = plan_owed_grants(catalog, [path(1)], NOON)
+    made = plan_deferred_grants(catalog, [path(1)], NOON)
     assert made.changes == ()
     assert made.catalog.roots == {}
 
 
 def test_a_deferred_grant_is_dropped_if_its_rule_is_gone() -> None:
-    assert plan_owed_grants(catalog_of(project(1)), [path(1)], NOON).catalog.roots == {}
+    assert plan_deferred_grants(catalog_of(project(1)), [path(1)], NOON).catalog.roots == {}
 
 
 def test_hazards_and_unreachable_projects_are_part_of_the_same_plan() -> None:

@@ -64,13 +64,13 @@ async def disk() -> AsyncIterator[Disk]:
 
 
 def _patience(
-    disk: Disk, doubted: list[bytes] | None = None, patience_s: float = HANG_GUARD
+    disk: Disk, doubted: list[bytes] | None = None, timeout_s: float = HANG_GUARD
 ) -> TimeoutVerifier:
     def doubt(paths: Sequence[bytes]) -> None:
         if doubted is not None:
             doubted.extend(paths)
 
-    return TimeoutVerifier(disk.make, lambda: POINTS, doubt, patience_s)
+    return TimeoutVerifier(disk.make, lambda: POINTS, doubt, timeout_s)
 
 
 async def test_only_local_roots_are_verified_on_the_event_loop(disk: Disk) -> None:
@@ -90,7 +90,7 @@ async def test_a_root_with_git_data_on_a_remote_mount_is_verified_in_a_thread(
         folder.mkdir()
         (folder / ".git").write_text(f"gitdir: {target}/.git/worktrees/x\n")
     linked = replace(identity(1), git=GitEntry.FILE)
-    patience = _patience(disk, patience_s=0.02)
+    patience = _patience(disk, timeout_s=0.02)
     disk.silent.add(raw(far))
     with anyio.fail_after(HANG_GUARD):
         told = await patience.verify({raw(near): linked, raw(far): linked})
@@ -107,7 +107,7 @@ async def test_without_remote_file_systems_no_thread_is_used(disk: Disk) -> None
 
 async def test_an_unresponsive_root_is_unreachable_until_it_answers(disk: Disk) -> None:
     doubted: list[bytes] = []
-    patience = _patience(disk, doubted, patience_s=0.02)
+    patience = _patience(disk, doubted, timeout_s=0.02)
     disk.silent.add(FAR)
     roots = {path: ROOTS[path] for path in (NEAR, FAR)}
     with anyio.fail_after(HANG_GUARD):
@@ -145,7 +145,7 @@ async def test_a_slow_verification_that_makes_progress_is_not_given_up(disk: Dis
             """Counted above."""
 
     disk.silent.add(FAR)
-    patience = TimeoutVerifier(lambda: Slow(disk), lambda: POINTS, lambda _: None, patience_s=0.02)
+    patience = TimeoutVerifier(lambda: Slow(disk), lambda: POINTS, lambda _: None, timeout_s=0.02)
     with anyio.fail_after(HANG_GUARD):
         assert await patience.verify({FAR: ROOTS[FAR]}) == []
 

@@ -57,12 +57,12 @@ def opened(folder: Path) -> Iterator[Store]:
 @contextmanager
 def small_reserve() -> Iterator[None]:
     """Give stores a reserve during the block that is soon used up and refilled."""
-    sizes = schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES
-    schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES = SMALL_RESERVE
+    sizes = schema.RESERVE_BYTES, schema.MIN_RESERVE_BYTES, schema.JOURNAL_BYTES
+    schema.RESERVE_BYTES, schema.MIN_RESERVE_BYTES, schema.JOURNAL_BYTES = SMALL_RESERVE
     try:
         yield
     finally:
-        schema.RESERVE_BYTES, schema.LEAST_RESERVE_BYTES, schema.JOURNAL_BYTES = sizes
+        schema.RESERVE_BYTES, schema.MIN_RESERVE_BYTES, schema.JOURNAL_BYTES = sizes
 
 
 def database_of(file: Path, events: Sequence[HistoryEvent], *, sightings: int = 0) -> Path:

@@ -364,7 +364,7 @@ class Daemon:
 
     def degraded(self, *, is_look: bool) -> list[str]:
         """Return a sentence for each problem. `is_look` says that a person sees them now."""
-        problems = self._recovery_notice.told(is_look=is_look)
+        problems = self._recovery_notice.report(is_look=is_look)
         problems += filter(None, (self._store_warning, self.confined[1]))
         problems += [*helper_problems(self._helper), *self._configuration.degraded()]
         problems += self._admission.degraded() if self._admission else []

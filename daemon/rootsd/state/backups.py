@@ -1,8 +1,7 @@
 """Make a verified backup of the decisions every day.
 
-A backup has two parts. `begin_backup` copies the database, and decisions have to wait for that.
-`finish_backup` verifies the copy, which takes ten times as long, and decisions do not wait for
-that.
+A backup has two parts. `begin_backup` copies the database, and decisions wait until it has.
+`finish_backup` verifies the copy. That takes ten times as long, and decisions do not wait for it.
 """
 
 from __future__ import annotations
@@ -22,22 +21,23 @@ from rootsd.state.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
-# Timers stop while the machine sleeps. Checking every few hours keeps a laptop's backups daily.
-LONGEST_PAUSE = timedelta(hours=6)
+# Timers stop while a machine sleeps. With a check every few hours, a laptop still gets a backup a
+# day.
+MAX_PAUSE = timedelta(hours=6)
 RETRY_PAUSE = timedelta(hours=1)
 
 
 class BackupStore(Protocol):
-    """The store as the scheduler uses it. All methods are called in a worker thread."""
+    """The methods of the store that the scheduler uses. It calls them in a worker thread."""
 
     def backup_due_in(self, at: datetime) -> timedelta:
-        """Return how long after `at` the newest backup is a day old. Raises RootsdError."""
+        """Return how long after `at` the next backup is due. Raises RootsdError."""
 
     def begin_backup(self) -> ChainHead | None:
         """Copy the database, or return None if nothing was decided yet. Raises RootsdError."""
 
     def finish_backup(self, head: ChainHead, at: datetime) -> Path:
-        """Verify and keep the copy without using the database. Raises RootsdError."""
+        """Verify the copy and keep it. Does not use the database. Raises RootsdError."""
 
 
 async def pause(length: timedelta) -> None:
@@ -76,11 +76,11 @@ class BackupScheduler:
         """Make a backup if one is due, and return how long to wait for the next check."""
         due_in = await to_thread.run_sync(self._store.backup_due_in, self._now())
         if due_in <= timedelta(0):
-            # Decisions wait for the copy only. Verifying it takes ten times as long.
+            # Decisions wait only for this copy, and not for its verification below.
             head = await self._ledger.run_exclusively(self._store.begin_backup)
             if head is None:
-                return LONGEST_PAUSE
+                return MAX_PAUSE
             made = await to_thread.run_sync(self._store.finish_backup, head, self._now())
             log.info("the decisions are backed up in %s", made)
             due_in = await to_thread.run_sync(self._store.backup_due_in, self._now())
-        return min(max(due_in, timedelta(minutes=1)), LONGEST_PAUSE)
+        return min(max(due_in, timedelta(minutes=1)), MAX_PAUSE)

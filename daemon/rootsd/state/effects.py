@@ -1,8 +1,9 @@
 """Decide which changes take effect at once and which wait for the disk.
 
-The rule is in `rootsd.state.ledger`: what narrows takes effect at once, and what widens is saved
-first. `only_narrows` classifies a plan. If the disk refuses a grant, the ledger keeps the
-project's path, and `plan_owed_grants` plans the grant again once the disk accepts writes.
+`rootsd.state.ledger` explains the rule: a change that narrows the published set takes effect at
+once, and a change that widens it is saved first. `only_narrows` classifies a plan. If the disk
+refuses to save a grant, the ledger defers it, and `plan_deferred_grants` plans it again once the
+disk accepts writes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rootsd.core.plan import Plan, plan
 def only_narrows(catalog: Catalog, made: Plan) -> bool:
     """Return whether the plan approves nothing, now or later, that was not approved before.
 
-    Grants do not count: the ledger handles them on their own.
+    Grants do not count, because the ledger handles them separately.
     """
     if not all(
         _narrows(change) for change in made.changes if change.verb is not ChangeVerb.GRANTED
@@ -60,7 +61,7 @@ def _is_denied(project: Project | None) -> bool:
 
 
 def granted_projects(made: Plan) -> dict[bytes, Project]:
-    """Return the projects that the plan grants approval, as they were before, by path."""
+    """Return the projects to which the plan grants an approval, as they were before, by path."""
     granted: dict[bytes, Project] = {}
     for change in made.changes:
         if isinstance(change, ProjectChange) and change.verb is ChangeVerb.GRANTED:
@@ -69,17 +70,17 @@ def granted_projects(made: Plan) -> dict[bytes, Project]:
     return granted
 
 
-def plan_owed_grants(catalog: Catalog, owed: Iterable[bytes], now: datetime) -> Plan:
-    """Plan the grants of rules and main checkouts to the `owed` projects as they are now.
+def plan_deferred_grants(catalog: Catalog, deferred: Iterable[bytes], now: datetime) -> Plan:
+    """Plan the grants of rules and main checkouts to the projects at the `deferred` paths.
 
-    A grant follows an observation. So each project is observed again here, unchanged.
+    A grant follows from an observation. So this observes each project again, unchanged.
     """
     unseen: dict[bytes, Project] = {}
     observations: list[ProjectObserved] = []
-    for path in sorted(owed):
+    for path in sorted(deferred):
         project = catalog.projects.get(path)
         if project is None or not catalog.is_pending(project):
-            continue  # gone, decided or unsafe by now; the next observation plans it again
+            continue  # it is gone, decided or unsafe; the next observation plans its grant
         seen = project.observed
         unseen[path] = replace(project, observed=replace(seen, presence=Presence.SUSPENDED))
         observations.append(

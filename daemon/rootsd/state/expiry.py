@@ -1,8 +1,8 @@
 """End approvals when their time or their session is over.
 
 An approval may end at a point in time (`approve --for 8h`) or with a session. Correctness does not
-depend on a timer: each answer asks `ExpiryTracker.ended` first. The alarm exists so that sessions
-are notified of an end that no answer has noticed.
+depend on a timer, because `ExpiryTracker.ended` is called before each answer. The alarm exists
+only to notify sessions of an end when there is no answer to make.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Alarm(Protocol):
     """A timer on the clock that counts from the machine's start."""
 
     def set(self, since_boot_ns: int | None) -> None:
-        """Ring at this time, at once if it is over, or never if it is None."""
+        """Ring at this time, or at once if it is over. With None, never ring."""
 
     async def wait(self) -> None:
         """Wait until the alarm rings."""
@@ -46,8 +46,8 @@ class ExpiryTracker:
         self._now = now
         self._alarm = alarm
         self._is_over = is_over
-        # An end that was set before the last boot is converted once, because the wall clock may
-        # jump later.
+        # If the machine was started since the approval, its end is known only by the wall clock.
+        # Convert it to the clock since boot once, because the wall clock may jump later.
         self._due: dict[Decision, int] = {}
 
     def after(self, seconds: int) -> Expiry:
@@ -77,10 +77,10 @@ class ExpiryTracker:
         ]
 
     def end_of_lapsed(self, project: Project) -> Expiry | None:
-        """Return the end of the approval that `project` lost, or None if it had no end or has
-        ended.
+        """Return the end of the approval that `project` lost, which a new approval takes over.
 
-        In both cases a new approval has no end.
+        Return None if that approval had no end or would have ended by now. A new approval then has
+        no end.
         """
         lapse = project.ruling.lapse
         return None if lapse is None or has_ended(lapse, self._now()) else lapse.expires
@@ -101,15 +101,15 @@ class ExpiryTracker:
         self._due = {decision: self._due_ns(decision, now) for decision in ending}
         self._alarm.set(min(self._due.values()))
 
-    async def keep(self, look: Callable[[], Awaitable[object]]) -> None:
-        """Call `look` each time the alarm rings, for as long as the daemon runs."""
+    async def keep(self, on_alarm: Callable[[], Awaitable[object]]) -> None:
+        """Call `on_alarm` each time the alarm rings, for as long as the daemon runs."""
         while True:
             await self._alarm.wait()
-            await look()
+            await on_alarm()
 
     def _due_ns(self, decision: Decision, now: ClockReading) -> int:
         known = self._due.get(decision)
         if known is None:
             known = due_ns(decision, now)
-        assert known is not None, "only approvals with an end are asked about"
+        assert known is not None, "callers pass only approvals with an end"
         return known

@@ -4,29 +4,30 @@ The catalog holds every project with its decision. The published set holds the r
 may get. The ledger keeps both in memory, changes them together, and has each change written to the
 store. Everything that changes the catalog goes through one of two methods:
 
-* `apply_events` takes observations of the disk, and approvals that ended. It never refuses one.
-* `execute` takes orders: a person's decisions. It applies all orders of a call or none.
+* `apply_events` takes events: observations of the disk, and approvals that ended. It cannot
+refuse. * `execute` takes orders, which are a person's decisions. It applies all orders of a call
+or none.
 
-When a change takes effect, and when it is saved. A change that narrows the published set takes
+When does a change take effect, and when is it saved? A change that narrows the published set takes
 effect at once. It is saved afterwards, and it stays in force in memory if the disk refuses it. A
-change that widens the published set is saved before it takes effect. That is an order that
-approves something, or the grant of a rule. Everything that took effect earlier is saved with it.
-Three properties follow:
+change that widens the published set is saved before it takes effect. Such a change is an order
+that approves something, or the grant of a rule. Everything that took effect earlier is saved with
+it. Three properties follow:
 
 * The published set always agrees with the catalog.
 * A failed write never publishes anything new.
 * A failed write never brings back a root that was taken away.
 
-How an answer is verified. `current` looks at the folder of each root before it returns the set. If
-a folder is no longer the approved one, the root leaves the set before the answer does. `Verifier`
-is the interface of the code that looks. The ledger repeats the look until it finds nothing new,
-because other tasks may publish meanwhile.
+How is an answer verified? `current` has the folder of each root compared with the approved one
+before it returns the set (`Verifier`). A root whose folder was replaced is removed from the set,
+so it is not in the answer. Other tasks may publish in the meantime, so the ledger verifies again
+until it finds nothing new.
 
-How sessions learn of changes. The ledger sends no notifications. A session waits in
-`wait_for_revision_past` until the revision is newer than the one it sent. So no code path can
+How do sessions learn of changes? The ledger sends no notifications. A session waits in
+`wait_for_revision_past` until the revision is newer than the one that it sent. So no code path can
 forget to notify.
 
-How conflicts are detected. A caller passes the projects as they were when a person chose the
+How are conflicts detected? A caller passes the projects as they were when a person chose the
 orders. If another decision about one of them came in between, `execute` raises `Conflict`.
 """
 
@@ -65,30 +66,30 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import Plan, plan
-from rootsd.state.effects import granted_projects, only_narrows, plan_owed_grants
+from rootsd.state.effects import granted_projects, only_narrows, plan_deferred_grants
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.write_behind import ChangeStore, WriteBehindQueue
 
 
 class Verifier(Protocol):
-    """The code that compares folders with the approved identities.
+    """The interface to the code that compares folders with the approved identities.
 
-    It reports the folders that differ. It never waits for a file system that does not answer: the
-    roots there are unreachable.
+    It reports the folders that differ. It does not wait for a file system that does not answer. It
+    reports the roots there as unreachable.
     """
 
     async def verify(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """Return the observations that contradict `roots`; none if all roots hold."""
+        """Verify all published roots, and return the observations that contradict them."""
 
     async def verify_more(self, roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
-        """Do the same for some roots alone, published ones or ones about to be approved.
+        """Verify some roots, which are published or about to be approved.
 
         The verifier keeps what it knows about all other roots.
         """
 
 
 class Conflict(Busy):
-    """A newer decision about one of the projects; the order may mean something else now."""
+    """There is a newer decision about one of the projects, so the order may be out of date."""
 
 
 def refuse_conflicts(seen: Iterable[Project], catalog: Catalog) -> None:
@@ -98,10 +99,10 @@ def refuse_conflicts(seen: Iterable[Project], catalog: Catalog) -> None:
 
 
 def _is_conflict(seen: Project, catalog: Catalog) -> bool:
-    """Return whether a person decided about `seen` since then.
+    """Return whether a person has decided about the project since it was `seen`.
 
-    A lapse is not a person's decision. An approval of a lapsed project fails by the identity that
-    it carries, not here.
+    A lapse is not a person's decision. An approval of a lapsed project is refused later, because
+    of the identity that it carries.
     """
     known = catalog.projects.get(seen.path)
     if known is None or known.ruling.decision == seen.ruling.decision:
@@ -113,7 +114,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
-# Changes within this time are written together, and other tasks can run meanwhile.
+# Changes within this time are written together.
 WRITE_DELAY_SECONDS = 0.005
 
 
@@ -136,13 +137,13 @@ class Ledger:
         self._verifier = verifier
         self.expiries = expiries
         self._now = now
-        # Acquire without yielding when the lock is free, so that a check made just before still
-        # holds.
+        # `fast_acquire`: if the lock is free, acquire it without yielding, so that a check made
+        # just before still holds.
         self._lock = anyio.Lock(fast_acquire=True)
         self._published = PublishedSet(first_revision, (), focus)
         self._changed = anyio.Event()
         self._catalog_changed = anyio.Event()
-        self._owed: set[bytes] = set()
+        self._deferred: set[bytes] = set()
         self._needs_saving = anyio.Event()
         expiries.follow(catalog)
         if catalog.roots:
@@ -165,21 +166,21 @@ class Ledger:
 
     @property
     def unsaved(self) -> int:
-        """The number of changes and grants that wait since the disk refused a write."""
-        return len(self._queue) + len(self._owed) if self._queue.is_refused else 0
+        """The number of changes and grants that wait because the disk refused a write."""
+        return len(self._queue) + len(self._deferred) if self._queue.is_refused else 0
 
     async def current(self) -> PublishedSet:
         """Return the published set after verifying the folder and the end time of each root.
 
-        Roots that fail are not in the result. The store learns of them later, in the background.
+        Roots that fail are not in the result. They are saved later, in the background.
         """
         return await self._verified(lambda catalog: self._verifier.verify(catalog.identities))
 
     async def root_at(self, path: bytes) -> PublishedRoot | None:
         """Return the innermost published root at or above the absolute `path`.
 
-        Verify it as `current` does, but look only at the roots that can affect the result. Ignore
-        roots that are approved for one session: the path does not say which session asks.
+        Verify as `current` does, but only the roots that can affect the result. Ignore roots that
+        are approved for one session, because the path does not say which session asks.
         """
         await self._verified(
             lambda catalog: self._verifier.verify_more(identities_behind(path, catalog))
@@ -189,42 +190,41 @@ class Ledger:
         return next((root for root in above if root.session is None), None)
 
     async def _verified(
-        self, look: Callable[[Catalog], Awaitable[Sequence[Observation]]]
+        self, verify: Callable[[Catalog], Awaitable[Sequence[Observation]]]
     ) -> PublishedSet:
         while True:
             published = self._published
-            seen = await look(self._catalog)
+            seen = await verify(self._catalog)
             before = self._catalog
-            if doubts := [*self.expiries.ended(before), *seen]:
-                made = plan(before, doubts, self._now())
+            if contradictions := [*self.expiries.ended(before), *seen]:
+                made = plan(before, contradictions, self._now())
                 alone = self._published is published and not self._lock.locked()
                 if alone and made.immediate is made:
-                    # No other task has run since the look, so it still holds for all other roots.
+                    # No other task has published in the meantime, so all other roots still hold.
                     self._apply_now(made)
                     return self._published
                 async with self._lock:
                     with anyio.CancelScope(shield=True):
                         if self._catalog is not before:  # another change came first
-                            made = plan(self._catalog, doubts, self._now())
+                            made = plan(self._catalog, contradictions, self._now())
                         await self._apply(made)
-            # Other tasks may have published meanwhile. Verify everything again until a look finds
-            # nothing new.
+            # Other tasks may have published in the meantime. Verify again until nothing is new.
             if self._catalog is before and self._published is published:
                 return published
 
     async def keep_expiring(self) -> None:
-        """End approvals when their time is over. Run for as long as the daemon does."""
+        """End approvals when their time is over, for as long as the daemon runs."""
 
-        async def look() -> None:
+        async def on_alarm() -> None:
             await self.current()
             self.expiries.follow(self._catalog)
 
-        await self.expiries.keep(look)
+        await self.expiries.keep(on_alarm)
 
     async def wait_for_revision_past(self, revision: int) -> PublishedSet:
         """Wait until the published set is newer than `revision`, and return it.
 
-        The set is not verified. Use it to tell that something changed, never as an answer.
+        The set is not verified. Use it to detect changes, never for an answer.
         """
         while self._published.revision <= revision:
             await self._changed.wait()
@@ -233,7 +233,7 @@ class Ledger:
     async def wait_for_change(self, catalog: Catalog) -> Catalog:
         """Wait until the catalog differs from `catalog`, and return the new one.
 
-        The published set may be the same. Steps in between may be missed.
+        The published set may be the same. Catalogs in between may be skipped.
         """
         while self._catalog is catalog:
             await self._catalog_changed.wait()
@@ -242,17 +242,15 @@ class Ledger:
     async def apply_events(self, events: Iterable[InputEvent]) -> None:
         """Apply observations of the disk, and approvals that ended.
 
-        `keep_saving` writes them later. A grant is the exception: it is saved before it takes
-        effect.
+        `keep_saving` writes them later. A grant is the exception, because it must be saved before
+        it takes effect.
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 await self._apply(plan(self._catalog, events, self._now()))
 
     async def observe(self, events: Iterable[InputEvent]) -> None:
-        """Apply events as `apply_events` does, then wait until they are saved or the disk refused
-        them.
-        """
+        """Apply events as `apply_events` does, and wait until they are saved or refused."""
         await self.apply_events(events)
         with anyio.CancelScope(shield=True):
             await self._write()
@@ -262,37 +260,37 @@ class Ledger:
     ) -> Plan:
         """Carry out all orders or none of them.
 
-        The folders of approvals are verified first. `orders` may begin with a look at a folder
-        that is not known yet; it is not published before the orders apply.
+        The folders of approvals are verified first. `orders` may begin with an observation of a
+        folder that is not known yet. A rule does not publish that folder before the orders apply.
 
-        `seen` holds projects as they were when the orders were chosen. Raises Conflict if one of
-        them was decided about since, OrderRefused, or the error of the store.
+        `seen` holds projects as they were when the orders were chosen. Raises Conflict if there is
+        a newer decision about one of them, OrderRefused, or the error of the store.
 
         Orders that only narrow take effect even if the disk refuses them. They stay in memory and
         are written as soon as possible. If one of the orders widens, all of them wait for the
         disk.
 
-        When this returns, every task that waits for a new revision has run: sessions are notified
-        before the order is answered.
+        When this returns, every task that waits for a new revision has run. So sessions are
+        notified before the order is answered.
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
                 made = await self._execute(orders, seen)
         with anyio.CancelScope(shield=True):
             await self._write()
-        # The change woke the waiting tasks, so they stand before this one in the event loop's
+        # The change woke the waiting tasks, so they come before this one in the event loop's
         # queue.
         await lowlevel.cancel_shielded_checkpoint()
         return made
 
     async def note(self, note: AuditRecord) -> None:
-        """Save an audit record, which no catalog holds. Raises the error of the store."""
+        """Save an audit record, which no catalog contains. Raises the error of the store."""
         await self._queue.write((note,))
 
     async def change_focus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
-        """Save and apply a new focus, which publishes another set to the sessions it narrows.
+        """Save and apply a new focus, which changes what the sessions without a scope see.
 
-        Raises the error of the store; the focus is then unchanged.
+        Raises the error of the store. The focus is then unchanged.
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
@@ -313,7 +311,7 @@ class Ledger:
                 await self._apply(plan(self._catalog, refused, self._now()))
         with anyio.CancelScope(shield=True):
             await self._write()
-        await self.current()  # finds these places under other names as well
+        await self.current()  # this also finds the places under other names
 
     def dry_run(self, inputs: Sequence[Input]) -> Plan:
         """Return the plan that `execute` or `observe` would apply, without applying it.
@@ -329,8 +327,8 @@ class Ledger:
     async def keep_saving(self, retry_seconds: Sequence[float] = RETRY_SECONDS) -> None:
         """Write the changes that took effect, and retry those that the disk refused.
 
-        Run for as long as the daemon does. `retry_seconds` are the pauses between retries; the
-        last one repeats.
+        Runs for as long as the daemon. `retry_seconds` are the pauses between retries. The last
+        one repeats.
         """
         attempt = 0
         while True:
@@ -340,27 +338,27 @@ class Ledger:
             else:
                 pause = WRITE_DELAY_SECONDS
             with anyio.move_on_after(pause):
-                await self.next_save().wait()  # a later change may save the earlier ones with it
+                await self.next_save().wait()  # the write of a later change includes earlier ones
             await self.save_now()
             if not self._queue.is_refused:
                 attempt = 0
-            if not self._queue and not self._owed:
+            if not self._queue and not self._deferred:
                 self._needs_saving = anyio.Event()
 
     async def save_now(self) -> None:
         """Write everything that waits. `unsaved` tells what the disk refused."""
         with anyio.CancelScope(shield=True):
             await self._write()
-            if self._owed and not self._queue:
+            if self._deferred and not self._queue:
                 async with self._lock:
-                    owed, self._owed = self._owed, set()
-                    await self._apply(plan_owed_grants(self._catalog, owed, self._now()))
+                    deferred, self._deferred = self._deferred, set()
+                    await self._apply(plan_deferred_grants(self._catalog, deferred, self._now()))
 
     async def run_exclusively(self, work: Callable[[], T]) -> T:
         """Run `work`, which uses the store, in a worker thread while nothing else uses the store.
 
-        Everything that took effect is saved first, except for what the disk refused. Later writes
-        wait for `work`, so it has to be short.
+        Changes that took effect are saved first, unless the disk refuses them. Later writes wait
+        for `work`, so it has to be short.
         """
         if not self._queue.is_refused:
             await self._write()
@@ -386,27 +384,27 @@ class Ledger:
         return made
 
     async def _apply(self, made: Plan) -> Plan:
-        """Apply the plan, whatever the disk says, except for its grants: save those first.
+        """Apply the plan at once, except for its grants, which are saved first.
 
-        Return the plan that did take effect.
+        Return the plan that took effect: without the grants, if the disk refused to save them.
         """
-        bare = made.immediate
-        if bare is made:
+        without_grants = made.immediate
+        if without_grants is made:
             self._apply_now(made)
             return made
-        self._set_catalog(bare.catalog)
+        self._set_catalog(without_grants.catalog)
         try:
             await self._queue.write(made.changes)
         except RootsdError as error:
             log.warning("the store refuses writes, so this is not granted yet: %s", error)
-            self._owed.update(granted_projects(made))
-            self._save_later(bare.changes)
-            return bare
+            self._deferred.update(granted_projects(made))
+            self._save_later(without_grants.changes)
+            return without_grants
         self._set_catalog(made.catalog)
         return made
 
     def _apply_now(self, made: Plan) -> None:
-        """Apply a plan that approves nothing. Must not await."""
+        """Apply a plan that approves nothing. Does not yield to other tasks."""
         if made.changes:
             self._set_catalog(made.catalog)
             self._save_later(made.changes)
@@ -422,7 +420,7 @@ class Ledger:
             log.warning("the store refuses writes, so this is kept in memory only: %s", error)
 
     def _set_catalog(self, catalog: Catalog) -> None:
-        """Replace catalog and published set together. Must not await."""
+        """Replace catalog and published set together. Does not yield to other tasks."""
         before = self._catalog.roots
         self._catalog = catalog
         self.expiries.follow(catalog)
@@ -438,7 +436,7 @@ class Ledger:
 
 
 def _approved_identity(order: Approve | Reinstate | Restore) -> Identity | None:
-    """Return the directory that the order approves, or None."""
+    """Return the identity of the folder that the order approves, or None."""
     match order:
         case Approve(identity=identity) | Reinstate(approval=Approve(identity=identity)):
             return identity

@@ -14,26 +14,26 @@ _REMEDY = (
 
 
 class RecoveryNotice:
-    """The report of what a start repaired in the store or took back.
+    """The report about a store that was repaired, or that lost approvals.
 
-    `note` says what this start repaired or took back, and is empty if that was nothing. `cause`
+    `note` says what this start repaired or took back. It is empty if that was nothing. `cause`
     says why approvals lapsed, at this start or at an earlier one.
 
-    The report stays until each lapsed approval is decided. If nothing lapsed, it stays until a
-    person has seen it.
+    The report stays until a person has decided about each lapsed approval. If none lapsed, it
+    stays until a person has seen it.
     """
 
     def __init__(self, ledger: Ledger, note: str, cause: str = "") -> None:
         self._ledger = ledger
         self._note = note
         self._still_lapsed = f"{cause or _LOST} {_REMEDY}"
-        self._asks = _is_anything_lost(ledger.catalog)
+        self._needs_decisions = _is_anything_lost(ledger.catalog)
 
-    def told(self, *, is_look: bool) -> list[str]:
-        """Return the report, if there is one. With `is_look`, a person sees it now."""
+    def report(self, *, is_look: bool) -> list[str]:
+        """Return the report, if there is one. `is_look` says that a person sees it now."""
         if _is_anything_lost(self._ledger.catalog):
             return [self._note or self._still_lapsed]
-        if self._asks:
+        if self._needs_decisions:
             self._note = ""
         report = [self._note] if self._note else []
         if is_look:

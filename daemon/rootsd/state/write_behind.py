@@ -1,9 +1,9 @@
 """Queue changes that already took effect, and write them to the store in order.
 
 The store takes one caller at a time, and all calls go through this queue. A change that only
-narrows, or that reports what is on the disk, does not wait for the store. An approval does:
-everything that waits is written with it, so no approval is stored before the changes that precede
-it.
+narrows the published set, or that reports what is on the disk, does not wait for the store. An
+approval does. Everything that waits is written with it, so no approval is stored before an earlier
+change.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 class ChangeStore(Protocol):
-    """The store as the ledger uses it. `append` is called in a worker thread."""
+    """The method of the store that the ledger uses. It is called in a worker thread."""
 
     def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> object:
         """Store `changes`, all or none. Raises RootsdError if the disk refuses."""
 
 
 class WriteBehindQueue:
-    """The changes that wait for the disk, and the only way to write them."""
+    """The queue of changes that wait for the disk. Nothing else writes to the store."""
 
     def __init__(self, saver: ChangeStore, now: Callable[[], datetime]) -> None:
         self._saver = saver
@@ -55,8 +55,8 @@ class WriteBehindQueue:
     async def write(self, more: Sequence[Change | AuditRecord] = ()) -> None:
         """Write all waiting changes and `more` in one transaction.
 
-        Raises the error of the store. The waiting changes then stay in the queue; `more` is
-        dropped. A caller that is cancelled still waits for the write.
+        Raises the error of the store. The waiting changes then stay in the queue, and `more` is
+        dropped. A caller that is canceled still waits for the write.
         """
         async with self._turn:
             with anyio.CancelScope(shield=True):
@@ -71,7 +71,7 @@ class WriteBehindQueue:
             self.is_refused = True
             raise
         self.is_refused = False
-        del self._waiting[:waited]  # more may have come meanwhile
+        del self._waiting[:waited]  # more may have been added in the meantime
         self._saved.set()
         self._saved = anyio.Event()
 

@@ -117,8 +117,8 @@ def test_a_new_store_is_bound_at_once(folder: Path) -> None:
     assert binding is not None
     assert binding.cause == ""
     with closing(SecondAnchor.open(_second(folder))) as second:
-        assert second.mark is not None
-        assert second.mark.key == binding.key
+        assert second.record is not None
+        assert second.record.key == binding.key
     assert _second(folder).stat().st_mode & 0o777 == 0o600
     assert outside(folder).stat().st_mode & 0o777 == 0o700
 

@@ -29,8 +29,8 @@ from rootsd.state.store.rows import read_events, read_records, write_events
 from rootsd.state.store.schema import (
     APPLICATION_ID,
     JOURNAL_BYTES,
-    LEAST_RESERVE_BYTES,
     MIGRATIONS,
+    MIN_RESERVE_BYTES,
     RESERVE_BYTES,
     NewerStore,
     fill_reserve,
@@ -205,7 +205,7 @@ def test_a_used_reserve_is_refilled(db: Database, file: Path) -> None:
     events = events_for([decide(approved(number)) for number in range(2_000)], NOON, CHAIN_START)
     with transaction(db):
         write_events(db, events)
-    assert read_number(db, "freelist_count") * 4096 < LEAST_RESERVE_BYTES
+    assert read_number(db, "freelist_count") * 4096 < MIN_RESERVE_BYTES
     assert fill_reserve(db, file)
     assert read_number(db, "freelist_count") * 4096 >= RESERVE_BYTES
 

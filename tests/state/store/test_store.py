@@ -26,7 +26,7 @@ from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Ver
 from rootsd.state.store import anchors as anchor_module
 from rootsd.state.store.database import DiskFull, StoreUnusable, connect_frozen
 from rootsd.state.store.rows import read_events
-from rootsd.state.store.schema import LEAST_RESERVE_BYTES
+from rootsd.state.store.schema import MIN_RESERVE_BYTES
 from rootsd.state.store.store import Store, StoredState
 from rootsd.system.private_files import NotPrivate
 from support.ledger_harness import path
@@ -254,4 +254,4 @@ def test_a_reserve_used_by_decisions_is_refilled(folder: Path) -> None:
             many = [decide(approved(first + number)) for number in range(100)]
             store.append(many, NOON)
             free = store._db.execute("PRAGMA freelist_count").fetchone()[0]
-            assert free * PAGE >= LEAST_RESERVE_BYTES
+            assert free * PAGE >= MIN_RESERVE_BYTES

@@ -1,18 +1,18 @@
 """Detect a restored or copied database by two anchors outside it and a binding inside it.
 
-The problem. A database that was restored from an older copy is undamaged, and still wrong: it
-lacks the latest decisions, and one of them may have taken an approval back. So rootsd must notice
-a restore, and then take every approval back. This module records what is needed for that.
-`rootsd.state.store.opening` compares the records at each start.
+The problem. A database that was restored from an older copy is undamaged, but it is wrong: it
+lacks the latest decisions, and one of them may have taken an approval back. So rootsd must detect
+a restore and then take every approval back. This module writes the records that this needs.
+`rootsd.state.store.opening` compares them at each start.
 
-Anchors. An anchor is a small file that records the head of the decision chain: the number and hash
-of the last event. A restored database does not contain that head. There are two anchors, because
-each detects a different restore:
+Anchors. An anchor is a small file that records the head of the decision chain, which is the number
+and hash of the last event. A database that was restored from an older copy does not contain that
+head. There are two anchors, because each detects a different restore:
 
 * The file `head` lies beside the database. It detects an older database in an otherwise current
   state folder.
-* The second anchor lies outside the state folder (`rootsd.system.places`), so it does not go back
-  in time with that folder. It detects an older state folder. It also records the key of the one
+* The second anchor lies outside the state folder (`rootsd.system.places`), so a restore of that
+  folder does not restore it. It detects an older state folder. It also records the key of the one
   database that it belongs to.
 
 Order of writes. A decision is acknowledged after these steps, each of which is on the disk before
@@ -22,10 +22,10 @@ the next begins:
 2. The head is written to the first anchor.
 3. The head is written to the second anchor.
 
-A crash after step 1 or 2 leaves a chain that goes on beyond an anchor. That is normal, and the
-next start writes both anchors before anything else can be decided. An anchor never runs ahead of
-the chain, so no crash looks like a restore. After an acknowledgment, both anchors record the
-decision, so an older state folder, which lacks it, never passes.
+After a crash between these steps, the chain is longer than an anchor says. That is normal, and the
+next start writes both anchors before anything else can be decided. An anchor never records an
+event that the chain lacks, so no crash looks like a restore. After an acknowledgment, both anchors
+record the decision, so an older state folder, which lacks it, is always detected.
 
 File format. An anchor file has two slots, each in its own block. Writes alternate between
 them, so a torn write leaves the other slot intact. The file never grows and is never renamed, so a
@@ -34,26 +34,27 @@ full disk does not stop a write.
 Binding. The database records two things about itself, in one row:
 
 * The identity of its own file: inode number, birth time and file handle. A copy is another file,
-  so a database that was restored from a copy differs from its own record. This holds also if the
-  second anchor was restored with it, as when a whole home folder is restored. A restore of a whole
-  file system, such as a snapshot of a virtual machine, restores the identity too. No check in this
-  program can detect that.
-* A random key, which the second anchor records too. So an anchor never confirms another history,
-  even if both are empty.
+  so a database that was restored from a copy differs from its own record. This detects a restore
+  even if the second anchor was restored, too, as when a whole home folder is restored. A restore
+  of a whole file system, such as a snapshot of a virtual machine, also restores the identity. No
+  check in this program can detect that.
+* A random key, which the second anchor also records. So an anchor never confirms the history of
+  another database, even if both are empty.
 
 A store of version 0.1.0 has no binding, and it gets one without a lapse:
 
 1. The second anchor is written, with a new key and the head of the chain.
 2. The binding is committed to the database.
 
-A crash after step 1 leaves an anchor whose head is exactly the head of an unbound database; the
-next start completes the steps. From step 2 on, the database knows that it has a second anchor. If
-that anchor is missing later, it was removed, or another state folder was put in this place.
+After a crash between these steps, the anchor records exactly the head of a database without a
+binding, and the next start completes the steps. After step 2, the database knows that it has a
+second anchor. If that anchor is missing later, it was removed, or this state folder has replaced
+another one.
 
 If the history is not trusted, one transaction takes every approval back and replaces the binding,
-with a new key. After it, the anchors are written. A crash in between leaves a key that the second
-anchor does not have, so the next start does the same again. The state folder that was replaced has
-the old key, so it is not trusted either if it is put back.
+with a new key. Then the anchors are written. After a crash in between, the second anchor does not
+have the new key, so the next start does the same again. The state folder that was replaced has the
+old key. So it is not trusted either if somebody puts it back.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ from rootsd.system.private_files import (
 HEAD_NAME = "head"
 SLOT_SPACING = 4096
 KEY_SIZE = 16
-# magic, count of writes so far, then the content; SHA-256 of all these follows
+# A slot holds the magic, the number of writes so far, the content, and the SHA-256 of all of them.
 _SLOT_HEADER = struct.Struct(">8sQ")
 _DIGEST_SIZE = 32
 _FIRST_CONTENT = struct.Struct(">Q32s")
@@ -120,7 +121,7 @@ class AnchorFile:
         try:
             missing = 2 * SLOT_SPACING - os.fstat(fd).st_size
             if missing > 0:
-                # Zeros, not a hole: a later write must not need a new block.
+                # Write zeros instead of leaving a hole, so that a later write needs no new block.
                 os.pwrite(fd, bytes(missing), 2 * SLOT_SPACING - missing)
                 sync(fd)
                 sync_path(file.parent)
@@ -132,7 +133,7 @@ class AnchorFile:
     def write(self, content: bytes) -> None:
         """Replace the content. It is on the disk when this returns.
 
-        Raises NotPrivate. The content before it stays then, and the next write uses the same slot.
+        Raises NotPrivate. The old content then stays, and the next write uses the same slot.
         """
         data = _SLOT_HEADER.pack(self._magic, self._count + 1) + content
         slot = data + hashlib.sha256(data).digest()
@@ -150,7 +151,7 @@ class AnchorFile:
             os.close(self._fd)
 
     def _read(self, slot: int) -> tuple[int, bytes | None]:
-        """Return the count and the content of a slot; count 0 if no write to it was completed."""
+        """Return the count and the content of a slot. The count is 0 without a complete write."""
         length = _SLOT_HEADER.size + self._size
         data = os.pread(self._fd, length + _DIGEST_SIZE, slot * SLOT_SPACING)
         written, digest = data[:length], data[length:]
@@ -161,7 +162,7 @@ class AnchorFile:
 
 
 class FirstAnchor:
-    """The anchor beside the database. `head` is None if the file records nothing."""
+    """The anchor beside the database. `head` is None if the file has no content."""
 
     def __init__(self, slots: AnchorFile) -> None:
         self._slots = slots
@@ -196,15 +197,15 @@ class AnchorRecord:
 
 
 class SecondAnchor:
-    """The anchor outside the state folder. `mark` is None if the file records nothing."""
+    """The anchor outside the state folder. `record` is None if the file has no content."""
 
     def __init__(self, file: Path, slots: AnchorFile) -> None:
         self.file = file
         self._slots = slots
-        self.mark: AnchorRecord | None = None
+        self.record: AnchorRecord | None = None
         if slots.content is not None:
             seq, digest, key = _SECOND_CONTENT.unpack(slots.content)
-            self.mark = AnchorRecord(ChainHead(seq, digest), key)
+            self.record = AnchorRecord(ChainHead(seq, digest), key)
 
     @classmethod
     def open(cls, file: Path) -> SecondAnchor:
@@ -213,10 +214,10 @@ class SecondAnchor:
         write_in_place(file.parent)
         return cls(file, AnchorFile.open(file, _SECOND_MAGIC, _SECOND_CONTENT.size))
 
-    def write(self, mark: AnchorRecord) -> None:
-        """Record `mark`. It is on the disk when this returns. Raises NotPrivate."""
-        self._slots.write(_SECOND_CONTENT.pack(mark.head.seq, mark.head.hash, mark.key))
-        self.mark = mark
+    def write(self, record: AnchorRecord) -> None:
+        """Record `record`. It is on the disk when this returns. Raises NotPrivate."""
+        self._slots.write(_SECOND_CONTENT.pack(record.head.seq, record.head.hash, record.key))
+        self.record = record
 
     def close(self) -> None:
         """Close the file."""
@@ -254,18 +255,18 @@ class AnchorPair:
         return cls(first, second, trouble)
 
     @property
-    def mark(self) -> AnchorRecord | None:
-        """The content of the second anchor, or None if it records nothing."""
-        return self.second.mark if self.second else None
+    def record(self) -> AnchorRecord | None:
+        """The content of the second anchor, or None if there is none."""
+        return self.second.record if self.second else None
 
     def write(self, head: ChainHead) -> None:
         """Record `head` in both anchors, in the order that this module describes.
 
-        The second anchor keeps its key; it is left alone if it has none yet. Raises NotPrivate.
+        The second anchor keeps its key. Without a key, it is not written. Raises NotPrivate.
         """
         self.first.write(head)
-        if self.second is not None and self.second.mark is not None:
-            self.second.write(AnchorRecord(head, self.second.mark.key))
+        if self.second is not None and self.second.record is not None:
+            self.second.write(AnchorRecord(head, self.second.record.key))
 
     def close(self) -> None:
         """Close both files."""
@@ -277,11 +278,11 @@ class AnchorPair:
 def second_anchor_file(folder: Path, outside: Path) -> Path:
     """Return the path of the second anchor of the state folder `folder`, in `outside`.
 
-    The name depends on the path of the state folder, since one user may run daemons with several
-    state folders. A link to the state folder makes no difference.
+    The name depends on the path of the state folder, because one user may run daemons with several
+    state folders. Links in that path are resolved.
     """
-    whose = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()
-    return outside / f"{HEAD_NAME}-{whose[:16]}"
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()
+    return outside / f"{HEAD_NAME}-{digest[:16]}"
 
 
 _INODE_SIZE = 8
@@ -289,17 +290,17 @@ _INODE_SIZE = 8
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What distinguishes a file from a copy of it. `handle` is None where there is none."""
+    """The values that distinguish a file from a copy. `handle` is None if there is none."""
 
     inode: int
     born_ns: int
     handle: bytes | None
 
     def is_same(self, other: FileIdentity | None) -> bool:
-        """Return whether both are one file.
+        """Return whether both are the same file.
 
-        An identity that cannot be read now counts as another file. A handle counts only if both
-        have one, because a newer kernel may add it.
+        If `other` is None, it could not be read, and counts as another file. Handles are compared
+        only if both have one, because a newer kernel may add them.
         """
         if other is None or (self.inode, self.born_ns) != (other.inode, other.born_ns):
             return False
@@ -327,8 +328,8 @@ def new_key() -> bytes:
 def identify(file: Path) -> FileIdentity | None:
     """Return the identity of the database `file`, or None if its file system keeps no birth time.
 
-    It never closes a descriptor that could drop SQLite's lock (fcntl(2)). Raises NotPrivate if
-    the file cannot be looked at.
+    Closing a descriptor of the database would drop SQLite's lock (fcntl(2)). So this uses O_PATH
+    or lstat. Raises NotPrivate if the file cannot be examined.
     """
     try:
         if sys.platform == "linux":

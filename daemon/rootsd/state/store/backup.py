@@ -35,9 +35,9 @@ def list_backups(folder: Path) -> list[Path]:
 
 
 def due_in(folder: Path, at: datetime) -> timedelta:
-    """Return how long after `at` the newest backup is a day old.
+    """Return how long after `at` the next backup is due, a day after the newest one.
 
-    Zero if there is no backup, or if the newest one is from the future. Raises NotPrivate.
+    Return zero if there is no backup, or if the newest one is from the future. Raises NotPrivate.
     """
     newest = next(iter(list_backups(folder)), None)
     if newest is None:
@@ -52,15 +52,15 @@ def due_in(folder: Path, at: datetime) -> timedelta:
 def begin_copy(db: Database, folder: Path) -> ChainHead:
     """Copy `db` for `finish_copy`, and return the head that the copy must have.
 
-    Verifying takes longer than copying, and does not need `db`. Raises StoreDamaged, DiskFull,
-    StoreUnusable and NotPrivate.
+    `finish_copy` takes longer and does not need `db`. Raises StoreDamaged, DiskFull, StoreUnusable
+    and NotPrivate.
     """
     place = folder / FOLDER_NAME
     ensure_private_folder(place)
     new = place / NEW_NAME
     try:
         new.unlink(missing_ok=True)
-        ensure_private_file(new)  # so that nobody else can ever read it
+        ensure_private_file(new)  # create it first, so that other users can never read it
     except OSError as error:
         raise unusable_error(new, error) from error
     with translate_errors(new):
@@ -71,15 +71,15 @@ def begin_copy(db: Database, folder: Path) -> ChainHead:
 def finish_copy(folder: Path, head: ChainHead, at: datetime) -> Path:
     """Verify the copy of `begin_copy`, keep it with the two newest backups, and return its path.
 
-    Raises StoreDamaged if it does not verify, DiskFull, StoreUnusable and NotPrivate. The older
-    backups stay then.
+    Raises StoreDamaged if the copy is not correct, DiskFull, StoreUnusable and NotPrivate. Older
+    backups then stay.
     """
     place = folder / FOLDER_NAME
     new, final = place / NEW_NAME, place / f"{PREFIX}{file_timestamp(at)}{SUFFIX}"
     try:
         with translate_errors(new), closing(connect_frozen(new)) as made:
             if check(made).head != head:
-                raise StoreDamaged("the copy ends elsewhere")
+                raise StoreDamaged("the copy ends with another event than the database")
         sync_path(new)
         new.replace(final)
         for old in list_backups(folder)[MAX_BACKUPS:]:

@@ -2,8 +2,8 @@
 
 This is the only module that imports sqlite3. It sets SQLite up so that a committed decision
 survives a power cut, and so that a full disk refuses a write instead of damaging the file. Errors
-of SQLite become one of four: Busy, DiskFull, StoreUnusable (the system failed) or StoreDamaged
-(the file is wrong).
+of SQLite become Busy, DiskFull, StoreUnusable (the system failed) or StoreDamaged (the file is
+wrong).
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from rootsd.system.private_files import display_path, unusable_error
 
 Database = sqlite3.Connection
 
-OLDEST_SQLITE = (3, 37)  # STRICT tables
+MIN_SQLITE = (3, 37)  # STRICT tables
 BUSY_SECONDS = 2.0
 JOURNAL_SUFFIX = "-journal"
-# The order matters. If the journal mode came first, the journal of that switch could reappear
-# after a power cut, and undo decisions that were acknowledged.
+# The order matters. A change of the journal mode writes a journal. If it came before
+# `synchronous`, that journal could reappear after a power cut and undo decisions that were
+# acknowledged.
 PRAGMAS = (
     "locking_mode=EXCLUSIVE",
     "synchronous=EXTRA",
@@ -39,7 +40,7 @@ PRAGMAS = (
     "cell_size_check=1",
     "temp_store=MEMORY",  # a confined daemon may not create temporary files
 )
-# No decision depends on the history of sessions: it is never synced to the disk.
+# No decision depends on the history of sessions, so it is never synced to the disk.
 HISTORY_PRAGMAS = (
     "synchronous=OFF",
     "journal_mode=PERSIST",
@@ -51,7 +52,7 @@ HISTORY_PRAGMAS = (
 READING_PRAGMAS = ("trusted_schema=0", "cell_size_check=1", "temp_store=MEMORY")
 # The header's field for the file format version (sqlite.org/fileformat2.html, 1.3).
 _WRITE_VERSION, _NEWEST_FORMAT = 18, b"\x02"
-# The errors of SQLite that blame the system and not the database.
+# The errors of SQLite for which the system is the cause, and not the database.
 _SYSTEM_ERRORS = frozenset(
     {
         sqlite3.SQLITE_IOERR,
@@ -65,25 +66,24 @@ _SYSTEM_ERRORS = frozenset(
 
 
 class StoreDamaged(Exception):
-    """The database is not what was written; `rootsd.state.store.recovery` repairs it."""
+    """The database is damaged. `rootsd.state.store.recovery` repairs it."""
 
 
-# The first bytes of a journal that SQLite would roll back (sqlite.org/fileformat2.html, section
-# 3).
+# The first bytes of a journal that SQLite would roll back (sqlite.org/fileformat2.html, 3).
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 
 class StoreUnusable(RootsdError):
-    """The system does not let the database be read or written; the database is undamaged."""
+    """The system refuses to read or write the database, which is undamaged."""
 
 
 class DiskFull(StoreUnusable):
-    """The disk has no room for a write; nothing was written."""
+    """The disk has no room for a write. Nothing was written."""
 
 
 def require_sqlite() -> None:
     """Raise StoreUnusable if this Python's SQLite is too old."""
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+    if sqlite3.sqlite_version_info < MIN_SQLITE:
         raise StoreUnusable(
             f"rootsd needs SQLite 3.37 or newer, this Python has {sqlite3.sqlite_version}",
             "install a newer Python, then: rootsd up",
@@ -92,18 +92,15 @@ def require_sqlite() -> None:
 
 @contextmanager
 def translate_errors(file: Path) -> Iterator[None]:
-    """Translate errors about `file`, and unreadable rows, to Busy, StoreUnusable, DiskFull or
-    StoreDamaged.
-    """
+    """Translate errors about `file` to Busy and the errors of this module."""
     try:
         yield
     except (BadRecord, BrokenChain, UnicodeDecodeError) as error:
-        # sqlite3 raises UnicodeDecodeError for text that is not valid, even in SQLite's own
-        # reports.
+        # sqlite3 raises UnicodeDecodeError for invalid text, even in SQLite's own messages.
         raise StoreDamaged(str(error)) from error
     except sqlite3.Error as error:
-        # The low byte is the primary code, see sqlite.org/rescode.html. An error without a code
-        # comes from the sqlite3 module itself, which could not decode a value as text.
+        # The low byte is the primary code (sqlite.org/rescode.html). An error without a code comes
+        # from the sqlite3 module itself, which could not decode a value as text.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             remedy = "free some space on that disk, then try again"
@@ -120,8 +117,8 @@ def translate_errors(file: Path) -> Iterator[None]:
 def connect(file: Path) -> Database:
     """Open the existing database `file` for writing, for this process alone.
 
-    SQLite rolls back what a crash left incomplete. Raises StoreUnusable if it did not, and
-    StoreDamaged if SQLite would not write to the file.
+    SQLite rolls back a transaction that a crash left incomplete. Raises StoreUnusable if it did
+    not, and StoreDamaged if SQLite would not write to the file.
     """
     _refuse_newer_format(file)
     db = _connect(file, "mode=rw", PRAGMAS)
@@ -137,17 +134,17 @@ def connect(file: Path) -> Database:
 def _refuse_newer_format(file: Path) -> None:
     """Raise StoreDamaged if the header says that a newer SQLite wrote the file.
 
-    SQLite opens such a file for reading only, and reports that with the first write. One flipped
-    bit has the same effect. This must run before the database is open: closing a second descriptor
-    would drop SQLite's lock.
+    SQLite opens such a file for reading only, and reports that only at the first write. One
+    flipped bit has the same effect. Call this before the database is open, because closing a
+    second descriptor would drop SQLite's lock.
     """
     if not _is_of_newer_format(file):
         return
     with closing(_connect(file, "mode=rw", PRAGMAS)) as db:
-        # An incomplete transaction may also cause this, until it is rolled back.
+        # An incomplete transaction may have written this header. Have it rolled back.
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if _is_of_newer_format(file):
-        raise StoreDamaged("by its header a newer SQLite wrote it")
+        raise StoreDamaged("its header says that a newer SQLite wrote it")
 
 
 def _is_of_newer_format(file: Path) -> bool:
@@ -162,8 +159,8 @@ def _is_of_newer_format(file: Path) -> bool:
 def _refuse_hot_journal(file: Path) -> None:
     """Raise StoreUnusable if the journal still has a transaction to roll back.
 
-    SQLite ignores a journal that it cannot read, and so takes an incomplete transaction for a
-    complete one. A journal that SQLite did read and found to be garbage, as after a power cut, is
+    SQLite ignores a journal that it cannot read, and then treats an incomplete transaction as
+    complete. A journal that SQLite could read and that holds garbage, as after a power cut, is
     harmless.
     """
     try:
@@ -184,7 +181,7 @@ def journal_of(file: Path) -> Path:
 
 
 def connect_frozen(file: Path) -> Database:
-    """Open `file` read-only as it is: no lock, no journal, no changes."""
+    """Open `file` read-only, without a lock, a journal or any change."""
     return _connect(file, "mode=ro&immutable=1", READING_PRAGMAS)
 
 

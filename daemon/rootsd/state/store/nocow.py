@@ -25,11 +25,11 @@ _NOCOW = 0x00800000
 def write_in_place(folder: Path) -> bool:
     """Set the flag on `folder`, and return whether new files in it are written in place now.
 
-    False if the file system has no such flag; most need none. See ioctl_iflags(2).
+    Return False if the file system has no such flag. Most of them need none. See ioctl_iflags(2).
     """
     if sys.platform != "linux":
         return False
-    # The code that needs the folder reports what is wrong with it.
+    # Ignore errors. The code that writes to the folder reports them.
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

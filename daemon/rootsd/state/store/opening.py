@@ -9,8 +9,8 @@ A start asks two questions about the database:
    denials and loses its approvals, because a decision that it lacks may have taken an approval
    back.
 
-The start then writes the anchors and fills the reserve for a full disk. What it repaired or took
-back is in `OpenedDatabase.note`, for the user.
+The start then writes the anchors and fills the reserve for a full disk. `OpenedDatabase.note`
+tells the user what the start repaired or took back.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ def _bind(file: Path, db: Database, binding: DatabaseBinding) -> None:
 
 
 def _write_anchors(file: Path, anchors: AnchorPair, head: ChainHead) -> None:
-    mark = anchors.mark
-    if anchors.first.head == head and (mark is None or mark.head == head):
+    record = anchors.record
+    if anchors.first.head == head and (record is None or record.head == head):
         return
-    # A killed daemon may have committed an event that is not on the disk yet. Before it is
-    # anchored, it must be.
+    # A killed daemon may have committed an event that is not on the disk yet. It must be on the
+    # disk before an anchor records it.
     recovery.sync_database(file)
     anchors.write(head)
 
@@ -155,7 +155,7 @@ def _open_or_rebuild(folder: Path, anchors: AnchorPair, at: datetime) -> tuple[_
             damage = safe_label(str(error), limit=200)  # may quote the damaged bytes
     older = [] if path_exists(file) else damaged_files(file)
     salvage = recovery.rebuild(
-        file, [*backup.list_backups(folder), *older], at, anchored, anchors.mark
+        file, [*backup.list_backups(folder), *older], at, anchored, anchors.record
     )
     kept = (
         f"; the damaged file is kept as {display_path(salvage.damaged)}" if salvage.damaged else ""
@@ -172,7 +172,7 @@ def _open_or_rebuild(folder: Path, anchors: AnchorPair, at: datetime) -> tuple[_
 
 
 def _is_lost(file: Path, anchored: ChainHead | None) -> bool:
-    """Return whether there is no database although there was one."""
+    """Return whether the database is missing or empty although there was one."""
     try:
         if file.lstat().st_size > 0:
             return False
@@ -188,7 +188,8 @@ def _open_verified(folder: Path, anchored: ChainHead | None, at: datetime) -> _V
     file = folder / DATABASE_NAME
     if _is_lost(file, anchored):
         raise StoreDamaged("it is gone")
-    # Do this before SQLite opens the file: closing a second descriptor would drop SQLite's lock.
+    # Do this before SQLite opens the file, because closing a second descriptor would drop SQLite's
+    # lock.
     ensure_private_file(file)
     identity = identify(file)
     with translate_errors(file), ExitStack() as stack:
@@ -203,11 +204,11 @@ def _open_verified(folder: Path, anchored: ChainHead | None, at: datetime) -> _V
 def _why_distrusted(
     folder: Path, found: _Verified, binding: DatabaseBinding | None, anchors: AnchorPair
 ) -> str:
-    """Return why the history is not the one that was last acknowledged, as a sentence.
+    """Return a sentence that says why the history is not the latest one.
 
-    Return an empty text if it is that one, as far as the anchors and the binding know.
+    Return an empty text if neither the anchors nor the binding contradict it.
     """
-    first, mark, head = anchors.first.head, anchors.mark, found.state.head
+    first, record, head = anchors.first.head, anchors.record, found.state.head
     if (head != CHAIN_START) if first is None else not recovery.chain_contains(found.db, first):
         return (
             "The history of decisions is not the one that was last acknowledged, as after an older"
@@ -217,14 +218,14 @@ def _why_distrusted(
     if second is None:
         return ""
     if binding is None:
-        is_ours = mark is None or mark.head == head
-    elif mark is None:
+        is_ours = record is None or record.head == head
+    elif record is None:
         return (
             f"{display_path(second.file)} is missing. It records your latest decision, so without"
             f" it an older {display_path(folder)} could have been put back."
         )
     else:
-        is_ours = mark.key == binding.key and recovery.chain_contains(found.db, mark.head)
+        is_ours = record.key == binding.key and recovery.chain_contains(found.db, record.head)
     if not is_ours:
         return (
             f"{display_path(folder)} was replaced, as after an older copy was put back: its"
@@ -243,8 +244,8 @@ def _distrust(
 ) -> tuple[ChainHead, DatabaseBinding | None, str]:
     """Take every approval back, and bind the database again.
 
-    Return the head of the chain then, the binding, and a note for the user. The order of the
-    writes is described in `rootsd.state.store.anchors`.
+    Return the new head of the chain, the binding, and a note for the user. The module
+    `rootsd.state.store.anchors` describes the order of the writes.
     """
     db = found.db
     events = lapse_all_approvals(found.state, at)
@@ -264,7 +265,7 @@ def _distrust(
 
 
 def _lapsed(count: Counter[SubjectKind]) -> str:
-    """Return a sentence on what was taken back, with the command that restores it."""
+    """Return a sentence that says what was taken back and which command restores it."""
     approvals, rules = count[SubjectKind.PROJECT], count[SubjectKind.RULE]
     guard = (
         " The guard is the usual one again (rootsd guard)." if count[SubjectKind.SETTING] else ""

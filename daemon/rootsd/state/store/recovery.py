@@ -1,15 +1,16 @@
 """Verify the database, rebuild it from damaged files and backups, and keep damaged files.
 
-The chain of events is the truth. Everything else in the database follows from it or can be scanned
-again. So this module does three things:
+Only the chain of events must not be lost. Everything else in the database can be computed from it
+or scanned again. This module does three things:
 
-* `check` verifies every part of a database: pages, tables, the hash chain, and that the `record`
-  table is the fold of the chain.
-* `rebuild` makes a new database with the longest chain that can be put together. `SalvageSources`
-  reads it event by event from every file that still holds one: the damaged file first, then the
-  backups. A new file takes the old one's place only when it is complete and on the disk.
+* `check` verifies every part of a database: its pages, its tables, the hash chain, and that the
+  table `record` agrees with the chain.
+* `rebuild` makes a new database with the longest chain that can be salvaged. `SalvageSources`
+reads
+  it event by event from every file that may hold one: first the damaged file, then the backups.
+  The new file replaces the old one only when it is complete and on the disk.
 * `set_aside` keeps the damaged file beside the new one. `prune_damaged_files` later removes the
-  oldest ones, but never one that holds a decision which no other file has.
+  oldest ones, but never one with a decision that the database in use lacks.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def set_aside(file: Path, at: datetime) -> Path:
 def prune_damaged_files(file: Path, db: Database) -> None:
     """Remove the damaged files of `file` beyond the newest MAX_DAMAGED_FILES.
 
-    A file that holds a decision which `db`, the database in use, lacks stays. Raises NotPrivate.
+    A file stays if it holds a decision that `db`, the database in use, lacks. Raises NotPrivate.
     """
     for old in damaged_files(file)[MAX_DAMAGED_FILES:]:
         if _holds_more(old, db):
@@ -117,7 +118,7 @@ def prune_damaged_files(file: Path, db: Database) -> None:
 
 
 def _holds_more(old: Path, db: Database) -> bool:
-    """Return whether `old` holds an event that `db` lacks; True if that is unknown."""
+    """Return whether `old` holds an event that `db` lacks, or True if that is unknown."""
     unreadable = (StoreDamaged, StoreUnusable)
     try:
         with translate_errors(old), closing(connect_frozen(old)) as frozen:
@@ -125,7 +126,7 @@ def _holds_more(old: Path, db: Database) -> bool:
             with suppress(*unreadable), translate_errors(old):
                 last = max(last, read_head(frozen).seq)
             for seq in range(1, last + 1):
-                # Look up each event alone, so that an unreadable page hides only its own events.
+                # Read the events one by one, so that an unreadable page hides only its own events.
                 with suppress(*unreadable), translate_errors(old):
                     head = read_head_at(frozen, seq)
                     if head is not None and head != read_head_at(db, seq):
@@ -141,7 +142,7 @@ class SalvageSources:
     """The databases that a rebuild reads from, the best one first."""
 
     def __init__(self, files: Sequence[Path]) -> None:
-        """Open those of `files` that exist. Raises NotPrivate if a check fails."""
+        """Open the `files` that exist. Raises NotPrivate if that cannot be checked."""
         self._databases: dict[Path, Database] = {}
         self._unread: dict[Path, StoreUnusable] = {}
         for file in files:
@@ -150,7 +151,7 @@ class SalvageSources:
                     self._databases[file] = connect_frozen(file)
 
     def events(self) -> Iterator[HistoryEvent]:
-        """Yield the longest chain that can be put together."""
+        """Yield the longest chain that the sources hold together."""
         head = CHAIN_START
         while (event := self._following(head)) is not None:
             yield event
@@ -179,9 +180,9 @@ class SalvageSources:
                 yield file, binding
 
     def are_older_than_bindings(self) -> bool:
-        """Return whether every source that can be read comes from a version without bindings.
+        """Return whether every readable source comes from a version without bindings.
 
-        False if no source can be read.
+        Return False if no source is readable.
         """
         versions: list[int] = []
         for file, db in self._databases.items():
@@ -192,8 +193,7 @@ class SalvageSources:
     def require_all_read(self) -> None:
         """Raise StoreUnusable if the system refused to read one of the files.
 
-        It may be readable another time, and events that only this file holds must not be given up
-        before.
+        The file may be readable later, and it may hold events that no other file has.
         """
         for file, error in self._unread.items():
             message = f"{display_path(file)}, which is needed to repair the decisions: {error}"
@@ -209,8 +209,7 @@ class SalvageSources:
     def _following(self, head: ChainHead) -> HistoryEvent | None:
         """Return the event after `head` from the first source that still holds it."""
         for file, db in self._databases.items():
-            # Look up each event by its number, so that an unreadable page hides only its own
-            # events.
+            # Read the events one by one, so that an unreadable page hides only its own events.
             with self._reading(file):
                 for event in verify_chain(read_events(db, head.seq, 1), head):
                     event.decided_by()
@@ -220,7 +219,7 @@ class SalvageSources:
 
     @contextmanager
     def _reading(self, file: Path) -> Iterator[None]:
-        """Skip what is damaged. Skip and remember what the system refuses to read."""
+        """Ignore damage. Remember the files that the system refuses to read."""
         try:
             with translate_errors(file):
                 yield
@@ -237,7 +236,7 @@ REBUILT_SUFFIX = ".rebuilt"
 class RebuildResult:
     """The result of a rebuild.
 
-    `head` is the end of the new chain. `damaged` is where the damaged file is now, or None if
+    `head` is the end of the new chain. `damaged` is the new path of the damaged file, or None if
     there was no file.
     """
 
@@ -246,10 +245,10 @@ class RebuildResult:
 
 
 def check(db: Database) -> HistoryState:
-    """Verify every part of `db`, and return the state that its history folds to.
+    """Verify every part of `db`, and return the state that follows from its history.
 
-    It verifies pages, references, tables, the chain, and that `record` is its fold. Raises
-    StoreDamaged, and errors of SQLite, which the caller translates.
+    Verify pages, references, tables, the chain, and that the table `record` agrees with the chain.
+    Raises StoreDamaged, and errors of SQLite, which the caller translates.
     """
     if read_number(db, "application_id") != APPLICATION_ID:
         raise StoreDamaged("it is not a database of rootsd")
@@ -262,11 +261,11 @@ def check(db: Database) -> HistoryState:
         raise StoreDamaged("its tables are not those of its version")
     try:
         state = fold(verify_chain(read_events(db)))
-        standing: dict[tuple[str, bytes], tuple[int, str | None]] = {}
+        expected: dict[tuple[str, bytes], tuple[int, str | None]] = {}
         for subject, event in state.latest.items():
             event.outcome()
-            standing[subject.kind.value, subject.key] = (event.seq, event.body)
-        if read_fold(db) != standing:
+            expected[subject.kind.value, subject.key] = (event.seq, event.body)
+        if read_fold(db) != expected:
             raise StoreDamaged("the records do not match the history")
         if read_number(db, "user_version") >= BINDING_SINCE:
             read_binding(db)
@@ -287,26 +286,27 @@ def rebuild(
     sources: Sequence[Path],
     at: datetime,
     anchored: ChainHead | None = None,
-    mark: AnchorRecord | None = None,
+    record: AnchorRecord | None = None,
 ) -> RebuildResult:
-    """Replace `file` by a new database with the longest chain that can be salvaged.
+    """Replace `file` with a new database that has the longest chain that can be salvaged.
 
-    The events come from `file` and `sources`, in this order. `mark` is what the second anchor
-    records. The new database is bound to its own file before it takes the place of the old one, so
-    no crash leaves it with the identity of the old file.
+    The events come from `file` and `sources`, in this order. `record` is the content of the second
+    anchor. The new database is bound to its own file before it replaces the old one, so no crash
+    leaves it with the identity of the old file.
 
-    A crash at any point leaves one of these: `file` as it was; no `file`, and the damaged one set
-    aside; or the new one.
+    After a crash there is either the old `file`, or no `file` and the damaged one set aside, or
+    the new `file`.
 
-    Raises StoreUnusable, DiskFull or NotPrivate. It raises one of them also if a file could not be
-    read for a reason outside it, and the chain does not contain `anchored` without that file.
+    Raises StoreUnusable, DiskFull or NotPrivate. Also raises one of them if the system refused to
+    read a file, and the chain does not contain `anchored` without that file.
     """
     rebuilt = file.with_name(file.name + REBUILT_SUFFIX)
     try:
-        head = _write_rebuilt(rebuilt, [file, *sources], anchored, mark)
+        head = _write_rebuilt(rebuilt, [file, *sources], anchored, record)
         journal_of(rebuilt).unlink(missing_ok=True)
         damaged = set_aside(file, at) if path_exists(file) else None
-        # The old journal must be gone before the new database comes, or SQLite would apply it.
+        # The old journal must be gone before the new database takes the name. Otherwise SQLite
+        # would apply the journal to it.
         sync_path(file.parent)
         rebuilt.replace(file)
         sync_path(file.parent)
@@ -316,7 +316,7 @@ def rebuild(
 
 
 def sync_database(file: Path) -> None:
-    """Return when the database `file`, its journal, and both names have reached the disk.
+    """Flush the database `file`, its journal, and both names to the disk.
 
     Raises NotPrivate.
     """
@@ -329,22 +329,22 @@ def sync_database(file: Path) -> None:
 
 
 def _write_rebuilt(
-    rebuilt: Path, files: Sequence[Path], anchored: ChainHead | None, mark: AnchorRecord | None
+    rebuilt: Path, files: Sequence[Path], anchored: ChainHead | None, record: AnchorRecord | None
 ) -> ChainHead:
-    """Write the new database, and return its head. Raises also OSError."""
+    """Write the new database, and return its head. Raises what `rebuild` raises, and OSError."""
     for is_last in (False, True):
         for old in (rebuilt, journal_of(rebuilt)):
             old.unlink(missing_ok=True)
-        ensure_private_file(rebuilt)  # so that nobody else can ever read it
+        ensure_private_file(rebuilt)  # create it first, so that other users can never read it
         with ExitStack() as stack:
             stack.enter_context(translate_errors(rebuilt))
             sources = stack.enter_context(closing(SalvageSources(files)))
-            key, identity = _key_for(files[0], sources, mark), identify(rebuilt)
+            key, identity = _key_for(files[0], sources, record), identify(rebuilt)
             db = stack.enter_context(closing(connect(rebuilt)))
             head = _fill(db, sources, key, identity)
             if anchored is not None and chain_contains(db, anchored):
                 break
-            # SQLite reports some read errors as damage, so try again before giving up any event.
+            # SQLite reports some read errors as damage, so try once more before an event is lost.
             if is_last:
                 sources.require_all_read()
     sync_path(rebuilt)
@@ -364,11 +364,11 @@ def _fill(
     return check(db).head
 
 
-def _key_for(file: Path, sources: SalvageSources, mark: AnchorRecord | None) -> bytes | None:
+def _key_for(file: Path, sources: SalvageSources, record: AnchorRecord | None) -> bytes | None:
     """Return the key for the database made from `sources`, or None to leave it unbound.
 
-    It is the key of the database before, so that the second anchor still belongs to it. If that
-    database was a copy, it is a new key, which no anchor has.
+    It is the key of the old database, so that the second anchor still belongs to it. If the old
+    database was a copy, return a new key, which no anchor has.
     """
     # A rename keeps the identity of a file. So a damaged database can still show whether it was a
     # copy, even after it was set aside. A backup is always a copy.
@@ -378,6 +378,6 @@ def _key_for(file: Path, sources: SalvageSources, mark: AnchorRecord | None) -> 
         if is_backup or binding.file is None or binding.file.is_same(identify(source)):
             return binding.key
         return new_key()
-    if mark is not None:
-        return mark.key
+    if record is not None:
+        return record.key
     return None if sources.are_older_than_bindings() else new_key()

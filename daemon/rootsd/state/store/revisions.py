@@ -1,9 +1,10 @@
 """Reserve a range of revision numbers that no earlier daemon has used.
 
-A client that stores a list with its revision must not mistake a later daemon's list for it. The
-clock alone would nearly do, because a set changes less than once in a millisecond, but clocks are
-set back. So each daemon reserves a range once, before it answers anything. If the disk refuses, or
-the file was lost, the daemon uses the clock alone.
+A client may store a list of roots with its revision. A later daemon must not use that revision for
+another list. Milliseconds of the clock would be nearly good enough, because a set changes less
+than once in a millisecond. But people set clocks back. So each daemon reserves a range of numbers,
+once, before its first answer. If the disk refuses the write, or the file is lost, the daemon uses
+the clock.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from rootsd.system.private_files import open_private_file, sync, unusable_error
 log = logging.getLogger(__name__)
 
 REVISIONS_NAME = "revisions"
-# Room for the changes of one daemon. Each change is a synced write, so this lasts for days.
+# Enough for the changes of one daemon for days, because each change is a synced write.
 RESERVED_REVISIONS = 1 << 28
-# The largest number that JSON carries without loss. A file with a larger one is damaged.
-_LARGEST = 1 << 52
+# JSON can represent this number exactly. A file with a larger one is damaged.
+_MAX_REVISION = 1 << 52
 _SIZE = 32
 
 
@@ -47,8 +48,8 @@ def _reserve(fd: int, clock: int) -> int:
     used = 0
     with suppress(ValueError):
         used = int(os.pread(fd, _SIZE, 0))
-    first = max(clock, used + 1) if used < _LARGEST else clock
-    # Always the same length and in place, so that a full disk does not refuse it.
+    first = max(clock, used + 1) if used < _MAX_REVISION else clock
+    # Write in place and with a fixed size, so that a full disk does not refuse it.
     os.pwrite(fd, b"%-*d\n" % (_SIZE - 1, first + RESERVED_REVISIONS), 0)
     sync(fd)
     return first

@@ -1,8 +1,8 @@
 """Read and write the rows of the decision database.
 
-There are three tables. `event` holds the chain of events and is the truth. `record` holds the last
-event of each subject; it is written in the same transaction. `sighting` holds what was last seen
-on the disk; a scan can replace it.
+There are three tables. `event` holds the chain of events, from which all decisions follow.
+`record` holds the last event of each subject, and is written in the same transaction. `sighting`
+holds the observed states, which a scan can replace.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def write_events(db: Database, events: Iterable[HistoryEvent]) -> None:
 def read_records(db: Database) -> Iterator[HistoryEvent]:
     """Yield the events that `record` names as the last ones of their subjects.
 
-    The event stands for its record only if the two agree. `rootsd.state.store.recovery.check` has
-    verified that.
+    The rows of `record` are not read, because `rootsd.state.store.recovery.check` has verified
+    that they agree with these events.
     """
     query = (
         "SELECT seq, at, actor, verb, event.kind, event.key, event.body, prev, hash"
@@ -111,9 +111,7 @@ def read_fold(db: Database) -> dict[tuple[str, bytes], tuple[int, str]]:
 
 
 def read_next_rule(db: Database) -> int:
-    """Return the lowest rule number above all numbers ever used, including those of
-    removed rules.
-    """
+    """Return the number of the next rule, which no rule ever had, not even a removed one."""
     keys = db.execute("SELECT key FROM event WHERE kind = 'rule'")
     numbers = (rule_number(EventSubject(SubjectKind.RULE, key)) for (key,) in keys)
     return 1 + max(numbers, default=0)
@@ -122,10 +120,10 @@ def read_next_rule(db: Database) -> int:
 def read_observed(db: Database) -> Iterator[tuple[bytes, str, ObservedState]]:
     """Yield path, project id and observed state of every undamaged row.
 
-    Damaged rows are skipped: nothing depends on them, and the next scan writes them again.
+    Damaged rows are skipped, because no decision depends on them, and the next scan writes them
+    again.
     """
-    # Read blobs: decoding the text of a damaged row would fail, and the rows after it would be
-    # lost.
+    # Read the text as blobs. Otherwise one damaged text would raise an error and end the query.
     query = "SELECT path, CAST(id AS BLOB), CAST(body AS BLOB), digest FROM sighting"
     for path, project_id, body, digest in db.execute(query):
         try:

@@ -64,8 +64,9 @@ MIGRATIONS: Migrations = (
         " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
         " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
     ),
-    # Settings and refused attempts: two more kinds of subject. SQLite cannot alter a CHECK, so the
-    # tables are created again, without a CHECK: the program itself refuses unknown kinds.
+    # Settings and refused attempts, which are two more kinds of subject. SQLite cannot alter a
+    # CHECK, so the tables are created again, without a CHECK. The program itself refuses unknown
+    # kinds.
     (
         "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
         "DROP TABLE record",
@@ -103,9 +104,9 @@ MIGRATIONS: Migrations = (
 )
 BINDING_SINCE = 4  # the first version that has a binding
 
-# A thousand denials take 800 KiB. At least that much stays available when the disk fills up. The
-# journal must hold what one transaction changes.
-LEAST_RESERVE_BYTES = 1024 * 1024
+# A thousand denials take 800 KiB. At least that much stays available when the disk is full. The
+# journal must have room for the changes of one transaction.
+MIN_RESERVE_BYTES = 1024 * 1024
 RESERVE_BYTES = 1536 * 1024
 JOURNAL_BYTES = 512 * 1024
 _RESERVE_ROW = 4000  # one row on each page of 4096 bytes
@@ -116,7 +117,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 class NewerStore(RootsdError):
-    """A newer rootsd wrote the database; it was left untouched."""
+    """A newer rootsd wrote the database. It was not touched."""
 
     code = ErrorCode.BAD_CONFIG
 
@@ -150,8 +151,8 @@ def migrate(
 ) -> None:
     """Bring `db` to the newest version, each step in one transaction.
 
-    Call `back_up` once, before the first step, unless `db` is new: the backup has the version that
-    the older program can read. Raises StoreDamaged if the database is not ours.
+    Call `back_up` once, before the first step, unless `db` is new. An older program can read that
+    backup. Raises StoreDamaged if the database is not ours.
     """
     version = read_number(db, "user_version")
     application = read_number(db, "application_id")
@@ -185,16 +186,16 @@ def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> frozenset[tu
 def fill_reserve(db: Database, file: Path) -> bool:
     """Make room in `file` and its journal, so that decisions can be stored on a full disk.
 
-    Return whether both have enough room. Takes no time if they already have. Raises StoreUnusable.
-    It has no effect on a copy-on-write file system, see `rootsd.state.store.nocow`.
+    Return whether both have enough room. If they already have, this takes no time. Raises
+    StoreUnusable. It has no effect on a copy-on-write file system (`rootsd.state.store.nocow`).
     """
-    # The journal first: with room in it, everything after can be rolled back.
+    # Begin with the journal. With room in it, everything that follows can be rolled back.
     if not _lengthen(journal_of(file)):
         return False
     try:
         with translate_errors(file):
             free = read_number(db, "freelist_count") * read_number(db, "page_size")
-            if free < LEAST_RESERVE_BYTES:
+            if free < MIN_RESERVE_BYTES:
                 _make_free_pages(db)
     except DiskFull:
         return False
@@ -204,7 +205,7 @@ def fill_reserve(db: Database, file: Path) -> bool:
 def _lengthen(journal: Path) -> bool:
     """Append zeros to `journal`, which is not in use, and return whether it is long enough.
 
-    SQLite takes the bytes after the records of a transaction for the rest of an earlier one.
+    The zeros are harmless: SQLite treats bytes after a transaction as the rest of an earlier one.
     """
     fd = open_private_file(journal)
     try:

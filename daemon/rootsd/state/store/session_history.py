@@ -1,7 +1,7 @@
 """Store the history of MCP sessions in a small SQLite file with a bounded number of rows.
 
-No decision depends on this file. A damaged file is therefore replaced by an empty one, and nothing
-is synced to the disk: a power cut may lose the newest rows.
+No decision depends on this file. So a damaged file is replaced with an empty one, and nothing is
+synced to the disk. A power cut may lose the newest rows.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class StoredSession:
 
 @dataclass(slots=True)
 class SessionHistoryStore:
-    """The SQLite file with the newest sessions; any thread may call the methods.
+    """The SQLite file with the newest sessions. Any thread may call the methods.
 
     All methods raise RootsdError if the system refuses to read or write the file. They replace a
-    damaged file by an empty one and log a warning.
+    damaged file with an empty one and log a warning.
     """
 
     file: Path
@@ -98,7 +98,7 @@ class SessionHistoryStore:
                 return []
 
     def close(self) -> None:
-        """Close the file; the next call opens it again."""
+        """Close the file. The next call opens it again."""
         with self._lock:
             self._close()
 

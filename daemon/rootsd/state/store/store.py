@@ -1,12 +1,12 @@
 """Load and append decisions and observed states, durably.
 
-`Store` is the interface to everything in this package. Opening it verifies the database and
-repairs it if necessary (`opening`). `load` returns the stored state once, at the start. `append`
-writes changes; when it returns, they are on the disk, and both anchors record the last decision.
-The other methods read the history and make backups.
+`Store` is the interface to everything in this package. `open` verifies the database and repairs it
+if necessary (`opening`). `load` returns the stored state, once, at the start. `append` writes
+changes. When it returns, they are on the disk, and both anchors record the last decision. The
+other methods read the history and make backups.
 
-Two kinds of data differ in value. Decisions form a hash chain of events and must never be lost. An
-observed state says what a scan saw, so a lost one costs only another scan.
+There are two kinds of data. Decisions form a hash chain of events and must never be lost. An
+observed state says what a scan found. If one is lost, another scan finds it again.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ class StoredState:
     """The content of a store.
 
     `note` says what this start repaired or took back. `cause` says why approvals lapsed, at this
-    start or an earlier one. `warning` says which protection is missing. Each is empty if there is
-    nothing to say.
+    start or an earlier one. `warning` says which protection is missing. Each may be empty.
 
-    `guard` is None if it was never set, `focus` if there is none. `is_new`: there never was a
-    decision. `events` counts the events of the history. `names` holds each name that a project
-    ever had, and the path of the last project that had it.
+    `guard` is None if it was never set, and `focus` is None if there is none. `is_new` means that
+    nothing was ever decided. `events` counts the events of the history. `names` holds each name
+    that a project ever had, with the path of the last project that had it.
     """
 
     projects: tuple[Project, ...]
@@ -108,8 +107,8 @@ class Store:
     def load(self) -> StoredState:
         """Return everything that is stored.
 
-        If the observed state of a decided project is lost, it counts as missing: a scan has to
-        find it before it is published again.
+        If the observed state of a decided project is lost, the project counts as missing. It is
+        published again when a scan finds it.
         """
         rules: list[Rule] = []
         projects: dict[bytes, Project] = {}
@@ -154,13 +153,13 @@ class Store:
         """Store `changes` in one transaction. They are on the disk when this returns.
 
         Return the number of the last decision among them, or None if there is none. Raises
-        DiskFull, StoreUnusable or NotPrivate. After an error the changes are stored either all or
-        not at all, as after a crash, and may be appended again.
+        DiskFull, StoreUnusable or NotPrivate. After an error, as after a crash, either all changes
+        are stored or none. They may be appended again.
         """
         with self._in_use(), transaction(self._db):
             before = head = read_head(self._db)
-            # Append the events one by one. Thousands at once would take 1 MB for good, because
-            # Python does not return memory that lies between live objects.
+            # Append the events one by one. A list of thousands would take 1 MB that Python does
+            # not return to the system.
             for change in changes:
                 events = events_for((change,), at, head)
                 write_events(self._db, events)
@@ -184,14 +183,14 @@ class Store:
             return tuple(read_events(self._db, max(0, read_head(self._db).seq - count)))
 
     def backup_due_in(self, at: datetime) -> timedelta:
-        """Return how long after `at` the newest backup is a day old. Raises NotPrivate."""
+        """Return how long after `at` the next backup is due. Raises NotPrivate."""
         return backup.due_in(self._folder, at)
 
     def begin_backup(self) -> ChainHead | None:
         """Copy the database for `finish_backup`, and refill the reserve for a full disk.
 
         Return None, and make no copy, if nothing was decided yet. Raises DiskFull, StoreUnusable
-        or NotPrivate; older backups stay then.
+        or NotPrivate. Older backups then stay.
         """
         with self._in_use():
             is_empty = read_head(self._db) == CHAIN_START
@@ -201,9 +200,9 @@ class Store:
         return head
 
     def finish_backup(self, head: ChainHead, at: datetime) -> Path:
-        """Verify and keep the copy, and return its path. Raises as `begin_backup` does.
+        """Verify and keep the copy, and return its path. Raises what `begin_backup` raises.
 
-        It does not touch the database, so others may use the store meanwhile.
+        It does not use the database, so other calls may use the store at the same time.
         """
         with self._in_use():
             return backup.finish_copy(self._folder, head, at)
@@ -217,7 +216,7 @@ class Store:
     def _in_use(self) -> Iterator[None]:
         """Translate errors as `translate_errors` does, but report damage as StoreUnusable.
 
-        Only a start repairs damage. Until then, a damaged store is one that refuses.
+        Only a start repairs damage. Until then, a damaged store refuses its use.
         """
         try:
             with translate_errors(self._file):
@@ -230,10 +229,10 @@ class Store:
     def _keep_room(self) -> None:
         """Refill the reserve.
 
-        If the disk has no room, the next backup tries again: trying is slow, and the rest of the
-        reserve is for decisions.
+        If the disk has no room, do not try again before the next backup. An attempt is slow, and
+        the rest of the reserve is for decisions.
         """
-        # Ignore errors here: the changes are stored, and the next write reports what is wrong.
+        # Ignore errors. The changes are stored, and the next write reports the problem.
         with suppress(StoreUnusable, StoreDamaged):
             self._has_room = self._has_room and fill_reserve(self._db, self._file)
 
@@ -247,7 +246,7 @@ class Store:
 
 def _unseen(ruled: ProjectRecord, decided: datetime) -> ObservedState:
     presence = Presence.PRESENT if ruled.kind is ProjectKind.URI else Presence.MISSING
-    # Nothing tells whether the folder had a marker. The person's decision counts.
+    # It is not known whether the folder had a marker, so the person's decision counts.
     named = ruled.kind is ProjectKind.PROJECT
     return ObservedState(
         ruled.kind, identity=None, first_seen=decided, presence=presence, named=named
