@@ -273,10 +273,10 @@ class Slow(ProcessTable):
         super().__init__(*processes)
         self.begun, self.may_end = anyio.Event(), anyio.Event()
 
-    async def look(
+    async def look_up(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
-        found = await super().look(callers, others, markers)
+        found = await super().look_up(callers, others, markers)
         self.begun.set()
         await self.may_end.wait()
         return found

@@ -228,7 +228,7 @@ async def test_a_connection_is_active_after_its_first_request() -> None:
 
 async def test_without_a_helper_callers_are_unknown_and_the_status_says_so() -> None:
     absent = UnavailableHelper("no room")
-    assert await HelperProcessView(absent).look([1], (), ()) is None
+    assert await HelperProcessView(absent).look_up([1], (), ()) is None
     (sentence,) = helper_problems(absent)
     assert sentence.startswith("the helper process could not be started: no room: ")
     assert "refuses every command that decides something" in sentence

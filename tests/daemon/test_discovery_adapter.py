@@ -122,21 +122,21 @@ async def test_a_named_folder_outside_every_parent_is_added(home: Path) -> None:
 async def test_a_preview_of_a_proposal_adds_nothing(home: Path) -> None:
     elsewhere = make_repository(home / "elsewhere")
     async with running_adapter(home, home / "src") as (surveyor, ledger):
-        assert (await surveyor.foresee(raw(elsewhere))).kind is ProjectKind.GIT
+        assert (await surveyor.observe_project(raw(elsewhere))).kind is ProjectKind.GIT
         with pytest.raises(NotPresent, match="no folder"):
-            await surveyor.foresee(raw(home / "nowhere"))
+            await surveyor.observe_project(raw(home / "nowhere"))
         with pytest.raises(RefusedPlace, match="home"):
-            await surveyor.foresee(raw(home))
+            await surveyor.observe_project(raw(home))
         assert not ledger.catalog.projects
 
 
 async def test_looking_at_a_folder_adds_nothing(home: Path) -> None:
     elsewhere = make_repository(home / "elsewhere")
     async with running_adapter(home, home / "src") as (surveyor, ledger):
-        seen = await surveyor.look(raw(elsewhere))
+        seen = await surveyor.observe(raw(elsewhere))
         assert isinstance(seen, ProjectObserved)
         assert seen.kind is ProjectKind.GIT
-        assert isinstance(await surveyor.look(raw(home / "nowhere")), ProjectGone)
+        assert isinstance(await surveyor.observe(raw(home / "nowhere")), ProjectGone)
         await surveyor.scan(None, None)
         assert not ledger.catalog.projects
 

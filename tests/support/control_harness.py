@@ -99,15 +99,15 @@ class FakeDiscovery:
 
     async def propose(self, path: bytes) -> None:
         self.proposed.append(path)
-        await self._world.ledger.observe([await self.foresee(path)])
+        await self._world.ledger.observe([await self.observe_project(path)])
 
-    async def foresee(self, path: bytes) -> ProjectObserved:
+    async def observe_project(self, path: bytes) -> ProjectObserved:
         there = self._world.disk.folders.get(path)
         if there is None:
             raise NotPresent("there is no such folder", "rootsd ls")
         return ProjectObserved(path, ProjectKind.GIT, there)
 
-    async def follow(self, mains: Sequence[bytes]) -> None:
+    async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         self.followed += mains
 
 

@@ -75,7 +75,7 @@ class ProcessTable:
             pid = known.parent
         return tuple(line)
 
-    async def look(
+    async def look_up(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
         pids = sorted({*callers, *others})

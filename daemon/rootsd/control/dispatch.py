@@ -1,7 +1,7 @@
 """Dispatch each control request to the handler that is registered for its type.
 
 Each module in `rootsd.control.handlers` has a function `routes`, which makes its handlers from the
-services. This module collects all of them, so a new handler needs no line here.
+services. This module calls all of them, so a new handler module needs no line here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rootsd.control.services import ControlServices
 from rootsd.core.labels import safe_label
 from rootsd.wire.request import ControlRequest
 
-# Imported with this module, before the daemon gives up rights.
+# Import the handlers together with this module, before the daemon gives up rights.
 _HANDLER_MODULES = tuple(
     import_module(f"{handlers.__name__}.{module.name}")
     for module in iter_modules(handlers.__path__)
@@ -54,16 +54,16 @@ class Dispatcher:
         self._routes_by_type[type(request)].afterwards()
 
     def needs_caller(self, request: ControlRequest) -> bool:
-        """Return whether the handler of `request`, a query, needs to know the caller."""
+        """Return whether the handler of the query `request` needs to know the caller."""
         return self._routes_by_type[type(request)].needs_caller(request)
 
     def recorded_command(self, request: ControlRequest) -> str:
-        """Return the command, safe to print, to record if an agent gives it; empty for none."""
+        """Return the command to record if an agent gives it, or an empty text. Safe to print."""
         command = self._routes_by_type[type(request)].recorded_command(request)
         return safe_label(command, COMMAND_TEXT_LIMIT) if command else ""
 
     def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
-        """Return the command that `request` is, or None if it decides nothing."""
+        """Return the command in `request`, or None if the request decides nothing."""
         return self._routes_by_type[type(request)].guarded_command(request)
 
 

@@ -1,7 +1,7 @@
-"""Check one part of the system each for `rootsd doctor`.
+"""The checks of `rootsd doctor`, one function for each part of the system.
 
-The daemon and the command line both run these checks, since a service has another environment than
-a terminal: the daemon may lack a permission, a variable, or a file system that the shell has.
+Both the daemon and the command line run them, because the environment of a service differs from
+that of a terminal: the daemon may lack a permission, a variable, or a file system.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_private_folder(
 def check_disk_space(
     topic: str, folder: bytes, look: Callable[[bytes], os.statvfs_result] = os.statvfs
 ) -> DoctorFinding:
-    """Check that the disk has room for decisions; on a full disk the daemon cannot save them."""
+    """Check that the disk has room for decisions, which the daemon cannot save on a full disk."""
     shown = safe_label(folder, limit=None)
     try:
         found = look(folder)
@@ -90,7 +90,7 @@ def check_watch_limit(in_use: int, limit: int | None) -> DoctorFinding:
 
 
 def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
-    """Check that the clock was not set back; `newest` is the latest time in the catalog."""
+    """Check that the clock was not set back. `newest` is the latest time in the catalog."""
     if newest is not None and newest - now > _SKEW:
         ahead = newest.strftime("%Y-%m-%d %H:%M:%SZ")
         return warning(
@@ -102,7 +102,7 @@ def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
 
 
 def check_wall(found: Probe) -> DoctorFinding:
-    """Check that programs can be confined; `found` is what this system allows."""
+    """Check that programs can be confined. `found` says what this system allows."""
     topic = "wall"
     if (problem := problem_of(found)) is not None:
         works = found.landlock >= LANDLOCK_FOR_STATIC and not found.seccomp
@@ -117,8 +117,8 @@ def check_wall(found: Probe) -> DoctorFinding:
 def check_confinement(word: str, offered: Callable[[], int]) -> DoctorFinding:
     """Check that the daemon is confined.
 
-    `word` is the confinement in `status`. `offered` returns the version of Landlock that the
-    kernel has, or 0 for none.
+    `word` is the confinement that `status` shows. `offered` returns the version of Landlock in the
+    kernel, or 0 if it has none.
     """
     topic = "confinement"
     if word != "none":

@@ -1,9 +1,9 @@
-"""Collect what the disk shows of projects right now: facts, origins, files that agents execute.
+"""Read what the disk shows about projects now: facts, origins, and files that agents execute.
 
-The helper reads the facts, because a read may hang. Origins are what the repositories themselves
-say. They are read when a person decides about a project, and compared when it is proposed again.
-The files that agents execute are shown to a person who is about to approve many projects.
-`RefreshWorktrees` updates the worktrees of repositories in the catalog before a person sees them.
+The helper reads the facts, because a read may hang. An origin is read when a person decides about
+a project. It is compared when the project is proposed again. A person who is about to approve many
+projects sees the files that agents execute. `RefreshWorktrees` updates the worktrees of
+repositories in the catalog before a person sees them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rootsd.vcs.origin import read_origin
 
 CollectFacts = Callable[[Sequence[Project]], Awaitable[Sequence[Facts]]]
 
-# As many workers as the helper has for a question.
+# The helper has this many workers for the question.
 _FACTS_THREADS = 2
 
 
@@ -41,7 +41,7 @@ async def no_facts(projects: Sequence[Project]) -> Sequence[Facts]:
 
 
 class FactsCollector:
-    """Reads the facts of projects, some at a time, in its own threads. It caches nothing.
+    """Reads the facts of projects in groups, in its own threads. It caches nothing.
 
     `parents` returns the configured parents. The innermost parent of a project says which of its
     files are project files.
@@ -53,7 +53,7 @@ class FactsCollector:
         self._threads = CapacityLimiter(_FACTS_THREADS)
 
     async def facts_of(self, projects: Sequence[Project]) -> Sequence[Facts]:
-        """Return the facts of each project, in order; empty for one that is out of reach."""
+        """Return the facts of each project, in order. They are empty if it is out of reach."""
         parents = self._parents()
         here = [
             (number, _query_for(project, parents))
@@ -92,7 +92,7 @@ class FactsCollector:
             has_history = facts.pop("has_history", False)
             commit = ask_last_commit(self._helper, each.path) if has_history else None
             facts["last_commit"] = commit
-            # If libgit2 could not read the commit in time, do not wait for it once more.
+            # If libgit2 could not read the commit in time, do not ask it for more.
             if commit is not None:
                 facts.update(ask_tracking(self._helper, each.path))
         return found
@@ -108,7 +108,7 @@ def _query_for(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
 ReadOrigins = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, str]]]
 
 _ORIGIN_THREADS = 2
-# With many projects, or hostile ones, the rest gets no origin.
+# If the projects are many or hostile, those that are not read by then get no origin.
 _ORIGIN_SECONDS = 1.0
 _ORIGIN_TIMEOUT_S = 2.0
 
@@ -177,9 +177,10 @@ class ExecutedFileFinder:
         self._threads = CapacityLimiter(1)
 
     async def of(self, projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
-        """Return the files that agents execute, by the path of the project that has any.
+        """Return the files that agents execute, by the path of their project.
 
-        A project that could not be read in time is included, with an empty list.
+        Projects without such files are left out. A project that could not be read in time has an
+        empty list.
         """
         here = [
             project

@@ -1,11 +1,11 @@
 """Guard the control socket: admit, challenge, or refuse commands, and record what agents tried.
 
-`core.guard` judges a caller. This module collects the facts for it through the helper process, and
-carries out the judgment.
+`core.guard` judges a caller. This module collects the facts for the judgment through the helper
+process, and acts on it.
 
-The summaries of refused commands and of agents' commands outlive the daemon. They only inform
-people: the audit log has the same events, and no decision depends on the summaries. So a summary
-is neither synced nor protected, and one that cannot be read counts as empty.
+The summaries of refused commands and of agents' commands are stored in files. They only inform
+people: the audit log has the same events, and no decision depends on the summaries. So the files
+are neither synced nor protected, and one that cannot be read counts as empty.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ _MAX_FILE_BYTES = 1 << 16
 
 
 class CommandSummary:
-    """The commands since a person looked: their number and the last one.
+    """The commands that no person has seen yet: their number and the last one.
 
-    It is stored in the file `name` of the folder `state`, which the caller has locked.
+    They are stored in the file `name` of the folder `state`, which the caller has locked.
     """
 
     def __init__(self, state: Path, name: str = REFUSED_FILE) -> None:
         self._file = state / name
         self.unseen = self._read()
-        """The number of commands that no person has seen yet, and the last one; None if none."""
+        """The number of commands and the last one, or None if there are none."""
 
     def add(self, *, at: str, what: str, by: str, why: str) -> None:
         """Add a command. `at` is an RFC 3339 time; the other texts are safe to print."""
@@ -75,7 +75,7 @@ class CommandSummary:
         self._write(json.dumps(self.unseen).encode("ascii"))
 
     def mark_seen(self) -> None:
-        """Empty the summary: a person has seen it."""
+        """Empty the summary, because a person has seen it."""
         if self.unseen is not None:
             self.unseen = None
             self._write(b"")
@@ -113,7 +113,7 @@ class CommandSummary:
 
 @dataclass(frozen=True, slots=True)
 class AgentActivity:
-    """The commands that were refused, and the commands of agents that decide nothing."""
+    """The refused commands, and the commands of agents that decide nothing."""
 
     refusals: CommandSummary
     agent_commands: CommandSummary
@@ -160,13 +160,13 @@ class ConnectedProcess(Protocol):
 class ProcessView(Protocol):
     """The guard's access to processes and their terminals: the helper process."""
 
-    async def look(
+    async def look_up(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
-        """Read `callers` and their terminals, then `others`, and the markers among `markers`.
+        """Read the processes `callers` with their terminals, then `others`, with their `markers`.
 
-        If that fails, return the lineages of the callers alone, as late. Return None if no process
-        could be read.
+        If that fails, return only the lineages of the callers, marked as late. Return None if no
+        process could be read.
         """
 
     async def show(self, caller: Process, text: str) -> str:
@@ -175,7 +175,7 @@ class ProcessView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GuardSummary:
-    """The guard mode, and the commands of agents since a person looked."""
+    """The guard mode, and the commands of agents that no person has seen yet."""
 
     guard: Guard
     refused: RefusedStatus | None
@@ -185,7 +185,7 @@ class GuardSummary:
 class CommandGuard:
     """Decides which callers of the control socket may give commands.
 
-    `note` saves an event. `connected` returns the processes that hold an MCP connection.
+    `note` saves an event in the store. `connected` returns the processes with an MCP connection.
     """
 
     def __init__(
@@ -215,16 +215,16 @@ class CommandGuard:
         self._seen = anyio.Event()
 
     async def start(self, approval: Approval, *, is_new: bool) -> None:
-        """Apply the configuration. Only a new store takes the guard mode from it, and keeps that.
+        """Apply the configuration, which sets the guard mode only in a new store.
 
-        Raises what the store raised.
+        Raises what the store raises.
         """
         self.set_agents(approval)
         if is_new and approval.guard is not self.guard:
             await self.set_guard(approval.guard, _CONFIGURED)
 
     def summary(self, *, is_look: bool) -> GuardSummary:
-        """Return the guard mode, and the commands of agents since a person looked.
+        """Return the guard mode, and the commands of agents that no person has seen yet.
 
         `is_look` says that a person sees them now.
         """
@@ -244,7 +244,7 @@ class CommandGuard:
     ) -> None:
         """Judge callers by this mode from now on.
 
-        Raises what the store raised; the old mode then stays, unless the new one is the strictest.
+        Raises what the store raises. The old mode then stays, unless the new one is the strictest.
         """
         change = GuardChange(guard, actor, verb)
         if guard is Guard.TERMINAL:  # the strictest mode applies even if the disk refuses it
@@ -255,8 +255,8 @@ class CommandGuard:
     async def record_connection(self) -> None:
         """Wait until the guard knows the programs that started a new MCP connection.
 
-        No client is answered before, so every program that got an answer is known. The wait has a
-        timeout, so that a slow lookup does not block a client.
+        A client gets its first answer after that, so every program that got an answer is known.
+        The wait has a timeout, so that a slow lookup does not block a client.
         """
         seen = self._seen
         self._arrived.set()
@@ -264,10 +264,10 @@ class CommandGuard:
             await seen.wait()
 
     async def keep_recording_hosts(self) -> None:
-        """Look up who started each process that connects, as long as the daemon runs.
+        """Look up the ancestors of each process that connects, for as long as the daemon runs.
 
-        Later these programs may have ended, and the processes may have another parent. One lookup
-        covers all connections that came during the lookup before it.
+        Later, the ancestors may have ended, and the process may have another parent. One lookup
+        covers all connections that arrived during the lookup before it.
         """
         while True:
             await self._arrived.wait()
@@ -278,13 +278,14 @@ class CommandGuard:
             seen.set()
 
     async def judge_peer(self, peer: ConnectedProcess) -> tuple[Caller, GuardDecision]:
-        """Return the caller at the other end, and what the guard does with its command."""
+        """Return the caller at the other end, and the guard's decision about its command."""
         caller = await self._caller(peer)
         return caller, self._judge(self.guard, caller)
 
     async def _caller(self, peer: ConnectedProcess) -> Caller:
         seen = await self._look_up((peer.pid,))
-        # Checked after the lookup: the facts are then about this process and no later one.
+        # Check this after the lookup. If the process still lives, the facts are about it and not
+        # about a later process with the same pid.
         gone = peer.has_gone()
         if seen is None:
             return Caller(_UNSEEN, gone)
@@ -295,9 +296,9 @@ class CommandGuard:
         return judge_caller(guard, caller, hosts, self._agents)
 
     async def challenge(self, order: GuardedCommand, caller: Caller, why: str) -> tuple[str, str]:
-        """Show a new word on the caller's terminal; return the word and the terminal's name.
+        """Show a new word on the caller's terminal. Return the word and the terminal's name.
 
-        Raises CallerRefused if it cannot be shown.
+        Raises CallerRefused if the word cannot be shown.
         """
         assert caller.process is not None, "the guard challenges only callers that it has seen"
         word = "".join(secrets.choice(_SYLLABLES) for _ in range(3))
@@ -323,8 +324,8 @@ class CommandGuard:
     async def note_command(self, words: str, peer: ConnectedProcess) -> None:
         """Record a command that decides nothing, if an agent gives it.
 
-        The guard allows such a command, because a person must always be able to stop the daemon. A
-        caller that could not be looked up does not count as an agent.
+        The guard allows such a command, because a person must always be able to stop the daemon.
+        If the caller could not be looked up, it does not count as an agent.
         """
         if self.guard is Guard.OFF:
             return
@@ -339,7 +340,7 @@ class CommandGuard:
         await self._record(Attempt(words, actor, ChangeVerb.AGENT_COMMAND), self._command_throttle)
 
     async def _record(self, attempt: Attempt, throttle: LogThrottle) -> None:
-        """Save an attempt. If there are very many, save a few, with the number of the others."""
+        """Save an attempt. If there are very many, save a few, with the number of dropped ones."""
         missed = throttle.take()
         if not missed:
             return
@@ -356,7 +357,7 @@ class CommandGuard:
         markers = {marker for agent in self._agents for marker in agent.markers | agent.hints}
         connected, hosts = set(self._connected()), {host.pid for host in self._hosts.values()}
         others = [*sorted(connected - hosts), *sorted(hosts)]
-        report = await self._view.look(callers, others, markers)
+        report = await self._view.look_up(callers, others, markers)
         if report is None:
             return None
         lineages = report.lineages
@@ -366,7 +367,7 @@ class CommandGuard:
             seen = lineages.get(pid, Lineage(completeness=LineageCompleteness.LATE))
             found = [*mcp_hosts_in(seen.processes)]
             if not seen.is_complete and len(found) == len(seen.processes):
-                # The program that started it may lie beyond the part of the lineage that was seen.
+                # The program that started it may be in the part of the lineage that was not read.
                 self._are_all_hosts_known &= pid in hosts
                 continue
             for host in found:
@@ -379,8 +380,8 @@ class CommandGuard:
     def _forget_ended(self, pids: Collection[int], lineages: Mapping[int, Lineage]) -> None:
         """Forget the hosts among `pids` that have ended.
 
-        No living process has them as an ancestor any more. A host that the lookup did not reach
-        stays.
+        No living process has them as an ancestor any more. If the lookup was too late to read a
+        host, keep it.
         """
         living = {seen.processes[0].key for seen in lineages.values() if seen.processes}
         unseen = Lineage(completeness=LineageCompleteness.LATE)
@@ -392,7 +393,7 @@ class CommandGuard:
 
 
 class GuardedConnection:
-    """One control connection at the guard. A challenge and its answer use the same connection."""
+    """The guard's state for one connection. A challenge and its answer use the same connection."""
 
     def __init__(self, guard: CommandGuard, peer: ConnectedProcess) -> None:
         self._guard = guard
@@ -400,7 +401,7 @@ class GuardedConnection:
         self._challenged: tuple[str, str] | None = None
 
     async def actor(self) -> Actor:
-        """Return the actor of a query: a person, unless the guard would refuse its commands."""
+        """Return the actor of a query: a person, unless the guard would refuse a command."""
         if self._guard.guard is Guard.OFF:
             return self._unchecked_actor()
         caller, finding = await self._guard.judge_peer(self._peer)
@@ -436,5 +437,5 @@ class GuardedConnection:
         return Actor(ActorKind.CHALLENGED, f"{describe_caller(caller)}: {finding.why}")
 
     def _unchecked_actor(self) -> Actor:
-        """Return the caller as the socket names it. With the guard off nobody looks it up."""
+        """Return the caller as the socket names it. With the guard off, it is not looked up."""
         return Actor(ActorKind.PERSON, f"pid {self._peer.pid}, with the guard off")

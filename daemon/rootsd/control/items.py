@@ -19,10 +19,10 @@ _UNDECIDED_REASONS = (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
 
 
 def worktree_items(catalog: Catalog, mains: Iterable[bytes]) -> list[WorktreeItem]:
-    """Return the worktrees of `mains` that inherit an approval in `catalog`, or could.
+    """Return the worktrees of the checkouts `mains` that inherit an approval, or could.
 
-    Worktrees that were decided about on their own, and those that are incomplete or out of reach,
-    are left out.
+    Leave out worktrees with a decision of their own, and those that are incomplete or out of
+    reach.
     """
     linked = (path for main in mains for path in sorted(catalog.worktrees.get(main, ())))
     projects = (catalog.projects[path] for path in linked)
@@ -31,10 +31,14 @@ def worktree_items(catalog: Catalog, mains: Iterable[bytes]) -> list[WorktreeIte
 
 def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
     path, main = project.path, project.observed.main_checkout
-    ground = catalog.judgments[path].reason
-    is_inherited = ground is VerdictReason.MAIN_CHECKOUT and path in catalog.roots
-    doubt = _inheritance_doubt(catalog, project) if catalog.is_pending(project) else None
-    if main is None or not (is_inherited or doubt):
+    reason = catalog.judgments[path].reason
+    is_inherited = reason is VerdictReason.MAIN_CHECKOUT and path in catalog.roots
+    blocker = (
+        inheritance_blocker(project, catalog.decision_context)
+        if catalog.is_pending(project)
+        else None
+    )
+    if main is None or not (is_inherited or blocker):
         return None
     readable = is_utf8(path)
     return WorktreeItem(
@@ -45,15 +49,16 @@ def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
         main=text_of(main),
         identity=identity_fingerprint(project.observed.identity),
         published=is_inherited,
-        confirmable=doubt is InheritanceBlocker.OLDER,
-        reason=doubt.value if doubt else None,
+        confirmable=blocker is InheritanceBlocker.OLDER,
+        reason=blocker.value if blocker else None,
     )
 
 
 def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
-    """Return, as a sentence, why a worktree is not published with its main checkout.
+    """Return a sentence that says why a worktree is not published with its main checkout.
 
-    Return None for a decided project, and for one that is no worktree of an approved checkout.
+    Return None for a decided project, and for a project that is no worktree of an approved
+    checkout.
     """
     seen = project.observed
     if seen.kind is not ProjectKind.GIT_WORKTREE or seen.presence is not Presence.PRESENT:
@@ -63,12 +68,12 @@ def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
         return None
     if seen.main_checkout is None:
         return "no repository links back to this worktree"
-    if (doubt := _inheritance_doubt(catalog, project)) is None:
+    if (blocker := inheritance_blocker(project, catalog.decision_context)) is None:
         return None
     main = catalog.projects[seen.main_checkout]
     name = safe_label(catalog.name_of(main))
-    how = f" (rootsd approve {name} --worktrees)" if doubt is InheritanceBlocker.OLDER else ""
-    return f"not published with {name}: {doubt.value}{how}"
+    how = f" (rootsd approve {name} --worktrees)" if blocker is InheritanceBlocker.OLDER else ""
+    return f"not published with {name}: {blocker.value}{how}"
 
 
 def _inheritance_doubt(catalog: Catalog, project: Project) -> InheritanceBlocker | None:
@@ -81,7 +86,7 @@ _NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
 
 
 def no_note(_: bytes) -> str | None:
-    """Return no note: the catalog has everything that is known about the folder."""
+    """Return None for every folder."""
     return None
 
 
@@ -103,11 +108,11 @@ def project_items(
         if (session := catalog.session_bound.get(project.path)) is not None:
             item["session"] = session.label
         item["origin"] = origin = origins.get(project.path)
-        asker = note_on(project.path) if catalog.is_pending(project) else None
-        if isinstance(asker, RequestNote):
-            item["request"] = asker
+        request_note = note_on(project.path) if catalog.is_pending(project) else None
+        if isinstance(request_note, RequestNote):
+            item["request"] = request_note
         inherits = why_not_inherited(catalog, project)
-        notes = (item["note"], inherits, _origin_note(catalog, project, origin), asker)
+        notes = (item["note"], inherits, _origin_note(catalog, project, origin), request_note)
         item["note"] = "; ".join(note for note in notes if note) or None
         items.append(item)
     return items
@@ -169,7 +174,7 @@ def _parent_of(project: Project, parents: Sequence[Parent]) -> str | None:
 
 
 def _note(catalog: Catalog, project: Project) -> str | None:
-    """Return what a person should know that no other field has."""
+    """Return the note for a person, with facts that no other field has."""
     return _why_unpublishable(catalog, project) or _why_this_verdict(catalog, project)
 
 
@@ -214,7 +219,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
 
 
 def _origin_note(catalog: Catalog, project: Project, origin: str | None) -> str | None:
-    """Return how a project's current origin compares with the origin that was decided about."""
+    """Return how the origin compares with the origin at the time of the decision, or None."""
     if origin is None:
         return None
     known = project.ruling.origin

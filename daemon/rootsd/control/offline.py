@@ -1,8 +1,8 @@
-"""Answer queries from the store while no daemon runs, as of the last run.
+"""Answer queries from the store while no daemon runs, with the state at the end of its last run.
 
-The store is read under the daemon's own lock, so nobody writes meanwhile and no daemon starts
-beside it. Nothing is verified on disk, and nothing counts as published: without a daemon, no
-client gets roots.
+This module holds the daemon's own lock while it reads the store, so no daemon can start and write
+to it. Nothing is verified on the disk. And nothing counts as published, because no client gets
+roots without a daemon.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def has_store(places: Places) -> bool:
 
 
 def answer_offline(places: Places, query: OfflineQuery) -> dict[str, Any]:
-    """Return the result of a query from the store; its `revision` is None.
+    """Return the result of a query from the store. Its `revision` is None.
 
-    `LogQuery` and `RulesQuery` are answered as the daemon does. `ProjectsQuery` is answered
-    without references, origins, and parents. Raises Busy if a daemon or another reader holds the
-    lock, and what the store raises.
+    The answers to `LogQuery` and `RulesQuery` are the same as the daemon's. The answer to
+    `ProjectsQuery` has no references, origins, and parents. Raises Busy if a daemon or another
+    reader holds the lock, and what the store raises.
     """
     record = LockRecord(os.getpid(), __version__, {})
     with DaemonLock.acquire(_state_folder(places), record):

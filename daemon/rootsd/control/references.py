@@ -1,11 +1,11 @@
 """Resolve references, and check the names and tags that become references.
 
-A reference (REF) is the word by which a person means projects: a name, an id, a path, or a glob
-over names and paths. Resolving reads a catalog and canonicalizes paths on disk, so it runs in a
-worker thread. Each reference of a request is resolved once.
+A reference (REF) is a word that a person types to name projects: a name, an id, a path, or a glob
+over names and paths. To resolve one, this module reads a catalog and canonicalizes paths on the
+disk, so call it in a worker thread. Each reference of a request is resolved once.
 
-Names and tags reach every client, and people type them as references. So a name or a tag is
-refused if people cannot type it, or if it already means something else as a reference.
+People type names and tags as references, and every client gets them. So a name or a tag is refused
+if people cannot type it, or if it already means something else as a reference.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def is_glob(reference: str) -> bool:
 
 
 def reference_to(catalog: Catalog, project: Project) -> str:
-    """Return the word to type for `project`: its name if it needs no quoting, else its id."""
+    """Return the word to type for `project`: its name if it needs no quotes, or else its id."""
     name = catalog.name_of(project)
     return name if _SHELL_SAFE.fullmatch(name) and name not in catalog.ids else project.id
 
 
-def never_plain(_path: bytes) -> bool:
+def never_canonical(_path: bytes) -> bool:
     """Return False for every path, so that each one is resolved on disk."""
     return False
 
@@ -56,7 +56,8 @@ def never_plain(_path: bytes) -> bool:
 def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str) -> bytes:
     """Return `real_path(typed, cwd)`. Raises BadRequest if `typed` cannot be a path.
 
-    An empty word is no path. It comes from a shell variable that is not set, and would mean `cwd`.
+    An empty word is not a path. It probably comes from a shell variable that is not set. As a path
+    it would mean `cwd`.
     """
     try:
         if not typed:
@@ -68,7 +69,7 @@ def canonical_path(real_path: Callable[[str, str], bytes], typed: str, cwd: str)
 
 
 def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
-    """Return whether `select` covers `project`; a selection by name excludes none here."""
+    """Return whether `select` covers `project`. A selection by name covers all projects here."""
     match select:
         case Selection.PENDING:
             return catalog.is_pending(project)
@@ -90,7 +91,7 @@ class ResolvedReference:
     """The projects that one reference means in a catalog, in the order of their paths.
 
     `path` is the canonical path, or the URI, that the reference names. It is None if a name or an
-    id matched, since no path was read then. `is_pattern` is true if the projects matched a glob.
+    id matched. `is_pattern` is true if the projects matched a glob.
     """
 
     reference: str
@@ -99,7 +100,7 @@ class ResolvedReference:
     is_pattern: bool = False
 
     def matches(self, fits: Callable[[Project], bool]) -> Sequence[Project]:
-        """Return the projects; of those that matched a glob, only the ones that `fits` accepts.
+        """Return the projects. If they matched a glob, return only those that `fits` accepts.
 
         Raises UnknownProject if none is left.
         """
@@ -123,7 +124,7 @@ def meant_projects(
 ) -> list[Project]:
     """Return the projects of all references, each once, in the order of the references.
 
-    Raises UnknownProject as `ResolvedReference.matches` does.
+    Raises what `ResolvedReference.matches` raises.
     """
     found: dict[bytes, Project] = {}
     for each in resolved:
@@ -144,26 +145,26 @@ class ReferenceResolver:
     real_path: Callable[[str], bytes]
 
     def resolve(self, references: Iterable[str]) -> list[ResolvedReference]:
-        """Resolve each reference; one that means nothing has no projects.
+        """Resolve each reference. If a reference means nothing, its result has no projects.
 
-        Raises AmbiguousReference if one that is no glob means several, and what `real_path`
-        raises.
+        Raises AmbiguousReference if a reference without wildcards means several projects, and what
+        `real_path` raises.
         """
         return [self._resolve_one(reference) for reference in references]
 
     def all(self, references: Iterable[str]) -> list[Project]:
         """Return the projects that the references mean, each once, in that order.
 
-        Raises UnknownProject if one means nothing, and AmbiguousReference if one that is no glob
-        means several.
+        Raises UnknownProject if a reference means nothing, and AmbiguousReference if a reference
+        without wildcards means several projects.
         """
         return meant_projects(self.resolve(references))
 
     def _resolve_one(self, reference: str) -> ResolvedReference:
-        """Resolve one reference: a name or an id before a path, and a path before a glob.
+        """Resolve one reference: first as a name or an id, then as a path, then as a glob.
 
-        A word that is the name of one project and the id of another is ambiguous. The maker of a
-        project chooses its name, so the name must not take over the id.
+        A word that is the name of one project and the id of another is ambiguous. The author of a
+        project chooses its name, so a name must not take precedence over an id.
         """
         catalog = self.catalog
         named, identified = self._names.get(reference), catalog.ids.get(reference)
@@ -190,7 +191,7 @@ class ReferenceResolver:
         return proposed | dict(self.catalog.frozen_names)
 
     def _by_glob(self, pattern: str) -> list[Project]:
-        """Match names, paths, and as many last components of a path as the pattern has."""
+        """Match names, whole paths, and ends of paths with as many parts as the pattern."""
         matches = re.compile(translate(pattern)).match
         length = pattern.count("/") + 1
         catalog = self.catalog

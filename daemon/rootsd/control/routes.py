@@ -1,9 +1,9 @@
 """Routes of control requests: which handler answers one, and whether the guard must admit it.
 
 Each family of handlers lists its requests as `Route` values, and `rootsd.control.dispatch`
-collects them. A request that decides anything, or that changes who may decide, must be a command:
-the guard is asked before the handler runs. `Route` therefore requires `guarded_command`, so that
-every request must say whether it is one.
+collects them. A request that decides anything, or that changes who may decide, must be a command.
+The guard judges the caller of a command before the handler runs. `guarded_command` has no default,
+so every route must say whether its requests are commands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GuardedCommand:
     """A command that the guard must admit.
 
     `text` is the command as people type it. `preview` returns the lines that a person reads before
-    confirming it.
+    they confirm it.
     """
 
     text: str
@@ -45,12 +45,12 @@ class Subscription(Protocol):
         """Send notifications, each with its method and its params, until canceled."""
 
     def close(self) -> None:
-        """End the subscription: the connection has ended."""
+        """End the subscription, because the connection has ended."""
 
 
 @dataclass(slots=True)
 class ConnectionState:
-    """What handlers keep for the rest of a connection. `pid` is the peer's, or 0 if unknown."""
+    """The state that handlers keep for a connection. `pid` is the peer's, or 0 if unknown."""
 
     pid: int = 0
     subscription: Subscription | None = None
@@ -69,10 +69,10 @@ class RequestContext:
 class Route(Generic[R]):
     """One type of request and its handler.
 
-    `guarded_command` returns the command that a request is, or None if it decides nothing.
+    `guarded_command` returns the command in a request, or None if the request decides nothing.
     `afterwards` runs once the response is sent. `needs_caller` says whether the handler of a query
-    needs the caller. `recorded_command` returns the command that a query belongs to, if the
-    guard allows agents to give it and records that; it is empty for other queries.
+    needs to know the caller. Some queries belong to a command that the guard allows to agents, but
+    records. `recorded_command` returns that command, or an empty text for other queries.
     """
 
     request_type: type[R]
@@ -84,7 +84,7 @@ class Route(Generic[R]):
 
 
 class RouteSource(Protocol):
-    """Something outside this package that answers control requests."""
+    """The interface of code outside this package that answers control requests."""
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return its routes."""
@@ -103,13 +103,13 @@ def command_route(
 ) -> Route[R]:
     """Return the route of a request that decides something.
 
-    `guarded_command` may return None for a request of that type that does not, such as a dry run.
+    `guarded_command` may return None for a request that decides nothing, such as a dry run.
     """
     return Route(request_type, lambda request, call: answer(request, call.actor), guarded_command)
 
 
 def plain_command(text: str) -> GuardedCommand:
-    """Return a command whose text is its whole preview."""
+    """Return a command with its text as the preview."""
     safe = safe_label(text, COMMAND_TEXT_LIMIT)
 
     async def preview() -> Sequence[str]:

@@ -36,7 +36,7 @@ _MAX_NAMED = 10
 class ProjectSelection:
     """The projects that a request means, as they are in `catalog`, and the lapsed rules.
 
-    `unseen` are folders that `catalog` has and the ledger does not have yet.
+    `unseen` are folders that are in `catalog`, but not yet in the ledger.
     """
 
     catalog: Catalog
@@ -51,14 +51,14 @@ class ProjectSelection:
 
     def without_changed(self, now: Catalog) -> ProjectSelection:
         """Return the selection without the projects that changed on disk since it was made."""
-        steady, warnings = [], [*self.warnings]
+        unchanged, warnings = [], [*self.warnings]
         for project in self.projects:
             known = now.projects.get(project.path)
             if known is not None and known.observed == project.observed:
-                steady.append(project)
+                unchanged.append(project)
             else:
                 warnings.append(_left_out(self.catalog, project, "it changed just now"))
-        return replace(self, projects=tuple(steady), warnings=tuple(warnings))
+        return replace(self, projects=tuple(unchanged), warnings=tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class ProjectSelector:
 
     `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.
     `propose` reads one folder and adds it to the catalog. It raises RootsdError if it finds no
-    folder. `foresee` reads the folder the same way and adds nothing.
+    folder. `observe_project` reads the folder the same way and adds nothing.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
-    foresee: Callable[[bytes], Awaitable[ProjectObserved]]
+    observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
 
     async def choose(self, request: DecideRequest) -> ProjectSelection:
         """Return the projects that the request means. Each reference is resolved once.
@@ -83,7 +83,7 @@ class ProjectSelector:
         """
         catalog = self.ledger.catalog
         if request.select is not Selection.NAMED:
-            return await self._swept(catalog, request)
+            return await self._selected(catalog, request)
         if not request.refs:
             raise UnknownProject("no project was named", "rootsd pending")
         resolver = self._resolver(catalog, request.cwd)
@@ -94,26 +94,26 @@ class ProjectSelector:
             catalog = self.ledger.dry_run(unseen).catalog if unseen else self.ledger.catalog
             resolved = [_in_catalog(catalog, each) for each in resolved]
         try:
-            chosen = meant_projects(resolved, _fitting(catalog, request.verb))
+            chosen = meant_projects(resolved, _inclusion_test(catalog, request.verb))
         except UnknownProject as error:
-            if left_out := _doubted_by_glob(catalog, request, resolved):
+            if left_out := _glob_warnings(catalog, request, resolved):
                 raise UnknownProject("; ".join(left_out), _BY_NAME) from error
             raise
         if request.shown:
             _check_as_shown(chosen, request)
-        left_out = _doubted_by_glob(catalog, request, resolved, chosen)
+        left_out = _glob_warnings(catalog, request, resolved, chosen)
         return ProjectSelection(catalog, tuple(chosen), left_out, unseen=tuple(unseen))
 
-    async def _swept(self, catalog: Catalog, request: DecideRequest) -> ProjectSelection:
+    async def _selected(self, catalog: Catalog, request: DecideRequest) -> ProjectSelection:
         under = b"/"
         if request.under is not None:
             under = await to_thread.run_sync(self._canonical, request.under, request.cwd)
         selected = [
             project
             for project in sorted(catalog.projects.values(), key=lambda p: p.path)
-            if contains(under, project.path) and _is_swept(catalog, project, request.select)
+            if contains(under, project.path) and _is_considered(catalog, project, request.select)
         ]
-        fits = _fitting(catalog, request.verb)
+        fits = _inclusion_test(catalog, request.verb)
         fitting = tuple(p for p in selected if fits(p) and not self._has_ended(request, p))
         paths = {project.path for project in fitting}
         others = [p for p in selected if p.path not in paths]
@@ -123,12 +123,12 @@ class ProjectSelector:
                 for p in others
                 if (why := self._why_left_out(catalog, request, p)) is not None
             ),
-            *_doubted(catalog, request, others),
+            *_name_warnings(catalog, request, others),
         )
         rules = _lapsed_rules(catalog, request)
         if not fitting and not rules:
             nothing = "no project there is pending"
-            remedy = _BY_NAME if _doubted(catalog, request, others) else "rootsd ls"
+            remedy = _BY_NAME if _name_warnings(catalog, request, others) else "rootsd ls"
             raise UnknownProject("; ".join(warnings) or nothing, remedy)
         return ProjectSelection(catalog, fitting, warnings, rules)
 
@@ -147,18 +147,18 @@ class ProjectSelector:
     async def _look_at_unknown(
         self, request: DecideRequest, unknown: Sequence[ResolvedReference]
     ) -> Sequence[ProjectObserved]:
-        """Read the folders that no scan has found; return those that are not proposed yet.
+        """Read the folders that no scan has found, and return those that are not proposed yet.
 
         An approval proposes them first. A denial does not, because a rule could approve a folder
-        that is only proposed. Nothing is read before every other reference is known to mean
-        something, so a request that fails leaves nothing behind.
+        between the proposal and the denial. Check all other references first, so that a request
+        that fails has no effect.
         """
         if request.verb is DecisionVerb.FORGET:
             return ()
         meant_projects(each for each in unknown if not _looks_like_a_path(each.reference))
         paths = [each.path for each in unknown if each.path is not None]
         if request.verb is DecisionVerb.DENY:
-            return [await self.foresee(path) for path in paths]
+            return [await self.observe_project(path) for path in paths]
         for path in paths:
             if request.effect is ApplyMode.DRY_RUN:
                 shown = safe_label(path, limit=None)
@@ -179,19 +179,19 @@ class ProjectSelector:
 def _check_as_shown(chosen: list[Project], request: DecideRequest) -> None:
     if not len(chosen) == len(request.refs) == len(request.shown):
         raise BadRequest("each reference needs one shown folder", "rootsd pending")
-    for project, mark in zip(chosen, request.shown, strict=True):
-        if identity_fingerprint(project.observed.identity) != mark:
+    for project, fingerprint in zip(chosen, request.shown, strict=True):
+        if identity_fingerprint(project.observed.identity) != fingerprint:
             shown = safe_label(project.path, limit=None)
             raise IdentityChanged(
                 f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
             )
 
 
-def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
-    """Return a test of whether a request that does not name a project may include it.
+def _inclusion_test(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
+    """Return a function that tells whether a request may include a project it does not name.
 
-    A selection overrides no denial. It leaves out the projects that cannot be approved,
-    and those that a person has to name.
+    Such a request does not override a denial. It leaves out projects that cannot be approved, and
+    those that a person has to name.
     """
     if verb is not DecisionVerb.APPROVE:
         return lambda _: True
@@ -206,9 +206,9 @@ def _fitting(catalog: Catalog, verb: DecisionVerb) -> Callable[[Project], bool]:
 
 
 def _in_catalog(catalog: Catalog, resolved: ResolvedReference) -> ResolvedReference:
-    """Return the reference with its projects as they are in `catalog`, a later one.
+    """Return the reference with its projects as they are in the newer `catalog`.
 
-    The paths stay: a reference keeps the meaning that it had when it was resolved.
+    The paths stay, so the reference keeps the meaning that it had when it was resolved.
     """
     paths = [project.path for project in resolved.projects]
     if not paths and resolved.path is not None:
@@ -218,7 +218,7 @@ def _in_catalog(catalog: Catalog, resolved: ResolvedReference) -> ResolvedRefere
     return replace(resolved, projects=known, is_pattern=is_pattern)
 
 
-def _doubted_by_glob(
+def _glob_warnings(
     catalog: Catalog,
     request: DecideRequest,
     resolved: Sequence[ResolvedReference],
@@ -233,10 +233,10 @@ def _doubted_by_glob(
         for project in each.projects
         if project.path not in paths
     }
-    return _doubted(catalog, request, list(others.values()))
+    return _name_warnings(catalog, request, list(others.values()))
 
 
-def _doubted(
+def _name_warnings(
     catalog: Catalog, request: DecideRequest, others: Sequence[Project]
 ) -> tuple[str, ...]:
     """Return warnings for the pending projects among `others` that an approval has to name.
@@ -246,22 +246,22 @@ def _doubted(
     if request.verb is not DecisionVerb.APPROVE:
         return ()
     around = catalog.decision_context
-    doubts = [
-        (project, doubt)
+    blocked = [
+        (project, blocker)
         for project in others
         if catalog.is_pending(project) and _obstacle(catalog, project) is None
-        if (doubt := bulk_approval_blocker(project, around)) is not None
+        if (blocker := bulk_approval_blocker(project, around)) is not None
     ]
-    if not doubts:
+    if not blocked:
         return ()
-    count = "1 project has" if len(doubts) == 1 else f"{len(doubts):,} projects have"
+    count = "1 project has" if len(blocked) == 1 else f"{len(blocked):,} projects have"
     return (
-        *(_left_out(catalog, project, doubt.value) for project, doubt in doubts[:_MAX_NAMED]),
+        *(_left_out(catalog, project, blocker.value) for project, blocker in blocked[:_MAX_NAMED]),
         f"{count} to be approved by name: {_BY_NAME}",
     )
 
 
-def _is_swept(catalog: Catalog, project: Project, select: Selection) -> bool:
+def _is_considered(catalog: Catalog, project: Project, select: Selection) -> bool:
     """Return whether a selection considers `project`, even if it skips it with a reason."""
     is_left_out = select is Selection.PENDING and catalog.is_unpublishable(project)
     return is_left_out or is_selected(catalog, project, select)
@@ -276,7 +276,7 @@ def _lapsed_rules(catalog: Catalog, request: DecideRequest) -> tuple[Rule, ...]:
 
 
 def _obstacle(catalog: Catalog, project: Project) -> str | None:
-    """Return, as a sentence, why an approval of a pending project would be refused, or None."""
+    """Return a sentence that says why an approval of the project would be refused, or None."""
     if project.path in catalog.decision_context.holding_denied:
         return "it holds a denied project"
     return catalog.why_unpublishable(project)

@@ -1,10 +1,10 @@
 """Serve the control socket: read request lines, ask the guard, dispatch, and answer.
 
 A connection sends one JSON-RPC request per line and gets the responses in that order. The guard
-admits or refuses a command before the dispatcher passes it to its handler. While a scan runs, its
-progress goes out on the same connection, before the response. Progress may be dropped if the
-reader is slow; a response never is. A request may begin a subscription: its notifications go out
-on the same connection until that ends.
+admits or refuses a command before the dispatcher passes it to its handler. While a scan runs, the
+server sends its progress on the same connection, before the response. Progress may be dropped if
+the reader is slow, but a response never is. A request may begin a subscription. The server then
+sends notifications on the same connection until it ends.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from rootsd.wire.request import BadRequest, ControlRequest
 log = logging.getLogger(__name__)
 
 ERROR_CODE = -32000
-"""The JSON-RPC code of every expected error; `data.code` has the error's own code."""
+"""The JSON-RPC code of every expected error. `data.code` has the error's own code."""
 
 _CONNECTION_LOST = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 # A shell may pass long lists of paths. Only processes of the same user reach this socket.
@@ -74,12 +74,12 @@ class RequestDispatcher(Protocol):
         """Run the follow-up of `request`, after its response was sent."""
 
     def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
-        """Return the command that `request` is, or None if it decides nothing."""
+        """Return the command in `request`, or None if the request decides nothing."""
 
 
 Admit = Callable[[ControlRequest, str | None], Awaitable[Actor]]
-"""Returns the caller of a request if the guard admits it. The text is the word typed at a
-challenge. Raises CallerRefused."""
+"""Returns the caller of a request if the guard admits it. Otherwise raises CallerRefused. The text
+is the word that a person typed at a challenge."""
 
 
 WaitForTurn = Callable[[], Awaitable[None]]
@@ -93,7 +93,7 @@ async def serve_control(
     turn: WaitForTurn,
     pid: int = 0,
 ) -> None:
-    """Answer the requests on `stream`, one after the other, until it ends; then close it.
+    """Answer the requests on `stream`, one after the other, until it ends. Then close it.
 
     `pid` is the peer's process, or 0 if it is unknown.
     """
@@ -155,7 +155,7 @@ class _ControlConnection:
                 while await self._handle_next():
                     pass
             except (LineTooLong, *_CONNECTION_LOST) as error:
-                trouble = error  # the task group would wrap an error that left it
+                trouble = error  # raised below, because the task group would wrap it
             group.cancel_scope.cancel()
         if trouble is not None:
             raise trouble
@@ -164,7 +164,7 @@ class _ControlConnection:
         self, subscription: Subscription, connection: anyio.CancelScope
     ) -> None:
         async def send(method: str, params: Mapping[str, Any]) -> None:
-            # Half a notification would garble the next line.
+            # Do not cancel in the middle of a line. It would run into the next one.
             with anyio.CancelScope(shield=True):
                 await self._send(jsonrpc.Notification(method, dict(params)))
 
@@ -211,24 +211,24 @@ class _ControlConnection:
         if not isinstance(request, ScanRequest):
             # Most requests are short. A second task for progress would double their cost.
             return await self._dispatcher.answer(request, call)
-        notices = _ProgressSender(self._send)
+        progress = _ProgressSender(self._send)
         refusal: RootsdError | None = None
         result: dict[str, Any] = {}
         async with anyio.create_task_group() as group:
-            group.start_soon(notices.send_each)
+            group.start_soon(progress.send_each)
             try:
                 result = await self._dispatcher.answer(
-                    request, replace(call, progress=notices.put)
+                    request, replace(call, progress=progress.put)
                 )
             except RootsdError as error:
-                refusal = error  # the task group would wrap an error that left it
+                refusal = error  # raised below, because the task group would wrap it
             group.cancel_scope.cancel()
         if refusal is not None:
             raise refusal
         return result
 
     async def _send(self, message: jsonrpc.Message) -> None:
-        """Send one line. Lines of two tasks do not mix."""
+        """Send one line. The lock keeps the lines of two tasks apart."""
         async with self._sending:
             await self._stream.send(jsonrpc.encode(message))
 
@@ -258,15 +258,15 @@ class _ProgressSender:
         self._arrived.set()
 
     async def send_each(self) -> None:
-        """Send progress until cancelled, or until the reader is gone; the scan itself goes on."""
+        """Send progress until canceled or until the reader is gone. The scan itself goes on."""
         with suppress(*_CONNECTION_LOST):
             while True:
                 await self._arrived.wait()
                 self._arrived = anyio.Event()
-                notice = jsonrpc.Notification("progress", dict(self._newest or {}))
-                # Half a notification would garble the response behind it.
+                notification = jsonrpc.Notification("progress", dict(self._newest or {}))
+                # Do not cancel in the middle of a line. It would run into the response.
                 with anyio.CancelScope(shield=True):
-                    await self._send(notice)
+                    await self._send(notification)
 
 
 def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorResponse:
@@ -356,22 +356,22 @@ class HelperProcessView:
     def __init__(self, helper: Helper) -> None:
         self._helper = helper
 
-    async def look(
+    async def look_up(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
-        """Read processes, as `ProcessView.look` says.
+        """Read processes, as `ProcessView.look_up` says.
 
-        If the helper does not answer, it is asked once more, for the callers alone: no other
-        process can delay that query. By then a new helper may have taken its place.
+        If the helper does not answer, ask it once more, but only about the callers: no other
+        process can delay that question. A new helper may have replaced it by then.
         """
-        return await to_thread.run_sync(self._look, callers, others, markers)
+        return await to_thread.run_sync(self._look_up, callers, others, markers)
 
     async def ancestors(self, pids: Sequence[int]) -> Mapping[int, ProcessChain] | None:
         """Return the lineage of each process, without environments and terminals.
 
         Return None if the helper cannot read any process.
         """
-        seen = await self.look((), pids, ())
+        seen = await self.look_up((), pids, ())
         return (
             None if seen is None else {pid: line.processes for pid, line in seen.lineages.items()}
         )
@@ -383,7 +383,7 @@ class HelperProcessView:
         except TerminalWriteFailed as error:
             raise CallerRefused(str(error)) from error
 
-    def _look(
+    def _look_up(
         self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
     ) -> ProcessReport | None:
         try:
@@ -400,6 +400,6 @@ class HelperProcessView:
 
 
 def helper_problems(helper: Helper) -> list[str]:
-    """Return the consequences of a missing helper for `status`; empty if it works."""
+    """Return the consequences of a missing helper for `status`, or nothing if it works."""
     trouble = helper.problem()
     return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []

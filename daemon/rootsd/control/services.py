@@ -1,6 +1,6 @@
-"""What the handlers of control requests use: the daemon, discovery, the ledger, and the audit log.
+"""The services for the handlers of control requests.
 
-Each module in `rootsd.control.handlers` takes what it needs from one `ControlServices`.
+Each module in `rootsd.control.handlers` takes the services that it needs from `ControlServices`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rootsd.control.facts import (
 )
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import NoteForPath, no_note
-from rootsd.control.references import never_plain, real_path
+from rootsd.control.references import never_canonical, real_path
 from rootsd.control.routes import ProgressSink, RouteSource
 from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
 from rootsd.control.wardens import WallServices
@@ -32,7 +32,7 @@ from rootsd.wire.daemon import ConfigStatus, DaemonStatus, ParentStatus, Session
 
 
 class DaemonControl(Protocol):
-    """The running daemon, as request handlers use it."""
+    """The methods of the running daemon that request handlers use."""
 
     def about(self) -> DaemonStatus:
         """Return the version, process id, start time, and confinement."""
@@ -44,21 +44,21 @@ class DaemonControl(Protocol):
         """Return the MCP connections."""
 
     def session_items(self) -> list[SessionItem]:
-        """Return the MCP connections, with the roots that each got last."""
+        """Return the MCP connections, each with the roots that it got last."""
 
     def session_history(self, last: int) -> list[SessionItem]:
-        """Return the `last` sessions that began, with their roots; call it in a thread."""
+        """Return the newest `last` sessions with their roots. Call this in a thread."""
 
     def closed_connections(self) -> dict[str, int]:
-        """Return the number of connections that the daemon closed, by the reason in words."""
+        """Return the number of connections that the daemon closed, for each reason."""
 
     def degraded(self, *, is_look: bool) -> list[str]:
         """Return a sentence for each problem. `is_look` says that a person sees them now."""
 
     async def reload(self, actor: Actor | None = None) -> None:
-        """Read the configuration again, at the command of `actor`.
+        """Read the configuration again, by order of `actor`.
 
-        Raises BadConfig, and then the old configuration stays.
+        Raises BadConfig. The old configuration then stays.
         """
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class ScanStats:
 
 
 class DiscoveryControl(Protocol):
-    """Discovery, as request handlers use it."""
+    """The methods of discovery that request handlers use."""
 
     def parents(self) -> Sequence[Parent]:
         """Return the configured parents."""
@@ -95,10 +95,10 @@ class DiscoveryControl(Protocol):
     async def propose(self, path: bytes) -> None:
         """Read one folder and add it to the catalog. Raises RootsdError if it cannot be read."""
 
-    async def foresee(self, path: bytes) -> ProjectObserved:
-        """Read one folder without adding it to the catalog. Raises as `propose` does."""
+    async def observe_project(self, path: bytes) -> ProjectObserved:
+        """Read one folder without adding it to the catalog. Raises what `propose` raises."""
 
-    async def follow(self, mains: Sequence[bytes]) -> None:
+    async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         """Update the worktrees of these repositories in the catalog."""
 
 
@@ -116,9 +116,9 @@ class EventStore(Protocol):
 class ControlServices:
     """The services that request handlers use.
 
-    `archive` is the audit log in the store, and `state` the folder of the store. `note_on` returns
-    a note about the session that asked for a folder, and `requests` knows that session.
-    `real_path(typed, cwd)` reads the disk, so it is called in a thread. `is_plain` reports paths
+    `archive` is the audit log in the store, and `state` is the folder of the store. `note_on`
+    returns a note about the session that requested a folder, and `requests` finds that session.
+    `real_path(typed, cwd)` reads the disk, so it is called in a thread. `is_canonical` finds paths
     that need no such call.
     """
 
@@ -135,5 +135,5 @@ class ControlServices:
     origins_of: ReadOrigins = no_origins
     executed_in: FindExecutedFiles = no_executed_files
     real_path: Callable[[str, str], bytes] = real_path
-    is_plain: Callable[[bytes], bool] = never_plain
+    is_canonical: Callable[[bytes], bool] = never_canonical
     state: bytes = b"/"

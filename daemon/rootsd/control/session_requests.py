@@ -1,4 +1,4 @@
-"""Find the session that asked for a folder, for an approval that answers its request."""
+"""Find the session that requested a folder, for an approval that answers the request."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ NO_SESSIONS: SessionsByPath = MappingProxyType({})
 
 
 class NoRequestingSession(OrderRefused):
-    """No running session has asked for a folder that an approval for a session names."""
+    """An approval is for one session, but no running session has requested the folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRequests:
     """The requests of sessions for folders.
 
-    `asking_for` returns the session that asked for a folder. `hold` starts to watch a session, and
-    returns whether it is still running.
+    `session_requesting` returns the session that requested a folder. `track` starts to watch a
+    session, and returns whether it still runs.
     """
 
-    asking_for: Callable[[bytes], SessionKey | None]
-    hold: Callable[[SessionKey], Awaitable[bool]]
+    session_requesting: Callable[[bytes], SessionKey | None]
+    track: Callable[[SessionKey], Awaitable[bool]]
 
     async def answered(
         self, request: DecideRequest, projects: tuple[Project, ...]
     ) -> SessionsByPath:
-        """Return the running session that an approval of each project is about.
+        """Return, for each project, the running session that an approval of it is about.
 
-        That is the session that the project is approved for, or else the one that asks for it.
+        It is the session that the project is approved for, or else the session that requested it.
         Raises NoRequestingSession if the request requires a session and there is none.
         """
         if request.verb is not DecisionVerb.APPROVE:
             return NO_SESSIONS
         found: dict[bytes, SessionKey] = {}
         for project in projects:
-            key = _bound_to(project) or self.asking_for(project.path)
-            if key is not None and await self.hold(key):
+            key = _bound_to(project) or self.session_requesting(project.path)
+            if key is not None and await self.track(key):
                 found[project.path] = key
             elif request.span is ApprovalScope.SESSION:
                 shown = safe_label(project.path, limit=None)

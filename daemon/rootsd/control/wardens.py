@@ -1,17 +1,16 @@
 """The wardens that are connected to the control socket, and the views that they follow.
 
-A warden subscribes with `confine`. `ConnectedWarden.send_updates` then sends a new view after each
-change of the catalog or the focus that changes the view. It sends the view of the catalog as it
-is, without another look at the disk: a change that takes a root away must not wait. A warden
-compares the identity of each folder itself before it mounts the folder, so a view that is too old
-opens nothing else.
+A warden subscribes with `confine`. `ConnectedWarden.send_updates` then sends a new view whenever a
+change of the catalog or the focus changes the view. It does not verify the roots on the disk,
+because a change that takes a root away must not wait. A warden compares the identity of each
+folder itself before it mounts the folder. So an outdated view opens no other folder.
 
 A root that is approved for one session is in the view if the warden belongs to that session, or if
 the session runs behind the wall. An agent there that requests a folder can then open it. Whether a
-session runs there is looked up while the warden waits, so this delays no change.
+session runs there is looked up while the warden waits, so the lookup delays no change.
 
-Texts from wardens come from programs that may be hostile. They are cut and made safe to show here,
-and the number of wardens is limited.
+Texts from wardens come from programs that may be hostile. This module cuts them and makes them
+safe to show. It also limits the number of wardens.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ class ConnectedWarden:
         entry["waiting"] = _count(request.waiting, entry["waiting"])
 
     def close(self) -> None:
-        """Remove the entry: the connection has ended."""
+        """Remove the entry, because the connection has ended."""
         self._wardens.remove(self)
 
     async def first_view(self) -> WallView:
@@ -126,7 +125,7 @@ class ConnectedWarden:
         known = self._scope.sessions | self._other_sessions
         for session in [each for each in bound if each.id not in known]:
             line = await self._wardens.lineage_of(session)
-            # The warden and the processes above it are above everything that it started.
+            # All ancestors of the warden are also ancestors of the processes that it started.
             if self._own_sessions and self._own_sessions < line:
                 self._scope = replace(self._scope, sessions=self._scope.sessions | {session.id})
                 if on_found is not None:
@@ -250,7 +249,7 @@ def _identity_item(identity: Identity) -> IdentityItem:
 
 
 async def _wait_for_change(ledger: Ledger, catalog: Catalog, focus: Focus) -> None:
-    """Wait until the catalog or the focus is another one."""
+    """Wait until the catalog or the focus has changed."""
     revision = ledger.revision
     if ledger.catalog is not catalog or ledger.focus is not focus:
         return
@@ -270,5 +269,5 @@ def _safe_lines(lines: Iterable[str]) -> list[str]:
 
 
 def _count(reported: int | None, before: int) -> int:
-    """Return a number that a warden reported; `before` if it reported none or nonsense."""
+    """Return a number that a warden reported, or `before` if it reported none or a wrong one."""
     return before if reported is None or not 0 <= reported < 1 << 31 else reported

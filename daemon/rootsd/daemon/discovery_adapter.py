@@ -2,8 +2,8 @@
 
 Discovery runs in its own thread and knows nothing of the event loop. The adapter collects its
 observations on the loop and passes them to the ledger in batches. So a storm of events becomes one
-transaction, and a first scan a few dozen. The adapter also passes requests to discovery: to scan,
-to look at one folder, and to watch the published roots.
+transaction, and a first scan becomes a few dozen. The adapter also passes requests to discovery:
+to scan, to read one folder, and to watch the published roots.
 """
 
 from __future__ import annotations
@@ -169,16 +169,17 @@ class DiscoveryAdapter:
         states = {report.path: report.state for report in self._status.parents}
         return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
 
-    async def look(self, path: bytes) -> Observation:
-        """Return what is at `path` now, and change nothing. The caller may be cancelled while it
-        waits.
+    async def observe(self, path: bytes) -> Observation:
+        """Read `path` now and return the observation. This changes nothing.
+
+        The caller may be canceled while it waits.
         """
         return await to_thread.run_sync(
             self._probe, path, abandon_on_cancel=True, limiter=self._probe_limit
         )
 
     async def propose(self, path: bytes) -> None:
-        """Look at one folder and add it to the catalog.
+        """Read one folder and add it to the catalog.
 
         Raises NotPresent or RefusedPlace if nothing there can be approved.
         """
@@ -187,15 +188,15 @@ class DiscoveryAdapter:
         await self._idle.wait()
         await self._ledger.save_now()
 
-    async def follow(self, mains: Sequence[bytes]) -> None:
+    async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         """Update the worktrees of these repositories in the catalog."""
         await self._result_of(self._discovery.scan_worktrees(mains))
         await self._idle.wait()
 
-    async def foresee(self, path: bytes) -> ProjectObserved:
-        """Return what `propose` would see, and change nothing. Raises as `propose` does."""
+    async def observe_project(self, path: bytes) -> ProjectObserved:
+        """Read one folder without adding it to the catalog. Raises what `propose` raises."""
         await self._check_place(path)
-        return _require_sighted(await self.look(path))
+        return _require_sighted(await self.observe(path))
 
     async def _check_place(self, path: bytes) -> None:
         reason = self._ledger.catalog.places.why_no_root(path)

@@ -183,7 +183,7 @@ class Daemon:
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._root_requests = RootRequestQueue(
             self._ledger,
-            observe=self._discovery.look,
+            observe=self._discovery.observe,
             propose=self._discovery.propose,
             sessions=self._session_tracker,
             clock=time.monotonic,
@@ -243,7 +243,7 @@ class Daemon:
             origins_of=OriginReader(self._hung_mounts.answers).of,
             executed_in=ExecutedFileFinder(self._hung_mounts.answers).of,
             real_path=resolve_path,
-            is_plain=partial(is_canonical_local, self._mounts),
+            is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),
         )
         return ControlServer(self._guard, Dispatcher(services))

@@ -234,14 +234,16 @@ async def test_a_plain_path_is_resolved_without_a_thread() -> None:
     control = ControlHarness(approved(1))
     asked: list[bytes] = []
 
-    def is_plain(where: bytes) -> bool:
+    def is_canonical(where: bytes) -> bool:
         asked.append(where)
         return where == path(1)
 
     def real_path(_typed: str, _cwd: str) -> bytes:
         return path(2)
 
-    handlers = PathStatusHandlers(control.world.ledger, real_path, list, lambda _: None, is_plain)
+    handlers = PathStatusHandlers(
+        control.world.ledger, real_path, list, lambda _: None, is_canonical
+    )
     assert (await handlers.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
     assert (await handlers.check(CheckQuery("/home/ann/link")))["published"] is False
     assert asked == [path(1), b"/home/ann/link"]

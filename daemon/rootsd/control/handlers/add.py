@@ -1,8 +1,8 @@
 """Handle add and import: propose folders and URIs that no scan found.
 
-An import file may come from anywhere. Each of its paths is read as if a person had typed it. Its
-projects wait for a decision here, whatever was decided elsewhere. A name or a tag that nobody
-could have typed is left out, with a warning.
+An import file may come from anywhere, and is not trusted. Each of its paths is read as if a person
+had typed it. Its projects are pending, even if they were approved on another machine. A name or
+tag that a person could not have typed is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     ledger, discovery = services.ledger, services.discovery
     adding = AddHandlers(
-        ledger, services.real_path, discovery.propose, discovery.foresee, discovery.parents
+        ledger, services.real_path, discovery.propose, discovery.observe_project, discovery.parents
     )
     yield from adding.routes()
     yield from ImportHandlers(ledger, adding, discovery.parents).routes()
@@ -50,13 +50,13 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 class AddHandlers:
     """Handles `AddRequest`.
 
-    `real_path`, `propose`, and `foresee` are those of `rootsd.control.selection`.
+    `real_path`, `propose`, and `observe_project` are those of `rootsd.control.selection`.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
-    foresee: Callable[[bytes], Awaitable[ProjectObserved]]
+    observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
     parents: Callable[[], Sequence[Parent]]
 
     def routes(self) -> Iterable[Route[Any]]:
@@ -74,7 +74,7 @@ class AddHandlers:
         if request.name is not None:
             check_name(request.name, path, before)
         if request.effect is ApplyMode.DRY_RUN:
-            seen = await self.foresee(target) if isinstance(target, bytes) else target
+            seen = await self.observe_project(target) if isinstance(target, bytes) else target
             renames = _rename_orders(request, path, before, actor)
             catalog = self.ledger.dry_run([seen, *renames]).catalog
         else:
@@ -90,7 +90,7 @@ class AddHandlers:
         )
 
     async def proposed(self, request: AddRequest) -> bytes:
-        """Propose a folder or a URI and return its path in the catalog. Raises as `add` does."""
+        """Propose a folder or URI, and return its catalog path. Raises what `add` raises."""
         target = await self._target(request)
         await self._propose(target)
         return target if isinstance(target, bytes) else target.path
@@ -102,7 +102,7 @@ class AddHandlers:
             await self.ledger.observe([target])
 
     async def _target(self, request: AddRequest) -> bytes | ProjectObserved:
-        """Return the folder's canonical path, or the URI as an observation: no disk shows it."""
+        """Return the folder's canonical path, or an observation of the URI."""
         if looks_like_uri(request.what):
             return _observed_uri(request.what)
         return await to_thread.run_sync(canonical_path, self.real_path, request.what, request.cwd)
@@ -128,7 +128,7 @@ def _rename_orders(
 
 
 def _add_command(request: AddRequest) -> GuardedCommand | None:
-    """Return the command to guard. Proposing decides nothing; naming does."""
+    """Return the command to guard. To propose decides nothing, but to name does."""
     if request.name is None or request.effect is ApplyMode.DRY_RUN:
         return None
     return plain_command(f"add {request.what} --name {request.name}")
@@ -147,9 +147,9 @@ class ImportHandlers:
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
-        return (command_route(ImportRequest, self.take_in, _import_command),)
+        return (command_route(ImportRequest, self.import_projects, _import_command),)
 
-    async def take_in(self, request: ImportRequest, actor: Actor) -> DecideResult:
+    async def import_projects(self, request: ImportRequest, actor: Actor) -> DecideResult:
         """Propose every project of the request that can be proposed.
 
         Raises BadRequest if the lists of the request do not have the same length, or are too long.
@@ -159,39 +159,39 @@ class ImportHandlers:
             raise BadRequest(
                 "an import names each project, its name and its tags", "rootsd import"
             )
-        taken: dict[bytes, None] = {}
+        imported: dict[bytes, None] = {}
         known: dict[bytes, None] = {}
         warnings: list[str] = []
         for what, name, tags in zip(request.whats, request.names, request.tags, strict=True):
             shown = safe_label(what, limit=200)
             try:
-                path = await self._proposed(what, request.effect)
+                path = await self._propose(what, request.effect)
                 if path is None:
                     continue
                 if self.ledger.catalog.projects[path].ruling != UNDECIDED:
                     known[path] = None
                     continue
-                taken[path] = None
-                warnings += await self._labelled(path, name, tags, actor)
+                imported[path] = None
+                warnings += await self._label(path, name, tags, actor)
             except RootsdError as error:
                 warnings.append(f"{shown} is left out: {error.message}")
         catalog, parents = self.ledger.catalog, self.parents()
         return DecideResult(
             revision=self.ledger.revision,
-            items=project_items(catalog, (catalog.projects[path] for path in taken), parents),
+            items=project_items(catalog, (catalog.projects[path] for path in imported), parents),
             unchanged=project_items(catalog, (catalog.projects[path] for path in known), parents),
             warnings=warnings,
         )
 
-    async def _proposed(self, what: str, effect: ApplyMode) -> bytes | None:
+    async def _propose(self, what: str, effect: ApplyMode) -> bytes | None:
         if len(what) > _MAX_INPUT_LENGTH or not (what.startswith("/") or looks_like_uri(what)):
             raise BadRequest("it is neither an absolute path nor a URI")
         if effect is ApplyMode.DRY_RUN:
             return None
         return await self.adding.proposed(AddRequest(what, "/"))
 
-    async def _labelled(self, path: bytes, name: str, tags: str, actor: Actor) -> list[str]:
-        """Name and tag the project as the file says; return a warning for each word left out."""
+    async def _label(self, path: bytes, name: str, tags: str, actor: Actor) -> list[str]:
+        """Name and tag the project as the file says. Return a warning for each word left out."""
         good, warnings = [], []
         for tag in tags.splitlines():
             try:

@@ -1,6 +1,7 @@
 """Handle log, undo, and guard: show the audit log, revert its decisions, set the guard mode.
 
-Undo looks up the state before the events that it takes back, and orders the ledger to restore it.
+`undo` looks up the state before the events that it takes back, and orders the ledger to restore
+it.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class AuditLogHandlers:
         )
 
     async def log(self, query: LogQuery) -> LogListing:
-        """Return the last events, or wait for those after a number."""
+        """Return the last events, or wait for the events after a number."""
         saved = self.ledger.next_save()
         events = await self.ledger.run_exclusively(partial(self._events, query))
         with anyio.move_on_after(min(query.wait_s, MAX_LOG_WAIT_S)):
@@ -93,7 +94,7 @@ class AuditLogHandlers:
         return self._guard_status(request.guard)
 
     def _events(self, query: LogQuery) -> Sequence[HistoryEvent]:
-        """Read the store; call it in a thread."""
+        """Read the store. Call this in a thread."""
         if query.after is None:
             return self.archive.last_events(max(0, query.last))
         return self.archive.events(max(0, query.after), max(0, query.last))
@@ -109,7 +110,7 @@ def _guard_command(request: SetGuardRequest) -> GuardedCommand | None:
 
 
 def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[LogItem]:
-    """Return `events` as items, an undo with the event that it took back. Call in a thread."""
+    """Return `events` as items, each undo with the event that it undid. Call in a thread."""
     has_undone = any(event.verb is ChangeVerb.UNDONE for event in events)
     return log_items(events, undone_events(archive.events()) if has_undone else {})
 
@@ -117,7 +118,7 @@ def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[
 def log_items(
     events: Sequence[HistoryEvent], undid: Mapping[int, HistoryEvent] = MappingProxyType({})
 ) -> list[LogItem]:
-    """Return the events as items. `undid` maps the number of an undo to the event it took back."""
+    """Return `events` as items. `undid` maps the number of an undo to the event that it undid."""
     return [_log_item(event, undid.get(event.seq)) for event in events]
 
 
@@ -182,14 +183,14 @@ def _what(event: HistoryEvent) -> str:
     return safe_label(text_of(event.subject.key), limit=None)
 
 
-# To undo something older, a person gives its number.
+# To undo an older event, a person gives its number.
 _SEARCH_LIMIT = 20_000
 _MAX_PREVIEW_LINES = 20
 _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
 
 class UnknownEvent(UnknownRule):
-    """No event of the log has that number."""
+    """There is no event with that number in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,8 @@ class UndoHandlers:
     async def undo(self, request: UndoRequest, actor: Actor) -> UndoResult:
         """Take events back, all or none.
 
-        Raises CannotUndo, UnknownEvent, and the error that refuses an approval that would return.
+        Raises CannotUndo, UnknownEvent, or the error that refuses an approval that it would
+        restore.
         """
         steps = await self.ledger.run_exclusively(partial(self._steps, request.seq))
         if request.effect is ApplyMode.DRY_RUN:
@@ -242,7 +244,7 @@ class UndoHandlers:
             await self.command_guard.set_guard(guard, actor, ChangeVerb.UNDONE)
 
     def _steps(self, seq: int | None) -> tuple[UndoStep, ...]:
-        """Read the store; call it in a thread."""
+        """Read the store. Call this in a thread."""
         if seq is None:
             targets = last_undoable_order(self.archive.last_events(_SEARCH_LIMIT))
             if not targets:
@@ -260,7 +262,7 @@ class UndoHandlers:
         return GuardedCommand(words, partial(self._preview, request))
 
     async def _preview(self, request: UndoRequest) -> Sequence[str]:
-        """Return a line for each event that would be taken back. Raises as `undo` does."""
+        """Return a line for each event that would be taken back. Raises what `undo` raises."""
         would = await self.undo(replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR)
         lines = [
             f"undo {item['seq']}: {item['verb']} {safe_label(item['path'] or item['what'], None)}"

@@ -141,7 +141,7 @@ class DaemonHandlers:
         )
 
     async def announce(self, _: AnnounceRequest, __: RequestContext) -> Result:
-        """Return nothing: the guard has already recorded the command."""
+        """Return nothing, because the guard has already recorded the command."""
         return {}
 
     async def reload(self, _: ReloadRequest, call: RequestContext) -> StatusResult:
@@ -150,5 +150,5 @@ class DaemonHandlers:
         return await self.status(StatusQuery())
 
     async def stop(self, _: StopRequest, __: RequestContext) -> Result:
-        """Return nothing: the daemon stops after the response is sent."""
+        """Return nothing, because the daemon stops after the response is sent."""
         return {}

@@ -1,11 +1,10 @@
 """Handle approve, deny, and forget: decide about projects, or preview the decision.
 
-A request is resolved once to projects, and planned once. If another request changed the catalog
-between the two, the request starts over.
+A request is resolved to projects once and planned once. If another request changes the catalog in
+between, both steps start over.
 
-An approval may answer the request of a session for a folder. The session then gets what it needs
-and no more: unless the person says otherwise, the approval is for that session alone and for
-reading.
+A session may have requested the folder that a person approves. Unless the person says otherwise,
+the approval is then only for that session and only for reading.
 """
 
 from __future__ import annotations
@@ -82,9 +81,9 @@ from rootsd.wire.request import BadRequest
 
 
 def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
-    """Return the only session that the approval is for, or None if it is for all.
+    """Return the only session that the approval is for, or None if it is for all sessions.
 
-    An approval with an end in time is for all sessions until then.
+    An approval with an expiry is for all sessions.
     """
     is_for_all = request.span is ApprovalScope.ALWAYS or request.lasts is not None
     return None if is_for_all else key
@@ -93,13 +92,13 @@ def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | 
 def access_for(request: DecideRequest, project: Project, key: SessionKey | None) -> Access:
     """Return the access that the approval gives.
 
-    If the request does not say, a project that is approved keeps its access.
+    If the request names no access, an approved project keeps the access that it has.
     """
     if request.access is not None:
         return request.access
     decision = project.ruling.decision
-    stands = decision is not None and decision.verdict is Verdict.APPROVED
-    if decision is not None and stands and decision.session in (None, key):
+    is_approved = decision is not None and decision.verdict is Verdict.APPROVED
+    if decision is not None and is_approved and decision.session in (None, key):
         return decision.access
     return Access.READ_WRITE if key is None else Access.READ
 
@@ -112,7 +111,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     discovery = services.discovery
     selector = ProjectSelector(
-        services.ledger, services.real_path, discovery.propose, discovery.foresee
+        services.ledger, services.real_path, discovery.propose, discovery.observe_project
     )
     return DecisionHandlers(
         services.ledger,
@@ -120,7 +119,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         discovery.parents,
         services.requests,
         services.origins_of,
-        discovery.follow,
+        discovery.refresh_worktrees,
         services.executed_in,
     ).routes()
 
@@ -130,8 +129,8 @@ class DecisionHandlers:
     """Handles `DecideRequest`.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `follow` updates the worktrees of repositories in the catalog. `executed_in` finds files
-    that agents execute.
+    from. `refresh_worktrees` updates the worktrees of repositories in the catalog. `executed_in`
+    finds files that agents execute.
     """
 
     ledger: Ledger
@@ -139,7 +138,7 @@ class DecisionHandlers:
     parents: Callable[[], Sequence[Parent]]
     requests: SessionRequests = NO_SESSION_REQUESTS
     origins_of: ReadOrigins = no_origins
-    follow: RefreshWorktrees = no_refresh
+    refresh_worktrees: RefreshWorktrees = no_refresh
     executed_in: FindExecutedFiles = no_executed_files
 
     def routes(self) -> Iterable[Route[Any]]:
@@ -154,10 +153,10 @@ class DecisionHandlers:
             try:
                 decided = await self._carry_out(request, actor, chosen)
             except Conflict:
-                continue  # another request came first: resolve and plan on the catalog it left
+                continue  # another request came first, so resolve and plan with the new catalog
             if request.effect is ApplyMode.APPLY:
                 for folder in chosen.unseen:
-                    with suppress(RootsdError):  # it is gone by now, and stays denied
+                    with suppress(RootsdError):  # the folder is gone, and stays denied
                         await self.selector.propose(folder.path)
             return decided
 
@@ -172,21 +171,21 @@ class DecisionHandlers:
         Raises RootsdError if the request would be refused.
         """
         try:
-            would = await self.carry_out(
+            preview = await self.carry_out(
                 replace(request, effect=ApplyMode.DRY_RUN), _DRY_RUN_ACTOR
             )
         except UnknownProject:
-            # An unknown folder, or nothing; the order itself reports that.
+            # The folder is unknown, or nothing was found. The command itself reports that.
             paths = [safe_label(f"{ref} (in {request.cwd})", limit=None) for ref in request.refs]
         else:
-            items = [*would["items"], *would["unchanged"]]
+            items = [*preview["items"], *preview["unchanged"]]
             paths = [
                 safe_label(item["path"] or item["uri"] or item["name"], limit=None)
                 for item in items
             ]
-            paths += [f"rule {rule['number']}" for rule in would.get("rules", ())]
+            paths += [f"rule {rule['number']}" for rule in preview.get("rules", ())]
             trees = (
-                tree for tree in would.get("worktrees", ()) if tree["id"] in request.worktrees
+                tree for tree in preview.get("worktrees", ()) if tree["id"] in request.worktrees
             )
             paths += [safe_label(tree["path"] or tree["name"], limit=None) for tree in trees]
         more = len(paths) - _MAX_PREVIEW_LINES
@@ -204,7 +203,7 @@ class DecisionHandlers:
         ends = expiries.after(lasts) if lasts is not None else None
         approves = request.verb is DecisionVerb.APPROVE
         if approves:
-            await self.follow([project.path for project in chosen.projects])
+            await self.refresh_worktrees([project.path for project in chosen.projects])
         is_applied = approves and request.effect is ApplyMode.APPLY
         origins = await self.origins_of(chosen.projects) if is_applied else {}
         sessions = await self.requests.answered(request, chosen.projects)
@@ -225,21 +224,21 @@ class DecisionHandlers:
                 )
                 for each in chosen.projects
             ]
-            again = [ApproveRule(rule.number, actor) for rule in chosen.rules]
-            so_already = [each for each in orders if _is_unchanged(chosen.catalog, each)]
-            renewed = {each.path for each in so_already if _is_renewed(request, each)}
-            settled = {each.path for each in so_already} - renewed
-            fresh = [order for order in orders if order.path not in settled]
+            rule_orders = [ApproveRule(rule.number, actor) for rule in chosen.rules]
+            no_change = [each for each in orders if _is_unchanged(chosen.catalog, each)]
+            renewed = {each.path for each in no_change if _is_renewed(request, each)}
+            skipped = {each.path for each in no_change} - renewed
+            fresh = [order for order in orders if order.path not in skipped]
             try:
-                inputs = [*again, *chosen.unseen, *fresh]
+                inputs = [*rule_orders, *chosen.unseen, *fresh]
                 after = await self._applied(request.effect, inputs, chosen.projects)
                 break
             except OrderRefused:
-                # In a selection, a project that changed just now does not stop the others.
-                steady = chosen.without_changed(self.ledger.catalog)
-                if request.select is Selection.NAMED or not 0 < len(steady) < len(chosen):
+                # In a selection, one project that has just changed does not stop the others.
+                unchanged = chosen.without_changed(self.ledger.catalog)
+                if request.select is Selection.NAMED or not 0 < len(unchanged) < len(chosen):
                     raise
-                chosen = steady
+                chosen = unchanged
         answer = self._decided(chosen, after, {order.path for order in fresh})
         if renewed:
             answer["renewed"] = [p.id for p in chosen.projects if p.path in renewed]
@@ -259,7 +258,7 @@ class DecisionHandlers:
         after: Catalog,
         answer: DecideResult,
     ) -> None:
-        """Add the worktrees, the published paths, and the files that agents execute."""
+        """Add worktrees, published paths, and the files that agents execute to `answer`."""
         trees = worktree_items(after, (project.path for project in chosen.projects))
         known = {text_of(path) for path in before.roots}
         answer["worktrees"] = [tree for tree in trees if tree["path"] not in known]
@@ -327,7 +326,7 @@ def _command_text(request: DecideRequest) -> str:
 
 
 def _check_request(request: DecideRequest, catalog: Catalog) -> None:
-    """Raise BadRequest for an invalid duration, name, or tag; the name is checked again later."""
+    """Raise BadRequest for an invalid duration, name, or tag. The name is checked again later."""
     if request.lasts is not None and not 0 < request.lasts <= MAX_APPROVAL_S:
         raise BadRequest("an approval lasts from a second to ten years")
     if request.name is not None:
@@ -340,8 +339,8 @@ def _check_request(request: DecideRequest, catalog: Catalog) -> None:
 class _ApprovalContext:
     """The facts about one project that the catalog does not have.
 
-    These are its origin, the session that an approval of it is about, and the worktrees of it that
-    the person confirmed.
+    They are its origin, the session that the approval is about, and its worktrees that the person
+    confirmed.
     """
 
     origin: str | None
@@ -354,7 +353,7 @@ def _verdict_order(
     project: Project,
     actor: Actor,
     expires: Expiry | None,
-    beside: _ApprovalContext,
+    context: _ApprovalContext,
 ) -> VerdictOrder:
     match request.verb:
         case DecisionVerb.APPROVE:
@@ -364,12 +363,12 @@ def _verdict_order(
                 actor=actor,
                 name=request.name,
                 tags=request.tags,
-                access=_access(request, project, beside.session),
+                access=_access(request, project, context.session),
                 expires=expires,
-                origin=beside.origin,
+                origin=context.origin,
                 number=_restored_number(request, project),
-                worktrees=beside.worktrees,
-                session=session_for(request, beside.session),
+                worktrees=context.worktrees,
+                session=session_for(request, context.session),
             )
             if _should_reinstate(request, project):
                 return Reinstate(project.path, approval, actor)
@@ -390,7 +389,7 @@ def _confirmed_worktrees(
     if len(request.worktrees) != len(request.worktrees_shown):
         raise BadRequest("each worktree needs the identity that was shown", "rootsd pending")
     confirmed: dict[bytes, tuple[ConfirmedWorktree, ...]] = {}
-    for id_, mark in zip(request.worktrees, request.worktrees_shown, strict=True):
+    for id_, fingerprint in zip(request.worktrees, request.worktrees_shown, strict=True):
         path = catalog.ids.get(id_)
         project = catalog.projects[path] if path is not None else None
         identity = project.observed.identity if project is not None else None
@@ -399,7 +398,7 @@ def _confirmed_worktrees(
             path is None
             or main is None
             or identity is None
-            or identity_fingerprint(identity) != mark
+            or identity_fingerprint(identity) != fingerprint
         ):
             shown = safe_label(id_ if path is None else path, limit=None)
             raise IdentityChanged(f"{shown} is not the worktree you were shown", "rootsd pending")
@@ -410,7 +409,7 @@ def _confirmed_worktrees(
 def _should_reinstate(request: DecideRequest, project: Project) -> bool:
     """Return whether a request to restore everything covers a project that no person approved.
 
-    A rule or a main checkout had approved it, and is asked again.
+    A rule or a main checkout had approved it. Then that giver must approve it again.
     """
     lapse = project.ruling.lapse
     is_by_person = lapse is None or lapse.by is None or lapse.by.may_decide
@@ -419,7 +418,7 @@ def _should_reinstate(request: DecideRequest, project: Project) -> bool:
 
 
 def _access(request: DecideRequest, project: Project, session: SessionKey | None) -> Access:
-    """Return the access to give. A lapsed approval comes back with no more access than it had."""
+    """Return the access to give. A restored approval gives no more access than it gave before."""
     ruling, access = project.ruling, access_for(request, project, session)
     return access if ruling.lapse is None else stricter_access(access, ruling.kept_access)
 
@@ -427,8 +426,8 @@ def _access(request: DecideRequest, project: Project, session: SessionKey | None
 def _restored_number(request: DecideRequest, project: Project) -> int | None:
     """Return the number of the lapsed approval that is restored, or None for a new approval.
 
-    Running sessions see only approvals with a new number. A request to restore everything that
-    lapsed brings back earlier approvals, so these keep their numbers.
+    An approval with a new number appears in running sessions. A request to restore everything that
+    lapsed brings back earlier approvals, so they keep their numbers.
     """
     lapse = project.ruling.lapse
     is_restored = request.select is Selection.LAPSED and lapse is not None
@@ -438,8 +437,7 @@ def _restored_number(request: DecideRequest, project: Project) -> int | None:
 def _is_renewed(request: DecideRequest, order: VerdictOrder) -> bool:
     """Return whether a person approves an approved project again, by its name.
 
-    Running sessions then see it from now on. A request about many projects covers only the pending
-    ones.
+    Running sessions then see it. A request about many projects covers only the pending ones.
     """
     is_named = request.select is Selection.NAMED and not any(map(is_glob, request.refs))
     return is_named and isinstance(order, Approve)
@@ -450,7 +448,7 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
     match order:
         case Approve():
             return (
-                # If something overrides the approval, it is planned again, to report the reason.
+                # If something overrides the approval, plan it again, which reports the reason.
                 catalog.judgments[order.path].reason is VerdictReason.APPROVED
                 and ruling.decision is not None
                 and ruling.decision.access is order.access

@@ -1,4 +1,4 @@
-"""Handle `rootsd doctor` for the daemon: what it can reach, and what it lacks."""
+"""Handle `rootsd doctor`: run the checks that need the daemon's view of the system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rootsd.system.clock import utc_now
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
 from rootsd.wire.daemon import DoctorItem, DoctorRequest, DoctorResult, ParentStatus
 
-# Values of ParentState in rootsd.discovery.status: the daemon sees no changes in such a parent.
+# Values of ParentState in rootsd.discovery.status. The daemon sees no changes in such a parent.
 _UNWATCHED_STATES = ("missing", "unreadable")
 
 
@@ -53,7 +53,7 @@ class DoctorHandlers:
             *self._known_findings(parents),
             *await to_thread.run_sync(self._disk_findings, parents),
         ]
-        items = [diagnosis_item(each, "daemon") for each in found]
+        items = [finding_item(each, "daemon") for each in found]
         return DoctorResult(revision=self.ledger.revision, items=items, warnings=[])
 
     def _known_findings(self, parents: Sequence[ParentStatus]) -> Iterator[DoctorFinding]:
@@ -62,7 +62,7 @@ class DoctorHandlers:
         if not parents:
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
         for parent in parents:
-            yield _parent_diagnosis(parent)
+            yield _parent_finding(parent)
         for sentence in self.daemon.degraded(is_look=False):
             yield warning("daemon", safe_label(sentence, limit=None), "rootsd status")
         if self.ledger.unsaved:
@@ -75,7 +75,7 @@ class DoctorHandlers:
         )
 
     def _disk_findings(self, parents: Sequence[ParentStatus]) -> list[DoctorFinding]:
-        """Return the findings that need disk access; call it in a thread."""
+        """Return the findings that need disk access. Call this in a thread."""
         reachable = [p for p in parents if p["state"] not in _UNWATCHED_STATES]
         return [
             doctor_checks.check_private_folder("state", self.state),
@@ -84,18 +84,18 @@ class DoctorHandlers:
         ]
 
 
-def diagnosis_item(diagnosis: DoctorFinding, seen_by: str) -> DoctorItem:
+def finding_item(finding: DoctorFinding, seen_by: str) -> DoctorItem:
     """Return a finding as an item of the response."""
     return DoctorItem(
-        topic=diagnosis.topic,
-        condition=diagnosis.condition.value,
-        finding=diagnosis.finding,
-        remedy=diagnosis.remedy or None,
+        topic=finding.topic,
+        condition=finding.condition.value,
+        finding=finding.finding,
+        remedy=finding.remedy or None,
         seen_by=seen_by,
     )
 
 
-def _parent_diagnosis(parent: ParentStatus) -> DoctorFinding:
+def _parent_finding(parent: ParentStatus) -> DoctorFinding:
     path, count = safe_label(parent["path"], limit=None), parent["projects"]
     if parent["note"] is None:
         return ok("parents", f"{path} is {parent['state']}; projects: {count}")

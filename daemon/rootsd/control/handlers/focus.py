@@ -49,8 +49,8 @@ class FocusHandlers:
         tag = request.tag
         if tag is not None:
             self._check_known(tag)
-        is_so = self.ledger.focus.tag == tag and request.reach is FocusTarget.LATER
-        if request.effect is ApplyMode.APPLY and not is_so:
+        is_unchanged = self.ledger.focus.tag == tag and request.reach is FocusTarget.LATER
+        if request.effect is ApplyMode.APPLY and not is_unchanged:
 
             def change(focus: Focus) -> Focus:
                 return (

@@ -10,7 +10,7 @@ from typing import Any
 from anyio import to_thread
 
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
-from rootsd.control.references import canonical_path, never_plain
+from rootsd.control.references import canonical_path, never_canonical
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
@@ -37,7 +37,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.real_path,
         services.discovery.parents,
         services.note_on,
-        services.is_plain,
+        services.is_canonical,
     ).routes()
 
 
@@ -45,22 +45,22 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 class PathStatusHandlers:
     """Handles `CheckQuery` and `WhyQuery`.
 
-    `real_path` is that of `rootsd.control.references`. `is_plain` reports, without a thread, that
-    a path is its own real path.
+    `real_path` is that of `rootsd.control.references`. `is_canonical` returns whether a path is
+    known to be canonical, and needs no thread.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteForPath
-    is_plain: Callable[[bytes], bool] = never_plain
+    is_canonical: Callable[[bytes], bool] = never_canonical
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
         return query_route(CheckQuery, self.check), query_route(WhyQuery, self.why)
 
     async def check(self, query: CheckQuery) -> PathCheckResult:
-        """Return whether the path lies in a root, as the disk is now, or the URI is a root.
+        """Return whether the path is in a root as the disk is now, or whether the URI is a root.
 
         Raises BadRequest if it is neither an absolute path nor a URI.
         """
@@ -82,7 +82,7 @@ class PathStatusHandlers:
         project = catalog.project_containing(path)
         verdict = catalog.judgments[project.path].verdict if project else None
         if verdict is Verdict.APPROVED:
-            # Approved but not published: the folder is out of reach, so nobody can rely on it.
+            # The project is approved but not published, because its folder is out of reach.
             verdict = Verdict.PENDING
         return PathCheckResult(published=False, verdict=verdict, root=None, access=None)
 
@@ -118,10 +118,10 @@ class PathStatusHandlers:
         is_uri = looks_like_uri(path)
         if not (is_uri or path.startswith("/")):
             raise BadRequest(f"{safe_label(path, limit=None)} is not an absolute path")
-        with suppress(ValueError):  # no valid path: `canonical_path` raises the error
-            plain = bytes_of(path)
-            if is_uri or self.is_plain(plain):
-                return plain  # a thread would take longer than the whole query
+        with suppress(ValueError):  # for an invalid path, `canonical_path` raises the error
+            raw = bytes_of(path)
+            if is_uri or self.is_canonical(raw):
+                return raw  # a thread would take longer than the whole query
         return await to_thread.run_sync(canonical_path, self.real_path, path, "/")
 
 
@@ -131,20 +131,20 @@ def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
         for judgment in judgments_by_precedence(project, catalog.decision_context)
     }
     deciding = catalog.judgments[project.path].reason
-    # A rule grants nothing to a denied project. Show it, since a person may ask why.
+    # A rule grants nothing to a denied project. Show the rule, so that a person can see why.
     rule = approving_rule(project, catalog.decision_context)
     if rule is not None and catalog.is_denied(project):
         outweighed = Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
         applied.setdefault(VerdictReason.APPROVE_RULE, outweighed)
     return [
         ReasonItem(
-            ground=ground.value,
-            verdict=applied[ground].verdict.value if ground in applied else None,
-            by=_reason_source(applied[ground], project, catalog) if ground in applied else None,
-            decides=ground is deciding,
+            ground=reason.value,
+            verdict=applied[reason].verdict.value if reason in applied else None,
+            by=_reason_source(applied[reason], project, catalog) if reason in applied else None,
+            decides=reason is deciding,
         )
-        for ground in VerdictReason
-        if ground not in _FALLBACK_REASONS or ground is deciding
+        for reason in VerdictReason
+        if reason not in _FALLBACK_REASONS or reason is deciding
     ]
 
 

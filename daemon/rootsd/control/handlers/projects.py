@@ -43,7 +43,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.note_on,
         services.facts_of,
         services.origins_of,
-        services.discovery.follow,
+        services.discovery.refresh_worktrees,
     ).routes()
 
 
@@ -51,7 +51,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 class ProjectHandlers:
     """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`.
 
-    `real_path` is that of `rootsd.control.references`, and `follow` that of
+    `real_path` is that of `rootsd.control.references`, and `refresh_worktrees` that of
     `rootsd.control.handlers.decisions`.
     """
 
@@ -61,7 +61,7 @@ class ProjectHandlers:
     note_on: NoteForPath
     facts_of: CollectFacts
     origins_of: ReadOrigins
-    follow: RefreshWorktrees = no_refresh
+    refresh_worktrees: RefreshWorktrees = no_refresh
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -72,11 +72,11 @@ class ProjectHandlers:
         )
 
     async def listing(self, query: ProjectsQuery) -> ProjectListing:
-        """Return the projects that the query means, verified.
+        """Verify the roots, and return the projects that the query means.
 
         Raises RootsdError if a reference means nothing, or is ambiguous.
         """
-        # Read the revision first: a client that follows from this revision misses no change.
+        # Read the revision first. Then a client that waits for a later one misses no change.
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
         if query.refs:
@@ -127,7 +127,7 @@ class ProjectHandlers:
         return any(p.id not in known and catalog.is_pending(p) for p in projects)
 
     async def show(self, query: ShowQuery) -> ProjectListing:
-        """Return the projects with the facts that the disk shows of each now."""
+        """Return the projects with their facts, as the disk is now."""
         revision, catalog = self.ledger.revision, self.ledger.catalog
         resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
         chosen = await to_thread.run_sync(resolver.all, query.refs)
@@ -135,12 +135,12 @@ class ProjectHandlers:
         pairs = zip(chosen, seen, strict=True)
         origins = {p.path: facts["origin"] for p, facts in pairs if facts.get("origin")}
         items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
-        await self.follow([project.path for project in chosen])
+        await self.refresh_worktrees([project.path for project in chosen])
         for item, project, facts in zip(items, chosen, seen, strict=True):
             if trees := self._worktrees(project):
                 item["worktrees"] = trees
-            # The identity from before the facts were read: a folder that replaced it since is
-            # refused.
+            # Return the identity that was known before the facts were read. Then an approval of a
+            # folder that was replaced in between is refused.
             item["identity"] = identity_fingerprint(project.observed.identity)
             cast("dict[str, Any]", item).update(facts)
         return ProjectListing(revision=revision, items=items, warnings=[])

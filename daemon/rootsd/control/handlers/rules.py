@@ -129,7 +129,7 @@ class RuleHandlers:
             )
 
     def _pattern(self, typed: str, cwd: str) -> bytes:
-        """Return the pattern, with the folders before its first glob resolved on disk."""
+        """Return the pattern. Resolve the folders before its first wildcard on the disk."""
         try:
             if not typed:
                 raise ValueError("it is empty")  # noqa: TRY301 - one message for every invalid pattern
@@ -171,7 +171,7 @@ def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
 
 
 def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:
-    """Return a rule as an item, with the number of projects of `catalog` that it covers."""
+    """Return a rule as an item, with the number of projects in `catalog` that it covers."""
     return _rule_item(rule, _covered(rule, catalog))
 
 

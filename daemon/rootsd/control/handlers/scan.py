@@ -69,7 +69,7 @@ class ScanHandlers:
 
 @dataclass(frozen=True, slots=True)
 class _CatalogDiff:
-    """The changes in the catalog below `parent`; each project is in one list at most."""
+    """The changes in the catalog below `parent`. Each project is in one list at most."""
 
     before: Catalog
     after: Catalog
@@ -84,7 +84,7 @@ class _CatalogDiff:
         return self._of(self.before, self.before.projects.keys() - self.after.projects.keys())
 
     def missing(self) -> list[Project]:
-        """Return the decided projects that are gone; they stay in the catalog."""
+        """Return the decided projects that are gone, which stay in the catalog."""
         return [project for project in self._other() if _is_missing(project)]
 
     def changed(self) -> list[Project]:

@@ -58,7 +58,7 @@ class WallHandlers:
             raise BadRequest(f"the scope cannot be used: {error}") from error
         pid = call.connection.pid
         sessions = await services.sessions_of(pid)
-        # Roots may have been replaced in the meantime. Later views need no such look.
+        # Verify the roots, which may have been replaced. Later views need no verification.
         await services.wardens.ledger.current()
         warden = services.wardens.connect(request, scope, sessions, pid)
         call.connection.subscription = warden
