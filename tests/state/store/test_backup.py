@@ -125,7 +125,7 @@ def test_a_copy_with_another_end_is_not_kept(
     db: Database, folder: Path, events: list[HistoryEvent]
 ) -> None:
     begin_copy(db, folder)
-    with pytest.raises(StoreDamaged, match="ends elsewhere"):
+    with pytest.raises(StoreDamaged, match="ends with another event"):
         finish_copy(folder, events[0].head, NOON)
     assert list_backups(folder) == []
     assert list((folder / FOLDER_NAME).iterdir()) == []
