@@ -23,6 +23,9 @@ WORKSPACE = "/src/api"
 VERDICTS = {"/src/api": "approved", "/src/secret": "denied", "/src/new": "pending"}
 
 
+PATCH = "*** Begin Patch\n*** Update File: a.md\n@@\n-x\n+y\n*** Move to: %s\n*** End Patch\n"
+
+
 def checked(params: dict[str, Any]) -> dict[str, Any]:
     real = os.path.normpath(params["path"])
     found = [verdict for path, verdict in VERDICTS.items() if f"{real}/".startswith(f"{path}/")]
@@ -44,7 +47,16 @@ def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
 @pytest.fixture(autouse=True)
 def project(monkeypatch: pytest.MonkeyPatch) -> None:
     for client in hook.CLIENTS.values():
-        monkeypatch.setenv(client.project, WORKSPACE)
+        if client.project:
+            monkeypatch.setenv(client.project, WORKSPACE)
+
+
+_PERMISSION = ("permissionDecision", "permissionDecisionReason")
+ANSWER_KEYS = {
+    "claude-code": _PERMISSION, "codex": _PERMISSION, "copilot": _PERMISSION,
+    "cursor": ("permission", "user_message", "agent_message"),
+    "gemini": ("decision", "reason"), "qwen": _PERMISSION,
+}  # fmt: skip
 
 
 class Stdin:
@@ -74,18 +86,19 @@ class Hook:
         if not out:
             return None
         answer = json.loads(out)
-        if client == "gemini":
-            assert answer.keys() == {"decision", "reason"}
-            return str(answer["decision"])
-        specific = answer["hookSpecificOutput"]
-        assert specific["hookEventName"] == "PreToolUse"
-        return str(specific["permissionDecision"])
+        if specific := answer.get("hookSpecificOutput"):
+            assert specific.pop("hookEventName") == "PreToolUse"
+            answer = specific
+        decision, *reasons = ANSWER_KEYS[client]
+        assert answer.keys() == {decision, *reasons}
+        assert all("rootsd" in answer[reason] for reason in reasons)
+        return str(answer[decision])
 
 
 def a_call(tool: str, given: Mapping[str, object], client: str) -> dict[str, object]:
     return {
         "session_id": "abc123", "transcript_path": "/t.jsonl", "cwd": "/src/api/lib",
-        "permission_mode": "default", "hook_event_name": hook.CLIENTS[client].event,
+        "permission_mode": "default", "hook_event_name": hook.CLIENTS[client].events[-1],
         "tool_name": tool, "tool_input": given, "tool_use_id": "toolu_1",
     }  # fmt: skip
 
@@ -145,6 +158,23 @@ def test_claude_code_gets_an_answer(
         ("qwen", "read_file", {"file_path": "/src/api/a.py"}, None),
         ("qwen", "read_file", {"absolute_path": "/src/secret/a.py"}, DENY),
         ("qwen", "edit", {"file_path": "/src/secret/a.py"}, DENY),
+        ("copilot", "Read", {"path": "/src/api/a.py"}, None),
+        ("copilot", "Read", {"path": "../../secret/a.py"}, DENY),
+        ("copilot", "Write", {"path": "/src/secret/a.py", "file_text": ""}, DENY),
+        ("copilot", "Grep", {"pattern": "x", "paths": ["/src/new", "/src/secret"]}, DENY),
+        ("copilot", "Glob", {"pattern": "*", "paths": "/src/secret"}, DENY),
+        ("copilot", "Bash", {"command": "cat /src/secret/a.py"}, None),
+        ("codex", "apply_patch", {"command": PATCH % "/src/secret/a.py"}, DENY),
+        ("codex", "apply_patch", {"command": PATCH % "../../secret/a.py"}, DENY),
+        ("codex", "apply_patch", {"command": PATCH % "/src/api/a.py"}, None),
+        ("codex", "Bash", {"command": f"apply_patch <<E\n{PATCH % '/src/secret/a.py'}E\n"}, DENY),
+        ("codex", "Bash", {"command": "cat /src/secret/a.py"}, None),
+        ("codex", "Bash", {"command": f"echo '{PATCH % '/src/secret/a.py'}'"}, None),
+        ("codex", "apply_patch", {"command": ["/src/secret/a.py"]}, None),
+        ("cursor", "Read", {"file_path": "/src/api/a.py"}, None),
+        ("cursor", "Write", {"file_path": "/src/secret/a.py"}, DENY),
+        ("cursor", "Delete", {"path": "../../secret/a.py"}, DENY),
+        ("cursor", "Shell", {"command": "cat /src/secret/a.py"}, None),
     ],
 )
 def test_other_clients_get_an_answer_in_their_format(
@@ -156,6 +186,24 @@ def test_other_clients_get_an_answer_in_their_format(
     answer: str | None,
 ) -> None:
     assert ask(tool, given, client) == answer
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"file_path": "/src/secret/a.py", "workspace_roots": ["/src/api"]}, DENY),
+        ({"file_path": "../secret/a.py", "workspace_roots": ["/src/api"]}, DENY),
+        ({"file_path": "/src/api/a.py", "workspace_roots": ["/src/api"]}, None),
+        ({"file_path": "/src/secret/a.py", "workspace_roots": []}, None),
+        ({"file_path": "/src/secret/a.py", "workspace_roots": "/src"}, None),
+        ({"workspace_roots": ["/src/api"]}, None),
+    ],
+)
+def test_cursor_asks_before_it_reads_a_file(
+    daemon: FakeDaemon, ask: Hook, given: dict[str, object], answer: str | None
+) -> None:
+    out = ask.raw(json.dumps({"hook_event_name": "beforeReadFile", **given}).encode(), "cursor")
+    assert (json.loads(out)["permission"] if out else None) == answer
 
 
 def test_a_path_in_the_home_folder_is_expanded_as_the_client_does(
@@ -235,29 +283,36 @@ JSON = st.recursive(
 )
 
 
+TOOLS = ["Read", "Glob", "Grep", "Edit", "Write", "apply_patch"]
+INPUT_KEYS = ["file_path", "path", "pattern", "glob", "command"]
+
+
 @given(
+    name=st.sampled_from(sorted(hook.CLIENTS)),
     call=st.fixed_dictionaries(
         {
-            "hook_event_name": st.just("PreToolUse"),
+            "hook_event_name": st.sampled_from(["PreToolUse", "BeforeTool", "beforeReadFile"]),
             "cwd": st.sampled_from(["/", "/src/api"]) | JSON,
-            "tool_name": st.sampled_from(["Read", "Glob", "Grep", "Edit", "Write"]) | JSON,
+            "tool_name": st.sampled_from(["Read", "Glob", "Grep", "Edit", "Write", "apply_patch"])
+            | JSON,
             "tool_input": st.dictionaries(
-                st.sampled_from(["file_path", "path", "pattern", "glob"]), JSON | st.text()
+                st.sampled_from(["file_path", "path", "pattern", "glob", "command"]),
+                JSON | st.text(),
             )
             | JSON,
         }
-    )
+    ),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_call_makes_it_fail_and_only_reading_tools_are_allowed(
-    daemon: FakeDaemon, call: dict[str, Any]
+    daemon: FakeDaemon, name: str, call: dict[str, Any]
 ) -> None:
     try:
-        answer = hook.decide(hook.CLIENTS["claude-code"], call, os.environ)
+        answer = hook.decide(hook.CLIENTS[name], call, os.environ)
     except ValueError:
         return  # `main` turns this into no opinion
     if answer is not None and '"allow"' in answer:
-        assert call["tool_name"] in ("Read", "Glob", "Grep")
+        assert (name, call["tool_name"] in ("Read", "Glob", "Grep")) == ("claude-code", True)
 
 
 def test_an_unknown_client_does_not_block_the_agent(capsys: pytest.CaptureFixture[str]) -> None:

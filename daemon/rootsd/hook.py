@@ -13,7 +13,8 @@ that fails lets the call pass. An agent waits for it at each call, so it is as l
 `rootsd.check`: the standard library only, and one short connection.
 
 Each client has its own names for its tools and for its answers; see `CLIENTS`. Sources: the hooks
-references of Claude Code, Gemini CLI, and Qwen Code, as of November 2026.
+references of the clients, and runs of Claude Code 2.1, Codex 0.169, and Copilot CLI 1.0, as of
+November 2026.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rootsd.system.ipc import rpc
 
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 TIMEOUT_S = 5.0  # seconds for each answer; an agent must not wait for a daemon that hangs
@@ -37,43 +38,67 @@ _MAX_PATHS = 64  # one call may name several files
 
 DENIED = "rootsd: a person denied this folder. Do not try another way to open it; ask them."
 ALLOWED = "rootsd: this is in the workspace of the session"
+_PATCH_MARKS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _INSIDE, _DENIED, _NEITHER = "inside", "denied", "neither"
 
 
 class HookClient:
     """What rootsd knows about the hooks of one client.
 
-    * `event`: the name of the event before a tool runs.
-    * `can_allow`: whether an answer can spare the person a question, and the client says where
-      the session began.
+    * `events`: the names of the events before a tool runs.
+    * `answer`: returns the answer for a decision and its reason.
     * `project`: the variable with the folder in which the session began. Without it, nothing is
       allowed: the working directory of the call may be another one.
     * `readers` and `writers`: tool -> the keys of its input that hold a path or a list of paths.
     * `searchers`: tools among `readers` that search below a path, and the key of their pattern.
       Without a path, they search the working directory.
+    * `patchers`: tools whose input is a patch with paths in it, and the key of the patch.
     """
 
     def __init__(
         self,
         *,
-        event: str,
-        can_allow: bool,
-        project: str,
+        events: tuple[str, ...],
+        answer: Callable[[str, str], dict[str, Any]],
+        project: str = "",
         readers: Mapping[str, tuple[str, ...]],
         writers: Mapping[str, tuple[str, ...]],
         searchers: Mapping[str, str],
+        patchers: Mapping[str, str] | None = None,
     ) -> None:
-        self.event = event
-        self.can_allow = can_allow
+        self.events = events
+        self.answer = answer
         self.project = project
         self.readers = readers
         self.writers = writers
         self.searchers = searchers
+        self.patchers = patchers or {}
+
+
+def _specific_answer(decision: str, reason: str) -> dict[str, Any]:
+    specific = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": decision,
+        "permissionDecisionReason": reason,
+    }
+    return {"hookSpecificOutput": specific}
+
+
+def _gemini_answer(decision: str, reason: str) -> dict[str, Any]:
+    return {"decision": decision, "reason": reason}
+
+
+def _copilot_answer(decision: str, reason: str) -> dict[str, Any]:
+    return {"permissionDecision": decision, "permissionDecisionReason": reason}
+
+
+def _cursor_answer(decision: str, reason: str) -> dict[str, Any]:
+    return {"permission": decision, "user_message": reason, "agent_message": reason}
 
 
 _CLAUDE_CODE = HookClient(
-    event="PreToolUse",
-    can_allow=True,
+    events=("PreToolUse",),
+    answer=_specific_answer,
     project="CLAUDE_PROJECT_DIR",
     readers={
         "Read": ("file_path",),
@@ -111,25 +136,60 @@ _GEMINI_SEARCHERS = {
     "list_directory": "",
     "search_file_content": "include",
 }
-# In these two clients, the variable has the working directory of the call. So nothing is allowed.
+# These two clients have a variable, too, but with the working directory of the call. So nothing is
+# allowed.
 _GEMINI = HookClient(
-    event="BeforeTool",
-    can_allow=False,
-    project="GEMINI_PROJECT_DIR",
+    events=("BeforeTool",),
+    answer=_gemini_answer,
     readers=_GEMINI_READERS,
     writers=_GEMINI_WRITERS,
     searchers=_GEMINI_SEARCHERS,
 )
 _QWEN = HookClient(
-    event="PreToolUse",
-    can_allow=False,
-    project="QWEN_PROJECT_DIR",
+    events=("PreToolUse",),
+    answer=_specific_answer,
     readers=_GEMINI_READERS,
     writers=_GEMINI_WRITERS,
     searchers=_GEMINI_SEARCHERS,
 )
 
-CLIENTS = {"claude-code": _CLAUDE_CODE, "gemini": _GEMINI, "qwen": _QWEN}
+# For an event with this name, Copilot CLI sends the tool names of Claude Code, with its own keys.
+# Its own lists say what needs no question, so nothing is allowed.
+_COPILOT = HookClient(
+    events=("PreToolUse",),
+    answer=_copilot_answer,
+    readers={"Read": ("path",), "Grep": ("path", "paths"), "Glob": ("path", "paths")},
+    writers={"Edit": ("path",), "Write": ("path",)},
+    searchers={"Grep": "glob", "Glob": "pattern"},
+)
+# Codex reads files with shell commands. It refuses the answer "allow".
+_CODEX = HookClient(
+    events=("PreToolUse",),
+    answer=_specific_answer,
+    readers={},
+    writers={},
+    searchers={},
+    patchers={"apply_patch": "command", "Bash": "command"},
+)
+# The keys of a path in `preToolUse` are not documented, so several are tried. Its own lists say
+# what needs no question, so nothing is allowed.
+_CURSOR_KEYS = ("file_path", "path", "target_file", "target_directory")
+_CURSOR = HookClient(
+    events=("beforeReadFile", "preToolUse"),
+    answer=_cursor_answer,
+    readers={"beforeReadFile": ("file_path",), "Read": _CURSOR_KEYS, "Grep": _CURSOR_KEYS},
+    writers={"Delete": _CURSOR_KEYS, "Write": _CURSOR_KEYS},
+    searchers={},
+)
+
+CLIENTS = {
+    "claude-code": _CLAUDE_CODE,
+    "codex": _CODEX,
+    "copilot": _COPILOT,
+    "cursor": _CURSOR,
+    "gemini": _GEMINI,
+    "qwen": _QWEN,
+}
 
 
 def main(words: list[str]) -> int:
@@ -161,29 +221,57 @@ def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> 
 
     Raises RootsdError if the daemon does not answer, and ValueError for a path that no file has.
     """
-    if not isinstance(call, dict) or call.get("hook_event_name") != client.event:
+    if not isinstance(call, dict) or call.get("hook_event_name") not in client.events:
         return None
-    tool, given, cwd = call.get("tool_name"), call.get("tool_input"), call.get("cwd")
+    tool, given, cwd = _call_in(call)
     if not isinstance(tool, str) or not isinstance(given, dict) or not isinstance(cwd, str):
         return None
-    keys = client.readers.get(tool) or client.writers.get(tool)
-    if keys is None or not os.path.isabs(cwd):
+    keys = client.readers.get(tool) or client.writers.get(tool) or ()
+    patch = given.get(client.patchers.get(tool, ""))
+    if not os.path.isabs(cwd):
         return None
     paths = _paths(given, keys, is_optional=tool in client.searchers)
+    if isinstance(patch, str):
+        paths = [*paths, *_patched(patch)]
     pattern = given.get(client.searchers.get(tool, ""))
     wide = _leads_elsewhere(pattern)
     if wide and isinstance(pattern, str):
         paths = [*paths, _fixed_part(pattern)]
     if not paths:
         return None
-    workspace = environment.get(client.project, "")
+    workspace = environment.get(client.project, "") if client.project else ""
     verdicts = _verdicts([form for path in paths for form in _spellings(path, cwd)], workspace)
     if _DENIED in verdicts:
-        return _answer(client, "deny", DENIED)
-    may_allow = client.can_allow and tool in client.readers and bool(workspace) and not wide
+        return json.dumps(client.answer("deny", DENIED))
+    may_allow = tool in client.readers and bool(workspace) and not wide
     if may_allow and set(verdicts) == {_INSIDE}:
-        return _answer(client, "allow", ALLOWED)
+        return json.dumps(client.answer("allow", ALLOWED))
     return None
+
+
+def _call_in(call: Mapping[str, Any]) -> tuple[object, object, object]:
+    """Return the tool, its input, and the working directory of a call.
+
+    `beforeReadFile` of Cursor has no tool, and the path is in the call itself.
+    """
+    roots = call.get("workspace_roots")
+    cwd = call.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
+    if call["hook_event_name"] == "beforeReadFile":
+        return "beforeReadFile", call, cwd
+    return call.get("tool_name"), call.get("tool_input"), cwd
+
+
+def _patched(patch: str) -> list[str]:
+    """Return the paths in a patch for the tool `apply_patch`, or in a command that calls it."""
+    if not patch.lstrip().startswith(("*** Begin Patch", "apply_patch")):
+        return []
+    found = [
+        line.removeprefix(mark).strip()
+        for line in patch.splitlines()
+        for mark in _PATCH_MARKS
+        if line.startswith(mark)
+    ]
+    return found[:_MAX_PATHS]
 
 
 def _paths(given: Mapping[str, Any], keys: tuple[str, ...], *, is_optional: bool) -> list[str]:
@@ -250,14 +338,3 @@ def _verdicts(paths: list[str], workspace: str) -> list[str]:
             else:
                 found.append(_DENIED if checked.get("verdict") == _DENIED else _NEITHER)
     return found
-
-
-def _answer(client: HookClient, decision: str, reason: str) -> str:
-    if client.event == "BeforeTool":
-        return json.dumps({"decision": decision, "reason": reason})
-    specific = {
-        "hookEventName": client.event,
-        "permissionDecision": decision,
-        "permissionDecisionReason": reason,
-    }
-    return json.dumps({"hookSpecificOutput": specific})
