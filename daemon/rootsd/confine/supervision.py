@@ -30,14 +30,15 @@ from typing import NamedTuple, NoReturn
 
 from rootsd.confine.kernel import ProcessOption, close_from, closing, set_process_option
 
-STOPPED, CONTINUED = b"S", b"C"
+STOPPED, WANTS_TERMINAL = b"S", b"T"
+"""What init tells the front: the program has stopped, or it needs the foreground to go on."""
 WARDEN_LOST = 125
 """The exit status of the waiter if the warden ended."""
 FORWARDED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-    signal.SIGCONT,
+    signal.SIGCONT, signal.SIGTSTP,
 )  # fmt: skip
-_STANDARD = (0, 1, 2)
+_MAX_MESSAGES = 64
 _TIOCSPTLCK, _TIOCGPTPEER = 0x40045431, 0x5441
 
 EndAll = Callable[[], None]
@@ -59,17 +60,30 @@ class Layer(Enum):
     CAPABILITIES = "capabilities"
 
 
+class TerminalUse(Enum):
+    """Where a program runs in its terminal, as a job of a shell.
+
+    In the background, the kernel stops it when it reads from the terminal. The front sends a value
+    to init before it sends SIGCONT.
+    """
+
+    FOREGROUND = b"F"
+    BACKGROUND = b"B"
+
+
 class CellOptions(NamedTuple):
     """How to start a program.
 
     `terminal` is a socket that gets the master side of the program's terminal, and then a byte
-    each time the program stops. `folder` is the working directory, if it is visible.
+    each time the program stops. The terminal replaces the `terminal_fds`. `folder` is the working
+    directory, if it is visible.
     """
 
     network: Network = Network.SHARED
     without: frozenset[Layer] = frozenset()
     terminal: socket.socket | None = None
-    terminal_fds: tuple[int, ...] = _STANDARD
+    terminal_fds: tuple[int, ...] = ()
+    terminal_use: TerminalUse = TerminalUse.FOREGROUND
     folder: bytes | None = None
     home: bytes = b"/"
 
@@ -99,7 +113,7 @@ def fork_program(slave: int, options: CellOptions, end_all: EndAll) -> None:
     program = os.fork()
     if program:
         os.close(start_read)
-        _be_init(program, start_write, slave, options.terminal, end_all)
+        _be_init(program, start_write, slave, options, end_all)
     os.close(start_write)
     os.read(start_read, 1)  # until it is in its process group, and in the foreground
     os.close(start_read)
@@ -108,13 +122,13 @@ def fork_program(slave: int, options: CellOptions, end_all: EndAll) -> None:
             os.dup2(slave, fd)
     if options.terminal is not None:
         options.terminal.close()
-    for number in (*FORWARDED, signal.SIGPIPE, signal.SIGTTOU, signal.SIGTSTP, signal.SIGTTIN):
+    for number in (*FORWARDED, signal.SIGPIPE, signal.SIGTTOU, signal.SIGTTIN):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _be_init(
-    program: int, start: int, slave: int, terminal: socket.socket | None, end_all: EndAll
+    program: int, start: int, slave: int, options: CellOptions, end_all: EndAll
 ) -> NoReturn:
     """Reap everything, and end with the program, and all the rest with it."""
     set_process_option(ProcessOption.SET_DUMPABLE, 0)
@@ -122,22 +136,40 @@ def _be_init(
     for number in FORWARDED:
         signal.signal(number, lambda got, _: _signal_group(program, got))
     os.setpgid(program, program)
-    if slave >= 0:
-        os.tcsetpgrp(slave, program)
+    terminal = options.terminal
+    if terminal is not None:
+        _give_terminal(slave, program, options.terminal_use)
+        signal.signal(signal.SIGCONT, lambda *_: _continue(program, slave, terminal))
     os.close(start)
-    kept = -1 if terminal is None else terminal.fileno()
-    _close_all_except(kept)
+    # With the terminal open here, the front sees no end of it while the program has it closed.
+    _close_all_except(slave, -1 if terminal is None else terminal.fileno())
     while True:
-        pid, status = os.waitpid(-1, os.WUNTRACED | os.WCONTINUED)
+        pid, status = os.waitpid(-1, os.WUNTRACED)
         if pid != program:
             continue
-        if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
-            if kept >= 0:
+        if os.WIFSTOPPED(status):
+            if terminal is not None:
+                is_denied = os.WSTOPSIG(status) in (signal.SIGTTIN, signal.SIGTTOU)
+                needs = is_denied and os.tcgetpgrp(slave) != program
                 with suppress(OSError):
-                    os.write(kept, STOPPED if os.WIFSTOPPED(status) else CONTINUED)
+                    terminal.send(WANTS_TERMINAL if needs else STOPPED)
             continue
         end_all()
         os._exit(_exit_status(status))
+
+
+def _continue(program: int, slave: int, terminal: socket.socket) -> None:
+    """Continue the program where the front says: in the foreground of its terminal, or not."""
+    with suppress(OSError):
+        messages = terminal.recv(_MAX_MESSAGES, socket.MSG_DONTWAIT)
+        if messages:
+            _give_terminal(slave, program, TerminalUse(messages[-1:]))
+    _signal_group(program, signal.SIGCONT)
+
+
+def _give_terminal(slave: int, program: int, use: TerminalUse) -> None:
+    """Make the program's group the one in the foreground, or that of init, which reads nothing."""
+    os.tcsetpgrp(slave, program if use is TerminalUse.FOREGROUND else os.getpgrp())
 
 
 def open_terminal(channel: socket.socket, multiplexer: str) -> int:

@@ -1,14 +1,23 @@
 """Connect the user's terminal to the program's own terminal, and wait for the program.
 
 A confined program never gets the user's terminal: it could inject keys there, or read what other
-programs type. It gets a terminal in its own devpts, and the front copies bytes in both directions.
-The front puts the user's terminal in raw mode, so Ctrl-C and Ctrl-Z reach the program's terminal,
-which turns them into signals inside.
+programs type. It gets a terminal in its own devpts in place of each standard file that is one. The
+front copies bytes in both directions. Pipes and files do not pass through the front.
 
-If the program stops (Ctrl-Z), the front restores the user's terminal and stops, too. When the
-shell continues the front, it continues the program. The front never blocks on a write: a program
-that does not read must not keep its own output from the user. Sources: termios(3), tty_ioctl(4),
-and "job control" in credentials(7).
+**In the foreground**, the front puts the user's terminal in raw mode, so Ctrl-C and Ctrl-Z reach
+the program's terminal, which turns them into signals inside. If the program stops, the front
+restores the user's terminal and stops, too. When the shell continues the front, it continues the
+program.
+
+**In the background**, the front leaves the user's terminal alone. This is so in a pipeline, where
+a pager may read the keys, and as a job that the shell runs in the background. The program is then
+a background job of its own terminal, too. When it reads from there, the kernel stops it, init
+reports that, and the front moves to the foreground, or stops until the shell moves it there.
+Signals of the user's terminal reach the front, which forwards them.
+
+Keys that make a signal also reach the other processes of the front's group, as without a wall. The
+front never blocks on a write: a program that does not read must not keep its own output from the
+user. Sources: termios(3), tty_ioctl(4), and "job control" in credentials(7).
 """
 
 from __future__ import annotations
@@ -20,12 +29,13 @@ import signal
 import socket
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
-from rootsd.confine.supervision import STOPPED
+from rootsd.confine.standard_files import is_in_pipeline
+from rootsd.confine.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
 
-_STDIN, _STDOUT = 0, 1
 _CHUNK = 1 << 16
 _MAX_UNSENT = 1 << 18
 _WINDOW_SIZE = bytes(8)
@@ -37,136 +47,313 @@ _FORWARDED = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
+_HANDLED = (*_FORWARDED, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+# Indexes in the list of tcgetattr(3), which Python does not name.
+_OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
+_NO_KEY = b"\0"
 
 
 def wait_for(waiter: int) -> int:
     """Wait for a program without a terminal, forward signals to it, and return its status."""
     for number in _FORWARDED:
         signal.signal(number, lambda got, _: _signal(waiter, got))
+    signal.signal(signal.SIGTSTP, lambda *_: _stop_both(waiter))
     _, status = os.waitpid(waiter, 0)
     return _exit_status(status)
+
+
+class UserTerminal(NamedTuple):
+    """The user's terminal, opened again, so that O_NONBLOCK is set for nobody else.
+
+    It is two terminals if the standard files are.
+    """
+
+    keys: int
+    screen: int
+    is_shared: bool
+    """Whether another program of a pipeline may use it, too."""
+
+    @staticmethod
+    def of(fds: Sequence[int]) -> UserTerminal:
+        """Return the terminal of the standard files `fds`."""
+        keys = fds[0]
+        screen = next((fd for fd in fds if fd > 0), keys)
+        return UserTerminal(_opened_again(keys), _opened_again(screen), is_in_pipeline())
+
+    def first_use(self) -> TerminalUse:
+        """Return how a program starts that has not asked for the keys."""
+        is_free = not self.is_shared and self.is_foreground()
+        return TerminalUse.FOREGROUND if is_free else TerminalUse.BACKGROUND
+
+    def is_foreground(self) -> bool:
+        """Return whether this process may read the keys without being stopped."""
+        try:
+            return os.tcgetpgrp(self.keys) == os.getpgrp()
+        except OSError:  # a terminal of another session, where nobody is stopped
+            return True
 
 
 class TerminalFront:
     """The front of one program with a terminal. Call `run` once."""
 
-    def __init__(self, channel: socket.socket, waiter: int) -> None:
+    def __init__(
+        self, channel: socket.socket, waiter: int, user: UserTerminal, use: TerminalUse
+    ) -> None:
+        """Take the end of the channel of `CellOptions`, and the `use` that is in there."""
         self._channel = channel
         self._waiter = waiter
+        self._user = user
+        self._starts = use
         self._master = -1
-        self._saved: list[object] = []
+        self._raw_from: list[Any] = []  # the user's modes, while the keys come to this process
+        self._wants_keys = not user.is_shared
+        self._stops_group = False
+        self._signals: list[int] = []
         self._to_program = bytearray()
         self._to_user = bytearray()
         self._is_open = True
 
     def run(self) -> int:
         """Copy until the program ends, and return its exit status."""
-        for number in _FORWARDED:
-            signal.signal(number, lambda got, _: _signal(self._waiter, got))
+        woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        for number in _HANDLED:
+            signal.signal(number, lambda got, _: self._signals.append(got))
         _, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
         if not fds:  # it failed to start; the caller has the reason
             return wait_for(self._waiter)
         self._master = fds[0]
         os.set_blocking(self._master, False)
-        signal.signal(signal.SIGWINCH, lambda *_: self._resize())
+        self._copy_modes()
         self._resize()
-        with self._raw_terminal(), _non_blocking(_STDOUT):
+        with _non_blocking(self._user.keys), _non_blocking(self._user.screen):
+            if self._starts is TerminalUse.FOREGROUND:
+                self._take()
             while self._is_open:
-                self._step()
+                self._step(woken)
             self._drain()
-        os.close(self._master)
+            self._give_back()
         _, status = os.waitpid(self._waiter, 0)
         return _exit_status(status)
 
-    def _step(self) -> None:
+    def _step(self, woken: int) -> None:
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
+        poll.register(woken, select.POLLIN)
         wanted = select.POLLIN if len(self._to_user) < _MAX_UNSENT else 0
         poll.register(self._master, wanted | (select.POLLOUT if self._to_program else 0))
-        if len(self._to_program) < _MAX_UNSENT and self._saved:
-            poll.register(_STDIN, select.POLLIN)
+        events = dict.fromkeys(self._user[:2], 0)
+        if self._raw_from and len(self._to_program) < _MAX_UNSENT:
+            events[self._user.keys] |= select.POLLIN
         if self._to_user:
-            poll.register(_STDOUT, select.POLLOUT)
+            events[self._user.screen] |= select.POLLOUT
+        for fd, each in events.items():
+            if each:
+                poll.register(fd, each)
         ready = dict(poll.poll())
+        if woken in ready:
+            os.read(woken, _CHUNK)
+        while self._signals:
+            self._take_signal(self._signals.pop(0))
         if self._channel.fileno() in ready:
             self._take_event()
-        if _STDIN in ready:
-            self._read_user()
+        if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
+            self._read_keys()
         if self._master in ready:
             self._read_program()
         self._write()
 
+    def _take_signal(self, number: int) -> None:
+        match number:
+            case signal.SIGWINCH:
+                self._resize()
+            case signal.SIGCONT:
+                self._continue()
+            case _:
+                _signal(self._waiter, number)
+
     def _take_event(self) -> None:
         event = self._channel.recv(1)
-        if event == STOPPED:
-            self._stop()
-        elif not event:  # init has ended, and with it all programs
+        if not event:  # init has ended, and with it all programs
             self._is_open = False
+        elif event == STOPPED:
+            self._stop(signal.SIGTSTP)
+        elif event == WANTS_TERMINAL:
+            self._wants_keys = True
+            if self._user.is_foreground():
+                self._continue()
+            else:
+                self._stop(signal.SIGTTIN)
 
-    def _read_user(self) -> None:
+    def _read_keys(self) -> None:
         try:
-            data = os.read(_STDIN, _CHUNK)
+            data = os.read(self._user.keys, _CHUNK)
+        except BlockingIOError:
+            return
         except OSError:  # EIO: the user's terminal is gone
             data = b""
         if not data:
-            _signal(self._waiter, signal.SIGHUP)
-            self._saved = []
+            self._hang_up()
             return
+        self._signal_group(data)
         self._to_program += data
 
     def _read_program(self) -> None:
-        with suppress(OSError):  # EIO: nobody has the program's terminal open now
+        with suppress(OSError):
             self._to_user += os.read(self._master, _CHUNK)
+        if self._raw_from and self._user.is_shared:
+            self._follow_output_mode()
 
     def _write(self) -> None:
-        with suppress(BlockingIOError):
+        try:
             while self._to_user:
-                del self._to_user[: os.write(_STDOUT, self._to_user)]
+                del self._to_user[: os.write(self._user.screen, self._to_user)]
+        except BlockingIOError:
+            pass
+        except OSError:  # EIO: the user's terminal is gone
+            self._hang_up()
         with suppress(OSError):
             while self._to_program:
                 del self._to_program[: os.write(self._master, self._to_program)]
 
+    def _hang_up(self) -> None:
+        self._raw_from = []
+        self._to_user.clear()
+        _signal(self._waiter, signal.SIGHUP)
+
     def _drain(self) -> None:
         """Copy what the program wrote before its end."""
+        self._read_rest()
+        os.close(self._master)
+        os.set_blocking(self._user.screen, True)
+        with suppress(OSError):
+            while self._to_user:
+                del self._to_user[: os.write(self._user.screen, self._to_user)]
+
+    def _read_rest(self) -> None:
+        """Read what the program wrote before it ended or stopped."""
         with suppress(OSError):
             while data := os.read(self._master, _CHUNK):
                 self._to_user += data
-        os.set_blocking(_STDOUT, True)
-        with suppress(OSError):
-            while self._to_user:
-                del self._to_user[: os.write(_STDOUT, self._to_user)]
 
-    def _stop(self) -> None:
-        """Stop like the program did, and continue it when the shell continues this process."""
+    def _stop(self, number: signal.Signals) -> None:
+        """Stop like the program did, until the shell continues this process."""
+        self._read_rest()
         self._write()
-        self._restore()
-        os.set_blocking(_STDOUT, True)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        # The shell has continued this process, or the kernel ignored the signal.
-        os.set_blocking(_STDOUT, False)
-        tty.setraw(_STDIN, termios.TCSADRAIN)  # keep what was typed already
-        self._resize()
+        self._give_back()
+        # As the kernel does for a key, and for a read in the background.
+        group = 0 if self._stops_group or number == signal.SIGTTIN else os.getpid()
+        self._stops_group = False
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(group, number)
+        if number in _HANDLED:
+            signal.signal(number, lambda got, _: self._signals.append(got))
+        if signal.SIGCONT not in self._signals:
+            # No shell waits for this process group, so the kernel has ignored the signal.
+            if number == signal.SIGTTIN:
+                _signal(self._waiter, signal.SIGHUP)
+            self._continue()
+
+    def _continue(self) -> None:
+        """Continue the program, in the foreground if it is to have the keys and they are free."""
+        if self._wants_keys and self._user.is_foreground():
+            self._take()
+            self._resize()
+            use = TerminalUse.FOREGROUND
+        else:
+            self._raw_from = []
+            use = TerminalUse.BACKGROUND
+        with suppress(OSError):  # it has ended
+            self._channel.send(use.value)
         _signal(self._waiter, signal.SIGCONT)
+
+    def _signal_group(self, keys: bytes) -> None:
+        """Let the signals that the program's terminal makes of `keys` reach this process's group.
+
+        These are the keys of the user's own settings. So a program cannot make a signal of another
+        key.
+        """
+        with suppress(termios.error):
+            inside = termios.tcgetattr(self._master)
+            if not inside[_LOCAL] & termios.ISIG:
+                return
+            pressed = {
+                index
+                for index in (termios.VINTR, termios.VQUIT, termios.VSUSP)
+                for key in (self._raw_from[_CHARACTERS][index],)
+                if key == inside[_CHARACTERS][index] and key != _NO_KEY and key in keys
+            }
+            for index, number in ((termios.VINTR, signal.SIGINT), (termios.VQUIT, signal.SIGQUIT)):
+                if index in pressed:
+                    handler = signal.signal(number, signal.SIG_IGN)
+                    os.kill(0, number)
+                    signal.signal(number, handler)
+            self._stops_group |= termios.VSUSP in pressed
 
     def _resize(self) -> None:
         with suppress(OSError):
-            size = fcntl.ioctl(_STDIN, termios.TIOCGWINSZ, _WINDOW_SIZE)
+            size = fcntl.ioctl(self._user.screen, termios.TIOCGWINSZ, _WINDOW_SIZE)
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
 
-    @contextmanager
-    def _raw_terminal(self) -> Iterator[None]:
-        self._saved = list(termios.tcgetattr(_STDIN))
-        attributes = self._saved
-        tty.setraw(_STDIN, termios.TCSADRAIN)  # keep what was typed already
-        try:
-            yield
-        finally:
-            self._saved = attributes
-            with suppress(termios.error):
-                self._restore()
+    def _copy_modes(self) -> None:
+        """Give the program's terminal the user's settings, such as the key that erases."""
+        with suppress(termios.error):
+            modes = termios.tcgetattr(self._user.keys)
+            if modes[_LOCAL] & termios.ICANON:  # not those of a pager in the same pipeline
+                termios.tcsetattr(self._master, termios.TCSANOW, modes)
 
-    def _restore(self) -> None:
-        termios.tcsetattr(_STDIN, termios.TCSADRAIN, self._saved)  # type: ignore[arg-type]
+    def _take(self) -> None:
+        """Put the user's terminal in raw mode."""
+        with suppress(termios.error):  # the user's terminal is gone
+            modes = termios.tcgetattr(self._user.keys)
+            if modes[_LOCAL] & termios.ICANON:
+                self._read_lines(modes[_CHARACTERS][termios.VEOF])
+            self._raw_from = self._raw_from or modes
+            tty.setraw(self._user.keys, termios.TCSADRAIN)  # keep what was typed already
+            if self._user.is_shared:
+                self._follow_output_mode()
+
+    def _read_lines(self, end: bytes) -> None:
+        """Read the lines that were typed already. In raw mode, their Ctrl-D would be lost."""
+        with suppress(OSError):
+            while True:
+                line = os.read(self._user.keys, _CHUNK)
+                self._to_program += line if line.endswith(b"\n") else line + end
+
+    def _follow_output_mode(self) -> None:
+        """Let the user's terminal end lines as the program's does.
+
+        Other programs of a pipeline write to it, too; their lines would become staircases.
+        """
+        with suppress(termios.error):
+            inside = termios.tcgetattr(self._master)[_OUTPUT]
+            modes = termios.tcgetattr(self._user.keys)
+            if difference := (modes[_OUTPUT] ^ inside) & (termios.OPOST | termios.ONLCR):
+                modes[_OUTPUT] ^= difference
+                termios.tcsetattr(self._user.keys, termios.TCSANOW, modes)
+
+    def _give_back(self) -> None:
+        if self._raw_from:
+            with suppress(termios.error):
+                termios.tcsetattr(self._user.keys, termios.TCSADRAIN, self._raw_from)
+        self._raw_from = []
+
+
+def _stop_both(waiter: int) -> None:
+    """Stop a program without a terminal, and this process until the shell continues it."""
+    _signal(waiter, signal.SIGTSTP)
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTSTP)
+    signal.signal(signal.SIGTSTP, handler)
+    _signal(waiter, signal.SIGCONT)
+
+
+def _opened_again(fd: int) -> int:
+    """Open a terminal for this process alone, or copy `fd` if that is forbidden, as after su."""
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return os.dup(fd)
 
 
 @contextmanager

@@ -19,8 +19,15 @@ from rootsd.confine.agents.profile import OwnSandbox
 from rootsd.confine.default_view import SCRUBBED_VARIABLES
 from rootsd.confine.kernel import close_from, is_supported_machine
 from rootsd.confine.protected import ProtectionPolicy
-from rootsd.confine.supervision import CellOptions, Layer, Network
-from rootsd.confine.terminal import TerminalFront, wait_for
+from rootsd.confine.standard_files import (
+    STANDARD,
+    fill_closed_files,
+    let_go,
+    refused_kind,
+    terminals,
+)
+from rootsd.confine.supervision import CellOptions, Layer, Network, TerminalUse
+from rootsd.confine.terminal import TerminalFront, UserTerminal, wait_for
 from rootsd.confine.warden import (
     Feed,
     SetRoots,
@@ -49,7 +56,6 @@ from rootsd.wire.hello import RequestedScope
 
 CONFINED = "ROOTSD_CONFINED"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
-_STANDARD = (0, 1, 2)
 _MISSING = b"missing"  # what the program's process reports if there is no such program
 _MAX_SLOTS = 256
 _TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
@@ -90,6 +96,7 @@ def main(argv: list[str]) -> int:
     if argv[:1] in (["--help"], ["-h"]):
         sys.stdout.write(f"{USAGE}\n")
         return Exit.OK
+    fill_closed_files()
     try:
         options = parse_arguments(argv)
         _check_platform()
@@ -145,6 +152,7 @@ def _confine(options: ConfineOptions) -> int:
         _show(kind, view, roots)
         return Exit.OK
     kind.check(options, view)
+    _check_standard_files()
     if agent is not None:
         for sentence in agent.prepare():
             _print_line(sentence)
@@ -250,12 +258,15 @@ def _run_program(
     warden: Warden,
 ) -> int:
     ours, theirs = socket.socketpair()
-    has_terminal = os.isatty(0) and os.isatty(1)
+    own = terminals()
+    user = UserTerminal.of(own) if own else None
+    use = TerminalUse.FOREGROUND if user is None else user.first_use()
     cell = CellOptions(
         network=Network.SHARED if view.has_network else Network.PRIVATE,
         without=_disabled_layers(options),
-        terminal=theirs if has_terminal else None,
-        terminal_fds=tuple(fd for fd in _STANDARD if os.isatty(fd)),
+        terminal=theirs if own else None,
+        terminal_fds=own,
+        terminal_use=use,
         folder=_working_directory(),
         home=view.home,
     )
@@ -280,7 +291,8 @@ def _run_program(
     os.close(failing)
     theirs.close()
     warden.close_gate()
-    status = TerminalFront(ours, waiter).run() if has_terminal else wait_for(waiter)
+    let_go((0, 1))  # this process still prints to standard error
+    status = wait_for(waiter) if user is None else TerminalFront(ours, waiter, user, use).run()
     message = os.read(failure, 4096)
     if message == _MISSING:
         missing = explain_missing(options.words[0])
@@ -292,6 +304,14 @@ def _run_program(
     elif os.waitpid(warden.pid, os.WNOHANG)[0]:
         _print_line("the warden ended, so the program was ended, too; try: rootsd doctor")
     return status
+
+
+def _check_standard_files() -> None:
+    """Raise CannotConfine if a standard file would lead out of the wall."""
+    for fd, name in STANDARD.items():
+        if kind := refused_kind(fd):
+            redirection = "< FILE" if fd == 0 else f"{fd}> FILE"
+            raise CannotConfine(f"{name} is {kind}", f"rootsd confine -- PROGRAM {redirection}")
 
 
 def _disabled_layers(options: ConfineOptions) -> frozenset[Layer]:
@@ -369,5 +389,5 @@ def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
 def _print_line(text: str) -> None:
     if not text.isprintable():  # a note names a path, which a program in a root may have chosen
         text = safe_label(text, limit=None)
-    sys.stderr.write(f"rootsd confine: {text}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # nobody reads it
+        os.write(2, f"rootsd confine: {text}\n".encode("utf-8", "backslashreplace"))
