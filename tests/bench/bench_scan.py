@@ -63,10 +63,10 @@ class _Nobody:
         """Not timed here."""
 
 
-def catch_up(territory: ParentTree) -> None:
-    """Have it look at what it told nothing of yet: the roots of repositories are compared last."""
-    while territory.is_behind():
-        territory.catch_up(64)
+def catch_up(tree: ParentTree) -> None:
+    """Do all deferred work: compare the top folders of repositories, and check the projects."""
+    while tree.has_deferred_work():
+        tree.catch_up(64)
 
 
 class Contest:
@@ -81,13 +81,13 @@ class Contest:
         self.frontier = {
             item.place.path: read_stamp(item.place.path) for item in listings if item.frontier
         }
-        self.territory = self._new_territory()
-        self.territory.explore(Arrival.FOUND)
+        self.tree = self._new_tree()
+        self.tree.explore(Arrival.FOUND)
         self.verifier = RootVerifier(FolderSafety(os.getuid()))
         self.roots: dict[bytes, Identity] = {p: identify(p) for p in forest.repositories}
         self.verifier.verify(self.roots)
 
-    def _new_territory(self) -> ParentTree:
+    def _new_tree(self) -> ParentTree:
         return ParentTree(self.parent, self.rules, PollingWatcher(), _Nobody())
 
     def _walk(self) -> list[FolderListing]:
@@ -100,19 +100,19 @@ class Contest:
 
     def first(self) -> int:
         """Our walk, and the tree that it builds; how many projects that has."""
-        territory = self._new_territory()
-        territory.explore(Arrival.FOUND)
-        return territory.count_projects()
+        tree = self._new_tree()
+        tree.explore(Arrival.FOUND)
+        return tree.count_projects()
 
     def restart(self) -> int:
         """The tree from the kept index, each folder compared; how many projects it has."""
-        territory = self._new_territory()
-        territory.use_snapshot(read_snapshots(self.index)[self.forest.top])
-        territory.explore(Arrival.FOUND)
+        tree = self._new_tree()
+        tree.use_snapshot(read_snapshots(self.index)[self.forest.top])
+        tree.explore(Arrival.FOUND)
         # Else it was not believed, and a scan.
-        assert territory.is_behind()
-        catch_up(territory)
-        return territory.count_projects()
+        assert tree.has_deferred_work()
+        catch_up(tree)
+        return tree.count_projects()
 
     def compare_frontier(self) -> list[bytes]:
         """The folders of the frontier that have another stamp than before."""
@@ -120,9 +120,9 @@ class Contest:
 
     def rescan(self) -> int:
         """Make the tree agree with the disk by stamps; how many projects it has."""
-        self.territory.refresh(thorough=False)
-        catch_up(self.territory)
-        return self.territory.count_projects()
+        self.tree.refresh(thorough=False)
+        catch_up(self.tree)
+        return self.tree.count_projects()
 
     def verify(self) -> None:
         """Check all repositories as approved roots, as before each answer."""
@@ -139,8 +139,8 @@ class Contest:
         """Let the stamps grow old: what changed within two seconds is always listed again. Keep
         the tree as a daemon does that ends."""
         pause(3)
-        self.territory.refresh(thorough=True)
-        kept = self.territory.snapshot()
+        self.tree.refresh(thorough=True)
+        kept = self.tree.snapshot()
         assert kept is not None
         write_snapshots(self.index, {self.forest.top: kept})
 
@@ -171,8 +171,8 @@ def others(top: bytes, folder: Path) -> dict[str, list[str]]:
 
 def check_c_walk(command: list[str], forest: Forest) -> None:
     """The floor has to find what we find."""
-    told = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    assert int(told.split()[0]) == len(forest.repositories)
+    reported = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert int(reported.split()[0]) == len(forest.repositories)
 
 
 def compete(contest: Contest, folder: Path, rounds: int) -> dict[str, Cost]:

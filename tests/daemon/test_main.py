@@ -190,7 +190,7 @@ from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.helper.client import UnavailableHelper
 from rootsd.system.places import find_places
 
-def broken(explorer):
+def broken(engine):
     raise ZeroDivisionError("a bug")
 
 DiscoveryEngine.tick = broken

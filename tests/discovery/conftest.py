@@ -10,11 +10,11 @@ from support.candidates_harness import CandidatesHarness
 from support.engine_harness import open_world, world
 from support.repositories import cloned
 
-__all__ = ["clone", "making", "open_world", "world"]
+__all__ = ["clone", "harness", "open_world", "world"]
 
 
 @pytest.fixture
-def making() -> CandidatesHarness:
+def harness() -> CandidatesHarness:
     return CandidatesHarness()
 
 

@@ -18,7 +18,9 @@ GIT, HG, PROJECT = ProjectKind.GIT, ProjectKind.HG, ProjectKind.PROJECT
 PARTLY = IncompleteReason.NOT_CHECKED_OUT
 
 
-def _candidate(path: Path, kind: ProjectKind = GIT, arrival: Arrival = Arrival.MADE) -> Candidate:
+def _candidate(
+    path: Path, kind: ProjectKind = GIT, arrival: Arrival = Arrival.CREATED
+) -> Candidate:
     return Candidate(raw(path), kind, arrival, quiet_since=0.0)
 
 
@@ -34,7 +36,7 @@ def _conclusion(candidate: Candidate, stage: Stage) -> IncompleteReason | None:
 
 def _is_whole(candidate: Candidate) -> bool:
     with OpenProject(candidate.path) as look:
-        return candidate.has_everything(look)
+        return candidate.is_copy_complete(look)
 
 
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
@@ -49,14 +51,14 @@ def test_a_found_or_moved_project_is_complete_if_it_looks_complete(
 def test_a_new_project_counts_as_a_copy_until_its_vcs_is_seen(tmp_path: Path) -> None:
     candidate = _candidate(fake_repository(tmp_path / "one"))
     assert _doubt(candidate, CompleteProject(GIT)) is Stage.COPYING
-    candidate.saw_vcs_at_work = True
+    candidate.saw_vcs_activity = True
     assert _doubt(candidate, CompleteProject(GIT)) is None
 
 
 def test_other_tools_may_write_after_the_last_event(tmp_path: Path) -> None:
     candidate = _candidate(tmp_path, HG)
     assert _doubt(candidate, CompleteProject(HG)) is Stage.COPYING
-    candidate.saw_vcs_at_work = True
+    candidate.saw_vcs_activity = True
     assert _doubt(candidate, CompleteProject(HG)) is Stage.SETTLING
     assert _conclusion(candidate, Stage.SETTLING) is None
 

@@ -21,65 +21,65 @@ GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
 
 @pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
 def test_a_complete_project_found_or_moved_here_needs_no_watch(
-    making: CandidatesHarness, clone: Path, arrival: Arrival
+    harness: CandidatesHarness, clone: Path, arrival: Arrival
 ) -> None:
-    assert making.consider(clone, GIT, arrival) == CandidateResult(raw(clone), GIT)
-    assert making.watcher.count() == 0
-    assert making.candidates.next_due() is None
+    assert harness.consider(clone, GIT, arrival) == CandidateResult(raw(clone), GIT)
+    assert harness.watcher.count() == 0
+    assert harness.candidates.next_due() is None
 
 
 def test_a_project_moved_here_with_a_lock_is_watched(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
     (clone / ".git" / "index.lock").touch()
-    assert making.consider(clone, GIT, Arrival.MOVED) is None
-    assert making.watcher.count() > 0
+    assert harness.consider(clone, GIT, Arrival.MOVED) is None
+    assert harness.watcher.count() > 0
 
 
 def test_a_clone_is_settled_when_git_was_seen_and_the_index_is_there(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
     index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
     index.rename(lock)
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.happen(clone / ".git", "index.lock", FileEventKind.ADDED) == []
+    assert harness.consider(clone, GIT, Arrival.CREATED) is None
+    assert harness.handle(clone / ".git", "index.lock", FileEventKind.ADDED) == []
     lock.rename(index)
-    assert making.happen(clone / ".git", "index", FileEventKind.ADDED, moved=True) == [
+    assert harness.handle(clone / ".git", "index", FileEventKind.ADDED, moved=True) == [
         CandidateResult(raw(clone), GIT)
     ]
-    assert making.watches() == 0
-    assert making.candidates.next_due() is None  # its former watches no longer wake anything
+    assert harness.watches() == 0
+    assert harness.candidates.next_due() is None  # its former watches no longer wake anything
 
 
 def test_a_clone_on_an_unresponsive_file_system_is_checked_later(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    making.answers = False
+    assert harness.consider(clone, GIT, Arrival.CREATED) is None
+    harness.answers = False
     (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
-    assert making.happen(clone / ".git", "index", FileEventKind.ADDED, moved=True) == []
-    assert making.wait(60) == []
-    making.answers = True
-    assert making.wait(60) == [CandidateResult(raw(clone), GIT)]
+    assert harness.handle(clone / ".git", "index", FileEventKind.ADDED, moved=True) == []
+    assert harness.wait(60) == []
+    harness.answers = True
+    assert harness.wait(60) == [CandidateResult(raw(clone), GIT)]
 
 
-def test_a_stopped_clone_is_not_given_up(making: CandidatesHarness, clone: Path) -> None:
+def test_a_stopped_clone_is_not_given_up(harness: CandidatesHarness, clone: Path) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
-    making.busy = True
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.wait(3600) == []
-    assert len(making.candidates) == 1
+    harness.busy = True
+    assert harness.consider(clone, GIT, Arrival.CREATED) is None
+    assert harness.wait(3600) == []
+    assert len(harness.candidates) == 1
 
 
 def test_a_scan_also_gives_up_a_broken_repository(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
-    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
     expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
-    assert making.wait(5.1) == [expected]
-    assert making.wait(3600) == []
+    assert harness.wait(5.1) == [expected]
+    assert harness.wait(3600) == []
 
 
 @pytest.fixture
@@ -92,118 +92,118 @@ def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tomorrow")
 def test_an_old_quiet_project_is_settled_at_once_by_a_scan(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
-    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) == CandidateResult(
+    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) == CandidateResult(
         raw(tmp_path / "one"), GIT
     )
     (tmp_path / "two" / ".git").mkdir(parents=True)
-    assert making.consider(tmp_path / "two", GIT, Arrival.FOUND) is None
-    assert making.candidates.due() == [
+    assert harness.consider(tmp_path / "two", GIT, Arrival.FOUND) is None
+    assert harness.candidates.due() == [
         CandidateResult(raw(tmp_path / "two"), GIT, IncompleteReason.NO_HEAD)
     ]
-    assert making.candidates.next_due() is None
+    assert harness.candidates.next_due() is None
 
 
 @pytest.mark.usefixtures("tomorrow")
-def test_an_old_project_in_use_is_watched(making: CandidatesHarness, tmp_path: Path) -> None:
+def test_an_old_project_in_use_is_watched(harness: CandidatesHarness, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     git("remote", "add", "origin", "https://example.org/slow", cwd=tmp_path / "one")
     (tmp_path / "one" / "file").touch()
-    making.busy = True
-    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
-    making.busy = False
-    assert making.wait(0.6) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+    harness.busy = True
+    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    harness.busy = False
+    assert harness.wait(0.6) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
 @pytest.mark.usefixtures("tomorrow")
 def test_a_project_created_while_watching_is_never_old(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
-    assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
+    assert harness.consider(tmp_path / "one", GIT, Arrival.CREATED) is None
 
 
 def test_git_init_is_settled_after_a_short_quiet_period(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
-    assert making.consider(tmp_path / "one", GIT, Arrival.MADE) is None
-    assert making.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+    assert harness.consider(tmp_path / "one", GIT, Arrival.CREATED) is None
+    assert harness.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
 def test_a_process_that_keeps_writing_delays_a_new_repository_only_for_a_while(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
-    making.busy = True
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
-    assert making.wait(9) == []
-    assert making.wait(3) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+    harness.busy = True
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
+    assert harness.wait(9) == []
+    assert harness.wait(3) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-def test_a_moved_project_is_complete(making: CandidatesHarness, clone: Path) -> None:
+def test_a_moved_project_is_complete(harness: CandidatesHarness, clone: Path) -> None:
     (clone / "d3" / "f3").unlink()
-    assert making.consider(clone, GIT, Arrival.MOVED) == CandidateResult(raw(clone), GIT)
+    assert harness.consider(clone, GIT, Arrival.MOVED) == CandidateResult(raw(clone), GIT)
 
 
 def test_a_worktree_is_settled_at_once_with_its_main_checkout(
-    making: CandidatesHarness, clone: Path, tmp_path: Path
+    harness: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=clone)
     tree = raw(tmp_path / "tree")
     expected = CandidateResult(tree, ProjectKind.GIT_WORKTREE, None, raw(clone))
-    assert making.consider(tmp_path / "tree", GIT, Arrival.MADE) == expected
+    assert harness.consider(tmp_path / "tree", GIT, Arrival.CREATED) == expected
 
 
-def test_a_project_file_needs_a_quiet_folder(making: CandidatesHarness, tmp_path: Path) -> None:
-    assert making.consider(tmp_path, PROJECT, Arrival.MADE) is None
-    assert making.wait(0.2) == []
-    making.candidates.restart_quiet_time(raw(tmp_path))
-    assert making.wait(0.2) == []
-    assert making.wait(0.1) == [CandidateResult(raw(tmp_path), PROJECT)]
-    assert making.consider(tmp_path, PROJECT, Arrival.FOUND) == CandidateResult(
+def test_a_project_file_needs_a_quiet_folder(harness: CandidatesHarness, tmp_path: Path) -> None:
+    assert harness.consider(tmp_path, PROJECT, Arrival.CREATED) is None
+    assert harness.wait(0.2) == []
+    harness.candidates.restart_quiet_time(raw(tmp_path))
+    assert harness.wait(0.2) == []
+    assert harness.wait(0.1) == [CandidateResult(raw(tmp_path), PROJECT)]
+    assert harness.consider(tmp_path, PROJECT, Arrival.FOUND) == CandidateResult(
         raw(tmp_path), PROJECT
     )
 
 
 def test_a_repository_removed_while_it_is_created_is_not_reported(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
     shutil.rmtree(tmp_path / "one" / ".git")
-    assert making.happen(tmp_path / "one" / ".git", "", FileEventKind.SELF) == [
+    assert harness.handle(tmp_path / "one" / ".git", "", FileEventKind.SELF) == [
         CandidateResult(raw(tmp_path / "one"), None)
     ]
-    assert making.watches() == 0
+    assert harness.watches() == 0
 
 
 def test_a_dropped_candidate_is_not_checked_again(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     (tmp_path / "one" / ".git").mkdir(parents=True)
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
-    assert making.candidates.drop(raw(tmp_path / "one"))
-    assert not making.candidates.drop(raw(tmp_path / "one"))
-    assert making.wait(10) == []
-    assert making.watches() == 0
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
+    assert harness.candidates.drop(raw(tmp_path / "one"))
+    assert not harness.candidates.drop(raw(tmp_path / "one"))
+    assert harness.wait(10) == []
+    assert harness.watches() == 0
 
 
 def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     (tmp_path / ".pijul" / "pristine").mkdir(parents=True)
     (tmp_path / ".pijul" / "pristine" / "db").touch()
     pijul = ProjectKind.PIJUL
-    assert making.consider(tmp_path, pijul, Arrival.FOUND) is None
-    assert making.wait(3.1) == [CandidateResult(raw(tmp_path), pijul)]
+    assert harness.consider(tmp_path, pijul, Arrival.FOUND) is None
+    assert harness.wait(3.1) == [CandidateResult(raw(tmp_path), pijul)]
 
 
-@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MADE])
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.CREATED])
 def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
-    making: CandidatesHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival: Arrival
+    harness: CandidatesHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival: Arrival
 ) -> None:
     data, deep = tmp_path / ".hg", tmp_path / "src" / "deep"
     (data / "store").mkdir(parents=True)
@@ -213,81 +213,81 @@ def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
     now = time.time()
     for age in (0, 2.9):  # no event reports a change this deep
         monkeypatch.setattr(time, "time", lambda: deep.stat().st_ctime + age)  # noqa: B023
-        assert making.consider(tmp_path, ProjectKind.HG, arrival) is None
-        assert making.wait(60) == []
+        assert harness.consider(tmp_path, ProjectKind.HG, arrival) is None
+        assert harness.wait(60) == []
     monkeypatch.setattr(time, "time", lambda: now + 60)
-    assert making.wait(60) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+    assert harness.wait(60) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
 
 
 def test_a_repository_in_use_is_settled_by_a_scan(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     fake_repository(tmp_path / "one")
     (tmp_path / "one" / ".git" / "index.lock").touch()
-    assert making.consider(tmp_path / "one", GIT, Arrival.FOUND) is not None
+    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is not None
 
 
-def test_a_long_wait_checks_rarely(making: CandidatesHarness, tmp_path: Path) -> None:
+def test_a_long_wait_checks_rarely(harness: CandidatesHarness, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
     keep.write_text(f"fetch-pack {os.getpid()} on {os.uname().nodename}")
-    making.busy = True
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
-    making.wait(600)
-    assert 0 < len(making.looks) <= 600
+    harness.busy = True
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
+    harness.wait(600)
+    assert 0 < len(harness.process_lists) <= 600
 
 
-def test_a_watch_that_ended_is_set_again(making: CandidatesHarness, clone: Path) -> None:
+def test_a_watch_that_ended_is_set_again(harness: CandidatesHarness, clone: Path) -> None:
     """A quick unmount and mount ends each watch, and the project is there as before."""
     index, lock = clone / ".git" / "index", clone / ".git" / "index.lock"
     index.rename(lock)
-    making.consider(clone, GIT, Arrival.MADE)
-    before = making.watcher.folders(WatchPurpose.PROGRESS)
-    making.watcher.watched.clear()
+    harness.consider(clone, GIT, Arrival.CREATED)
+    before = harness.watcher.folders(WatchPurpose.PROGRESS)
+    harness.watcher.watched.clear()
     for folder in before:
-        making.happen(Path(os.fsdecode(folder)), "", FileEventKind.SELF)
-    assert making.watcher.folders(WatchPurpose.PROGRESS) == before
+        harness.handle(Path(os.fsdecode(folder)), "", FileEventKind.SELF)
+    assert harness.watcher.folders(WatchPurpose.PROGRESS) == before
     lock.rename(index)
-    making.happen(clone / ".git", "index.lock", FileEventKind.REMOVED)
-    assert making.watches() == 0
+    harness.handle(clone / ".git", "index.lock", FileEventKind.REMOVED)
+    assert harness.watches() == 0
 
 
 def test_a_watch_needed_again_before_its_removal_is_kept(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path)
-    making.consider(tmp_path, GIT, Arrival.MADE)
-    before = making.watcher.folders(WatchPurpose.PROGRESS)
-    assert making.candidates.drop(raw(tmp_path))
-    making.consider(tmp_path, GIT, Arrival.MADE)
-    making.candidates.tidy()
-    assert making.watcher.folders(WatchPurpose.PROGRESS) == before
+    harness.consider(tmp_path, GIT, Arrival.CREATED)
+    before = harness.watcher.folders(WatchPurpose.PROGRESS)
+    assert harness.candidates.drop(raw(tmp_path))
+    harness.consider(tmp_path, GIT, Arrival.CREATED)
+    harness.candidates.remove_unused_watches()
+    assert harness.watcher.folders(WatchPurpose.PROGRESS) == before
 
 
 def test_many_unneeded_watches_are_removed_at_once(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     most = 0
     for number in range(100):
         one = tmp_path / str(number)
         (one / ".git" / "objects" / "pack").mkdir(parents=True)
-        making.consider(one, GIT, Arrival.MADE)
-        making.candidates.drop(raw(one))
-        most = max(most, making.watcher.count())
+        harness.consider(one, GIT, Arrival.CREATED)
+        harness.candidates.drop(raw(one))
+        most = max(most, harness.watcher.count())
     assert 0 < most < 100
 
 
 @pytest.mark.usefixtures("tomorrow")
 def test_one_list_of_processes_serves_all_candidates(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for folder in folders:
         (folder / ".git").mkdir(parents=True)
-        assert making.consider(folder, GIT, Arrival.FOUND) is None
+        assert harness.consider(folder, GIT, Arrival.FOUND) is None
     ends = [CandidateResult(raw(folder), GIT, IncompleteReason.NO_HEAD) for folder in folders]
-    assert making.candidates.due() == ends
-    assert making.looks == [{raw(folder) for folder in folders}]
+    assert harness.candidates.due() == ends
+    assert harness.process_lists == [{raw(folder) for folder in folders}]
 
 
 class Finisher:
@@ -296,9 +296,9 @@ class Finisher:
     It existed when the files were read, and writes on before the list of processes shows its end.
     """
 
-    def __init__(self, making: CandidatesHarness, work: Callable[[], object]) -> None:
+    def __init__(self, harness: CandidatesHarness, work: Callable[[], object]) -> None:
         self._work: Callable[[], object] | None = work
-        making.candidates = Candidates(making.watcher, self, making.clock)
+        harness.candidates = Candidates(harness.watcher, self, harness.clock)
 
     def __call__(self, _folders: Collection[bytes]) -> frozenset[bytes]:
         if self._work is not None:
@@ -308,25 +308,25 @@ class Finisher:
 
 
 def test_the_last_writes_of_an_ended_process_are_seen(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
     index = clone / ".git" / "index"
     index.rename(clone / "kept")
     # It starts its checkout, and is killed in the middle.
-    Finisher(making, (clone / ".git" / "index.lock").touch)
-    making.consider(clone, GIT, Arrival.MADE)
-    assert making.wait(3) == []
-    assert making.wait(2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    Finisher(harness, (clone / ".git" / "index.lock").touch)
+    harness.consider(clone, GIT, Arrival.CREATED)
+    assert harness.wait(3) == []
+    assert harness.wait(2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
 def test_events_before_the_check_restart_the_quiet_period(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
-    making.consider(tmp_path, PROJECT, Arrival.MADE)
-    assert making.wait(0.2) == []
-    making.clock.now += 0.1
-    making.consider(tmp_path, PROJECT, Arrival.FOUND)
-    making.candidates.restart_quiet_time(raw(tmp_path))
-    assert making.candidates.due() == []
-    assert making.looks == []
-    assert making.wait(0.3) == [CandidateResult(raw(tmp_path), PROJECT)]
+    harness.consider(tmp_path, PROJECT, Arrival.CREATED)
+    assert harness.wait(0.2) == []
+    harness.clock.now += 0.1
+    harness.consider(tmp_path, PROJECT, Arrival.FOUND)
+    harness.candidates.restart_quiet_time(raw(tmp_path))
+    assert harness.candidates.due() == []
+    assert harness.process_lists == []
+    assert harness.wait(0.3) == [CandidateResult(raw(tmp_path), PROJECT)]

@@ -31,8 +31,8 @@ def folders(tmp_path: Path) -> list[FolderNode]:
 
 def test_projects_wait_until_all_folders_were_compared(folders: list[FolderNode]) -> None:
     behind = DeferredWork()
-    behind.judge(b"/src/one")
-    behind.compare(folders, Arrival.FOUND)
+    behind.add_project(b"/src/one")
+    behind.set_folders(folders, Arrival.FOUND)
     assert behind.take_changed(1) == [folders[0]]
     assert behind.take_projects(1) == []
     assert [os.path.basename(each.place.path) for each in behind.take_changed(2)] == [b"39"]
@@ -44,16 +44,16 @@ def test_projects_wait_until_all_folders_were_compared(folders: list[FolderNode]
 
 def test_later_work_replaces_earlier_work(folders: list[FolderNode]) -> None:
     behind = DeferredWork()
-    behind.compare(folders, Arrival.FOUND)
-    behind.compare(folders[-1:], Arrival.MADE)
+    behind.set_folders(folders, Arrival.FOUND)
+    behind.set_folders(folders[-1:], Arrival.CREATED)
     assert behind.take_changed(100) == folders[-1:]
     assert not behind
 
 
 def test_finished_work_is_no_longer_due(folders: list[FolderNode]) -> None:
     behind = DeferredWork()
-    behind.judge(b"/src/one")
-    behind.compare(folders, Arrival.MADE)
+    behind.add_project(b"/src/one")
+    behind.set_folders(folders, Arrival.CREATED)
     behind.clear()
     assert not behind
     assert behind.take_changed(100) == []

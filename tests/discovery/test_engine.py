@@ -33,11 +33,11 @@ GIT = ProjectKind.GIT
 
 def test_a_project_is_reported_once(world: EngineHarness) -> None:
     fake_repository(world.top / "one")
-    assert [type(told) for told in world.take()] == [ProjectObserved]
-    world.explorer.handle([EventOverflow()])
-    for territory in world.explorer.trees:
-        world.explorer.rescan(territory)
-    world.explorer.sweep()
+    assert [type(reported) for reported in world.take()] == [ProjectObserved]
+    world.engine.handle([EventOverflow()])
+    for tree in world.engine.trees:
+        world.engine.rescan(tree)
+    world.engine.sweep()
     assert world.take() == []
 
 
@@ -67,15 +67,15 @@ def test_projects_on_an_unresponsive_file_system_are_unreachable(
 ) -> None:
     fake_repository(world.top / "one")
     (seen,) = world.take()
-    world.explorer.handle([EventOverflow()])
-    assert world.explorer.is_behind()
+    world.engine.handle([EventOverflow()])
+    assert world.engine.has_deferred_work()
     monkeypatch.setattr(MountContext, "answers", lambda _self, _path: False)
     monkeypatch.setattr(ParentTree, "catch_up", _must_not_check)
-    world.explorer.catch_up(1)
-    assert not world.explorer.is_behind()
-    assert world.explorer.take() == (ProjectUnreachable(seen.path),)
+    world.engine.catch_up(1)
+    assert not world.engine.has_deferred_work()
+    assert world.engine.take() == (ProjectUnreachable(seen.path),)
     monkeypatch.undo()
-    world.explorer.sweep()
+    world.engine.sweep()
     assert world.take() == [seen]
 
 
@@ -87,14 +87,14 @@ def test_a_new_repository_above_keeps_the_projects_below_known(world: EngineHarn
     fake_repository(world.top / "a" / "one")
     world.take()
     fake_repository(world.top / "a")
-    above, below = sorted(world.take(), key=lambda told: len(told.path))
+    above, below = sorted(world.take(), key=lambda reported: len(reported.path))
     assert isinstance(above, ProjectObserved)
     assert isinstance(below, ProjectObserved)
     assert (above.path, above.proposed) == (raw(world.top / "a"), True)
     assert (below.path, below.proposed) == (raw(world.top / "a" / "one"), False)
     assert world.held() == world.fresh() == {"a": GIT}
     shutil.rmtree(world.top / "a" / "one")
-    world.explorer.sweep()
+    world.engine.sweep()
     assert world.take() == [ProjectGone(raw(world.top / "a" / "one"))]
 
 
@@ -115,7 +115,7 @@ def test_a_plain_folder_in_the_place_of_a_project_is_not_a_project(world: Engine
     world.settle()
     (world.top / "one").mkdir(parents=True)
     world.settle()
-    world.explorer.sweep()
+    world.engine.sweep()
     world.settle()
     assert world.live() == {}
 
@@ -123,11 +123,11 @@ def test_a_plain_folder_in_the_place_of_a_project_is_not_a_project(world: Engine
 def test_a_named_plain_folder_stays_a_project(world: EngineHarness, tmp_path: Path) -> None:
     plain = tmp_path / "elsewhere" / "plain"
     plain.mkdir(parents=True)
-    world.explorer.probe(raw(plain))
+    world.engine.probe(raw(plain))
     (seen,) = world.take()
-    world.explorer.sweep()
+    world.engine.sweep()
     assert world.take() == []
-    again = world.explorer_on(PollingWatcher())
+    again = world.engine_on(PollingWatcher())
     assert isinstance(seen, ProjectObserved)
     again.load({seen.path: _kept(seen)})
     again.recheck_orphans()
@@ -150,9 +150,9 @@ def test_a_project_file_removed_while_the_parent_is_away_leaves_no_project(
     (seen,) = world.take()
     assert isinstance(seen, ProjectObserved)
     away = world.top.rename(world.top.with_name("away"))
-    world.explorer = world.explorer_on(world.pumped.watcher)
-    world.explorer.load({seen.path: _kept(seen)})
-    world.explorer.recheck_orphans()
+    world.engine = world.engine_on(world.pumped.watcher)
+    world.engine.load({seen.path: _kept(seen)})
+    world.engine.recheck_orphans()
     assert world.take() == [ProjectUnreachable(seen.path)]
     (away / "one" / "go.mod").unlink()
     away.rename(world.top)
@@ -180,13 +180,13 @@ def test_a_folder_swapped_for_a_link_during_the_walk_is_not_followed(
     secret = fake_repository(tmp_path / "elsewhere" / "b" / "c")
     (world.top / "a" / "b" / "c").mkdir(parents=True)
     swapping = _Swapping(world.top / "a", tmp_path / "elsewhere")
-    explorer = world.explorer_on(swapping)
-    (tree,) = explorer.trees
+    engine = world.engine_on(swapping)
+    (tree,) = engine.trees
     assert tree.has_project(raw(world.top / "a" / "b" / "c")), "it was not led astray"
-    run_down(explorer, world.clock)
-    assert explorer.take() == ()
+    run_down(engine, world.clock)
+    assert engine.take() == ()
     world.settle()
-    world.explorer.sweep()
+    world.engine.sweep()
     assert world.take() == []
     assert secret.exists()
 
@@ -200,7 +200,7 @@ def test_three_files_named_like_a_bare_repository_are_not_a_project(world: Engin
     (world.top / "one" / "objects").unlink()
     (world.top / "one" / "HEAD").write_text("1" * 40 + "\n")
     (world.top / "one" / "objects").mkdir()
-    world.explorer.sweep()
+    world.engine.sweep()
     world.settle()
     assert world.live() == {"one": ProjectKind.GIT_BARE}
 
@@ -211,22 +211,22 @@ def test_a_missing_parent_in_a_busy_folder_costs_nothing(
     world = open_world(Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
     (tmp_path / "busy").mkdir()
     world.settle()
-    looks: list[ParentTree] = []
-    monkeypatch.setattr(world.explorer, "refresh", looks.append)
+    process_lists: list[ParentTree] = []
+    monkeypatch.setattr(world.engine, "refresh", process_lists.append)
     (tmp_path / "busy" / "other").mkdir()
     world.settle()
-    assert looks == []
+    assert process_lists == []
     (tmp_path / "busy" / "late").mkdir()
     world.settle()
-    assert looks
+    assert process_lists
 
 
 def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
     world: EngineHarness, tmp_path: Path
 ) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
-    assert isinstance(world.explorer.probe(raw(one)), ProjectObserved)
-    world.explorer.set_roots(frozenset((raw(one),)), {})
+    assert isinstance(world.engine.probe(raw(one)), ProjectObserved)
+    world.engine.set_roots(frozenset((raw(one),)), {})
     world.take()
     one.rename(tmp_path / "elsewhere" / "two")
     assert world.take() == [ProjectGone(raw(one))]
@@ -234,14 +234,14 @@ def test_an_approved_root_outside_every_parent_is_withdrawn_at_once(
 
 def test_a_returned_root_is_watched_again(world: EngineHarness, tmp_path: Path) -> None:
     one = fake_repository(tmp_path / "elsewhere" / "one")
-    world.explorer.probe(raw(one))
-    world.explorer.set_roots(frozenset((raw(one),)), {})
+    world.engine.probe(raw(one))
+    world.engine.set_roots(frozenset((raw(one),)), {})
     for _ in range(2):
         world.take()
         one.rename(one.with_name("two"))
-        assert [type(told) for told in world.take()] == [ProjectGone]
+        assert [type(reported) for reported in world.take()] == [ProjectGone]
         one.with_name("two").rename(one)
-        world.explorer.probe(raw(one))
+        world.engine.probe(raw(one))
 
 
 def test_nested_repositories_are_followed_too(open_world: OpenWorld, tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_after_lost_events_worktree_links_are_checked_too(
     world.settle()
     git("worktree", "add", one / "trees" / "b", cwd=one)
     world.pumped.pump()
-    world.explorer.handle([EventOverflow()])
+    world.engine.handle([EventOverflow()])
     world.settle()
     assert set(world.live()) == {"one", "one/trees/a", "one/trees/b"}
 
@@ -292,8 +292,8 @@ def test_configured_project_files_count_and_excluded_ones_do_not(
         (world.top / name / file).touch()
     world.settle()
     assert world.live() == dict.fromkeys(("just", "rust"), ProjectKind.PROJECT)
-    for territory in world.explorer.set_parents([replace(parent, project_files=())]):
-        world.explorer.explore(territory)
-    world.explorer.recheck_orphans()
+    for tree in world.engine.set_parents([replace(parent, project_files=())]):
+        world.engine.explore(tree)
+    world.engine.recheck_orphans()
     world.settle()
     assert world.live() == dict.fromkeys(("go", "rust"), ProjectKind.PROJECT)

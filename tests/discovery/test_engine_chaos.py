@@ -85,16 +85,16 @@ def test_live_equals_fresh_after_random_changes(world: EngineHarness, sizes: Siz
         for _ in range(chaos.random.randint(1, 6)):
             chaos.step()
         if number % 10 == 9:
-            world.explorer.handle([EventOverflow()])
+            world.engine.handle([EventOverflow()])
         world.settle()
         # The inside of a repository is not watched; a sweep checks its top folder.
-        world.explorer.sweep()
+        world.engine.sweep()
         world.settle()
         assert world.held() == world.fresh()
-    (tree,) = world.explorer.trees
+    (tree,) = world.engine.trees
     folders = len(tree)
-    with closing(world.explorer_on(PollingWatcher())) as explorer:
-        (fresh,) = explorer.trees
+    with closing(world.engine_on(PollingWatcher())) as engine:
+        (fresh,) = engine.trees
         assert folders == len(fresh)
     guards_and_barrier = len(world.top.parents) + 1
     assert world.pumped.watcher.count() <= folders + guards_and_barrier

@@ -65,10 +65,10 @@ def test_after_lost_events_no_watch_remains_above_a_missing_parent(
     (tmp_path / "x").rename(tmp_path / "old")
     (tmp_path / "x").mkdir()
     world.pumped.pump()
-    world.explorer.handle([EventOverflow()])
+    world.engine.handle([EventOverflow()])
     world.settle()
     one = fake_repository(late / "one")
-    assert [told.path for told in world.take()] == [raw(one)]
+    assert [reported.path for reported in world.take()] == [raw(one)]
 
 
 def test_a_parent_inside_another_one_yields_no_duplicates(
@@ -79,8 +79,8 @@ def test_a_parent_inside_another_one_yields_no_duplicates(
     fake_repository(inner / "one")
     assert len(world.take()) == 1
     for parents in ((Parent(raw(outer)), Parent(raw(inner), depth=1)), (Parent(raw(outer)),)):
-        for territory in world.explorer.set_parents(parents):
-            world.explorer.explore(territory)
+        for tree in world.engine.set_parents(parents):
+            world.engine.explore(tree)
         assert world.take() == []
         fake_repository(inner / f"of-{len(parents)}")
         assert len(world.take()) == 1
@@ -95,20 +95,20 @@ def test_a_narrowed_parent_no_longer_proposes_excluded_projects(
     fake_repository(world.top / "a" / "one")
     (seen,) = world.take()
     assert isinstance(seen, ProjectObserved)
-    for territory in world.explorer.set_parents([Parent(raw(world.top), **changes)]):
-        world.explorer.explore(territory)
-    world.explorer.recheck_orphans()
+    for tree in world.engine.set_parents([Parent(raw(world.top), **changes)]):
+        world.engine.explore(tree)
+    world.engine.recheck_orphans()
     assert world.take() == [replace(seen, proposed=False)]
 
 
 def test_a_named_project_stays_proposed_without_a_parent(world: EngineHarness) -> None:
-    world.explorer.set_parents([])
+    world.engine.set_parents([])
     one = fake_repository(world.top / "one")
-    seen = world.explorer.probe(raw(one))
+    seen = world.engine.probe(raw(one))
     assert isinstance(seen, ProjectObserved)
     assert (seen.named, seen.proposed) == (True, True)
     world.take()
-    world.explorer.recheck_orphans()
+    world.engine.recheck_orphans()
     assert world.take() == []
 
 
@@ -118,17 +118,17 @@ def test_a_removed_parent_proposes_nothing_and_its_projects_stay_known(
     one = fake_repository(world.top / "one")
     (seen,) = world.take()
     assert isinstance(seen, ProjectObserved)
-    world.explorer.set_parents([])
-    world.explorer.recheck_orphans()
+    world.engine.set_parents([])
+    world.engine.recheck_orphans()
     assert world.take() == [replace(seen, proposed=False)]
-    world.explorer.recheck_orphans()
+    world.engine.recheck_orphans()
     assert world.take() == []
-    for territory in world.explorer.set_parents([Parent(raw(world.top))]):
-        world.explorer.explore(territory)
+    for tree in world.engine.set_parents([Parent(raw(world.top))]):
+        world.engine.explore(tree)
     assert world.take() == [seen]
-    world.explorer.set_parents([])
-    world.explorer.recheck_orphans()
+    world.engine.set_parents([])
+    world.engine.recheck_orphans()
     assert world.take() == [replace(seen, proposed=False)]
     shutil.rmtree(one)
-    world.explorer.sweep()
+    world.engine.sweep()
     assert world.take() == [ProjectGone(raw(one))]

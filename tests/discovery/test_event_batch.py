@@ -33,7 +33,7 @@ def test_events_are_grouped_by_the_purpose_of_the_watch() -> None:
         FileEvent(b"/home", b"src", CAME, WatchPurpose.ABOVE),
         FileEvent(b"/etc", b"other", CAME, WatchPurpose.ABOVE),
     )
-    assert hints.at_work == [at_work]
+    assert hints.progress == [at_work]
     assert hints.overflow
     assert list(hints.links) == [b"/w/.git/worktrees"]
     assert list(hints.folders) == [b"/r", b"/w", b"/home"]

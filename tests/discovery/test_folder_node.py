@@ -41,7 +41,7 @@ def tree() -> FolderNode:
 
 
 def _facts(folder: FolderNode) -> tuple[object, ...]:
-    above = folder.above.place if folder.above is not None else None
+    above = folder.container.place if folder.container is not None else None
     kids = set(folder.children)
     return folder.place, above, kids, folder.role, folder.project, folder.zone, folder.stamp
 

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.needs("linux")
 def _moved_away(world: EngineHarness, root: Path, away: Path) -> None:
     """Approve the root, and move it away."""
     (seen,) = [each for each in world.take() if isinstance(each, ProjectObserved)]
-    world.explorer.set_roots(frozenset((seen.path,)), {})
+    world.engine.set_roots(frozenset((seen.path,)), {})
     root.rename(away)
     gone = [each for each in world.take() if isinstance(each, ProjectGone)]
     assert [each.lapse for each in gone if each.path == seen.path] == [None]
     observed = ObservedState(seen.kind, seen.identity, NOON, named=seen.named)
     awaited = Project(seen.path, "x", observed)
-    world.explorer.set_roots(frozenset(), {seen.path: awaited})
+    world.engine.set_roots(frozenset(), {seen.path: awaited})
     assert world.take() == []
 
 
@@ -48,7 +48,7 @@ def test_a_symlink_created_before_the_root_was_missing_is_reported(world: Engine
     one.symlink_to(world.top.parent / "two")
     assert world.take() == []
     known = {seen.path: Project(seen.path, "x", ObservedState(seen.kind, seen.identity, NOON))}
-    world.explorer.set_roots(frozenset(), known)
+    world.engine.set_roots(frozenset(), known)
     assert world.take() == _replaced(one)
 
 
@@ -82,14 +82,14 @@ def test_a_root_outside_every_parent_is_found_when_it_returns(
 ) -> None:
     one = tmp_path / "elsewhere" / "one"
     fake_repository(one) if with_marker else one.mkdir(parents=True)
-    seen = world.explorer.probe(raw(one))
+    seen = world.engine.probe(raw(one))
     assert isinstance(seen, ProjectObserved)
     _moved_away(world, one, one.with_name("two"))
     one.with_name("two").rename(one)
-    world.explorer.recheck_orphans()
+    world.engine.recheck_orphans()
     assert world.take() == [seen]
     one.rename(one.with_name("two"))
-    world.explorer.recheck_orphans()
+    world.engine.recheck_orphans()
     assert world.take() == [ProjectGone(raw(one))]
 
 
@@ -112,7 +112,7 @@ def test_a_root_that_returns_as_a_plain_folder_is_not_reported_as_gone_again(
     away.rename(one)
     assert world.take() == []
     (one / ".hg").mkdir()
-    assert [type(told) for told in world.take()] == [ProjectObserved]
+    assert [type(reported) for reported in world.take()] == [ProjectObserved]
 
 
 def test_a_root_in_a_tree_again_is_left_to_the_tree(world: EngineHarness) -> None:
@@ -124,5 +124,5 @@ def test_a_root_in_a_tree_again_is_left_to_the_tree(world: EngineHarness) -> Non
         raw(one),
         ProjectKind.GIT,
     )
-    world.explorer.recheck_orphans()
+    world.engine.recheck_orphans()
     assert world.take() == []

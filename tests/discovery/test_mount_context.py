@@ -11,7 +11,7 @@ from rootsd.core.model import Parent
 from rootsd.discovery.mount_context import MountContext
 from rootsd.disk import mounts
 from rootsd.watch.polling import PollingWatcher
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 from support.repositories import raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.needs("linux")
 
 @pytest.fixture
 def mount_context() -> Iterator[MountContext]:
-    mount_context = MountContext(RememberingWatcher())
+    mount_context = MountContext(RecordingWatcher())
     yield mount_context
     mount_context.close()
 
@@ -34,7 +34,7 @@ def test_other_parents_and_mounts_inside_a_parent_are_not_entered(
 
 def test_a_local_disk_is_watched_and_responsive(mount_context: MountContext) -> None:
     assert not isinstance(mount_context.watcher_for(Parent(b"/proc")), PollingWatcher)
-    assert mount_context.answers(b"/proc/self")
+    assert mount_context.responds(b"/proc/self")
 
 
 def test_without_a_list_of_mounts_a_walk_stays_on_one_device(
@@ -42,7 +42,7 @@ def test_without_a_list_of_mounts_a_walk_stays_on_one_device(
 ) -> None:
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
-    mount_context = MountContext(RememberingWatcher())
+    mount_context = MountContext(RecordingWatcher())
     parent = Parent(raw(tmp_path))
     assert mount_context.rules(parent, ()).device == tmp_path.stat().st_dev
     assert mount_context.rules(Parent(raw(tmp_path / "none")), ()).device is None

@@ -13,26 +13,26 @@ from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
 from rootsd.watch.events import WatchOutcome, WatchPurpose
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
 
-FOUND, MADE, MOVED = Arrival.FOUND, Arrival.MADE, Arrival.MOVED
+FOUND, MADE, MOVED = Arrival.FOUND, Arrival.CREATED, Arrival.MOVED
 
 
 class RecordingObserver:
     """A `TreeObserver` that records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[bytes, ProjectKind | None, Arrival | None]] = []
+        self.reported: list[tuple[bytes, ProjectKind | None, Arrival | None]] = []
 
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        self.told.append((path, kind, arrival))
+        self.reported.append((path, kind, arrival))
 
     def remembered(self, path: bytes) -> None:
         """Count the projects from a saved tree; `found` follows."""
 
     def lost(self, path: bytes) -> None:
-        self.told.append((path, None, None))
+        self.reported.append((path, None, None))
 
 
 class TreeHarness:
@@ -40,19 +40,21 @@ class TreeHarness:
 
     def __init__(self, top: Path) -> None:
         self.top = top
-        self.watcher = RememberingWatcher()
+        self.watcher = RecordingWatcher()
         self.sink = RecordingObserver()
         parent = Parent(raw(top))
-        self.territory = ParentTree(parent, WalkRules.of(parent), self.watcher, self.sink)
-        self.territory.explore(FOUND)
-        self.sink.told.clear()
+        self.tree = ParentTree(parent, WalkRules.of(parent), self.watcher, self.sink)
+        self.tree.explore(FOUND)
+        self.sink.reported.clear()
 
-    def changed(self, folder: Path, name: str, left: bool = False, moved: bool = False) -> None:
-        self.territory.entry_changed(raw(folder), name.encode(), left=left, moved=moved)
+    def changed(self, folder: Path, name: str, removed: bool = False, moved: bool = False) -> None:
+        self.tree.entry_changed(raw(folder), name.encode(), removed=removed, moved=moved)
 
-    def told(self) -> list[tuple[str, ProjectKind | None, Arrival | None]]:
-        told, self.sink.told = self.sink.told, []
-        return [(os.path.relpath(os.fsdecode(p), self.top), kind, how) for p, kind, how in told]
+    def reported(self) -> list[tuple[str, ProjectKind | None, Arrival | None]]:
+        reported, self.sink.reported = self.sink.reported, []
+        return [
+            (os.path.relpath(os.fsdecode(p), self.top), kind, how) for p, kind, how in reported
+        ]
 
     def watched(self) -> set[str]:
         folders = self.watcher.folders(WatchPurpose.FRONTIER)
@@ -70,15 +72,15 @@ GIT, PROJECT = ProjectKind.GIT, ProjectKind.PROJECT
 
 def test_only_the_frontier_is_watched(harness: TreeHarness) -> None:
     assert harness.watched() == {".", "acme"}
-    assert harness.territory.coverage is ScanCoverage.FULL
-    assert harness.territory.count_projects() == 1
-    assert harness.territory.has_project(raw(harness.top / "acme" / "api"))
+    assert harness.tree.coverage is ScanCoverage.FULL
+    assert harness.tree.count_projects() == 1
+    assert harness.tree.has_project(raw(harness.top / "acme" / "api"))
 
 
 def test_a_new_deep_path_is_walked_and_watched(harness: TreeHarness) -> None:
     fake_repository(harness.top / "beta" / "x" / "web")
     harness.changed(harness.top, "beta")
-    assert harness.told() == [("beta/x/web", GIT, MADE)]
+    assert harness.reported() == [("beta/x/web", GIT, MADE)]
     assert harness.watched() == {".", "acme", "beta", "beta/x"}
 
 
@@ -93,28 +95,28 @@ def test_entries_created_before_a_watch_is_renewed_are_listed(
         return watch(folder, purpose)
 
     monkeypatch.setattr(harness.watcher, "watch", late)
-    harness.territory.look_at(raw(harness.top / "acme"))
-    assert ("acme/web", GIT, MADE) in harness.told()
+    harness.tree.relist(raw(harness.top / "acme"))
+    assert ("acme/web", GIT, MADE) in harness.reported()
 
 
 def test_a_project_moved_in_is_reported_as_moved(harness: TreeHarness) -> None:
     fake_repository(harness.top / "beta" / "web")
     harness.changed(harness.top, "beta", moved=True)
-    assert harness.told() == [("beta/web", GIT, MOVED)]
+    assert harness.reported() == [("beta/web", GIT, MOVED)]
 
 
 def test_a_removed_subtree_is_lost_and_its_watches_are_removed(harness: TreeHarness) -> None:
     shutil.rmtree(harness.top / "acme")
-    harness.changed(harness.top, "acme", left=True)
-    assert harness.told() == [("acme/api", None, None)]
+    harness.changed(harness.top, "acme", removed=True)
+    assert harness.reported() == [("acme/api", None, None)]
     assert harness.watched() == {"."}
 
 
 def test_a_replaced_folder_is_lost_and_found(harness: TreeHarness) -> None:
     shutil.rmtree(harness.top / "acme")
     fake_repository(harness.top / "acme" / "api")
-    harness.changed(harness.top, "acme", left=True)
-    assert harness.told() == [("acme/api", None, None), ("acme/api", GIT, MADE)]
+    harness.changed(harness.top, "acme", removed=True)
+    assert harness.reported() == [("acme/api", None, None), ("acme/api", GIT, MADE)]
 
 
 def test_a_marker_makes_a_folder_a_project_and_its_watch_is_removed(harness: TreeHarness) -> None:
@@ -123,56 +125,56 @@ def test_a_marker_makes_a_folder_a_project_and_its_watch_is_removed(harness: Tre
     assert harness.watched() == {".", "acme", "acme/web", "acme/web/sub"}
     (harness.top / "acme" / "web" / ".git").mkdir()
     harness.changed(harness.top / "acme" / "web", ".git")
-    assert harness.told() == [("acme/web", GIT, MADE)]
+    assert harness.reported() == [("acme/web", GIT, MADE)]
     assert harness.watched() == {".", "acme"}
 
 
 def test_a_removed_marker_makes_it_a_folder_again(harness: TreeHarness) -> None:
     shutil.rmtree(harness.top / "acme" / "api" / ".git")
-    harness.territory.sweep()
-    assert harness.told() == [("acme/api", None, None)]
+    harness.tree.sweep()
+    assert harness.reported() == [("acme/api", None, None)]
     assert harness.watched() == {".", "acme", "acme/api"}
 
 
 def test_a_project_file_is_created_and_removed(harness: TreeHarness) -> None:
     (harness.top / "acme" / "package.json").touch()
     harness.changed(harness.top / "acme", "package.json")
-    told = harness.told()
-    assert ("acme", PROJECT, MADE) in told
-    assert ("acme/api", GIT, FOUND) in told
-    assert harness.territory.has_project(raw(harness.top / "acme" / "api"))
+    reported = harness.reported()
+    assert ("acme", PROJECT, MADE) in reported
+    assert ("acme/api", GIT, FOUND) in reported
+    assert harness.tree.has_project(raw(harness.top / "acme" / "api"))
     (harness.top / "acme" / "package.json").unlink()
-    harness.changed(harness.top / "acme", "package.json", left=True)
-    assert ("acme", None, None) in harness.told()
-    assert harness.territory.count_projects() == 1
+    harness.changed(harness.top / "acme", "package.json", removed=True)
+    assert ("acme", None, None) in harness.reported()
+    assert harness.tree.count_projects() == 1
 
 
 def test_below_a_new_project_folder_only_repositories_stay(harness: TreeHarness) -> None:
     (harness.top / "acme" / "tool").mkdir()
     (harness.top / "acme" / "tool" / "go.mod").touch()
     harness.changed(harness.top / "acme", "tool")
-    harness.told()
+    harness.reported()
     (harness.top / "acme" / "package.json").touch()
     harness.changed(harness.top / "acme", "package.json")
-    assert ("acme/tool", None, None) in harness.told()
-    assert harness.territory.count_projects() == 2
+    assert ("acme/tool", None, None) in harness.reported()
+    assert harness.tree.count_projects() == 2
 
 
 def test_a_build_folder_is_hidden_by_a_project_file_beside_it(harness: TreeHarness) -> None:
     fake_repository(harness.top / "build" / "one")
     harness.changed(harness.top, "build")
-    assert harness.told() == [("build/one", GIT, MADE)]
+    assert harness.reported() == [("build/one", GIT, MADE)]
     fake_repository(harness.top / "app" / "build" / "two")
     (harness.top / "app" / "go.mod").touch()
     harness.changed(harness.top, "app")
-    assert harness.told() == [("app", PROJECT, MADE)]
+    assert harness.reported() == [("app", PROJECT, MADE)]
 
 
 def test_a_folder_that_is_skipped_or_too_deep_is_not_walked(harness: TreeHarness) -> None:
     for name in ("node_modules", ".hidden", "a/b/c/d/e"):
         fake_repository(harness.top / name)
         harness.changed(harness.top, name.partition("/")[0])
-    assert harness.told() == []
+    assert harness.reported() == []
 
 
 def test_a_stale_event_does_nothing(harness: TreeHarness) -> None:
@@ -180,15 +182,15 @@ def test_a_stale_event_does_nothing(harness: TreeHarness) -> None:
     harness.changed(harness.top, "gone")
     harness.changed(harness.top / "acme" / "api", "src")
     harness.changed(harness.top / "acme", "api")
-    assert {kind for _, kind, _ in harness.told()} <= {GIT}
+    assert {kind for _, kind, _ in harness.reported()} <= {GIT}
 
 
 def test_a_refresh_finds_all_unreported_changes(harness: TreeHarness) -> None:
     fake_repository(harness.top / "beta" / "web")
     fake_repository(harness.top / "acme" / "new")
     shutil.rmtree(harness.top / "acme" / "api")
-    harness.territory.refresh(thorough=False)
-    assert sorted(harness.told()) == [
+    harness.tree.refresh(thorough=False)
+    assert sorted(harness.reported()) == [
         ("acme/api", None, None),
         ("acme/new", GIT, MADE),
         ("beta/web", GIT, MADE),
@@ -201,18 +203,18 @@ def test_a_refresh_reports_new_projects_before_it_checks_repositories(
     api = harness.top / "acme" / "api"
     shutil.rmtree(api / ".git")
     fake_repository(harness.top / "acme" / "web")
-    harness.territory.refresh(thorough=False)
-    assert harness.told() == [("acme/web", GIT, MADE)]
-    assert harness.territory.is_behind()
-    harness.territory.catch_up(1)
-    assert harness.told() == [("acme/api", None, None)]
-    assert not harness.territory.is_behind()
+    harness.tree.refresh(thorough=False)
+    assert harness.reported() == [("acme/web", GIT, MADE)]
+    assert harness.tree.has_deferred_work()
+    harness.tree.catch_up(1)
+    assert harness.reported() == [("acme/api", None, None)]
+    assert not harness.tree.has_deferred_work()
 
 
 def test_a_dropped_tree_is_not_refreshed(harness: TreeHarness) -> None:
-    harness.territory.refresh(thorough=False)
-    harness.territory.abandon()
-    assert not harness.territory.is_behind()
+    harness.tree.refresh(thorough=False)
+    harness.tree.abandon()
+    assert not harness.tree.has_deferred_work()
 
 
 def test_a_refresh_without_changes_lists_no_folder(
@@ -220,38 +222,38 @@ def test_a_refresh_without_changes_lists_no_folder(
 ) -> None:
     monkeypatch.setattr("rootsd.disk.walk._CLOCK_SLACK_NS", -(10**18))
     monkeypatch.setattr("rootsd.discovery.parent_tree.racy_cutoff_ns", lambda: 2**62)
-    harness.territory.refresh(thorough=True)
-    harness.told()
+    harness.tree.refresh(thorough=True)
+    harness.reported()
 
     def never(path: bytes) -> None:
         raise AssertionError(f"listed {path!r}")
 
     monkeypatch.setattr(os, "scandir", never)
-    harness.territory.refresh(thorough=False)
-    assert harness.told() == []
+    harness.tree.refresh(thorough=False)
+    assert harness.reported() == []
     with pytest.raises(AssertionError, match="listed"):
-        harness.territory.refresh(thorough=True)
+        harness.tree.refresh(thorough=True)
 
 
 def test_a_replaced_parent_is_not_current(harness: TreeHarness) -> None:
-    assert harness.territory.is_current()
+    assert harness.tree.is_current()
     harness.top.rename(harness.top.with_name("away"))
-    assert not harness.territory.is_current()
+    assert not harness.tree.is_current()
     harness.top.mkdir()
-    assert not harness.territory.is_current()
-    harness.territory.explore(FOUND)
-    assert harness.territory.is_current()
-    assert harness.told() == [("acme/api", None, None)]
-    assert harness.territory.coverage is ScanCoverage.FULL
+    assert not harness.tree.is_current()
+    harness.tree.explore(FOUND)
+    assert harness.tree.is_current()
+    assert harness.reported() == [("acme/api", None, None)]
+    assert harness.tree.coverage is ScanCoverage.FULL
 
 
 def test_a_removed_parent_is_scanned_again_even_with_the_same_inode(harness: TreeHarness) -> None:
     """A folder created right after another was removed often gets its inode."""
     away = harness.top.rename(harness.top.with_name("moved"))
-    harness.territory.look_at(raw(harness.top))
-    assert harness.told() == [("acme/api", None, None)]
+    harness.tree.relist(raw(harness.top))
+    assert harness.reported() == [("acme/api", None, None)]
     away.rename(harness.top)
-    assert not harness.territory.is_current()
+    assert not harness.tree.is_current()
 
 
 def test_an_unreadable_parent_is_scanned_again(
@@ -264,30 +266,30 @@ def test_an_unreadable_parent_is_scanned_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", refuse)
-        harness.territory.look_at(raw(harness.top))
-    assert harness.territory.coverage is ScanCoverage.NONE
-    assert not harness.territory.is_current()
+        harness.tree.relist(raw(harness.top))
+    assert harness.tree.coverage is ScanCoverage.NONE
+    assert not harness.tree.is_current()
 
 
 def test_a_missing_parent_is_not_covered(tmp_path: Path) -> None:
     harness = TreeHarness(tmp_path / "none")
-    assert harness.territory.coverage is ScanCoverage.NONE
-    assert len(harness.territory) == 0
+    assert harness.tree.coverage is ScanCoverage.NONE
+    assert len(harness.tree) == 0
 
 
 def test_the_limit_of_watches_is_remembered(harness: TreeHarness) -> None:
-    assert harness.territory.limit is None
+    assert harness.tree.limit is None
     harness.watcher.budget = 2
     (harness.top / "beta").mkdir()
     harness.changed(harness.top, "beta")
-    assert harness.territory.limit is WatchOutcome.LIMIT
-    assert raw(harness.top / "beta") in harness.territory
+    assert harness.tree.limit is WatchOutcome.LIMIT
+    assert raw(harness.top / "beta") in harness.tree
 
 
 def test_progress_of_a_refresh_is_reported(harness: TreeHarness) -> None:
     for number in range(600):
         (harness.top / str(number)).mkdir()
-    harness.territory.refresh(thorough=True)
-    told: list[int] = []
-    harness.territory.refresh(thorough=True, progress=lambda folders, _: told.append(folders))
-    assert told == [512]
+    harness.tree.refresh(thorough=True)
+    reported: list[int] = []
+    harness.tree.refresh(thorough=True, progress=lambda folders, _: reported.append(folders))
+    assert reported == [512]

@@ -13,7 +13,7 @@ from support.repositories import fake_repository, raw
 
 
 def test_the_innermost_parent_holds_a_path_by_its_components(world: EngineHarness) -> None:
-    (tree,) = world.explorer.trees
+    (tree,) = world.engine.trees
     trees = ParentTrees({b"/a": tree, b"/a/b": tree})
     assert [trees.parent_of(path) for path in (b"/a/b/c", b"/a/bc", b"/a", b"/ab")] == [
         b"/a/b",
@@ -30,7 +30,7 @@ def test_the_innermost_parent_holds_a_path_by_its_components(world: EngineHarnes
 
 
 def test_a_tree_is_dropped_with_its_parent_or_with_its_settings(world: EngineHarness) -> None:
-    (tree,) = world.explorer.trees
+    (tree,) = world.engine.trees
     path, parent = tree.parent.path, tree.parent
     trees = ParentTrees({path: tree})
     trees.drop_others({path: parent})
@@ -46,15 +46,15 @@ def test_a_project_outside_the_trees_is_missing_unless_it_is_skipped(
     world = open_world(Parent(raw(tmp_path / "src"), skip=(b"off",)))
     one = fake_repository(world.top / "one")
     world.settle()
-    (tree,) = world.explorer.trees
+    (tree,) = world.engine.trees
     trees = ParentTrees({tree.parent.path: tree})
     places = (one, world.top / "two", world.top / "off" / "two", tmp_path / "two")
-    assert [trees.miss(raw(place)) for place in places] == [False, True, False, False]
+    assert [trees.lack(raw(place)) for place in places] == [False, True, False, False]
 
 
 def test_a_project_of_any_tree_is_found(world: EngineHarness) -> None:
     one = fake_repository(world.top / "one")
-    (tree,) = world.explorer.trees
+    (tree,) = world.engine.trees
     tree.explore(Arrival.FOUND)
     trees = ParentTrees({tree.parent.path: tree})
     assert trees.hold(raw(one))

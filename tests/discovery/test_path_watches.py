@@ -8,20 +8,20 @@ import pytest
 
 from rootsd.discovery.tracked import PathWatches
 from rootsd.watch.events import WatchOutcome, WatchPurpose
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 from support.repositories import raw
 from support.subprocesses import UNPRIVILEGED, run_python
 
 
 def test_a_parent_and_all_folders_above_it_are_watched(tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
+    watcher = RecordingWatcher()
     PathWatches(watcher).set_parents([raw(tmp_path)])
     assert {raw(tmp_path), raw(tmp_path.parent), b"/"} <= watcher.folders(WatchPurpose.ROOT)
     assert watcher.folders(WatchPurpose.ABOVE) == set()
 
 
 def test_for_a_missing_parent_the_nearest_existing_folder_is_watched(tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
+    watcher = RecordingWatcher()
     watches = PathWatches(watcher)
     missing = tmp_path / "a" / "b" / "src"
     watches.set_parents([raw(missing)])
@@ -37,7 +37,7 @@ def test_for_a_missing_parent_the_nearest_existing_folder_is_watched(tmp_path: P
 def test_folders_created_while_watches_are_set_are_watched_too(tmp_path: Path) -> None:
     come = iter([tmp_path / "a", tmp_path / "a" / "b"])
 
-    class Slow(RememberingWatcher):
+    class Slow(RecordingWatcher):
         def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
             if purpose is WatchPurpose.ABOVE and (path := next(come, None)) is not None:
                 path.mkdir()
@@ -53,7 +53,7 @@ def test_the_folder_above_a_vanishing_folder_is_watched(tmp_path: Path) -> None:
     removed = tmp_path / "a"
     removed.mkdir()
 
-    class Late(RememberingWatcher):
+    class Late(RecordingWatcher):
         def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
             return WatchOutcome.GONE if folder == raw(removed) else super().watch(folder, purpose)
 
@@ -68,13 +68,13 @@ from pathlib import Path
 from rootsd.discovery.tracked import PathWatches
 from rootsd.watch.events import WatchPurpose
 from support.subprocesses import UNPRIVILEGED, run_python
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 
 parent = Path(sys.argv[1]) / "a" / "src"
 parent.mkdir(parents=True)
 for mode, folder in ((0o000, parent), (0o311, parent.parent)):
     folder.chmod(mode)
-    watcher = RememberingWatcher()
+    watcher = RecordingWatcher()
     PathWatches(watcher).set_parents([os.fsencode(parent)])
     (above,) = watcher.folders(WatchPurpose.ABOVE)
     print(Path(os.fsdecode(above)) == folder.parent)
@@ -88,7 +88,7 @@ def test_the_folder_above_an_unwatchable_folder_is_watched(tmp_path: Path) -> No
 
 
 def test_the_watches_of_a_dropped_parent_are_removed(tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
+    watcher = RecordingWatcher()
     watches = PathWatches(watcher)
     watches.set_parents([raw(tmp_path)])
     watches.set_parents([])
@@ -96,7 +96,7 @@ def test_the_watches_of_a_dropped_parent_are_removed(tmp_path: Path) -> None:
 
 
 def test_roots_are_watched_as_long_as_they_are_roots(tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
+    watcher = RecordingWatcher()
     watches = PathWatches(watcher)
     watches.set_parents([raw(tmp_path)])
     watches.set_roots(frozenset((raw(tmp_path), raw(tmp_path / "one"))))
@@ -107,7 +107,7 @@ def test_roots_are_watched_as_long_as_they_are_roots(tmp_path: Path) -> None:
 
 
 def test_renewing_watches_the_present_folders(tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
+    watcher = RecordingWatcher()
     watches = PathWatches(watcher)
     watches.set_roots(frozenset((raw(tmp_path),)))
     watcher.watched.clear()

@@ -16,7 +16,7 @@ from rootsd.discovery.periodic import ROOTS_POLL_CPU_SHARE, ROOTS_POLL_INTERVAL_
 from rootsd.disk.safety import FolderSafety
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher, poll_interval
-from support.fake_watchers import Clock, RememberingWatcher
+from support.fake_watchers import Clock, RecordingWatcher
 from support.repositories import fake_repository, raw
 
 
@@ -62,7 +62,7 @@ def test_if_everything_is_watched_only_roots_are_swept(
 ) -> None:
     one = tmp_path / "one"
     one.mkdir()
-    engine = engine_on(RememberingWatcher(), tmp_path)
+    engine = engine_on(RecordingWatcher(), tmp_path)
     scheduler = PollScheduler(engine, clock)
     scheduler.poll_if_due()
     assert scheduler.due() == clock.now + ROOTS_POLL_INTERVAL_S
@@ -74,7 +74,7 @@ def test_a_slow_sweep_runs_rarely(
     engine_on: Callable[[Watcher, Path], DiscoveryEngine],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine = engine_on(RememberingWatcher(), tmp_path)
+    engine = engine_on(RecordingWatcher(), tmp_path)
     scheduler = PollScheduler(engine, clock)
 
     def take_half_a_second() -> None:

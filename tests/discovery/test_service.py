@@ -21,7 +21,7 @@ from rootsd.disk.identity import identify
 from rootsd.watch.events import PostResolver, Watcher, resolve_overflow
 from rootsd.watch.inotify import InotifyWatcher
 from rootsd.watch.polling import PollingWatcher
-from support.fake_watchers import Clock, RememberingWatcher
+from support.fake_watchers import Clock, RecordingWatcher
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, git, make_repository, raw
 
@@ -205,9 +205,9 @@ def test_a_scan_counts_its_changes(observed: ReportCollector, start: Start, src:
     fake_repository(src / "three")
     summary = discovery.scan(raw(src)).result(HANG_S)
     assert (summary.gone, summary.changed, summary.folders) == (1, 0, 603)
-    told: list[ScanProgress] = []
-    again = discovery.scan(None, told.append).result(HANG_S)
-    assert [(progress.parent, progress.folders) for progress in told] == [(raw(src), 512)]
+    reported: list[ScanProgress] = []
+    again = discovery.scan(None, reported.append).result(HANG_S)
+    assert [(progress.parent, progress.folders) for progress in reported] == [(raw(src), 512)]
     assert again.gone == again.changed == 0
     elsewhere = discovery.scan(b"/elsewhere").result(HANG_S)
     assert elsewhere == ScanSummary(0, 0, 0, 0, 0, elsewhere.seconds, frozenset())
@@ -301,7 +301,7 @@ def test_without_watches_a_parent_is_polled_and_the_status_says_so(
     observed.wait_for(raw(src / "one"))
 
 
-class Deaf(RememberingWatcher):
+class Deaf(RecordingWatcher):
     """A watcher without events; the test sends them instead."""
 
     def listen(self, post: PostResolver) -> Watcher:

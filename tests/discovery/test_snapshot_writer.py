@@ -23,7 +23,7 @@ from rootsd.disk import walk
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import AddWatch, FolderListing, Walker, WalkFolder
 from support.engine_harness import run_down
-from support.fake_watchers import Clock, RememberingWatcher
+from support.fake_watchers import Clock, RecordingWatcher
 from support.repositories import fake_repository, raw
 from support.sizes import Sizes
 
@@ -33,26 +33,26 @@ class Run:
 
     def __init__(self, parent: Parent, file: Path | None, clock: Clock) -> None:
         self.clock = clock
-        self.watcher = RememberingWatcher()
+        self.watcher = RecordingWatcher()
         judge = FolderSafety(os.getuid())
-        self.explorer = DiscoveryEngine(self.watcher, judge, lambda _folders: frozenset(), clock)
+        self.engine = DiscoveryEngine(self.watcher, judge, lambda _folders: frozenset(), clock)
         self.keeping = SnapshotWriter(file, clock)
-        for tree in self.explorer.set_parents([parent]):
+        for tree in self.engine.set_parents([parent]):
             self.keeping.restore(tree)
-            self.explorer.explore(tree)
-        (self.tree,) = self.explorer.trees
+            self.engine.explore(tree)
+        (self.tree,) = self.engine.trees
         self.changes = self.tree.changes
 
     def end(self) -> None:
-        self.keeping.write(self.explorer.trees)
-        self.explorer.close()
+        self.keeping.write(self.engine.trees)
+        self.engine.close()
 
     def result(self) -> dict[object, object]:
         """Return everything that this run knows."""
-        while self.tree.is_behind():
+        while self.tree.has_deferred_work():
             self.tree.catch_up(3)
-        run_down(self.explorer, self.clock)
-        result: dict[object, object] = {seen.path: seen for seen in self.explorer.take()}
+        run_down(self.engine, self.clock)
+        result: dict[object, object] = {seen.path: seen for seen in self.engine.take()}
         return result | {"coverage": self.tree.coverage, "watched": self.watcher.watched}
 
 
@@ -97,15 +97,15 @@ def later(src: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the folders that were listed to find projects."""
     listed: list[str] = []
-    look = Walker._look
+    list_folder = Walker._list
 
     def remember(
-        walker: Walker, place: WalkFolder, before: int, arm: AddWatch | None
+        walker: Walker, place: WalkFolder, before: int, add_watch: AddWatch | None
     ) -> FolderListing | None:
         listed.append(os.path.basename(os.fsdecode(place.path)))
-        return look(walker, place, before, arm)
+        return list_folder(walker, place, before, add_watch)
 
-    monkeypatch.setattr(Walker, "_look", remember)
+    monkeypatch.setattr(Walker, "_list", remember)
     return listed
 
 
@@ -136,14 +136,14 @@ def test_remembered_folders_are_checked_again_in_small_groups(
     Run(parent, file, clock).end()
     (src / "r3" / ".git" / "HEAD").unlink()
     life = Run(parent, file, clock)
-    assert (life.explorer.take(), life.tree.count_projects()) == ((), 5)
+    assert (life.engine.take(), life.tree.count_projects()) == ((), 5)
     life.tree.catch_up(2)
-    assert len(life.explorer.take()) == 2
-    assert life.tree.is_behind()
+    assert len(life.engine.take()) == 2
+    assert life.tree.has_deferred_work()
     life.tree.refresh(thorough=True)
-    assert not life.tree.is_behind()
-    run_down(life.explorer, clock)
-    seen = [o for o in life.explorer.take() if isinstance(o, ProjectObserved) and o.incomplete]
+    assert not life.tree.has_deferred_work()
+    run_down(life.engine, clock)
+    seen = [o for o in life.engine.take() if isinstance(o, ProjectObserved) and o.incomplete]
     assert [o.path for o in seen] == [raw(src / "r3")]
     life.end()
 
@@ -201,7 +201,7 @@ def test_a_missing_or_replaced_parent_is_not_restored(
     src.rename(src.with_name("away"))
     gone = Run(parent, file, clock)
     assert gone.tree.count_projects() == 0
-    gone.explorer.close()
+    gone.engine.close()
     fake_repository(src / "two")
     assert file.read_bytes() == kept
     life = Run(parent, file, clock)
@@ -214,10 +214,10 @@ def test_it_is_written_after_changes_and_not_too_often(src: Path, file: Path) ->
     life = Run(Parent(raw(src)), file, Clock())
     due = life.keeping.due()
     assert due == life.clock.now + SNAPSHOT_INTERVAL_S
-    life.keeping.write_if_due(life.explorer.trees)
+    life.keeping.write_if_due(life.engine.trees)
     assert not file.exists()
     life.clock.now = due
-    life.keeping.write_if_due(life.explorer.trees)
+    life.keeping.write_if_due(life.engine.trees)
     file.unlink()
     life.end()
     assert not file.exists()

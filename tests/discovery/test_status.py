@@ -13,7 +13,7 @@ from rootsd.discovery.status import ParentState, report_for
 from rootsd.disk.markers import WalkRules
 from rootsd.watch.events import Watcher, WatchOutcome
 from rootsd.watch.polling import PollingWatcher
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
 
 
@@ -37,7 +37,7 @@ def _tree(top: Path, watcher: Watcher) -> ParentTree:
 
 def test_a_watched_parent(tmp_path: Path) -> None:
     fake_repository(tmp_path / "one")
-    report = report_for(_tree(tmp_path, RememberingWatcher()), scanning=False)
+    report = report_for(_tree(tmp_path, RecordingWatcher()), scanning=False)
     assert (report.state, report.coverage) == (ParentState.WATCHED, ScanCoverage.FULL)
     assert (report.folders, report.projects, report.reason) == (2, 1, "")
 
@@ -45,7 +45,7 @@ def test_a_watched_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "watcher",
     [
-        RememberingWatcher(budget=0),
+        RecordingWatcher(budget=0),
         PollingWatcher(),
         PollingWatcher(WatchOutcome.NO_INSTANCE),
         PollingWatcher(WatchOutcome.FAILED),
@@ -58,11 +58,11 @@ def test_a_polled_parent_says_why(tmp_path: Path, watcher: Watcher) -> None:
 
 
 def test_a_missing_parent_names_the_command(tmp_path: Path) -> None:
-    report = report_for(_tree(tmp_path / "none", RememberingWatcher()), scanning=False)
+    report = report_for(_tree(tmp_path / "none", RecordingWatcher()), scanning=False)
     assert report.state is ParentState.MISSING
     assert "rootsd parent rm" in report.remedy
 
 
 def test_a_parent_being_scanned(tmp_path: Path) -> None:
-    report = report_for(_tree(tmp_path, RememberingWatcher()), scanning=True)
+    report = report_for(_tree(tmp_path, RecordingWatcher()), scanning=True)
     assert report.state is ParentState.SCANNING

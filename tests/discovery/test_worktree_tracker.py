@@ -12,7 +12,7 @@ import pytest
 from rootsd.core.model import Parent
 from rootsd.discovery.worktrees import WorktreeTracker, is_skipped
 from rootsd.watch.events import WatchPurpose
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 from support.repositories import git, make_repository, raw
 
 LINKS = WatchPurpose.LINKS
@@ -25,52 +25,52 @@ def up(tmp_path: Path) -> Path:
 
 
 def test_a_repository_without_worktrees_needs_no_watch(up: Path) -> None:
-    watcher = RememberingWatcher()
-    assert WorktreeTracker(watcher).look(raw(up)) == NONE
+    watcher = RecordingWatcher()
+    assert WorktreeTracker(watcher).read_links(raw(up)) == NONE
     assert watcher.count() == 0
 
 
 def test_worktrees_are_added_and_removed(up: Path, tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
-    linked = WorktreeTracker(watcher)
+    watcher = RecordingWatcher()
+    tracker = WorktreeTracker(watcher)
     tree, folder = tmp_path / "tree", up / ".git" / "worktrees"
     git("worktree", "add", tree, cwd=up)
-    assert linked.look(raw(up)) == {raw(tree)}
+    assert tracker.read_links(raw(up)) == {raw(tree)}
     assert watcher.folders(LINKS) == {raw(folder)}
-    assert linked.owner(raw(folder)) == raw(up)
+    assert tracker.owner(raw(folder)) == raw(up)
     git("worktree", "add", tmp_path / "more", cwd=up)
     git("worktree", "remove", tree, cwd=up)
-    assert linked.look(raw(up)) == {raw(tmp_path / "more")}
-    assert linked.take_cut_off() == [raw(tree)]
+    assert tracker.read_links(raw(up)) == {raw(tmp_path / "more")}
+    assert tracker.take_unlinked() == [raw(tree)]
     git("worktree", "remove", tmp_path / "more", cwd=up)
-    assert linked.look(raw(up)) == NONE
-    assert linked.take_cut_off() == [raw(tmp_path / "more")]
+    assert tracker.read_links(raw(up)) == NONE
+    assert tracker.take_unlinked() == [raw(tmp_path / "more")]
     assert watcher.count() == 0
 
 
 def test_an_entry_without_its_link_is_watched_until_it_has_one(up: Path, tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
-    linked = WorktreeTracker(watcher)
+    watcher = RecordingWatcher()
+    tracker = WorktreeTracker(watcher)
     tree, entry = tmp_path / "tree", up / ".git" / "worktrees" / "tree"
     git("worktree", "add", tree, cwd=up)
     (entry / "gitdir").rename(tmp_path / "kept")
-    assert linked.look(raw(up)) == NONE
+    assert tracker.read_links(raw(up)) == NONE
     assert watcher.folders(LINKS) == {raw(entry), raw(entry.parent)}
     (tmp_path / "kept").rename(entry / "gitdir")
-    assert linked.look(raw(up)) == {raw(tree)}
+    assert tracker.read_links(raw(up)) == {raw(tree)}
     assert watcher.folders(LINKS) == {raw(entry.parent)}
 
 
 def test_a_dropped_repository_removes_its_watches(up: Path, tmp_path: Path) -> None:
-    watcher = RememberingWatcher()
-    linked = WorktreeTracker(watcher)
+    watcher = RecordingWatcher()
+    tracker = WorktreeTracker(watcher)
     git("worktree", "add", tmp_path / "tree", cwd=up)
-    linked.look(raw(up))
+    tracker.read_links(raw(up))
     shutil.rmtree(up)
-    linked.drop(raw(up))
-    assert linked.take_cut_off() == [raw(tmp_path / "tree")]
-    linked.drop(raw(up))
-    assert linked.take_cut_off() == []
+    tracker.drop(raw(up))
+    assert tracker.take_unlinked() == [raw(tmp_path / "tree")]
+    tracker.drop(raw(up))
+    assert tracker.take_unlinked() == []
     assert watcher.count() == 0
 
 

@@ -17,7 +17,7 @@ from support.repositories import fake_repository, raw
 
 STRANGER = 54_321
 UID = os.getuid()
-OURS = FolderSafety(UID, is_ours=lambda gid, _uid: gid != STRANGER)
+OURS = FolderSafety(UID, is_private=lambda gid, _uid: gid != STRANGER)
 
 pytestmark = pytest.mark.needs("linux")
 

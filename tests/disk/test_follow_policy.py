@@ -34,7 +34,7 @@ class Mounted(MountTable):
 
 def judge(*found: Mount) -> FollowPolicy:
     mounted = Mounted(LOCAL, *found)
-    return FollowPolicy(mounted, HungMountDetector(mounted.remote, HANG_S, ask=lambda _: None))
+    return FollowPolicy(mounted, HungMountDetector(mounted.remote, HANG_S, query=lambda _: None))
 
 
 def test_a_path_on_a_local_disk_is_followed() -> None:
@@ -73,13 +73,13 @@ served = subprocess.Popen(["bindfs", "-f", behind, far])
 while not os.path.ismount(far):
     os.sched_yield()
 def state():
-    with OpenProject(near) as look:
-        return project_state(look, ProjectKind.GIT)
-def see():
+    with OpenProject(near) as project:
+        return project_state(project, ProjectKind.GIT)
+def observe():
     return identify(near), probe(near), state(), read_worktree_links(near + b".links")
-identity, seen, whole, links = see()
+identity, seen, whole, links = observe()
 assert identity.git_target is not None and isinstance(seen, ProjectObserved), seen
-assert (seen.kind, len(links.trees)) == (ProjectKind.GIT_WORKTREE, 1)
+assert (seen.kind, len(links.worktrees)) == (ProjectKind.GIT_WORKTREE, 1)
 served.send_signal(signal.SIGSTOP)
 try:
     try:
@@ -88,13 +88,13 @@ try:
         print("no answer")
     assert probe(near) == ProjectUnreachable(near)
     assert isinstance(state(), PendingProject)
-    assert not read_worktree_links(near + b".links").trees
+    assert not read_worktree_links(near + b".links").worktrees
 finally:
     served.send_signal(signal.SIGCONT)
 from rootsd.disk import hung_mounts
 while not hung_mounts.may_follow(os.fsencode(far)):
     os.sched_yield()
-assert see() == (identity, seen, whole, links)
+assert observe() == (identity, seen, whole, links)
 subprocess.run(["umount", far], check=True)
 served.wait(30)
 """
@@ -167,28 +167,28 @@ while not os.path.ismount(hung):
     os.sched_yield()
 served.send_signal(signal.SIGSTOP)
 
-def look_at_all():
+def check_all():
     walker = Walker(WalkRules.of(Parent(os.fsencode(top / "projects"))))
     for path in sorted(map(os.fsencode, (top / "projects").iterdir())):
-        walker.look(WalkFolder(path, 1, ProposalScope.OPEN))
+        walker.list_folder(WalkFolder(path, 1, ProposalScope.OPEN))
         kind = probe(path).kind
         progress_folders(path, kind), seconds_since_change(path, kind)
-        with OpenProject(path) as look:
-            incomplete_reason(look, kind, None)
+        with OpenProject(path) as project:
+            incomplete_reason(project, kind, None)
         read_origin(path, kind), read_branch(path, kind), worktrees_folder(path)
     print("ended")
 
-def held_up(look, patience):
-    thread = threading.Thread(target=look, daemon=True)
+def held_up(check, timeout):
+    thread = threading.Thread(target=check, daemon=True)
     thread.start()
-    thread.join(patience)
+    thread.join(timeout)
     return thread.is_alive()
 
-# Control: who follows one of the links is held up, until nobody serves it any more. The mount
-# goes with this namespace: to unmount it here would race with who is just let go.
+# Control: a thread that follows one of the links blocks until the server ends. The mount ends with
+# this namespace; unmounting it here would race with the blocked thread.
 followed = held_up(lambda: os.path.exists(top / "control" / "x"), 0.3)
 print("held up" if followed else "the link leads nowhere", flush=True)
-print("held up" if held_up(look_at_all, 60) else "done", flush=True)
+print("held up" if held_up(check_all, 60) else "done", flush=True)
 served.kill()
 served.wait(30)
 """

@@ -39,13 +39,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def answers(server: Server) -> Callable[[bytes], bool]:
-    return HungMountDetector(lambda: (b"/net",), patience_s=0.05, ask=server.ask).answers
+def responds(server: Server) -> Callable[[bytes], bool]:
+    return HungMountDetector(lambda: (b"/net",), timeout_s=0.05, query=server.ask).responds
 
 
-def test_a_local_disk_is_never_checked(server: Server, answers: Callable[[bytes], bool]) -> None:
+def test_a_local_disk_is_never_checked(server: Server, responds: Callable[[bytes], bool]) -> None:
     server.up.clear()
-    assert answers(b"/home/ann/src")
+    assert responds(b"/home/ann/src")
     assert server.asked == []
 
 
@@ -59,7 +59,7 @@ def test_a_path_is_resolved_up_to_a_mount_that_does_not_respond(
     (net / "link").symlink_to("deep")
     (tmp_path / "self").symlink_to("self")
     patient, hasty = (
-        HungMountDetector(lambda: (raw(net),), patience_s=patience, ask=server.ask)
+        HungMountDetector(lambda: (raw(net),), timeout_s=patience, query=server.ask)
         for patience in (HANG_S, 0.05)
     )
     typed = ("one/link/../x", "net//link", "none/./y", "self", "one")
@@ -71,18 +71,18 @@ def test_a_path_is_resolved_up_to_a_mount_that_does_not_respond(
 
 
 def test_a_mount_that_responds_is_checked_each_time(server: Server) -> None:
-    answers = HungMountDetector(lambda: (b"/net",), patience_s=HANG_S, ask=server.ask).answers
-    assert answers(b"/net/src")
-    assert answers(b"/net")
+    responds = HungMountDetector(lambda: (b"/net",), timeout_s=HANG_S, query=server.ask).responds
+    assert responds(b"/net/src")
+    assert responds(b"/net")
     assert server.asked == [b"/net", b"/net"]
 
 
 def test_a_hung_mount_is_checked_once_and_again_after_it_responds(
-    server: Server, answers: Callable[[bytes], bool]
+    server: Server, responds: Callable[[bytes], bool]
 ) -> None:
     server.up.clear()
-    assert not answers(b"/net/src")
-    assert not answers(b"/net/other")
+    assert not responds(b"/net/src")
+    assert not responds(b"/net/other")
     assert until(lambda: server.asked) == [b"/net"]
     before = threading.enumerate()
     server.up.set()
@@ -90,5 +90,5 @@ def test_a_hung_mount_is_checked_once_and_again_after_it_responds(
     for thread in before:
         if thread.name == "mount-check":
             thread.join(HANG_S)
-    assert until(lambda: answers(b"/net/src"))
+    assert until(lambda: responds(b"/net/src"))
     assert len(server.asked) > 1

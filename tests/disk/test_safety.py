@@ -21,8 +21,8 @@ from support.repositories import raw
 from support.subprocesses import OWN_MOUNTS, run_python
 
 UID = os.getuid()
-OURS = FolderSafety(UID, is_ours=lambda _gid, _uid: True)
-SHARED = FolderSafety(UID, is_ours=lambda _gid, _uid: False)
+OURS = FolderSafety(UID, is_private=lambda _gid, _uid: True)
+SHARED = FolderSafety(UID, is_private=lambda _gid, _uid: False)
 
 
 def _project(top: Path, mode: int) -> bytes:
@@ -62,7 +62,7 @@ def test_a_link_in_the_path_leads_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    other = FolderSafety(UID + 1, is_ours=lambda _gid, _uid: True)
+    other = FolderSafety(UID + 1, is_private=lambda _gid, _uid: True)
     hazard = other.hazard(_project(tmp_path, 0o755))
     assert hazard is not None
     assert "another user" in hazard.sentence
@@ -70,15 +70,15 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 
 def test_an_ancestor_of_another_user_is_exposed(tmp_path: Path) -> None:
     found = os.stat_result((stat.S_IFDIR | 0o755, 1, 1, 2, UID + 77_777, 0, 0, 0, 0, 0))
-    hazard = OURS.of_ancestor(raw(tmp_path), found, UID)
+    hazard = OURS.ancestor_hazard(raw(tmp_path), found, UID)
     assert hazard is not None
     assert hazard.reason is LapseReason.EXPOSED
 
 
 def test_the_sticky_bit_does_not_protect_another_users_entry(tmp_path: Path) -> None:
     found = os.stat_result((stat.S_IFDIR | 0o1777, 1, 1, 2, 0, 0, 0, 0, 0, 0))
-    assert OURS.of_ancestor(raw(tmp_path), found, UID) is None
-    assert OURS.of_ancestor(raw(tmp_path), found, UID + 77_777) is not None
+    assert OURS.ancestor_hazard(raw(tmp_path), found, UID) is None
+    assert OURS.ancestor_hazard(raw(tmp_path), found, UID + 77_777) is not None
 
 
 def test_an_ancestor_is_checked_once(tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
     project = _project(tmp_path, 0o755)
     (tmp_path / "alias").symlink_to("above/project")
     places = RefusedPlaces(raw(tmp_path / "alias"))
-    judge = FolderSafety(UID, places=lambda: places)
-    hazard = judge.hazard(project)
+    safety = FolderSafety(UID, places=lambda: places)
+    hazard = safety.hazard(project)
     assert hazard is not None
     assert hazard.reason is LapseReason.REFUSED_PLACE
     assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
@@ -153,14 +153,14 @@ from rootsd.disk.safety import FolderSafety
 from rootsd.vcs.verify import RootVerifier
 home = Path(sys.argv[1])
 places = RefusedPlaces(os.fsencode(home), own=(os.fsencode(home / "state"),))
-judge = FolderSafety(os.getuid(), places=lambda: places, mounted=MountTable().now)
+safety = FolderSafety(os.getuid(), places=lambda: places, mounted=MountTable().now)
 (home / ".ssh/sub").mkdir(parents=True)
 for place, at in ((".ssh", "src/one"), ("state", "src/two"), ("..", "src/over")):
     subprocess.run(["mount", "--bind", home / place, home / at], check=True)
 for name in sys.argv[2:]:
     path = os.fsencode(home / name)
-    hazard = judge.hazard(path)
-    told = RootVerifier(judge).verify({path: identify(path)})
+    hazard = safety.hazard(path)
+    told = RootVerifier(safety).verify({path: identify(path)})
     print(name, hazard and hazard.sentence, [seen.reason.value for seen in told])
 """
 
@@ -201,18 +201,18 @@ top = os.fsencode(sys.argv[1])
 subprocess.run(["mount", "--bind", top + b"/vault", top + b"/src"], check=True)
 path, mounted = top + b"/src/x", MountTable()
 places = unchanged = RefusedPlaces(b"/home/ann")
-judge = FolderSafety(os.getuid(), places=lambda: places, mounted=mounted.now)
-verifier = verify.RootVerifier(judge)
+safety = FolderSafety(os.getuid(), places=lambda: places, mounted=mounted.now)
+verifier = verify.RootVerifier(safety)
 verify.racy_cutoff_ns = lambda: 1 << 62
 def told(path):
     return [seen.reason.value for seen in verifier.verify({path: identify(path)})]
 print(told(path), told(path))
 places = unchanged._replace(refused=(top + b"/vault",))
-print(told(path), told(path), judge.hazard(top + b"/src").sentence)
+print(told(path), told(path), safety.hazard(top + b"/src").sentence)
 places = unchanged._replace(refused=(top + b"/vault/x/inner",))
-print(told(path), judge.hazard(path).sentence)
+print(told(path), safety.hazard(path).sentence)
 places = unchanged
-print(told(path), judge.hazard(path))
+print(told(path), safety.hazard(path))
 """
 
 
@@ -240,14 +240,14 @@ def test_a_refused_place_on_a_hung_mount_is_recognized_once_it_responds(tmp_path
     places, silent = RefusedPlaces(raw(tmp_path / "alias")), {raw(tmp_path / "alias")}
     asked: list[bytes] = []
 
-    def answers(path: bytes) -> bool:
+    def responds(path: bytes) -> bool:
         asked.append(path)
         return path not in silent
 
-    judge = FolderSafety(UID, places=lambda: places, answers=answers)
-    assert judge.hazard(project) is None
+    safety = FolderSafety(UID, places=lambda: places, responds=responds)
+    assert safety.hazard(project) is None
     silent.clear()
-    assert judge.hazard(project) is not None
+    assert safety.hazard(project) is not None
     asked.clear()
-    assert judge.hazard(project) is not None
+    assert safety.hazard(project) is not None
     assert asked == []

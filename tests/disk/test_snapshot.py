@@ -55,14 +55,14 @@ def test_a_snapshot_is_read_back(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_every_kind_of_folder_has_its_own_mark() -> None:
-    assert {traits.as_mark(): traits for traits in TRAITS_BY_CODE.values()} == TRAITS_BY_CODE
+def test_every_kind_of_folder_has_its_own_code() -> None:
+    assert {traits.as_code(): traits for traits in TRAITS_BY_CODE.values()} == TRAITS_BY_CODE
     assert len(TRAITS_BY_CODE) == (len(ProjectKind) + 1) * len(ProposalScope) * 2
 
 
 def test_a_doubted_folder_has_no_stamp() -> None:
     tree = a_tree()
-    tree.doubt(1)
+    tree.invalidate(1)
     assert [stamp for _, _, _, stamp in tree.rows()] == [STAMP, NO_STAMP, NO_STAMP]
 
 
@@ -104,18 +104,18 @@ def test_an_invalid_body_with_a_valid_checksum_is_ignored(
     assert read_snapshots(file) == {}
 
 
-@pytest.mark.parametrize("holder", [1, 2, 2**40])
-def test_a_folder_before_its_holder_is_rejected(file: Path, holder: int) -> None:
+@pytest.mark.parametrize("container", [1, 2, 2**40])
+def test_a_folder_before_its_container_is_rejected(file: Path, container: int) -> None:
     tree = TreeSnapshot(b"")
     tree.add(0, b"src", FRONTIER, STAMP)
-    tree.add(holder, b"one", FRONTIER, STAMP)
+    tree.add(container, b"one", FRONTIER, STAMP)
     write_snapshots(file, {b"/src": tree})
     assert read_snapshots(file) == {}
 
 
-def test_a_mark_of_a_later_version_is_rejected(file: Path) -> None:
+def test_a_code_of_a_later_version_is_rejected(file: Path) -> None:
     tree = a_tree()
-    tree.marks[1] = 255
+    tree.codes[1] = 255
     write_snapshots(file, {b"/src": tree})
     assert read_snapshots(file) == {}
 

@@ -171,7 +171,7 @@ def test_a_repository_is_of_the_same_kind_whether_or_not_it_is_listed(
     expected = ProjectKind.JJ if other == ".jj" else ProjectKind.GIT
     for nested in (NestedPolicy.NONE, NestedPolicy.VCS):  # with VCS, its content matters, too
         walker = Walker(WalkRules.of(Parent(raw(tmp_path.parent), nested=nested)))
-        listing = walker.look(WalkFolder(raw(tmp_path), 4))
+        listing = walker.list_folder(WalkFolder(raw(tmp_path), 4))
         assert listing is not None
         assert listing.kind is expected
 
@@ -183,12 +183,12 @@ def test_a_checkout_is_listed_only_if_its_content_matters(
     walker = Walker(WalkRules.of(Parent(top)))
     nested = WalkRules.of(Parent(top, nested=NestedPolicy.VCS))
     listed = _listed(monkeypatch)
-    assert walker.look(WalkFolder(top, 4)) == FolderListing(
+    assert walker.list_folder(WalkFolder(top, 4)) == FolderListing(
         WalkFolder(top, 4), ProjectKind.GIT, (), ProposalScope.OPEN
     )
     assert listed == []
-    walker.look(WalkFolder(top, 4, top=True))
-    Walker(nested).look(WalkFolder(top, 4))
+    walker.list_folder(WalkFolder(top, 4, top=True))
+    Walker(nested).list_folder(WalkFolder(top, 4))
     assert listed == [top, top]
 
 
@@ -230,12 +230,12 @@ def test_an_unreadable_folder_is_named_and_the_rest_is_found(tmp_path: Path) -> 
 def test_a_folder_is_watched_before_its_listing_is_used(tmp_path: Path) -> None:
     """A folder created between the first listing and the watch is in the second listing."""
 
-    def arm(path: bytes) -> None:
+    def add_watch(path: bytes) -> None:
         if path == raw(tmp_path):
             (tmp_path / "late").mkdir(exist_ok=True)
 
-    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), arm)
-    listing = walker.look(WalkFolder(raw(tmp_path), 4, top=True))
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), add_watch)
+    listing = walker.list_folder(WalkFolder(raw(tmp_path), 4, top=True))
     assert listing is not None
     assert [place.path for place in listing.below] == [raw(tmp_path / "late")]
 
@@ -244,15 +244,15 @@ def test_an_entry_created_just_before_the_watch_is_listed(tmp_path: Path) -> Non
     stamp = read_stamp(raw(tmp_path))
     assert stamp is not None
 
-    def arm(path: bytes) -> None:
+    def add_watch(path: bytes) -> None:
         # The clock that stamps folders ticks in steps: make sure that this one is seen to change.
         for number in itertools.count():
             (tmp_path / f"late{number}").mkdir()
             if read_stamp(path) != stamp:
                 break
 
-    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), arm)
-    listing = walker.look(WalkFolder(raw(tmp_path), 4, top=True), before=stamp[0] + 1)
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), add_watch)
+    listing = walker.list_folder(WalkFolder(raw(tmp_path), 4, top=True), before=stamp[0] + 1)
     assert listing is not None
     assert raw(tmp_path / "late0") in {place.path for place in listing.below}
 
@@ -261,25 +261,25 @@ def test_a_folder_that_is_watched_already_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = _listed(monkeypatch)
-    armed: list[bytes] = []
-    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), armed.append)
+    is_watched: list[bytes] = []
+    walker = Walker(WalkRules.of(Parent(raw(tmp_path))), is_watched.append)
     place = WalkFolder(raw(tmp_path), 4, top=True)
-    assert walker.look(place, armed=True) == walker.look(place)
-    assert (len(listed), len(armed)) == (3, 1)
+    assert walker.list_folder(place, is_watched=True) == walker.list_folder(place)
+    assert (len(listed), len(is_watched)) == (3, 1)
 
 
 def test_a_folder_on_another_device_is_not_watched(tmp_path: Path) -> None:
-    armed: list[bytes] = []
+    is_watched: list[bytes] = []
     other = tmp_path.stat().st_dev + 1
-    walker = Walker(replace(WalkRules.of(Parent(raw(tmp_path))), device=other), armed.append)
-    assert walker.look(WalkFolder(raw(tmp_path), 1)) is None
-    assert armed == []
+    walker = Walker(replace(WalkRules.of(Parent(raw(tmp_path))), device=other), is_watched.append)
+    assert walker.list_folder(WalkFolder(raw(tmp_path), 1)) is None
+    assert is_watched == []
 
 
 def test_only_a_folder_at_rest_gets_a_stamp(tmp_path: Path) -> None:
     walker = Walker(WalkRules.of(Parent(raw(tmp_path))))
     place = WalkFolder(raw(tmp_path), 4, top=True)
-    young, old = walker.look(place), walker.look(place, before=NEVER)
+    young, old = walker.list_folder(place), walker.list_folder(place, before=NEVER)
     assert young is not None
     assert young.stamp is None
     assert old is not None
@@ -298,8 +298,8 @@ def test_without_known_mounts_another_device_is_not_entered(tmp_path: Path) -> N
     device = tmp_path.stat().st_dev
     rules = WalkRules.of(Parent(raw(tmp_path)))
     place = WalkFolder(raw(tmp_path), 1)
-    assert Walker(replace(rules, device=device)).look(place) is not None
-    assert Walker(replace(rules, device=device + 1)).look(place) is None
+    assert Walker(replace(rules, device=device)).list_folder(place) is not None
+    assert Walker(replace(rules, device=device + 1)).list_folder(place) is None
 
 
 def test_a_walk_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:

@@ -41,12 +41,12 @@ class Disk:
 class _Looker:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self.looks = 0
+        self.lstat_calls = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
         is_main = threading.current_thread() is threading.main_thread()
         for path in roots:
-            self.looks += 1
+            self.lstat_calls += 1
             self._disk.looked.append((path, is_main))
             if path in self._disk.silent:
                 assert self._disk.answers.wait(HANG_GUARD)
@@ -133,15 +133,15 @@ async def test_a_slow_verification_that_makes_progress_is_not_given_up(disk: Dis
         asked = 0
 
         @property
-        def looks(self) -> int:
+        def lstat_calls(self) -> int:
             """Goes on each time somebody asks, and ends when it was asked for the tenth time."""
             self.asked += 1
             if self.asked == 10:
                 disk.answers.set()
             return self.asked
 
-        @looks.setter
-        def looks(self, value: int) -> None:
+        @lstat_calls.setter
+        def lstat_calls(self, value: int) -> None:
             """Counted above."""
 
     disk.silent.add(FAR)
@@ -165,7 +165,7 @@ async def test_discovery_reports_when_the_git_data_of_a_worktree_return() -> Non
     }
 
     class Looks:
-        looks = 0
+        lstat_calls = 0
 
         def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
             return [seen[path] for path in roots]

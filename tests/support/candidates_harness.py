@@ -8,7 +8,7 @@ from pathlib import Path
 from rootsd.core.model import ProjectKind
 from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
 from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
-from support.fake_watchers import Clock, RememberingWatcher
+from support.fake_watchers import Clock, RecordingWatcher
 from support.repositories import raw
 
 
@@ -17,23 +17,23 @@ class CandidatesHarness:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.watcher = RememberingWatcher()
+        self.watcher = RecordingWatcher()
         self.busy = False
         self.answers = True
-        self.looks: list[frozenset[bytes]] = []
+        self.process_lists: list[frozenset[bytes]] = []
         self.candidates = Candidates(
-            self.watcher, self.look, self.clock, lambda _folder: self.answers
+            self.watcher, self.find_in_use, self.clock, lambda _folder: self.answers
         )
 
-    def look(self, folders: Collection[bytes]) -> frozenset[bytes]:
+    def find_in_use(self, folders: Collection[bytes]) -> frozenset[bytes]:
         """Return the folders that processes use: none, or all."""
-        self.looks.append(frozenset(folders))
-        return self.looks[-1] if self.busy else frozenset()
+        self.process_lists.append(frozenset(folders))
+        return self.process_lists[-1] if self.busy else frozenset()
 
     def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> CandidateResult | None:
         return self.candidates.consider(raw(path), kind, arrival)
 
-    def happen(
+    def handle(
         self, folder: Path, name: str, change: FileEventKind, moved: bool = False
     ) -> list[CandidateResult]:
         at_work = FileEvent(raw(folder), name.encode(), change, WatchPurpose.PROGRESS, moved)
@@ -41,7 +41,7 @@ class CandidatesHarness:
 
     def watches(self) -> int:
         """Count the watched folders, after dropping the unneeded ones."""
-        self.candidates.tidy()
+        self.candidates.remove_unused_watches()
         return self.watcher.count()
 
     def wait(self, seconds: float) -> list[CandidateResult]:

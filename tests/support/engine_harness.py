@@ -28,41 +28,41 @@ class EngineHarness:
         self.clock = Clock()
         self.pumped = PumpedInotify(top / "barrier")
         self.parents = parents or (Parent(raw(self.top)),)
-        self.explorer = self.explorer_on(self.pumped.watcher)
-        self.told: list[Observation] = []
+        self.engine = self.engine_on(self.pumped.watcher)
+        self.reported: list[Observation] = []
         self._taken = 0
         self.settle()
 
     def close(self) -> None:
         """End the watching, and close all descriptors of the engine."""
         self.pumped.watcher.stop()
-        self.explorer.close()
+        self.engine.close()
 
-    def explorer_on(self, watcher: Watcher) -> DiscoveryEngine:
-        """Another explorer of the same parents, looked through; whoever asks for it closes it."""
+    def engine_on(self, watcher: Watcher) -> DiscoveryEngine:
+        """Another engine of the same parents, looked through; whoever asks for it closes it."""
         surroundings = FolderSafety(os.getuid())
-        explorer = DiscoveryEngine(watcher, surroundings, lambda _folders: frozenset(), self.clock)
-        for territory in explorer.set_parents(self.parents):
-            explorer.explore(territory)
-        return explorer
+        engine = DiscoveryEngine(watcher, surroundings, lambda _folders: frozenset(), self.clock)
+        for tree in engine.set_parents(self.parents):
+            engine.explore(tree)
+        return engine
 
     def settle(self) -> None:
         """Process all events until only time could change anything, then let that time pass."""
         while True:
             batch = self.pumped.pump()
-            self.explorer.handle(batch)
-            self.told += self.explorer.take()
+            self.engine.handle(batch)
+            self.reported += self.engine.take()
             quiet = not batch
-            quiet = run_down(self.explorer, self.clock) and quiet
+            quiet = run_down(self.engine, self.clock) and quiet
             if quiet:
                 break
-        self.told += self.explorer.take()
-        self.explorer.candidates.tidy()
+        self.reported += self.engine.take()
+        self.engine.candidates.remove_unused_watches()
 
     def live(self) -> dict[str, ProjectKind]:
         """Return the existing projects, from the reports."""
         live: dict[bytes, ProjectObserved] = {}
-        for observation in self.told:
+        for observation in self.reported:
             if isinstance(observation, ProjectObserved):
                 live[observation.path] = observation
             elif isinstance(observation, ProjectGone | ProjectUnreachable):
@@ -71,7 +71,7 @@ class EngineHarness:
 
     def held(self) -> dict[str, ProjectKind]:
         """What is there and held by a tree: not what lies below another project by now."""
-        trees = self.explorer.trees
+        trees = self.engine.trees
         return {
             name: kind
             for name, kind in self.live().items()
@@ -80,10 +80,10 @@ class EngineHarness:
 
     def fresh(self) -> dict[str, ProjectKind]:
         """Return the projects that a new engine finds."""
-        with closing(self.explorer_on(PollingWatcher())) as explorer:
-            run_down(explorer, self.clock)
+        with closing(self.engine_on(PollingWatcher())) as engine:
+            run_down(engine, self.clock)
             sighted = [
-                o for o in explorer.take() if isinstance(o, ProjectObserved) and not o.incomplete
+                o for o in engine.take() if isinstance(o, ProjectObserved) and not o.incomplete
             ]
         return {self.name(seen.path): seen.kind for seen in sighted}
 
@@ -93,8 +93,8 @@ class EngineHarness:
     def take(self) -> list[Observation]:
         """Return the reports since the last call, after settling."""
         self.settle()
-        told, self._taken = self.told[self._taken :], len(self.told)
-        return told
+        reported, self._taken = self.reported[self._taken :], len(self.reported)
+        return reported
 
 
 OpenWorld = Callable[..., EngineHarness]
@@ -113,14 +113,14 @@ def world(open_world: OpenWorld) -> EngineHarness:
     return open_world()
 
 
-def run_down(explorer: DiscoveryEngine, clock: Clock) -> bool:
+def run_down(engine: DiscoveryEngine, clock: Clock) -> bool:
     """Look at what was put off, and let the time pass that candidates wait for; whether there was
     nothing of either."""
-    waited = explorer.is_behind()
-    while explorer.is_behind():
-        explorer.catch_up(64)
-    while (due := explorer.candidates.next_due()) is not None:
+    waited = engine.has_deferred_work()
+    while engine.has_deferred_work():
+        engine.catch_up(64)
+    while (due := engine.candidates.next_due()) is not None:
         clock.now = max(clock.now, due)
-        explorer.tick()
+        engine.tick()
         waited = True
     return not waited

@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
 
-class RememberingWatcher:
+class RecordingWatcher:
     """A `Watcher` that accepts up to `budget` watches and reports no events."""
 
     def __init__(self, budget: int = 1_000_000) -> None:
@@ -46,7 +46,7 @@ class RememberingWatcher:
         self.watched.discard((folder, purpose))
 
     def set_project_files(self, files: ProjectFiles) -> None:
-        """Nothing is told here."""
+        """Nothing is reported here."""
 
     def count(self) -> int:
         """How many are remembered."""
@@ -76,10 +76,10 @@ class PumpedInotify:
         """What happened since the last call."""
         last = self._barrier / str(next(self._turn))
         last.mkdir()
-        told: list[FileEvent | EventOverflow] = []
+        reported: list[FileEvent | EventOverflow] = []
         while True:
             for item in self._queue.get(timeout=HANG_S)():
                 if not isinstance(item, FileEvent) or item.folder != raw(self._barrier):
-                    told.append(item)
+                    reported.append(item)
                 elif item.name == raw(last).rpartition(b"/")[2]:
-                    return told
+                    return reported

@@ -47,12 +47,14 @@ class _FaultyWatcher(InotifyWatcher):
 
     def _filtered(self, signal: EventResolver) -> FileEvents:
         return tuple(
-            told for told in signal() if isinstance(told, EventOverflow) or not self._deaf_to(told)
+            reported
+            for reported in signal()
+            if isinstance(reported, EventOverflow) or not self._deaf_to(reported)
         )
 
 
-def _is_chmod(told: FileEvent) -> bool:
-    return told.purpose is WatchPurpose.FRONTIER and told.kind is FileEventKind.MODIFIED
+def _is_chmod(reported: FileEvent) -> bool:
+    return reported.purpose is WatchPurpose.FRONTIER and reported.kind is FileEventKind.MODIFIED
 
 
 def make_faulty_watcher(fault: Fault) -> Callable[[PostResolver], Watcher]:
@@ -60,13 +62,13 @@ def make_faulty_watcher(fault: Fault) -> Callable[[PostResolver], Watcher]:
     match fault:
         case Fault.DEAF_TO_MOVES:
             return lambda post: _FaultyWatcher(
-                post, lambda told: told.moved and not told.name.startswith(_BARRIER)
+                post, lambda reported: reported.moved and not reported.name.startswith(_BARRIER)
             )
         case Fault.DEAF_TO_CHMOD:
             return lambda post: _FaultyWatcher(post, _is_chmod)
         case Fault.NO_GUARDS:
             guards = (WatchPurpose.ROOT, WatchPurpose.ABOVE)
-            return lambda post: _FaultyWatcher(post, lambda told: told.purpose in guards)
+            return lambda post: _FaultyWatcher(post, lambda reported: reported.purpose in guards)
         case Fault.NO_OVERFLOW:
             return lambda post: InotifyWatcher(
                 lambda signal: None if signal is resolve_overflow else post(signal)

@@ -90,7 +90,7 @@ class ForgedWorktrees:
     def approve(self, path: Path, *, confirm: Iterable[Path] = ()) -> None:
         """Approve the project at `path` with the worktrees that the person confirms."""
         self.see()
-        self.world.explorer.scan_worktrees((raw(path),))
+        self.world.engine.scan_worktrees((raw(path),))
         self.see()
         trees = tuple(
             ConfirmedWorktree(project.path, project.observed.identity)
@@ -105,7 +105,7 @@ class ForgedWorktrees:
     def approve_with_all(self, path: Path) -> None:
         """Approve the project at `path` and confirm each worktree that links back to it."""
         self.see()
-        self.world.explorer.scan_worktrees((raw(path),))
+        self.world.engine.scan_worktrees((raw(path),))
         self.see()
         linked = self.catalog.worktrees.get(raw(path), ())
         self.approve(path, confirm=[Path(os.fsdecode(tree)) for tree in linked])
@@ -118,7 +118,7 @@ class ForgedWorktrees:
         """Return the catalog's project at `path`."""
         return self.catalog.projects[raw(path)]
 
-    def told(self) -> set[str]:
+    def reported(self) -> set[str]:
         """Return the names below `src` that a client gets now, each root verified.
 
         It asks first without discovery, which may be late, and then with it. The second answer
@@ -126,7 +126,7 @@ class ForgedWorktrees:
         """
         before = self._verified()
         self.see()
-        self.world.explorer.scan_worktrees((raw(self.tool),))
+        self.world.engine.scan_worktrees((raw(self.tool),))
         self.see()
         after = self._verified()
         return {self.world.name(path) for path in before | after}

@@ -70,7 +70,7 @@ class _ByInode:
     """A verifier that compares only device and inode, as many programs do."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.lstat_calls = 0
         self._seen: dict[bytes, tuple[int, int]] = {}
 
     def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:

@@ -121,11 +121,11 @@ async def no_origins(_projects: Iterable[Project]) -> Mapping[bytes, str]:
 class OriginReader:
     """Reads the origins of projects, in its own threads.
 
-    `answers` returns whether the file system of a path responds.
+    `responds` returns whether the file system of a path responds.
     """
 
-    def __init__(self, answers: Callable[[bytes], bool]) -> None:
-        self._answers = answers
+    def __init__(self, responds: Callable[[bytes], bool]) -> None:
+        self._responds = responds
         self._threads = CapacityLimiter(_ORIGIN_THREADS)
 
     async def of(self, projects: Iterable[Project]) -> Mapping[bytes, str]:
@@ -149,7 +149,7 @@ class OriginReader:
         for project in projects:
             if time.monotonic() > end:
                 break
-            if self._answers(project.path):
+            if self._responds(project.path):
                 origin = read_origin(project.path, project.observed.kind)
                 if origin:
                     found[project.path] = origin
@@ -169,11 +169,11 @@ async def no_executed_files(_projects: Iterable[Project]) -> Mapping[bytes, Sequ
 class ExecutedFileFinder:
     """Finds the files in projects that agents execute, in its own thread.
 
-    `answers` returns whether the file system of a path responds.
+    `responds` returns whether the file system of a path responds.
     """
 
-    def __init__(self, answers: Callable[[bytes], bool]) -> None:
-        self._answers = answers
+    def __init__(self, responds: Callable[[bytes], bool]) -> None:
+        self._responds = responds
         self._threads = CapacityLimiter(1)
 
     async def of(self, projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
@@ -193,7 +193,7 @@ class ExecutedFileFinder:
     def _read(self, projects: Sequence[Project]) -> Mapping[bytes, Sequence[str]]:
         end, found = time.monotonic() + _EXECUTED_SECONDS, dict[bytes, Sequence[str]]()
         for project in projects:
-            if time.monotonic() > end or not self._answers(project.path):
+            if time.monotonic() > end or not self._responds(project.path):
                 found[project.path] = ()
             elif files := list_executed_files(project.path, project.observed.kind):
                 found[project.path] = files

@@ -207,10 +207,10 @@ class DiscoveryAdapter:
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
 
     def _probe(self, path: bytes) -> Observation:
-        return probe(path) if self._hung_mounts.answers(path) else ProjectUnreachable(path)
+        return probe(path) if self._hung_mounts.responds(path) else ProjectUnreachable(path)
 
     def _why_disguised(self, path: bytes) -> str | None:
-        return explain_alias(path) if self._hung_mounts.answers(path) else None
+        return explain_alias(path) if self._hung_mounts.responds(path) else None
 
     def parent_status(self, catalog: Catalog) -> list[ParentStatus]:
         """Return the state of each parent."""

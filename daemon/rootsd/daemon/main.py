@@ -210,7 +210,7 @@ class Daemon:
             os.getuid(),
             places=lambda: self._ledger.catalog.places,
             mounted=self._mounts.now,
-            answers=self._hung_mounts.answers,
+            responds=self._hung_mounts.responds,
         )
 
     def _make_discovery(self, state: Path) -> DiscoveryAdapter:
@@ -240,8 +240,8 @@ class Daemon:
                 self._root_requests.session_requesting, self._session_tracker.track
             ),
             facts_of=self._facts.facts_of,
-            origins_of=OriginReader(self._hung_mounts.answers).of,
-            executed_in=ExecutedFileFinder(self._hung_mounts.answers).of,
+            origins_of=OriginReader(self._hung_mounts.responds).of,
+            executed_in=ExecutedFileFinder(self._hung_mounts.responds).of,
             real_path=resolve_path,
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),

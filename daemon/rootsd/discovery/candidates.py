@@ -1,25 +1,25 @@
-"""Track projects that are still being created until each is complete or given up.
+"""Follow projects that are being created until each of them is complete or given up.
 
-Discovery sees a project as soon as its marker appears. A clone, checkout or copy may then still
-run for minutes, and an incomplete project must not be proposed. Each such project is a `Candidate`
+Discovery finds a project as soon as its marker appears. Then a clone, checkout, or copy may run
+for minutes, and rootsd must not propose an incomplete project. So the project is a `Candidate`
 until one of these happens:
 
-* It is complete. `Candidates` returns a `CandidateResult`, and the project is proposed.
-* It was quiet for a long time and is still incomplete. It is given up: reported with the reason,
-  but watched on, because a resumed fetch can complete it.
-* Its folder is gone, or is no project.
+* It is complete. `Candidates` returns a `CandidateResult`, and rootsd proposes the project.
+* It was quiet for a long time but is still incomplete. Then `Candidates` gives it up: it returns a
+  result with the reason, but keeps the watches, because a resumed fetch can complete the project.
+* Its folder is gone, or is no longer a project.
 
-How a candidate is judged. `project_state` (`rootsd.vcs.probe`) reads the files that show the state
-of the project: markers, locks, the index. For git this is exact. Some states can only be told from
-an earlier stage by waiting, such as a copy that has no lock. Each `Stage` says how long the folder
-must be quiet. After that time, the state is believed only if no process works in the folder.
+How a check works: `project_state` (`rootsd.vcs.probe`) reads the files that show the state of the
+project, such as markers, locks, and the index. For git, the result is exact. Other states look
+complete too early, for example while a program copies a project without a lock. So each `Stage`
+has a quiet period. After it, the state counts as final if no process works in the folder.
 
-When a candidate is judged. Nothing here sleeps or blocks. The folders in which its tool works are
-watched, so an event leads to the next look (`handle`). A timer covers what no watch reports:
-`next_due` tells the service when to call `due`.
+When checks happen: an event in a progress folder leads to a check (`handle`). A timer covers
+changes that no watch reports: `next_due` returns when the service must call `due`. Nothing here
+sleeps or blocks.
 
-A scan finds mostly old, complete projects. `_settle_at_once` reports those without a watch or a
-wait.
+Most projects that a scan finds are old and complete. `_settle_at_once` returns their result
+without a watch or a quiet period.
 """
 
 from __future__ import annotations
@@ -53,26 +53,28 @@ from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, Stage
 from rootsd.watch.events import FileEvent, FileEventKind, Watcher, WatchOutcome, WatchPurpose
 
-# A project that a scan finds unchanged for longer than this counts as quiet for that long.
+# If a scan finds a project that did not change for longer than this, that time counts as quiet.
 OLD_AFTER_S = 10.0
 
 _CREATED_AT_ONCE_BY_GIT = frozenset((ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE))
 
 
 class Arrival(Enum):
-    """How a candidate became known. It decides how long the candidate must be quiet."""
+    """How discovery found a candidate. This decides which quiet period applies."""
 
     FOUND = "found by a scan"
-    MOVED = "moved here as a whole"
-    MADE = "created while discovery watched"
+    MOVED = "moved here by one rename"
+    CREATED = "created while discovery watched"
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateResult:
-    """The result of a candidate: its kind, or None if it is no project.
+    """The result of the checks of a candidate.
 
-    `incomplete` is the reason if it was given up. `identity` is the identity of the folder that
-    was judged, or None if it could not be read. `has_links`: it may have worktrees elsewhere.
+    * `kind`: None if the folder is not a project.
+    * `incomplete`: why the candidate was given up, or None if it is complete.
+    * `identity`: the identity of the checked folder, or None if it could not be read.
+    * `has_links`: whether the repository may link to worktrees elsewhere.
     """
 
     path: bytes
@@ -85,11 +87,14 @@ class CandidateResult:
 
 @dataclass(slots=True)
 class Candidate:
-    """The state of one candidate, with the times since when it holds.
+    """The state of one candidate. Times are on the monotonic clock.
 
-    `saw_vcs_at_work`: a lock or temporary file of a VCS came or went, so this is more than a copy.
-    `is_worked_on`: the last look at the processes found one that works in the folder. `due`: when
-    to look next. `pauses`: how often the look was postponed. `folders`: the watched folders.
+    * `quiet_since`: the time of the last event; `stage_since`: when it entered its stage.
+    * `check_at`: when to check it next; `postponements`: how often that check was postponed.
+    * `saw_vcs_activity`: whether a lock or temporary file of a VCS came or went. Then a VCS
+      creates the project; it is not a mere copy.
+    * `is_in_use`: whether a process worked in the folder when rootsd last listed the processes.
+    * `folders`: the watched progress folders.
     """
 
     path: bytes
@@ -98,52 +103,51 @@ class Candidate:
     quiet_since: float
     stage: Stage | None = None
     stage_since: float = 0.0
-    due: float | None = None
-    pauses: int = 0
-    saw_vcs_at_work: bool = False
-    is_worked_on: bool = False
+    check_at: float | None = None
+    postponements: int = 0
+    saw_vcs_activity: bool = False
+    is_in_use: bool = False
     given_up: IncompleteReason | None = None
     folders: set[bytes] = field(default_factory=set)
 
     def idle_since(self) -> float:
-        """Return since when the candidate is in its stage and nothing happened."""
+        """Return the time since which the stage is the same and nothing happened."""
         return max(self.quiet_since, self.stage_since)
 
     def is_checkout_folder(self, folder: bytes) -> bool:
-        """Return whether git writes project files into `folder`.
+        """Return whether `folder` contains the project's own files, checked out by git.
 
-        A name there, such as `Cargo.lock`, says nothing about git itself.
+        There, a name such as `Cargo.lock` is not one of git's temporary files.
         """
         return folder == self.path and is_git(self.kind) and self.kind is not ProjectKind.GIT_BARE
 
     def stage_to_wait_for(
-        self, state: CompleteProject | PendingProject, look: OpenProject
+        self, state: CompleteProject | PendingProject, project: OpenProject
     ) -> Stage | None:
-        """Return the stage to wait for, or None if the state is final.
+        """Return the stage whose quiet period must pass, or None if `state` is final.
 
-        `state` was read by `look`. The arrival decides only how long to wait; the state alone
-        decides the result.
+        `state` is the state of `project`. The arrival decides only how long to wait. The result
+        depends on the state alone.
         """
         if isinstance(state, PendingProject):
             return state.stage
-        made = self.arrival is Arrival.MADE
+        made = self.arrival is Arrival.CREATED
         if state.kind is ProjectKind.PROJECT:
             return Stage.PROJECT_FILE if made else None
         if made and not is_git(state.kind):
-            return Stage.SETTLING if self.saw_vcs_at_work else Stage.COPYING
+            return Stage.SETTLING if self.saw_vcs_activity else Stage.COPYING
         if self.arrival is Arrival.FOUND and not is_git(state.kind) and self._may_be_growing():
             return Stage.COPYING
-        if made and not self.saw_vcs_at_work and state.kind not in _CREATED_AT_ONCE_BY_GIT:
+        if made and not self.saw_vcs_activity and state.kind not in _CREATED_AT_ONCE_BY_GIT:
             return Stage.COPYING
-        if interrupted_copy(look, state.kind) is not None:
+        if interrupted_copy(project, state.kind) is not None:
             return Stage.COPYING
-        return Stage.SUBMODULES if lacks_submodules(look, state.kind) else None
+        return Stage.SUBMODULES if lacks_submodules(project, state.kind) else None
 
     def _may_be_growing(self) -> bool:
         """Return whether a checkout that a scan found may be an unfinished copy.
 
-        A copy of a git checkout is compared with its index. A copy of any other checkout ends
-        with a quiet period.
+        This is not for git, where the index shows whether a copy is complete.
         """
         return self.stage is Stage.COPYING or self.is_growing()
 
@@ -153,41 +157,41 @@ class Candidate:
 
     def result(
         self,
-        look: OpenProject,
+        project: OpenProject,
         kind: ProjectKind,
         incomplete: IncompleteReason | None = None,
         main_checkout: bytes | None = None,
     ) -> CandidateResult:
-        """Return the result, as seen by `look`."""
+        """Return the result with the identity of `project`."""
         try:
-            identity = look.identity()
+            identity = project.identity()
         except (OSError, ValueError):
             identity = None
-        git = look.git(kind)
+        git = project.git(kind)
         has_links = git is not None and may_have_worktrees(git)
         return CandidateResult(self.path, kind, incomplete, main_checkout, identity, has_links)
 
     def stays_given_up(self, stage: Stage) -> bool:
-        """Return whether it was given up because of `stage` alone, and is still in that stage."""
+        """Return whether `stage` is why the candidate was given up, and it still applies."""
         given_up = self.given_up is not None and self.given_up is stage.wait.outcome
         return given_up and self.stage is stage
 
-    def has_everything(self, look: OpenProject) -> bool:
-        """Return whether a copy already has everything, so that it need not be quiet first."""
+    def is_copy_complete(self, project: OpenProject) -> bool:
+        """Return whether a copy has all its content, so no quiet period is needed."""
         if self.stage is not Stage.COPYING or not is_git(self.kind):
             return False
-        return is_complete_copy(look, self.kind) and not lacks_submodules(look, self.kind)
+        return is_complete_copy(project, self.kind) and not lacks_submodules(project, self.kind)
 
-    def missing_part(self, stage: Stage, look: OpenProject) -> IncompleteReason | None:
-        """Return what is missing after the quiet period of `stage`, or None if it is complete.
+    def missing_part(self, stage: Stage, project: OpenProject) -> IncompleteReason | None:
+        """Return what is missing after the quiet period of `stage`, or None.
 
-        An interrupted copy can look like a stage that is complete in itself.
+        An interrupted copy can look complete by its stage, so this checks the content too.
         """
-        return incomplete_reason(look, self.kind, stage)
+        return incomplete_reason(project, self.kind, stage)
 
 
 def is_marker_old(path: bytes, kind: ProjectKind) -> bool:
-    """Return whether the marker of a project has not changed for `OLD_AFTER_S`."""
+    """Return whether the marker of a project did not change for `OLD_AFTER_S`."""
     marker = marker_in(list_names(path), kind)
     try:
         return time.time() - os.lstat(path + b"/" + marker).st_ctime > OLD_AFTER_S
@@ -217,18 +221,18 @@ def is_significant_event(event: FileEvent) -> bool:
     return event.kind is FileEventKind.ADDED and name == b"index"
 
 
-_RETRY_WHILE_WORKED_ON_S = 0.02
-_LONGEST_PAUSE_S = 1.0
+_RECHECK_WHILE_IN_USE_S = 0.02
+_MAX_CHECK_INTERVAL_S = 1.0
 _TIMER_GRANULARITY_S = 0.1
-# Some systems allow few watches, so many unused ones are removed at once.
+# Some systems allow few watches. Above this number of unused ones, remove them at once.
 _MAX_UNUSED_WATCHES = 64
 
 
 class Candidates:
     """All candidates. One thread calls all methods.
 
-    `monotonic` is the clock of the quiet periods. `answers` says whether the file system of a path
-    answers.
+    `monotonic` is the clock for quiet periods. `responds` tells whether the file system of a path
+    responds.
     """
 
     def __init__(
@@ -236,46 +240,48 @@ class Candidates:
         watcher: Watcher,
         find_in_use: FindFoldersInUse,
         monotonic: Callable[[], float],
-        answers: Callable[[bytes], bool] = lambda _: True,
+        responds: Callable[[bytes], bool] = lambda _: True,
     ) -> None:
         self._watcher = watcher
         self._find_in_use = find_in_use
         self._now = monotonic
-        self._answers = answers
+        self._responds = responds
         self._all: dict[bytes, Candidate] = {}
         self._unconfirmed: dict[bytes, CompleteProject | PendingProject] = {}
         self._watch_users: dict[bytes, set[bytes]] = {}
-        self._unused: list[bytes] = []
+        self._unused_watches: list[bytes] = []
         self._deferred: list[Candidate] = []
         self._timers: list[tuple[float, int, bytes]] = []
         self._sequence = itertools.count()
 
     def __len__(self) -> int:
-        """Return the number of projects being made, without those given up."""
-        return len(self.being_made())
+        """Return the number of projects being created, without those given up."""
+        return len(self.being_created())
 
-    def being_made(self) -> frozenset[bytes]:
-        """Return their paths. Some may have been reported as complete before, and are judged
-        again.
+    def being_created(self) -> frozenset[bytes]:
+        """Return the paths of the projects being created.
+
+        Some of them were reported as complete before, and changed since then.
         """
         return frozenset(path for path, each in self._all.items() if each.given_up is None)
 
     def awaiting_quiet(self) -> frozenset[bytes]:
-        """Return the paths being made in which no process is known to work.
+        """Return the paths of the projects being created in which no process is known to work.
 
-        A quiet period of a few seconds at most settles each of them.
+        Each of them is settled after a quiet period of a few seconds at most.
         """
-        return frozenset(path for path in self.being_made() if not self._all[path].is_worked_on)
+        return frozenset(path for path in self.being_created() if not self._all[path].is_in_use)
 
     def consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> CandidateResult | None:
-        """Judge a folder with a marker. Return None if it has to be followed first.
+        """Check a folder with a marker. Return None if there is no result yet.
 
-        Watch before looking, so that a change in between causes an event.
+        Then the candidate is followed. Its watches are set before the check, so a change during
+        the check causes an event.
         """
         candidate = self._all.get(path)
         if candidate is None:
             candidate = Candidate(path, kind, arrival, self._now())
-            if arrival is not Arrival.MADE and (settled := self._settle_at_once(candidate)):
+            if arrival is not Arrival.CREATED and (settled := self._settle_at_once(candidate)):
                 return settled
             if (
                 arrival is Arrival.FOUND
@@ -284,112 +290,108 @@ class Candidates:
                 candidate.quiet_since -= age
             self._all[path] = candidate
         candidate.kind = kind
-        return self._judge(candidate)
+        return self._check(candidate)
 
     def handle(self, event: FileEvent) -> list[CandidateResult]:
         """Handle a change in a watched folder inside candidates."""
         settled = []
         followed = sorted(self._watch_users.get(event.folder, ()))
         if event.kind is FileEventKind.SELF:
-            # The watch may have ended, or moved away with the folder. `_judge` sets it again.
+            # The watch may have ended or moved away with the folder. `_check` sets it again.
             self._forget_watch(event.folder)
         for path in followed:
             candidate = self._all[path]
             if is_vcs_temporary_file(event.name) and not candidate.is_checkout_folder(
                 event.folder
             ):
-                candidate.saw_vcs_at_work = True
-            candidate.quiet_since, candidate.pauses = self._now(), 0
+                candidate.saw_vcs_activity = True
+            candidate.quiet_since, candidate.postponements = self._now(), 0
             if candidate.given_up is not None or is_significant_event(event):
-                settled.append(self._judge(candidate))
+                settled.append(self._check(candidate))
             else:
-                self._look_again(candidate)
+                self._schedule_check(candidate)
         return [end for end in settled if end is not None]
 
     def restart_quiet_time(self, path: bytes) -> None:
-        """Restart the quiet period of the candidate at `path`: its own folder changed."""
+        """Restart the quiet period of the candidate at `path`, because its own folder changed."""
         if (candidate := self._all.get(path)) is not None:
             candidate.quiet_since = self._now()
             if path in self._unconfirmed:
-                self._look_again(candidate)
+                self._schedule_check(candidate)
 
     def handle_overflow(self) -> list[CandidateResult]:
-        """Judge all candidates again, because events were lost, and perhaps the end of a watch.
+        """Set the watches of all candidates and check them again, because events were lost.
 
-        Those given up wait for `catch_up`: few of them ever continue.
+        Candidates that were given up are deferred to `catch_up`: few of them ever change.
         """
         self._deferred = [each for each in self._all.values() if each.given_up is not None]
-        return self._judge_again(each for each in self._all.values() if each.given_up is None)
+        return self._check_again(each for each in self._all.values() if each.given_up is None)
 
     @property
-    def is_behind(self) -> bool:
+    def has_deferred_work(self) -> bool:
         """Whether there is deferred work for `catch_up`."""
         return bool(self._deferred)
 
     def catch_up(self, most: int) -> list[CandidateResult]:
-        """Judge again up to `most` of the candidates that were given up before events
-        were lost.
-        """
+        """Check up to `most` of the deferred candidates."""
         todo, self._deferred = self._deferred[:most], self._deferred[most:]
-        return self._judge_again(each for each in todo if self._all.get(each.path) is each)
+        return self._check_again(each for each in todo if self._all.get(each.path) is each)
 
-    def _judge_again(self, some: Iterable[Candidate]) -> list[CandidateResult]:
+    def _check_again(self, some: Iterable[Candidate]) -> list[CandidateResult]:
         settled = []
         for candidate in list(some):
             for folder in list(candidate.folders):
                 if self._watcher.watch(folder, WatchPurpose.PROGRESS) is not WatchOutcome.WATCHED:
                     self._forget_watch(folder)
-            candidate.quiet_since, candidate.pauses = self._now(), 0
-            settled.append(self._judge(candidate))
+            candidate.quiet_since, candidate.postponements = self._now(), 0
+            settled.append(self._check(candidate))
         return [end for end in settled if end is not None]
 
     def sweep(self) -> list[CandidateResult]:
-        """Judge those given up again: without a watch, no event reports that one continues."""
-        return self.look_at([p for p, each in self._all.items() if each.given_up is not None])
+        """Check the candidates that were given up. Some may have no watch to report a change."""
+        return self.check([p for p, each in self._all.items() if each.given_up is not None])
 
-    def look_at(self, paths: Iterable[bytes]) -> list[CandidateResult]:
-        """Judge the candidates among `paths`: what they lacked elsewhere may have come."""
+    def check(self, paths: Iterable[bytes]) -> list[CandidateResult]:
+        """Check the candidates at `paths`, because something outside of them changed."""
         followed = [self._all[path] for path in paths if path in self._all]
-        return [end for each in followed if (end := self._judge(each)) is not None]
+        return [end for each in followed if (end := self._check(each)) is not None]
 
     def due(self) -> list[CandidateResult]:
-        """Judge the candidates that are due, and look at the processes if any result is
-        in doubt.
-        """
+        """Check the candidates whose timers are due, and confirm the results that need it."""
         settled, now = [], self._now()
         while self._timers and self._timers[0][0] <= now:
             when, _, path = heapq.heappop(self._timers)
             candidate = self._all.get(path)
-            if candidate is not None and candidate.due == when:
-                settled.append(self._judge(candidate))
+            if candidate is not None and candidate.check_at == when:
+                settled.append(self._check(candidate))
         return [*(end for end in settled if end is not None), *self._confirm_idle()]
 
     def next_due(self) -> float | None:
-        """Return when to call `due`, on the clock given, or None if nothing is due."""
+        """Return when to call `due`, on the monotonic clock, or None if nothing is pending."""
         if self._unconfirmed:
             return self._now()
         while self._timers:
             when, _, path = self._timers[0]
             candidate = self._all.get(path)
-            if candidate is not None and candidate.due == when:
+            if candidate is not None and candidate.check_at == when:
                 return when
-            # This timer was postponed, or its candidate settled. A clone leaves dozens of such
-            # timers, and each would be a wake-up.
+            # The check was postponed, or the candidate is settled. A clone leaves dozens of such
+            # timers; without this, each would wake the thread.
             heapq.heappop(self._timers)
         return None
 
     @property
-    def is_untidy(self) -> bool:
-        """Whether there are watches for `tidy` to remove."""
-        return bool(self._unused)
+    def has_unused_watches(self) -> bool:
+        """Whether `remove_unused_watches` has watches to remove."""
+        return bool(self._unused_watches)
 
-    def tidy(self) -> None:
+    def remove_unused_watches(self) -> None:
         """Remove the watches that are no longer needed.
 
-        Settling does not do this, because callers wait for it: each removal makes an event, and so
-        wakes another thread.
+        This is a separate step, because callers wait for results. Each removal causes an event,
+        which wakes another thread.
         """
-        unused, self._unused = self._unused, []
+        unused, self._unused_watches = self._unused_watches, []
         for folder in unused:
             if folder not in self._watch_users:
                 self._watcher.unwatch(folder, WatchPurpose.PROGRESS)
@@ -404,164 +406,165 @@ class Candidates:
         return True
 
     def _settle_at_once(self, candidate: Candidate) -> CandidateResult | None:
-        """Return the result if none has to be waited for, and set no watch.
+        """Return the result if the candidate is final now, else None. Set no watches.
 
-        Most projects that a scan finds are complete and old, and a moved project arrives complete.
+        Most projects that a scan finds are old and complete, and a moved project is complete.
         """
-        with OpenProject(candidate.path) as look:
-            state = project_state(look, candidate.kind)
+        with OpenProject(candidate.path) as project:
+            state = project_state(project, candidate.kind)
             match state:
                 case CompleteProject(kind=kind, main_checkout=main):
-                    if candidate.stage_to_wait_for(state, look) is None:
-                        return candidate.result(look, kind, None, main)
+                    if candidate.stage_to_wait_for(state, project) is None:
+                        return candidate.result(project, kind, None, main)
                 case PendingProject() if candidate.arrival is Arrival.MOVED:
                     return None
                 case PendingProject(kind=kind, stage=Stage.IN_USE, main_checkout=main):
-                    if candidate.missing_part(Stage.IN_USE, look) is None:
-                        return candidate.result(look, kind, None, main)
+                    if candidate.missing_part(Stage.IN_USE, project) is None:
+                        return candidate.result(project, kind, None, main)
                 case PendingProject(kind=kind, stage=stage) if not is_git(kind):
                     if (
                         is_marker_old(candidate.path, kind)
-                        and candidate.missing_part(stage, look) is None
+                        and candidate.missing_part(stage, project) is None
                     ):
-                        return candidate.result(look, kind)
+                        return candidate.result(project, kind)
                 case PendingProject() | NoProject():
                     pass
         return None
 
-    def _judge(self, candidate: Candidate) -> CandidateResult | None:
+    def _check(self, candidate: Candidate) -> CandidateResult | None:
         self._unconfirmed.pop(candidate.path, None)
-        if not self._answers(candidate.path):
-            self._look_at(candidate, self._now() + _LONGEST_PAUSE_S)
+        if not self._responds(candidate.path):
+            self._set_timer(candidate, self._now() + _MAX_CHECK_INTERVAL_S)
             return None
-        if not candidate.folders and self._was_complete_before(candidate):
+        if not candidate.folders and self._is_already_complete(candidate):
             return None
         self._watch(candidate)
-        with OpenProject(candidate.path) as look:
-            return self._judge_by(look, candidate)
+        with OpenProject(candidate.path) as project:
+            return self._check_open_project(project, candidate)
 
-    def _judge_by(self, look: OpenProject, candidate: Candidate) -> CandidateResult | None:
-        state = project_state(look, candidate.kind)
+    def _check_open_project(
+        self, project: OpenProject, candidate: Candidate
+    ) -> CandidateResult | None:
+        state = project_state(project, candidate.kind)
         if isinstance(state, NoProject):
             self.drop(candidate.path)
             return CandidateResult(candidate.path, None)
         candidate.kind = state.kind
-        stage = candidate.stage_to_wait_for(state, look)
+        stage = candidate.stage_to_wait_for(state, project)
         if stage is None:
             self.drop(candidate.path)
-            return candidate.result(look, state.kind, None, state.main_checkout)
+            return candidate.result(project, state.kind, None, state.main_checkout)
         if candidate.stays_given_up(stage):
             return None
-        self._enter(candidate, stage)
+        self._enter_stage(candidate, stage)
         now, since, wait = self._now(), candidate.idle_since(), stage.wait
         if wait.patience_s is not None and now >= since + wait.patience_s:
-            return self._give_up_waiting(candidate, state, look)
-        if now >= since + wait.quiet_s or candidate.has_everything(look):
+            return self._stop_waiting(candidate, state, project)
+        if now >= since + wait.quiet_s or candidate.is_copy_complete(project):
             self._unconfirmed[candidate.path] = state
         else:
-            self._look_again(candidate)
+            self._schedule_check(candidate)
         return None
 
-    def _was_complete_before(self, candidate: Candidate) -> bool:
-        """Return whether a copy was complete before it became known, as after an overflow.
+    def _is_already_complete(self, candidate: Candidate) -> bool:
+        """Return whether a copy was complete before discovery found it, as after an overflow.
 
-        Nothing has to be waited for, so nothing is watched. The next two readings settle it or set
-        a watch.
+        Such a copy needs no watch and no quiet period. `_confirm_idle` settles it, or watches it
+        if it changes.
         """
-        with OpenProject(candidate.path) as look:
-            state = project_state(look, candidate.kind)
+        with OpenProject(candidate.path) as project:
+            state = project_state(project, candidate.kind)
             if (
                 isinstance(state, NoProject)
-                or candidate.stage_to_wait_for(state, look) is not Stage.COPYING
+                or candidate.stage_to_wait_for(state, project) is not Stage.COPYING
             ):
                 return False
             candidate.kind = state.kind
-            self._enter(candidate, Stage.COPYING)
-            if not candidate.has_everything(look):
+            self._enter_stage(candidate, Stage.COPYING)
+            if not candidate.is_copy_complete(project):
                 return False
         self._unconfirmed[candidate.path] = state
         return True
 
-    def _enter(self, candidate: Candidate, stage: Stage) -> None:
+    def _enter_stage(self, candidate: Candidate, stage: Stage) -> None:
         if stage is not candidate.stage:
             first = candidate.stage is None
-            candidate.stage, candidate.pauses = stage, 0
-            # A project that existed before has been in its stage for as long as it was quiet.
+            candidate.stage, candidate.postponements = stage, 0
+            # A new candidate counts as being in its first stage since it became quiet.
             candidate.stage_since = candidate.quiet_since if first else self._now()
 
     def _confirm_idle(self) -> list[CandidateResult]:
-        """Settle the candidates that only a working process could still change, with one look for
-        all.
+        """Settle the candidates in which no process works. List the processes once for all.
 
-        First the state is read, then the processes are listed, then the state is read again. The
-        result counts only if both readings agree. This is safe in each case:
+        The check has read each state. Now this lists the processes and reads each state again. A
+        result counts only if both states are equal. That is safe in each case:
 
-        * A process that worked between the readings is in the list.
-        * A process that ended before the list was made has written everything that the second
-          reading shows.
-        * A process that started later found the project at rest.
+        * A process that worked between the two reads is in the list.
+        * A process that ended before the list was made has already written everything that the
+          second read shows.
+        * A process that started later found a project at rest.
         """
         unconfirmed, self._unconfirmed = self._unconfirmed, {}
         at_work = self._find_in_use(unconfirmed.keys()) if unconfirmed else frozenset()
         settled = []
         for path, state in unconfirmed.items():
             candidate = self._all[path]
-            candidate.is_worked_on = path in at_work
-            with OpenProject(path) as look:
-                if not candidate.is_worked_on and project_state(look, candidate.kind) == state:
-                    settled.append(self._give_up_waiting(candidate, state, look))
+            candidate.is_in_use = path in at_work
+            with OpenProject(path) as project:
+                if not candidate.is_in_use and project_state(project, candidate.kind) == state:
+                    settled.append(self._stop_waiting(candidate, state, project))
                     continue
             self._watch(candidate)
-            self._look_again(candidate)
+            self._schedule_check(candidate)
         return [end for end in settled if end is not None]
 
-    def _give_up_waiting(
-        self, candidate: Candidate, state: CompleteProject | PendingProject, look: OpenProject
+    def _stop_waiting(
+        self, candidate: Candidate, state: CompleteProject | PendingProject, project: OpenProject
     ) -> CandidateResult | None:
-        stage = candidate.stage_to_wait_for(state, look)
+        stage = candidate.stage_to_wait_for(state, project)
         if stage is Stage.COPYING and not is_git(candidate.kind) and candidate.is_growing():
-            # Only the folders where a VCS shows progress are watched: look at all of them.
+            # Only the progress folders are watched, but the copy grows in another folder.
             candidate.quiet_since = self._now()
-            self._look_again(candidate)
+            self._schedule_check(candidate)
             return None
-        outcome = None if stage is None else candidate.missing_part(stage, look)
+        outcome = None if stage is None else candidate.missing_part(stage, project)
         if outcome is None:
             self.drop(candidate.path)
-            return candidate.result(look, candidate.kind, None, state.main_checkout)
-        candidate.due = None
+            return candidate.result(project, candidate.kind, None, state.main_checkout)
+        candidate.check_at = None
         if candidate.given_up is outcome:
             return None
-        # It stays watched: a resumed fetch can complete it.
+        # Keep the watches: a resumed fetch can complete the project.
         candidate.given_up = outcome
-        return candidate.result(look, candidate.kind, outcome, state.main_checkout)
+        return candidate.result(project, candidate.kind, outcome, state.main_checkout)
 
-    def _look_again(self, candidate: Candidate) -> None:
-        """Schedule the next useful look, at the end of the quiet period at the latest."""
+    def _schedule_check(self, candidate: Candidate) -> None:
+        """Schedule the next useful check, at the end of the quiet period at the latest."""
         self._unconfirmed.pop(candidate.path, None)
         if candidate.stage is None:
-            return  # `consider` has not judged it yet
+            return  # `consider` has not checked it yet
         now, wait = self._now(), candidate.stage.wait
-        # No event reports a change that is not watched, so look again soon. After long waits, look
-        # less often.
-        pause = min(wait.again_s * 2 ** min(candidate.pauses, 8), _LONGEST_PAUSE_S)
-        candidate.pauses += 1
+        # Check again soon, because not every change causes an event. Check less often the longer
+        # the candidate stays the same.
+        pause = min(wait.again_s * 2 ** min(candidate.postponements, 8), _MAX_CHECK_INTERVAL_S)
+        candidate.postponements += 1
         left = candidate.idle_since() + wait.quiet_s - now
-        pause = max(pause, _RETRY_WHILE_WORKED_ON_S) if left <= 0 else min(pause, left)
+        pause = max(pause, _RECHECK_WHILE_IN_USE_S) if left <= 0 else min(pause, left)
         when = now + pause
         if pause >= _TIMER_GRANULARITY_S:
-            # Round up, so that many candidates share one wake-up and one look at the processes.
+            # Round up, so that many candidates share one wake-up and one list of processes.
             when = math.ceil(when / _TIMER_GRANULARITY_S) * _TIMER_GRANULARITY_S
-        self._look_at(candidate, when)
+        self._set_timer(candidate, when)
 
-    def _look_at(self, candidate: Candidate, when: float) -> None:
-        candidate.due = when
+    def _set_timer(self, candidate: Candidate, when: float) -> None:
+        candidate.check_at = when
         heapq.heappush(self._timers, (when, next(self._sequence), candidate.path))
 
     def _watch(self, candidate: Candidate) -> None:
         for folder in progress_folders(candidate.path, candidate.kind):
             if folder in candidate.folders:
                 continue
-            # A folder that does not exist yet is tried again at the next look.
+            # If a folder does not exist yet, the next check tries again.
             if self._watcher.watch(folder, WatchPurpose.PROGRESS) is WatchOutcome.WATCHED:
                 candidate.folders.add(folder)
                 self._watch_users.setdefault(folder, set()).add(candidate.path)
@@ -572,9 +575,9 @@ class Candidates:
             users.discard(candidate.path)
             if not users:
                 del self._watch_users[folder]
-                self._unused.append(folder)
-        if len(self._unused) > _MAX_UNUSED_WATCHES:
-            self.tidy()
+                self._unused_watches.append(folder)
+        if len(self._unused_watches) > _MAX_UNUSED_WATCHES:
+            self.remove_unused_watches()
 
     def _forget_watch(self, folder: bytes) -> None:
         for path in self._watch_users.pop(folder, ()):

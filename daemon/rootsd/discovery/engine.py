@@ -1,36 +1,35 @@
 """Hold all state of discovery, and turn each batch of file events into observations.
 
-Discovery keeps one list correct: the folders on the disk that are projects, with their states.
-It trusts no event: an event only says where to look. An event may be late, duplicated, lost, or
-about a folder that has moved. The result is still right, because every path through this module
-ends in a look at the disk.
+Discovery maintains one list: the folders on the disk that are projects, with their states. It does
+not trust events, because an event may be late, duplicated, lost, or about a folder that has moved.
+An event only names a folder to check, and every path through this module ends in a check of the
+disk.
 
-How an event travels. It goes through the packages in one direction, and it never returns to a
-package that it has left:
+An event passes through the packages in one direction:
 
 1. watch. The watcher reads the kernel's events and posts them to the queue of the discovery
    thread (`rootsd.discovery.service`).
 2. discovery. The thread gathers the queued events into a batch and calls
-   `DiscoveryEngine.handle`. `EventBatch` merges the events about one folder or entry. The engine
-   asks the parts that they concern to look:
+   `DiscoveryEngine.handle`. `EventBatch` merges the events about one folder or entry. Then the
+   engine passes them to the parts of discovery:
 
-   * a tree (`parent_tree`) lists the changed folder and reports projects that it found or lost
-   * `candidates` judges a found project, and waits if it is still being made
-   * `worktrees` reads the links of a repository to its worktrees
+   * a tree (`parent_tree`) lists the changed folder, and reports the projects that it found or
+     lost
+   * `candidates` checks a found project, and follows it if it is still being created
+   * `worktrees` reads the links from a repository to its worktrees
    * the engine itself rechecks orphans and missing roots (`tracked`)
 
-   Each result becomes an observation. `tracked` drops what was reported before. `take` returns the
-   rest.
-3. state. The daemon moves the observations to the event loop and gives them to the ledger in
-   batches (`Ledger.apply_events`). The ledger updates catalog and published set.
-4. mcp. Each session waits for a newer revision of the published set, and notifies its client.
+   Each result becomes an observation. `tracked` drops observations that repeat an earlier one.
+   `take` returns the others.
+3. state. The daemon moves the observations to the event loop, and passes them to the ledger in
+   batches (`Ledger.apply_events`). The ledger updates the catalog and the published set.
+4. mcp. Each session waits for a newer revision of the published set and notifies its client.
 
-Two requests run the other way. They ask discovery to look; they carry no event. When the published
-set changes, the daemon passes the roots to `set_roots`, so that each has its own watch. When
-an answer finds a root out of reach, the daemon passes its path to `recheck`, so that discovery
-watches for its return.
+Two requests go in the other direction. When the published set changes, the daemon passes the roots
+to `set_roots`, and discovery watches each of them. When an answer finds a root out of reach, the
+daemon passes its path to `recheck`, and discovery rechecks the root until it is back.
 
-The engine has no thread and no queue. The service calls it from one thread, so it needs no lock.
+The engine has no thread and no queue. The service calls it from one thread, so it needs no locks.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, Watcher
 class EventBatch:
     """The events of one batch, merged and sorted by the part that handles them.
 
-    `entries` says for each folder and name whether the entry left, and whether a folder came
-    there by a rename and stayed.
+    For each folder and name, `entries` has two flags: whether the entry was removed, and whether
+    an existing folder was renamed to this name and is still there.
     """
 
-    at_work: list[FileEvent] = field(default_factory=list)
+    progress: list[FileEvent] = field(default_factory=list)
     overflow: bool = False
     links: dict[bytes, None] = field(default_factory=dict)
     folders: dict[bytes, None] = field(default_factory=dict)
@@ -77,10 +76,10 @@ class EventBatch:
 
     @property
     def may_move_mounts(self) -> bool:
-        """Whether a folder may have moved with everything in it, or a folder above a parent."""
+        """Whether a folder may have moved, and with it the mounts below it."""
         if self.overflow or self.folders:
             return True
-        return any(left or moved for left, moved in self.entries.values())
+        return any(removed or moved for removed, moved in self.entries.values())
 
     @classmethod
     def of(
@@ -88,7 +87,7 @@ class EventBatch:
         events: Iterable[FileEvent | EventOverflow],
         leads_to_a_parent: Callable[[bytes], bool],
     ) -> EventBatch:
-        """Merge `events`. Of those above the parents, keep only the paths that lead to one."""
+        """Merge `events`. Drop events above the parents that do not concern a parent."""
         batch = cls()
         for event in events:
             if isinstance(event, EventOverflow):
@@ -102,14 +101,15 @@ class EventBatch:
     def _add(self, event: FileEvent) -> None:
         match event.purpose:
             case WatchPurpose.PROGRESS:
-                self.at_work.append(event)
+                self.progress.append(event)
             case WatchPurpose.LINKS:
                 self.links[event.folder] = None
             case WatchPurpose.FRONTIER if event.kind is not FileEventKind.SELF:
-                left, moved = self.entries.get((event.folder, event.name), (False, False))
-                has_left = event.kind is FileEventKind.REMOVED
-                stayed = moved and not has_left
-                self.entries[event.folder, event.name] = (left or has_left, stayed or event.moved)
+                removed, moved = self.entries.get((event.folder, event.name), (False, False))
+                is_removal = event.kind is FileEventKind.REMOVED
+                stayed = moved and not is_removal
+                flags = (removed or is_removal, stayed or event.moved)
+                self.entries[event.folder, event.name] = flags
             case _:
                 self.folders[event.folder] = None
 
@@ -127,13 +127,13 @@ class DiscoveryEngine:
         self._watcher = watcher
         self._mounts = MountContext(watcher)
         self._tracked = TrackedPaths(safety)
-        self._candidates = Candidates(watcher, find_in_use, monotonic, self._mounts.answers)
+        self._candidates = Candidates(watcher, find_in_use, monotonic, self._mounts.responds)
         self._path_watches = PathWatches(watcher)
         self._worktrees = WorktreeTracker(watcher)
         self._trees = ParentTrees()
-        # Paths whose folder is listed a second time: this ends the recursion.
+        # The paths that `_relist` is listing now. It does not list one of them again.
         self._relisted: set[bytes] = set()
-        # Projects that a tree dropped though they are still there. `handle` rechecks them.
+        # Projects that a tree dropped although they still exist. `handle` rechecks them.
         self._dropped: set[bytes] = set()
 
     # Queries
@@ -145,22 +145,22 @@ class DiscoveryEngine:
 
     @property
     def candidates(self) -> Candidates:
-        """The projects that are being made."""
+        """The projects that are being created."""
         return self._candidates
 
     def close(self) -> None:
-        """Release all resources. Call nothing else after this."""
+        """Release all resources. Do not use the engine after this."""
         self._mounts.close()
 
     def has_anything(self) -> bool:
-        """Whether `sweep` has anything to look at."""
+        """Whether `sweep` has anything to check."""
         return bool(self._trees) or self._tracked.has_work()
 
     def unsettled(self, parent: bytes) -> frozenset[bytes]:
-        """Return the projects below `parent` that were not reported yet and soon will be.
+        """Return the projects below `parent` that will be reported within a few seconds.
 
-        A quiet period of a few seconds settles each of them. A project that a process works on,
-        such as a running clone, is not among them.
+        They only wait for their quiet periods. A project in which a process works, such as a
+        running clone, is not included.
         """
         return frozenset(
             path
@@ -169,29 +169,30 @@ class DiscoveryEngine:
         )
 
     def take(self) -> tuple[Observation, ...]:
-        """Return the observations to report since the last call, in order."""
-        for path in self._worktrees.take_cut_off():
+        """Return the new observations since the last call, in order."""
+        for path in self._worktrees.take_unlinked():
             if self._trees.hold(path):
-                self._trees.look_at(path)
+                self._trees.relist(path)
             elif path in self._tracked:
                 self._recheck_orphans((path,))
         self._recheck_orphans(self._tracked.take_orphans_below_lost())
         return self._tracked.take()
 
     def take_counts(self) -> ReportCounts:
-        """Return how many paths were reported as new, gone or changed since the last call."""
+        """Return how many paths were reported as new, gone, or changed since the last call."""
         return self._tracked.take_counts()
 
     # Requests
 
     def load(self, known: Mapping[bytes, Project]) -> None:
-        """Start with the projects of the store. `recheck_orphans` looks at each of them."""
+        """Start with the projects in the store. `recheck_orphans` checks each of them."""
         self._tracked.load(known.values())
 
     def set_parents(self, parents: Iterable[Parent]) -> list[ParentTree]:
-        """Use these parents, and return the trees of new or changed ones, still to be explored.
+        """Use these parents, and return the trees of new or changed parents.
 
-        The projects below a parent that is dropped stay known as orphans.
+        The caller must pass each returned tree to `explore`. The projects below a removed parent
+        stay known, as orphans.
         """
         wanted = {parent.path: parent for parent in parents}
         self._mounts.set_parents(wanted.values())
@@ -202,7 +203,7 @@ class DiscoveryEngine:
             if path not in self._trees
         ]
         for tree in self._trees.values():
-            # A tree stops at a parent that lies inside it, and that parent may have come or gone.
+            # A walk stops at other parents inside its parent, and these may have changed.
             self._mounts.set_stops(tree, wanted)
         self._trees |= {tree.parent.path: tree for tree in fresh}
         return fresh
@@ -213,16 +214,17 @@ class DiscoveryEngine:
         self._watch_parents_and_refresh()
 
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
-        """Watch each approved root in `paths` for lost permission, removal and move.
+        """Watch each approved root in `paths` for a change of its permissions, removal, or move.
 
-        `missing` are the approved roots that are gone. Each is looked for from now on.
+        `missing` has the approved roots that are gone. From now on, the engine checks whether
+        they return.
         """
         self._path_watches.set_roots(paths)
         self._mounts.set_extra_names(_names_along(missing))
         self._check_missing_roots(self._tracked.set_missing_roots(missing))
 
     def rescan(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
-        """List every folder of a parent again, even if its stamp is unchanged."""
+        """List every folder of a parent again, even those with unchanged stamps."""
         if self._mounts.is_current(tree):
             tree.refresh(thorough=True, progress=progress)
         else:
@@ -236,7 +238,7 @@ class DiscoveryEngine:
             self._mounts.build(tree)
 
     def probe(self, path: bytes) -> Observation:
-        """Look at one folder that a person named, report it, and track it from now on."""
+        """Check and report a folder that a person named, and track it from now on."""
         if not self._trees.hold(path):
             self._tracked.add_named(path)
         observation = self._probe(path)
@@ -244,38 +246,41 @@ class DiscoveryEngine:
         return observation
 
     def scan_worktrees(self, mains: Iterable[bytes]) -> None:
-        """Find the worktrees that these repositories link to now."""
+        """Find the worktrees that the repositories `mains` link to now."""
         for main in mains:
             if main in self._tracked:
                 self._follow_links(main)
         self.tick()
 
     def recheck(self, paths: Iterable[bytes]) -> None:
-        """Look at these again and report them in any case: an answer could not verify them."""
+        """Check these paths and report them even if nothing changed.
+
+        The daemon calls this for roots that it could not verify before an answer.
+        """
         known = [path for path in paths if path in self._tracked]
         for path in known:
             self._tracked.report_again(path)
             self._report(self._probe(path))
-        # A path that is out of reach now is rechecked with the orphans until it is back.
+        # If a path is out of reach, it is rechecked with the orphans until it is back.
         for path in known:
             if path in self._tracked:
                 self._tracked.add_orphan(path)
 
     def recheck_orphans(self) -> None:
-        """Look at all orphans and missing roots."""
+        """Check all orphans and missing roots."""
         self._dropped.clear()
         self._recheck_orphans(self._tracked.orphans())
         self._check_missing_roots(self._tracked.missing_roots)
 
     def sweep(self) -> None:
-        """Look at everything that no watch covers."""
+        """Check everything that no watch covers."""
         for tree in self._trees.values():
             if self._mounts.is_current(tree):
                 tree.sweep()
             else:
                 self.explore(tree)
         for path in self._path_watches.roots:
-            # The first worktree of a repository creates the folder that is watched from then on.
+            # A repository has no folder of links to watch until git adds its first worktree.
             self._follow_links(path)
         self._settle(self._candidates.sweep())
         self.recheck_orphans()
@@ -283,9 +288,9 @@ class DiscoveryEngine:
     # Events
 
     def handle(self, events: Iterable[FileEvent | EventOverflow]) -> None:
-        """Handle a batch of events. Many events about one entry cost no more than one."""
+        """Handle a batch of events. Many events about one entry cost as much as one event."""
         batch = EventBatch.of(events, self._trees.are_below)
-        for event in batch.at_work:
+        for event in batch.progress:
             self._settle(self._candidates.handle(event))
         for folder, _ in batch.entries:
             self._candidates.restart_quiet_time(folder)
@@ -298,9 +303,9 @@ class DiscoveryEngine:
                 self._follow_links(main)
         for folder in batch.folders:
             self._folder_itself_changed(folder)
-        for (folder, name), (left, moved) in batch.entries.items():
+        for (folder, name), (removed, moved) in batch.entries.items():
             for tree in self._trees.values():
-                tree.entry_changed(folder, name, left=left, moved=moved)
+                tree.entry_changed(folder, name, removed=removed, moved=moved)
         changed = (child(*entry) for entry in batch.entries)
         self._check_missing_roots(self._tracked.missing_roots_below(changed))
         dropped, self._dropped = self._dropped, set()
@@ -310,9 +315,9 @@ class DiscoveryEngine:
 
     def _handle_overflow(self) -> None:
         """Compare every tree with the disk, because events were lost."""
-        # Watches first: the lost events may have been about the end of a watch.
+        # Set the watches first: one of them may have ended, and the event for that may be lost.
         self._watch_parents()
-        # Before the trees, which add candidates that need no second look.
+        # Check the candidates before the trees add new ones, which need no second check.
         self._settle(self._candidates.handle_overflow())
         for tree in self._trees.values():
             self.refresh(tree)
@@ -320,23 +325,23 @@ class DiscoveryEngine:
             self._follow_links(main)
         self.recheck_orphans()
 
-    def is_behind(self) -> bool:
-        """Whether deferred work waits for `catch_up`."""
-        return self._candidates.is_behind or bool(self._trees.behind())
+    def has_deferred_work(self) -> bool:
+        """Whether there is deferred work for `catch_up`."""
+        return self._candidates.has_deferred_work or bool(self._trees.with_deferred_work())
 
     def catch_up(self, most: int) -> None:
-        """Do as much deferred work as judging `most` projects takes."""
-        if self._candidates.is_behind:
+        """Do deferred work for about as long as checking `most` projects takes."""
+        if self._candidates.has_deferred_work:
             self._settle(self._candidates.catch_up(most))
             return
-        for tree in self._trees.behind():
+        for tree in self._trees.with_deferred_work():
             if self._mounts.is_current(tree):
                 tree.catch_up(most)
             else:
                 self.explore(tree)
 
     def mounts_changed(self) -> None:
-        """Handle a mount or unmount, which may be on, above or below a parent."""
+        """Handle a mount or unmount on, above, or below a parent."""
         for tree in self._trees.values():
             self._mounts.set_stops(tree, self._trees)
             if not self._mounts.is_current(tree):
@@ -344,30 +349,30 @@ class DiscoveryEngine:
         self.recheck_orphans()
 
     def tick(self) -> None:
-        """Look at the candidates that are due."""
+        """Check the candidates that are due."""
         self._settle(self._candidates.due())
 
     def _folder_itself_changed(self, folder: bytes) -> None:
         self._path_watches.renew(folder)
         if self._trees.are_below(folder):
-            # Watches first: events that the replaced watches would have had are lost.
+            # Set the watches first. The trees then find changes that happened without a watch.
             self._watch_parents()
             for tree in self._trees.values():
                 self.refresh(tree)
             self.recheck_orphans()
-        self._trees.look_at(folder)
+        self._trees.relist(folder)
         if folder in self._path_watches.roots:
             self._report(self._probe(folder))
 
     def _watch_parents_and_refresh(self) -> None:
-        """Watch the parents and the folders above; refresh a parent that changed meanwhile."""
+        """Watch the parents and the folders above. Then refresh parents that changed meanwhile."""
         self._watch_parents()
         for tree in self._trees.values():
             if not self._mounts.is_current(tree):
                 self.refresh(tree)
 
     def _watch_parents(self) -> None:
-        self._path_watches.set_parents(filter(self._mounts.answers, self._trees))
+        self._path_watches.set_parents(filter(self._mounts.responds, self._trees))
 
     # Reports of the trees (rootsd.discovery.parent_tree.TreeObserver)
 
@@ -377,28 +382,28 @@ class DiscoveryEngine:
         self._consider(path, kind, arrival)
 
     def remembered(self, path: bytes) -> None:
-        """Handle a project that a tree had in an earlier run; `found` or `lost` follows."""
+        """Handle a project that a tree had in an earlier run. `found` or `lost` follows."""
         self._tracked.adopt_by_tree(path)
 
     def lost(self, path: bytes) -> None:
-        """Handle a project that a tree no longer has: find out whether it is gone."""
+        """Handle a project that a tree no longer has, and find out whether it is gone."""
         self._candidates.drop(path)
         self._tracked.add_lost(path)
         if path not in self._tracked:
             return
         self._worktrees.drop(path)
         self._tracked.add_orphan(path)
-        if not self._mounts.answers(path):
+        if not self._mounts.responds(path):
             self._report(ProjectUnreachable(path))
             return
         files, known = self._mounts.files_at(path), self._tracked.identity(path)
         loss = classify_loss(path, self._trees.parent_of(path), known, files)
         if loss is not None:
             self._report(loss)
-        else:  # another project holds it now, or the parent's rules exclude it
+        else:  # it is inside another project now, or the parent's rules exclude it
             self._dropped.add(path)
 
-    # Judging and reporting
+    # Checks and reports
 
     def _consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         settled = self._candidates.consider(path, kind, arrival)
@@ -411,8 +416,8 @@ class DiscoveryEngine:
                 self._relist(result.path)
                 continue
             if result.identity is None:
-                # It is gone. Or its `.git` file leads out of reach, and no watch reports the end
-                # of that.
+                # It is gone, or its `.git` file leads to a place that is out of reach. No watch
+                # reports when that place is back.
                 self._tracked.add_orphan(result.path)
                 self._report(self._probe(result.path))
                 continue
@@ -431,27 +436,27 @@ class DiscoveryEngine:
 
     def _follow_links(self, main: bytes) -> None:
         """Find the worktrees of a repository, including those that no tree holds."""
-        if not self._mounts.answers(main):
+        if not self._mounts.responds(main):
             return
-        before = self._worktrees.trees(main)
-        worktrees = self._worktrees.look(main)
-        self._settle(self._candidates.look_at(worktrees))
+        before = self._worktrees.linked(main)
+        worktrees = self._worktrees.read_links(main)
+        self._settle(self._candidates.check(worktrees))
         for path in sorted(worktrees - before):
-            # It was reported without its repository, and git has linked it again.
+            # git has linked it again, after it was reported without its repository.
             if path in self._tracked:
                 self._report(self._probe(path))
-        for path in sorted(filter(self._trees.miss, worktrees)):
+        for path in sorted(filter(self._trees.lack, worktrees)):
             self._tracked.add_orphan(path)
             self._consider(path, ProjectKind.GIT, Arrival.FOUND)
 
     def _relist(self, path: bytes) -> None:
-        """List a folder again that has no project though its listing had a marker.
+        """List a folder again because it is no project although its listing had a marker.
 
-        If the second listing does not help, the marker is gone, invalid, or out of reach.
+        If the second listing has a marker too, the marker is invalid or out of reach.
         """
         if path not in self._relisted:
             self._relisted.add(path)
-            self._trees.look_at(path)
+            self._trees.relist(path)
             self._relisted.discard(path)
         elif os.access(path, os.X_OK):
             self._report(ProjectGone(path))
@@ -463,20 +468,20 @@ class DiscoveryEngine:
             self._report(observation)
 
     def _check_missing_roots(self, paths: Iterable[bytes]) -> None:
-        """Look whether something now exists at the paths of missing roots, and report it."""
+        """Check whether something exists at the paths of missing roots, and report it."""
         missing = self._tracked.missing_roots
         taken = [path for path in paths if self._is_taken(path)]
         self._tracked.load(missing[path] for path in taken)
         for observation in [self._probe_orphan(path) for path in sorted(taken)]:
             if observation == ProjectGone(observation.path):
-                # Neither the root nor another project took the path: the root is still gone.
+                # The folder there is neither the root nor another project: the root is still gone.
                 self._tracked.forget(observation.path)
             else:
                 self._report(observation)
 
     def _is_taken(self, path: bytes) -> bool:
         """Whether something exists at `path` outside the trees."""
-        if self._trees.hold(path) or not self._mounts.answers(path):
+        if self._trees.hold(path) or not self._mounts.responds(path):
             return False
         return os.path.lexists(path)
 
@@ -487,7 +492,7 @@ class DiscoveryEngine:
             self._path_watches.renew(path)
 
     def _probe(self, path: bytes) -> Observation:
-        if not self._mounts.answers(path):
+        if not self._mounts.responds(path):
             return ProjectUnreachable(path)
         seen = probe(path, self._trees.parent_of(path), self._tracked.filesystem(path))
         if not isinstance(seen, ProjectObserved):
@@ -497,20 +502,20 @@ class DiscoveryEngine:
         return seen if seen.named or self._is_proposed(path) else replace(seen, proposed=False)
 
     def _probe_orphan(self, path: bytes) -> Observation:
-        """Look at a folder that no tree holds. Unless a person named it, it needs a marker."""
+        """Check a folder that no tree holds. It needs a marker, unless a person named it."""
         seen = self._probe(path)
         if not isinstance(seen, ProjectObserved) or self._tracked.is_named(path):
             return seen
         return require_marker(seen, self._tracked.identity(path), self._mounts.files_at(path))
 
     def _is_proposed(self, path: bytes) -> bool:
-        """Whether a parent proposes the folder, or a repository that links to it as a worktree."""
-        return self._trees.hold(path) or self._worktrees.leads_to(path)
+        """Whether a tree has the folder as a project, or a repository links to it."""
+        return self._trees.hold(path) or self._worktrees.links_to(path)
 
 
 def _names_along(paths: Iterable[bytes]) -> frozenset[bytes]:
     """Return the names of these folders and of all folders above them.
 
-    A symlink may take the place of each.
+    A symlink may appear in the place of any of them.
     """
     return frozenset(base_name(on) for path in paths for on in (path, *ancestors(path)))

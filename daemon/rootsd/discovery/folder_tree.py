@@ -1,9 +1,9 @@
-"""Hold the folders of one parent as nodes, found by path.
+"""Store the folders of one parent as a tree of nodes.
 
-`FolderNode` is one folder with its stamp, role and children. `FolderTree` finds nodes by path and
-counts projects. This module only holds the data: `rootsd.discovery.parent_tree` makes it agree
-with the disk. A user may have tens of thousands of folders, so the nodes are small, and
-`changed_folders` is fast.
+A `FolderNode` is one folder with its stamp, role, and children. A `FolderTree` finds nodes by path
+and counts projects. This module only stores data; `rootsd.discovery.parent_tree` compares it with
+the disk. A user may have tens of thousands of folders, so nodes are small and `changed_folders` is
+fast.
 """
 
 from __future__ import annotations
@@ -21,27 +21,31 @@ from rootsd.disk.walk import FolderStamp, ProposalFilter, ProposalScope, WalkFol
 
 
 class FolderRole(Enum):
-    """The role of a folder in the tree; `rootsd.discovery.parent_tree` explains each."""
+    """The role of a folder in the tree. `rootsd.discovery.parent_tree` explains the roles."""
 
     FRONTIER = "frontier"
     LEAF = "leaf"
     UNREADABLE = "unreadable"
 
 
-# Most folders share this object: an empty dictionary of its own takes 80 bytes.
+# All nodes without children share this object. Each empty dictionary would take 80 bytes.
 _NO_CHILDREN: Mapping[bytes, FolderNode] = MappingProxyType({})
-# A packed stamp takes 80 bytes, a tuple of numbers 160. Times may lie before 1970.
+# A packed stamp takes 80 bytes; a tuple of numbers takes 160. Times can be before 1970.
 _PACKED_STAMP = struct.Struct("=2q2Q")
 
 
 class FolderNode:
-    """One folder of the tree. `zone` says what may be proposed below it."""
+    """One folder of the tree.
 
-    __slots__ = ("above", "children", "packed", "place", "project", "role", "zone")
+    `container` is the node of the folder that this folder is in, or None for the top of the tree.
+    `zone` says what discovery may propose below this folder.
+    """
 
-    def __init__(self, place: WalkFolder, above: FolderNode | None) -> None:
+    __slots__ = ("children", "container", "packed", "place", "project", "role", "zone")
+
+    def __init__(self, place: WalkFolder, container: FolderNode | None) -> None:
         self.place = place
-        self.above = above
+        self.container = container
         self.children: Mapping[bytes, FolderNode] = _NO_CHILDREN
         self.role = FolderRole.UNREADABLE
         self.project: ProjectKind | None = None
@@ -50,7 +54,7 @@ class FolderNode:
 
     @property
     def stamp(self) -> FolderStamp | None:
-        """The stamp when the folder was listed last, or None if it must be listed again."""
+        """The stamp from the last listing, or None if the folder must be listed again."""
         if self.packed is None:
             return None
         changed_ns, modified_ns, inode, device = _PACKED_STAMP.unpack(self.packed)
@@ -76,14 +80,13 @@ class FolderNode:
     def from_snapshot(cls, tree: TreeSnapshot, top: WalkFolder) -> list[FolderNode]:
         """Return the nodes of a snapshot, `top` first; none for an empty snapshot."""
         folders: list[FolderNode] = []
-        for holder, name, traits, stamp in tree.rows():
+        for number, name, traits, stamp in tree.rows():
             if folders:
-                above = folders[holder]
-                around = above.place
-                folder = cls(
-                    WalkFolder(child(around.path, name), around.left - 1, above.zone), above
-                )
-                above.add_child(name, folder)
+                container = folders[number]
+                path = child(container.place.path, name)
+                place = WalkFolder(path, container.place.levels_left - 1, container.zone)
+                folder = cls(place, container)
+                container.add_child(name, folder)
             else:
                 folder = cls(top, None)
             folder.role = FolderRole.FRONTIER if traits.frontier else FolderRole.LEAF
@@ -98,13 +101,13 @@ class FolderNode:
         numbers: dict[bytes, int] = {}
         for folder in self.all():
             path = folder.place.path
-            above = numbers[folder.above.place.path] if folder.above is not None else 0
-            if folder.role is FolderRole.UNREADABLE and folder.above is not None:
-                # The parent folder must be listed again: that finds this folder, or finds it
-                # readable.
-                tree.doubt(above)
+            container = numbers[folder.container.place.path] if folder.container is not None else 0
+            if folder.role is FolderRole.UNREADABLE and folder.container is not None:
+                # The snapshot has no unreadable folders. Listing the folder around it again finds
+                # it, whether it is readable by then or not.
+                tree.invalidate(container)
                 continue
-            # The members of a workspace are not in the snapshot. The next run reads the
+            # The snapshot does not store the members of a workspace. The next run reads the
             # workspace's files again.
             zone = (
                 folder.zone
@@ -113,11 +116,11 @@ class FolderNode:
             )
             stamp = folder.stamp if zone is folder.zone else None
             traits = FolderTraits(folder.project, zone, folder.role is FolderRole.FRONTIER)
-            numbers[path] = tree.add(above, os.path.basename(path), traits, stamp)
+            numbers[path] = tree.add(container, os.path.basename(path), traits, stamp)
         return tree
 
     def all(self) -> Iterator[FolderNode]:
-        """Yield this folder and everything below it. The tree must not change meanwhile."""
+        """Yield this folder and everything below it. Do not change the tree until this ends."""
         stack = [self]
         while stack:
             folder = stack.pop()
@@ -128,8 +131,8 @@ class FolderNode:
 def changed_folders(folders: Iterable[FolderNode]) -> list[FolderNode]:
     """Return the folders whose stamps changed or cannot be read, in order.
 
-    A start, a sweep and the recovery from a queue overflow spend most of their time here. So the
-    loop does one lstat for each folder and little else.
+    At a start, in a sweep, and after a queue overflow, discovery spends most of its time here. So
+    the loop does little more than one lstat for each folder.
     """
     others: list[FolderNode] = []
     lstat, pack = os.lstat, _PACKED_STAMP.pack
@@ -150,10 +153,9 @@ def changed_folders(folders: Iterable[FolderNode]) -> list[FolderNode]:
 
 
 def leaf_stamp(path: bytes, before: int) -> FolderStamp | None:
-    """Return the stamp of a repository's root if the root did not change since `before`, else
-    None.
+    """Return the stamp of a repository's top folder, or None if it changed since `before`.
 
-    Also None if the root is out of reach. `before` is in nanoseconds.
+    The result is also None if the folder is out of reach. `before` is in nanoseconds.
     """
     try:
         stamp = read_stamp(path)
@@ -163,13 +165,14 @@ def leaf_stamp(path: bytes, before: int) -> FolderStamp | None:
 
 
 class FolderTree:
-    """Nodes that are found by path. Each but the top one has a node above it."""
+    """The nodes of one parent, found by path."""
 
     def __init__(self) -> None:
         self.top: FolderNode | None = None
         self._folders: dict[bytes, FolderNode] = {}
         self._hidden: set[bytes] = set()
-        # Read after each batch of events; counting takes 0.7 ms for 5,000 folders.
+        # A counter, because it is read after each batch of events. Counting 5,000 folders takes
+        # 0.7 ms.
         self._projects = 0
 
     def __contains__(self, path: bytes) -> bool:
@@ -192,11 +195,11 @@ class FolderTree:
         return self._folders.get(path)
 
     def has(self, folder: FolderNode) -> bool:
-        """Return whether this very node is still in the tree, and not a later one for its path."""
+        """Return whether the tree still has this node itself, not a later node for its path."""
         return self._folders.get(folder.place.path) is folder
 
     def folders(self) -> list[FolderNode]:
-        """Return a list of all nodes, so that the tree may change while the caller uses it."""
+        """Return a list of all nodes. The tree may change while the caller uses the list."""
         return list(self._folders.values())
 
     def count_projects(self) -> int:
@@ -208,21 +211,21 @@ class FolderTree:
         folder = self._folders.get(path)
         return folder is not None and folder.project is not None
 
-    def add(self, place: WalkFolder, above: FolderNode | None) -> FolderNode:
-        """Add a node below the one that holds it, or below `above` if that one is missing."""
+    def add(self, place: WalkFolder, fallback: FolderNode | None) -> FolderNode:
+        """Add a node to its container, or to `fallback` if the tree has no such container."""
         inside, _, name = place.path.rpartition(b"/")
-        holder = self._folders.get(inside or b"/", above) if not place.top else None
+        container = self._folders.get(inside or b"/", fallback) if not place.top else None
         self._forget(place.path)
-        folder = self._folders[place.path] = FolderNode(place, holder)
-        if holder is not None:
-            holder.add_child(name, folder)
+        folder = self._folders[place.path] = FolderNode(place, container)
+        if container is not None:
+            container.add_child(name, folder)
         elif place.top:
             self.top = folder
         return folder
 
-    def holder(self, path: bytes, above: FolderNode | None) -> FolderNode | None:
-        """Return the node that holds the folder at `path`, or `above` if that node is missing."""
-        return self._folders.get(os.path.dirname(path), above)
+    def container_of(self, path: bytes, fallback: FolderNode | None) -> FolderNode | None:
+        """Return the container of the folder at `path`, or `fallback` if the tree has none."""
+        return self._folders.get(os.path.dirname(path), fallback)
 
     def restore(self, snapshot: TreeSnapshot, top: WalkFolder) -> list[FolderNode]:
         """Add the nodes of a snapshot, and return them, the top first."""
@@ -236,8 +239,8 @@ class FolderTree:
 
     def remove(self, folder: FolderNode) -> list[FolderNode]:
         """Remove a node and everything below it, and return the removed nodes."""
-        if folder.above is not None:
-            folder.above.remove_child(os.path.basename(folder.place.path))
+        if folder.container is not None:
+            folder.container.remove_child(os.path.basename(folder.place.path))
         if folder is self.top:
             self.top = None
         gone = list(folder.all())
@@ -248,7 +251,7 @@ class FolderTree:
         return gone
 
     def set_project(self, folder: FolderNode, kind: ProjectKind | None) -> None:
-        """Set which kind of project a readable folder is, or None for no project."""
+        """Set the kind of project that a readable folder is, or None for no project."""
         self._set_kind(folder, kind)
         self._hidden.discard(folder.place.path)
 
@@ -259,7 +262,7 @@ class FolderTree:
         self._hidden.add(folder.place.path)
 
     def _set_kind(self, folder: FolderNode, kind: ProjectKind | None) -> None:
-        """Set the project kind of a node, which may no longer be in the tree."""
+        """Set the project kind of a node. The tree may no longer have the node."""
         if self.has(folder):
             self._projects += (kind is not None) - (folder.project is not None)
         folder.project = kind

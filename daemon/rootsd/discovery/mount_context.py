@@ -1,12 +1,11 @@
-"""Apply the limits that mounts and other parents set for the trees.
+"""Decide where a walk stops, which folders to poll, and which file systems to avoid.
 
-A tree must not be walked blindly:
+`MountContext` knows the mounts and the parents, and applies three rules to the trees:
 
-* It stops at a mount point inside the parent, and at a parent that lies inside another one.
-* A remote file system reports no changes made elsewhere, so its folders are polled.
-* A file system that hangs blocks every call on it, so nothing there is looked at until it answers.
-
-`MountContext` knows the mounts and the parents, and applies these rules to the trees.
+* A walk stops at each mount point inside its parent, and at each other parent inside it.
+* A remote file system does not report changes that other machines make, so discovery polls its
+  folders.
+* A file system that hangs blocks every call. So discovery does not touch it until it responds.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rootsd.watch.polling import PollingWatcher
 
 
 class MountContext:
-    """The mounts and the parents' settings. One thread calls all methods.
+    """The mounts and the settings of the parents. One thread calls all methods.
 
     `watcher` is the watcher for file systems that report every change.
     """
@@ -54,7 +53,7 @@ class MountContext:
     def _confined(self, rules: WalkRules, parent: Parent) -> WalkRules:
         """Return rules that keep a walk on the parent's file system.
 
-        The mount points do that. If the system does not list them, the device number does.
+        If the system does not list its mount points, the walk compares device numbers.
         """
         if self._mount_table.now() is not None:
             return rules
@@ -72,16 +71,14 @@ class MountContext:
         self.set_extra_names(self._names)
 
     def set_extra_names(self, names: frozenset[bytes]) -> None:
-        """Have the watcher also report entries with these names."""
+        """Make the watcher also report entries with these names."""
         self._names = names
         self._watcher.set_project_files(
             replace(self._watched_files, names=self._watched_files.names | names)
         )
 
     def files_at(self, path: bytes) -> ProjectFiles:
-        """Return the project files at `path`, as the innermost parent that contains it defines
-        them.
-        """
+        """Return the project files that count at `path`: those of the innermost parent."""
         holder = max((p for p in self._files if contains(p, path)), key=len, default=b"")
         return self._files.get(holder, BUILT_IN_PROJECT_FILES)
 
@@ -91,22 +88,20 @@ class MountContext:
         return self._polling if mount is not None and mount.is_remote else self._watcher
 
     def mounts_moved(self) -> bool:
-        """Return whether a mount moved without a notification."""
+        """Return whether a mount moved although the system reported nothing."""
         return self._mount_table.has_moved()
 
-    def answers(self, path: bytes) -> bool:
-        """Return whether the file system of `path` answers."""
-        return self._hung_mounts.answers(path)
+    def responds(self, path: bytes) -> bool:
+        """Return whether the file system of `path` responds."""
+        return self._hung_mounts.responds(path)
 
     def is_current(self, tree: ParentTree) -> bool:
-        """Return whether the tree can be compared with the disk. If not, it has to be
-        built again.
-        """
-        return self.answers(tree.parent.path) and tree.is_current()
+        """Return whether the tree can be compared with the disk, or must be built again."""
+        return self.responds(tree.parent.path) and tree.is_current()
 
     def build(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
-        """Build the tree of a parent for the file system that it lies on now."""
-        if not self.answers(tree.parent.path):
+        """Build the tree of a parent, with the watcher for the parent's current file system."""
+        if not self.responds(tree.parent.path):
             tree.mark_unresponsive()
             return
         tree.set_watcher(self.watcher_for(tree.parent))
@@ -114,12 +109,10 @@ class MountContext:
         tree.explore(Arrival.FOUND, progress)
 
     def set_stops(self, tree: ParentTree, parents: Iterable[bytes]) -> None:
-        """Walk a parent by the current mounts, and list the folders where that makes a
-        difference.
-        """
+        """Update where the walk of a parent stops, and list the folders that this affects."""
         rules = self.rules(tree.parent, parents)
         changed = rules.stops ^ tree.rules.stops
         tree.set_rules(rules)
-        if changed and self.answers(tree.parent.path):
+        if changed and self.responds(tree.parent.path):
             for folder in {os.path.dirname(path) for path in changed}:
-                tree.look_at(folder)
+                tree.relist(folder)

@@ -1,27 +1,27 @@
-"""Keep one tree of folders per parent equal to the disk.
+"""Keep a tree of the folders below each parent, and update it from the disk.
 
-A `ParentTree` holds every folder below one parent that discovery has to know. Each folder has one
-of three roles:
+A `ParentTree` has every folder below one parent that matters to discovery. Each folder has one of
+three roles:
 
-* FRONTIER: the folder lies in no project. It is listed and watched, because a project may appear
-  in it.
-* LEAF: the folder is the root of a repository. Its inside is not listed.
-* UNREADABLE: the folder exists and cannot be listed.
+* FRONTIER: the folder is in no project. Discovery lists and watches it, because a project may
+  appear in it.
+* LEAF: the folder is the top of a repository. Discovery does not list what is inside.
+* UNREADABLE: the folder exists but cannot be listed.
 
-There is one way to change a tree: look at a folder on the disk, and make its node agree
-(`_update`). Events, sweeps, scans and the start of the daemon all end there. So a lost, late or
-doubled event does no harm: at worst a folder is listed later, or once more. The tree reports each
+There is one way to change a tree: list a folder on the disk, and update its node (`_update`).
+Events, sweeps, scans, and the start of the daemon all end there. So a lost, late, or duplicate
+event does no harm: at worst, discovery lists a folder later, or once more. The tree reports each
 project that it finds or loses to its `TreeObserver`.
 
-Each node keeps the stamp of its folder: ctime, mtime, inode and device. A folder with an unchanged
-stamp has the same entries, so it need not be listed again. This makes a start quick. The tree is
-built from the snapshot of the last run (`rootsd.disk.snapshot`), and only the folders whose stamps
-changed are listed.
+Each node stores the stamp of its folder: ctime, mtime, inode, and device. A folder with an
+unchanged stamp has the same entries, so it need not be listed again. This makes a start quick:
+discovery builds the tree from the snapshot of the last run (`rootsd.disk.snapshot`), and then
+lists only the folders whose stamps changed.
 
-Most of that work can wait, and `DeferredWork` holds it. Frontier folders are compared at once:
-they show which projects came and went. The roots of repositories show only what became of each
-project, so `catch_up` compares them later, in portions. Meanwhile rootsd answers from what it
-remembers.
+Most of that work can wait; `DeferredWork` keeps it. Discovery compares frontier folders at once,
+because they show which projects are new or gone. The top folder of a repository only shows the
+state of a project that is already known. So `catch_up` compares those folders later, in portions.
+Until then, rootsd answers with the state from the snapshot.
 
 `ParentTrees` holds the trees of all parents.
 """
@@ -55,53 +55,56 @@ from rootsd.disk.walk import (
 )
 from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
-# Comparing a stamp takes 3 us; judging a project takes 100 us.
+# Comparing a stamp takes 3 us; checking a project takes 100 us.
 _STAMPS_PER_PROJECT = 16
 
 
 class DeferredWork:
-    """Folders whose stamps are still to be compared, then projects still to be judged."""
+    """The folders whose stamps are not compared yet, and the projects that are not checked yet.
+
+    Folders come first.
+    """
 
     def __init__(self) -> None:
-        self.arrival = Arrival.MADE
+        self.arrival = Arrival.CREATED
         self._folders: list[FolderNode] = []
-        self._unjudged: list[bytes] = []
+        self._projects: list[bytes] = []
 
     def __bool__(self) -> bool:
         """Whether any work is left."""
-        return bool(self._folders or self._unjudged)
+        return bool(self._folders or self._projects)
 
     def clear(self) -> None:
-        """Drop all work, because everything was just listed."""
-        self._folders, self._unjudged = [], []
+        """Drop all work. Call this after everything was listed."""
+        self._folders, self._projects = [], []
 
-    def judge(self, path: bytes) -> None:
-        """Add the project at `path` to the projects to judge."""
-        self._unjudged.append(path)
+    def add_project(self, path: bytes) -> None:
+        """Add a project to check."""
+        self._projects.append(path)
 
-    def compare(self, folders: Iterable[FolderNode], arrival: Arrival) -> None:
-        """Replace the folders to compare. New projects in them are reported as `arrival`."""
+    def set_folders(self, folders: Iterable[FolderNode], arrival: Arrival) -> None:
+        """Replace the folders to compare. New projects in them are reported with `arrival`."""
         self._folders, self.arrival = list(folders), arrival
 
     def take_changed(self, most: int) -> list[FolderNode]:
-        """Take the next folders and return those that changed.
+        """Compare the next folders and return those that changed.
 
-        Takes as many folders as cost the time of judging `most` projects.
+        The number of folders is such that this takes as long as checking `most` projects.
         """
         end = most * _STAMPS_PER_PROJECT
         todo, self._folders = self._folders[:end], self._folders[end:]
         return changed_folders(todo)
 
     def take_projects(self, most: int) -> list[bytes]:
-        """Return the next projects, up to `most`; none before all folders were compared."""
+        """Return the next projects to check, up to `most`; none while folders are left."""
         if self._folders:
             return []
-        todo, self._unjudged = self._unjudged[:most], self._unjudged[most:]
+        todo, self._projects = self._projects[:most], self._projects[most:]
         return todo
 
 
 _PROGRESS_EVERY = 512
-# A watcher with one of these outcomes reports no events, so the folder has to be polled.
+# With one of these outcomes, the watcher reports no events, so the folder must be polled.
 _UNWATCHED = (
     WatchOutcome.LIMIT,
     WatchOutcome.NO_INSTANCE,
@@ -113,21 +116,19 @@ TreeProgressCallback = Callable[[int, int], None]
 
 
 class TreeObserver(Protocol):
-    """The receiver of what a tree finds and loses."""
+    """The receiver of a tree's reports."""
 
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        """Handle a folder that is a project by its marker; called again whenever it may have
-        changed.
-        """
+        """Handle a folder with a marker. The tree calls this again after each possible change."""
 
     def remembered(self, path: bytes) -> None:
-        """Handle a project that the snapshot of an earlier run has; `found` or `lost` follows."""
+        """Handle a project in the snapshot of an earlier run. `found` or `lost` follows."""
 
     def lost(self, path: bytes) -> None:
-        """Handle a project, or an unreadable folder, that the tree has no more.
+        """Handle a project that is no longer in the tree, and find out why.
 
-        Projects may be known below an unreadable folder. The receiver has to find out why it was
-        lost.
+        The tree also reports an unreadable folder as lost, because there may be known projects
+        below it.
         """
 
 
@@ -149,12 +150,12 @@ class ParentTree:
         self.set_rules(rules)
 
     def set_rules(self, rules: WalkRules) -> None:
-        """Use these rules for the next walks. Nodes stay until their folders are listed again."""
+        """Use these rules from now on. A node stays until its folder is listed again."""
         self.rules = rules
         self._walker = Walker(rules, self._watch)
 
     def set_watcher(self, watcher: Watcher) -> None:
-        """Use this watcher. Drop the tree if another one watches it now."""
+        """Use this watcher. Drop the tree if it has another watcher now."""
         if watcher is not self._watcher:
             self.abandon()
             self._watcher = watcher
@@ -186,9 +187,7 @@ class ParentTree:
         return self._tree.has_project(path)
 
     def explore(self, arrival: Arrival, progress: TreeProgressCallback | None = None) -> None:
-        """Build the tree from the snapshot passed to `use_snapshot`, or from a walk if
-        there is none.
-        """
+        """Build the tree from the snapshot given to `use_snapshot`, or else by a walk."""
         self.abandon()
         self.limit = None
         self._top_id = self._id_now()
@@ -212,14 +211,14 @@ class ParentTree:
     def _signature(self) -> bytes:
         return b"\0".join((credentials_key(), self.rules.signature()))
 
-    def is_behind(self) -> bool:
+    def has_deferred_work(self) -> bool:
         """Return whether deferred work waits for `catch_up`."""
         return bool(self._deferred)
 
     def catch_up(self, most: int) -> None:
-        """Do as much deferred work as judging `most` projects takes.
+        """Do deferred work for about as long as checking `most` projects takes.
 
-        Compare the roots of repositories first, then judge remembered projects.
+        First compare the top folders of repositories, then check the projects of the snapshot.
         """
         self._relist_those(self._deferred.take_changed(most), self._deferred.arrival)
         for path in self._deferred.take_projects(most):
@@ -235,77 +234,78 @@ class ParentTree:
                 # Watch before comparing any stamp, so that a change in between causes an event.
                 self._watch(path)
             if folder.project is not None:
-                self._deferred.judge(path)
+                self._deferred.add_project(path)
                 self._observer.remembered(path)
         self._refresh_all(Arrival.FOUND)
 
     def abandon(self) -> None:
-        """Drop the whole tree. Each of its projects is lost."""
+        """Drop the whole tree, and report each of its projects as lost."""
         self._deferred.clear()
         if self._tree.top is not None:
             self._drop(self._tree.top)
             self._tree = FolderTree()
 
     def mark_unresponsive(self) -> None:
-        """Drop the tree because the file system does not answer. `explore` builds it again."""
+        """Drop the tree because its file system does not respond. `explore` builds it again."""
         self.abandon()
         self.limit = WatchOutcome.UNRESPONSIVE
 
     def is_current(self) -> bool:
         """Return whether the tree was built from the folder that is at the parent's path now.
 
-        False also if that folder could not be read: the parent may be mounted again by now, and no
-        event reports that.
+        It is also False if that folder could not be read: no event reports it if the parent was
+        mounted since then.
         """
         return self.coverage is not ScanCoverage.NONE and self._id_now() == self._top_id
 
     def _id_now(self) -> tuple[int, ...] | None:
-        """Return inode and device of the parent's folder, or None if it is out of reach."""
+        """Return the inode and device of the parent's folder, or None if it is out of reach."""
         try:
             stamp = read_stamp(self.parent.path)
         except OSError:
             return None
         return stamp[2:] if stamp is not None else None
 
-    def entry_changed(self, path: bytes, name: bytes, *, left: bool, moved: bool) -> None:
-        """Look at the entry `name` of the folder `path`.
+    def entry_changed(self, path: bytes, name: bytes, *, removed: bool, moved: bool) -> None:
+        """Update the tree for the entry `name` of the folder `path`.
 
-        `left`: the entry went away, perhaps to return. `moved`: a folder came there by a rename.
+        `removed`: the entry was removed, and may have been added again. `moved`: an existing
+        folder was renamed to this name.
         """
         folder = self._tree.get(path)
         if folder is None or folder.role is not FolderRole.FRONTIER:
             return
         child_node = folder.children.get(name)
-        if child_node is not None and left:
+        if child_node is not None and removed:
             self._drop(child_node)
             child_node = None
         if is_marker(name, self.rules.files) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
-            self._relist(folder, Arrival.MADE)
+            self._relist_folder(folder, Arrival.CREATED)
             if child_node is not None and self._tree.has(child_node):
                 self._refresh(child_node)
             return
         try:
             stamp = read_stamp(child(path, name))
         except OSError:
-            self._relist(folder, Arrival.MADE)
+            self._relist_folder(folder, Arrival.CREATED)
             return
         if child_node is not None:
             self._drop(child_node) if stamp is None else self._refresh(child_node)
         elif stamp is not None and self._may_enter(folder, name):
-            place = WalkFolder(child(path, name), folder.place.left - 1, folder.zone)
-            self._add_walked(place, folder, Arrival.MOVED if moved else Arrival.MADE, None)
+            place = WalkFolder(child(path, name), folder.place.levels_left - 1, folder.zone)
+            self._add_walked(place, folder, Arrival.MOVED if moved else Arrival.CREATED, None)
 
-    def look_at(self, path: bytes) -> None:
+    def relist(self, path: bytes) -> None:
         """List one folder of the tree, even if its stamp is unchanged."""
         folder = self._tree.get(path)
         if folder is not None:
-            self._relist(folder, Arrival.MADE)
+            self._relist_folder(folder, Arrival.CREATED)
 
     def refresh(self, *, thorough: bool, progress: TreeProgressCallback | None = None) -> None:
-        """Make the tree agree with the disk.
+        """Compare the tree with the disk.
 
-        With `thorough`, list every folder. Without, list those whose stamps changed, and leave the
-        roots of repositories to `catch_up`.
+        With `thorough`, list every folder. Otherwise list only the folders whose stamps changed,
+        and defer the top folders of repositories to `catch_up`.
         """
         if (top := self._tree.top) is None:
             return
@@ -313,44 +313,43 @@ class ParentTree:
             self._deferred.clear()
             self._relist_all(top, progress)
         else:
-            self._refresh_all(Arrival.MADE)
+            self._refresh_all(Arrival.CREATED)
 
     def sweep(self) -> None:
-        """Look at the folders without a watch: roots of repositories and unreadable folders."""
+        """Check the folders without a watch: tops of repositories, and unreadable folders."""
         unwatched = [each for each in self._tree.folders() if each.role is not FolderRole.FRONTIER]
-        self._relist_those(changed_folders(unwatched), Arrival.MADE)
+        self._relist_those(changed_folders(unwatched), Arrival.CREATED)
 
     def _may_enter(self, folder: FolderNode, name: bytes) -> bool:
-        if folder.place.left <= 0:
+        if folder.place.levels_left <= 0:
             return False
         return self.rules.enters(folder.place.path, name, self.rules.skip_names)
 
     def _refresh(self, start: FolderNode) -> None:
         """List `start` and the folders below it whose stamps changed."""
-        self._relist_those(changed_folders(start.all()), Arrival.MADE)
+        self._relist_those(changed_folders(start.all()), Arrival.CREATED)
 
     def _refresh_all(self, arrival: Arrival) -> None:
-        """List all folders whose stamps changed, but defer the roots of repositories."""
+        """List all folders whose stamps changed, but defer the top folders of repositories."""
         folders = self._tree.folders()
-        self._deferred.compare((f for f in folders if f.role is FolderRole.LEAF), arrival)
+        self._deferred.set_folders((f for f in folders if f.role is FolderRole.LEAF), arrival)
         self._relist_those(
             changed_folders(f for f in folders if f.role is not FolderRole.LEAF), arrival
         )
 
     def _relist_those(self, folders: Iterable[FolderNode], arrival: Arrival) -> None:
         for folder in folders:
-            # A folder that is not in the tree any more was replaced by a new node, which agrees
-            # with the disk.
+            # If the tree no longer has this node, a new node has replaced it. That one is current.
             if self._tree.has(folder):
-                self._relist(folder, arrival)
+                self._relist_folder(folder, arrival)
 
     def _relist_all(self, start: FolderNode, progress: TreeProgressCallback | None) -> None:
         stack, seen, projects = [start], 0, 0
         while stack:
             folder = stack.pop()
             known = list(folder.children.values())
-            self._relist(folder, Arrival.MADE)
-            # A replaced node agrees with the disk, as in `_relist_those`.
+            self._relist_folder(folder, Arrival.CREATED)
+            # A new node is current, as in `_relist_those`.
             stack += (child_node for child_node in known if self._tree.has(child_node))
             if progress is not None:
                 seen += 1
@@ -358,14 +357,14 @@ class ParentTree:
                 if seen % _PROGRESS_EVERY == 0:
                     progress(seen, projects)
 
-    def _relist(self, folder: FolderNode, arrival: Arrival) -> None:
+    def _relist_folder(self, folder: FolderNode, arrival: Arrival) -> None:
         before = racy_cutoff_ns()
         was_watched = folder.role is FolderRole.FRONTIER
         if was_watched:
-            # Another folder may have taken the path. Renew the watch.
+            # Renew the watch: there may be another folder at this path now.
             self._watch(folder.place.path)
         try:
-            listing = self._walker.look(folder.place, before, armed=was_watched)
+            listing = self._walker.list_folder(folder.place, before, is_watched=was_watched)
         except (FileNotFoundError, NotADirectoryError):
             listing = None
         except OSError:
@@ -382,14 +381,13 @@ class ParentTree:
         for place in listing.below:
             name = os.path.basename(place.path)
             if name not in folder.children:
-                # A child that was dropped only because other rules apply to it is not new.
+                # A known child is not new: it was dropped because other rules apply to it now.
                 self._add_walked(place, folder, Arrival.FOUND if name in known else arrival, None)
 
     def _update(
         self, folder: FolderNode, listing: FolderListing, arrival: Arrival, before: int
     ) -> None:
-        """Make a node agree with its listing, and drop the children that the listing does not
-        have.
+        """Update a node from its listing, and drop children that the listing does not have.
 
         `before` is the result of `racy_cutoff_ns` from before the listing.
         """
@@ -417,26 +415,29 @@ class ParentTree:
     def _add_walked(
         self,
         place: WalkFolder,
-        above: FolderNode | None,
+        fallback: FolderNode | None,
         arrival: Arrival,
         progress: TreeProgressCallback | None,
     ) -> None:
-        """Walk a folder that is new to the tree, and add everything found."""
+        """Walk a folder that is new to the tree, and add all folders that the walk finds.
+
+        `fallback` is their container if the tree does not have another one.
+        """
         before = racy_cutoff_ns()
         scan = self._walker.walk(place, progress)
         for listing in scan.listings:
-            folder = self._tree.add(listing.place, above)
+            folder = self._tree.add(listing.place, fallback)
             self._update(folder, listing, arrival, before)
         for path in scan.unreadable:
-            holder = self._tree.holder(path, above)
-            left = place.left if holder is None else holder.place.left - 1
-            zone = place.zone if holder is None else holder.zone
+            container = self._tree.container_of(path, fallback)
+            left = place.levels_left if container is None else container.place.levels_left - 1
+            zone = place.zone if container is None else container.zone
             self._tree.hide(
-                self._tree.add(WalkFolder(path, left, zone, top=holder is None), above)
+                self._tree.add(WalkFolder(path, left, zone, top=container is None), fallback)
             )
 
     def _mark_unreadable(self, folder: FolderNode) -> None:
-        """Mark a folder as unreadable; everything below it is out of reach."""
+        """Mark a folder as unreadable, and drop everything below it."""
         for child_node in list(folder.children.values()):
             self._drop(child_node)
         was = folder.project
@@ -461,37 +462,37 @@ class ParentTree:
 
 
 class ParentTrees(dict[bytes, ParentTree]):
-    """The trees of all parents, by the parents' paths."""
+    """The trees of all parents, by the paths of the parents."""
 
     def drop_others(self, wanted: Mapping[bytes, Parent]) -> None:
-        """Drop the trees of all parents but these, and of parents whose settings changed."""
+        """Drop the trees of parents that are not in `wanted`, or have other settings there."""
         for path in [path for path, each in self.items() if wanted.get(path) != each.parent]:
             self.pop(path).abandon()
 
-    def behind(self) -> list[ParentTree]:
+    def with_deferred_work(self) -> list[ParentTree]:
         """Return the trees with deferred work."""
-        return [tree for tree in self.values() if tree.is_behind()]
+        return [tree for tree in self.values() if tree.has_deferred_work()]
 
     def parent_of(self, path: bytes) -> bytes | None:
         """Return the innermost parent that contains `path`."""
         return max((parent for parent in self if contains(parent, path)), key=len, default=None)
 
     def are_below(self, folder: bytes) -> bool:
-        """Return whether a parent is `folder` or lies below it."""
+        """Return whether any parent is at or below `folder`."""
         return any(contains(folder, parent) for parent in self)
 
-    def look_at(self, path: bytes) -> None:
+    def relist(self, path: bytes) -> None:
         """List one folder in the trees that have it, even if its stamp is unchanged."""
         for tree in self.values():
-            tree.look_at(path)
+            tree.relist(path)
 
     def hold(self, path: bytes) -> bool:
         """Return whether the folder at `path` is a project of one of the trees."""
         return any(tree.has_project(path) for tree in self.values())
 
-    def miss(self, path: bytes) -> bool:
-        """Return whether a parent that does not skip `path` contains it, and no tree holds it."""
-        holder = self.get(self.parent_of(path) or b"")
-        if holder is None or self.hold(path):
+    def lack(self, path: bytes) -> bool:
+        """Return whether a parent contains `path` and does not skip it, but no tree holds it."""
+        container = self.get(self.parent_of(path) or b"")
+        if container is None or self.hold(path):
             return False
-        return not is_skipped(path, holder.parent)
+        return not is_skipped(path, container.parent)

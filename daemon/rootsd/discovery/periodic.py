@@ -1,12 +1,11 @@
-"""Schedule the polling of unwatched folders and the snapshots of the trees.
+"""Schedule polls of unwatched folders, and snapshots of the trees.
 
-Two jobs of discovery run by the clock, not by events:
+These two jobs of discovery run at intervals:
 
-* `PollScheduler` looks at what no watch covers: parents without watches, and everything that
-  `DiscoveryEngine.sweep` looks at. A poll that takes long runs less often, so that polling stays
-  cheap.
+* `PollScheduler` polls the parents that cannot be watched, and calls `DiscoveryEngine.sweep` for
+  everything else without a watch. To limit the cost, it runs slow polls less often.
 * `SnapshotWriter` writes the trees to a file every few minutes and at the end. The next start
-  reads them back, and lists only what changed since.
+  loads them and lists only the folders that changed since then.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rootsd.watch.events import WatchOutcome
 from rootsd.watch.polling import poll_interval
 
 ROOTS_POLL_INTERVAL_S = 60.0
-# A share of one core: 10 ms per minute. A published root has its own watch.
+# 10 ms of CPU time per minute. That is enough, because each published root has its own watch.
 ROOTS_POLL_CPU_SHARE = 0.01 / 60.0
 
 
@@ -43,12 +42,12 @@ class PollScheduler:
         self._roots = monotonic() + roots_interval_s
 
     def due(self) -> float | None:
-        """Return when `poll_if_due` has work, on the clock given, or None for never."""
+        """Return when `poll_if_due` has work, on the monotonic clock, or None for never."""
         due = [self._roots] if self._engine.has_anything() else []
         return min((*due, *self._parents.values()), default=None)
 
     def poll_if_due(self) -> None:
-        """Poll the parents that are due, and sweep the rest if that is due."""
+        """Poll the parents that are due, and sweep if that is due."""
         now = self._now()
         polled = [t for t in self._engine.trees if _needs_polling(t)]
         first = now + poll_interval(0.0)
@@ -58,7 +57,7 @@ class PollScheduler:
             if now >= self._parents[path]:
                 self._engine.refresh(tree)
                 end = self._now()
-                # Waiting for a file system that does not answer takes time but no CPU.
+                # Waiting for a file system that does not respond uses no CPU.
                 cost = end - now if tree.limit is not WatchOutcome.UNRESPONSIVE else 0.0
                 self._parents[path] = end + poll_interval(cost)
         if now >= self._roots:
@@ -75,13 +74,13 @@ def _needs_polling(tree: ParentTree) -> bool:
 
 log = logging.getLogger(__name__)
 
-# After a crash, the next start lists what changed since the last snapshot. A few minutes of
-# changes cost next to nothing.
+# After a crash, the next start lists the folders that changed since the last snapshot. The changes
+# of a few minutes cost very little.
 SNAPSHOT_INTERVAL_S = 300.0
 
 
 class SnapshotWriter:
-    """Writes snapshots to `file`, or does nothing if it is None. One thread calls all methods."""
+    """Writes snapshots to `file`. Does nothing if `file` is None. One thread calls all methods."""
 
     def __init__(self, file: Path | None, monotonic: Callable[[], float]) -> None:
         self._file = file
@@ -91,24 +90,24 @@ class SnapshotWriter:
         self._due = monotonic() + SNAPSHOT_INTERVAL_S
 
     def restore(self, tree: ParentTree) -> None:
-        """Pass a tree the snapshot of its parent from an earlier run, once."""
+        """Give a tree the snapshot of its parent from an earlier run, the first time only."""
         if self._earlier is None:
             self._earlier = read_snapshots(self._file) if self._file is not None else {}
         tree.use_snapshot(self._earlier.pop(tree.parent.path, None))
 
     def due(self) -> float | None:
-        """Return when `write_if_due` has work, on the clock given, or None if there is no file."""
+        """Return when `write_if_due` has work, on the monotonic clock, or None without a file."""
         return self._due if self._file is not None else None
 
     def write_if_due(self, trees: Iterable[ParentTree]) -> None:
-        """Write the snapshots if the last write is long enough ago."""
+        """Write the snapshots if the interval has passed."""
         if self._now() >= self._due:
             self.write(trees)
 
     def write(self, trees: Iterable[ParentTree]) -> None:
         """Write the snapshots if the trees changed.
 
-        A full disk does not stop discovery: without the file, the next start scans.
+        If that fails, only log it: without the file, the next start scans everything.
         """
         self._due = self._now() + SNAPSHOT_INTERVAL_S
         changes = {t.parent.path: (t, t.changes) for t in trees}
@@ -122,5 +121,5 @@ class SnapshotWriter:
         try:
             write_snapshots(self._file, snapshots)
         except OSError as error:
-            log.warning("cannot save the index for a quick start: %s", error.strerror)
+            log.warning("cannot save the index, so the next start scans: %s", error.strerror)
         self._written = changes

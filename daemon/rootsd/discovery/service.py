@@ -1,15 +1,15 @@
-"""Run discovery in one thread that owns all its state and reads one queue.
+"""Run discovery in one thread with one queue.
 
-File events, requests and timers all reach `DiscoveryEngine` from this one thread, so nothing needs
-a lock. Each turn of the thread does the same steps:
+The thread owns all state of discovery. File events, requests, and timers reach `DiscoveryEngine`
+from this thread only, so discovery needs no locks. The thread repeats these steps:
 
-1. Take what is queued. Events are gathered into one batch and handled before the next request.
-2. Do what the clock demands: polls, then candidates that are due.
-3. Report: pass the new observations to `report`, and a changed status to `on_status`.
-4. Do one portion of deferred work, and report again.
+1. Empty the queue. Gather events into a batch, and handle the batch before the next request.
+2. Run the polls and check the candidates that are due.
+3. Report: pass new observations to `report`, and a changed status to `on_status`.
+4. Do a portion of the deferred work, and report again.
 
-Both callbacks run in this thread. `rootsd.daemon.discovery_adapter` moves their arguments to the
-event loop.
+Both callbacks run in this thread. `rootsd.daemon.discovery_adapter` passes their arguments on to
+the event loop.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from rootsd.system.processes import FindFoldersInUse, folders_in_use
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
 
-# With more events in the queue, looking at everything is cheaper than handling each event.
+# If more events are queued, checking everything is cheaper than handling each event.
 _MAX_QUEUED_SIGNALS = 65_536
 _BATCH = 4_096
-# The number of remembered projects judged between two looks into the queue: 5 ms.
+# The deferred work between two checks of the queue: this many projects take 5 ms.
 _CATCH_UP_BATCH = 64
 
-# During this time the event loop can take the reports and has Python's lock to itself.
+# Meanwhile, the event loop can handle the reports without competing for Python's lock.
 _TIDY_DELAY_S = 0.005
 
 _STOP_TIMEOUT_S = 10.0
@@ -61,7 +61,7 @@ def _default_safety() -> FolderSafety:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryDependencies:
-    """What discovery needs from the system. Tests pass their own."""
+    """The parts of the system that discovery uses. Tests pass fakes."""
 
     find_in_use: FindFoldersInUse = folders_in_use
     monotonic: Callable[[], float] = time.monotonic
@@ -71,7 +71,7 @@ class DiscoveryDependencies:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A request to run in the thread, unlike a file event."""
+    """A request: code to run in the discovery thread."""
 
     action: Callable[[], None]
 
@@ -90,12 +90,12 @@ def _do_nothing() -> None:
 
 
 class Discovery:
-    """Finds projects below the parents, and reports each change.
+    """Finds projects below the parents and reports each change.
 
-    All methods may be called from any thread. All but `stop` return at once. `report` gets
-    observations in batches, in order. A project that is being made is reported when it is complete
-    or given up. `on_death` is called from the thread if a bug ended it. `index` is the file for
-    the snapshots of the trees.
+    Any thread may call the methods, and all but `stop` return at once. `report` gets observations
+    in batches, in order. A project that is being created is reported when it is complete or given
+    up. If a bug ends the thread, it calls `on_death`. `index` is the file for the snapshots of the
+    trees.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Discovery:
         dependencies = dependencies or DiscoveryDependencies()
         self._monotonic = dependencies.monotonic
         self._queue: queue.SimpleQueue[EventResolver | _Task] = queue.SimpleQueue()
-        self._lossy = False
+        self._events_lost = False
         self._stopping = False
         self._watcher = dependencies.watcher(self._post)
         self._mounts = MountWatch(self._mounts_did_change)
@@ -128,9 +128,7 @@ class Discovery:
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     def start(self, parents: Sequence[Parent], known: Mapping[bytes, Project]) -> None:
-        """Watch and scan `parents`, then look at each project of `known` that the scan did not
-        find.
-        """
+        """Watch and scan `parents`. Then check each project in `known` that no scan found."""
         self._watcher.start()
         self._mounts.start()
         self._thread.start()
@@ -138,57 +136,55 @@ class Discovery:
         self.set_parents(parents)
 
     def set_parents(self, parents: Sequence[Parent]) -> None:
-        """Use these parents from now on. New and changed ones are scanned."""
+        """Use these parents from now on, and scan new and changed ones."""
         self._queue.put(_Task(partial(self._set_parents, tuple(parents))))
 
-    def set_roots(self, paths: AbstractSet[bytes], awaited: Mapping[bytes, Project]) -> None:
+    def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
         """Watch each approved root in `paths`.
 
-        The roots in `awaited` are gone. Discovery looks for their return, and for anything that
-        takes their place.
+        The approved roots in `missing` are gone. Discovery checks whether they return, or whether
+        something else appears in their place.
         """
-        self._queue.put(_Task(lambda: self._engine.set_roots(paths, awaited)))
+        self._queue.put(_Task(lambda: self._engine.set_roots(paths, missing)))
 
     def scan(
         self, parent: bytes | None, progress: ScanProgressCallback | None = None
     ) -> Future[ScanSummary]:
-        """Look at everything below `parent`, or below all parents, now.
+        """Scan everything below `parent`, or below all parents if it is None.
 
-        `progress` is called from the thread. The result is set after everything was reported.
+        The discovery thread calls `progress`. The result is set after everything was reported.
         """
         return self._ask(partial(self._scan, parent, progress))
 
-    def when_settled(self, parent: bytes | None, patience_s: float) -> Future[frozenset[bytes]]:
+    def when_settled(self, parent: bytes | None, timeout_s: float) -> Future[frozenset[bytes]]:
         """Wait until each new project below `parent`, or below all parents, is reported.
 
-        The wait ends early for a project that a process works on, and for all of them after
-        `patience_s` seconds. The result holds the paths of all projects that are still being made.
+        This does not wait for projects in which a process works, and not longer than `timeout_s`
+        seconds. The result has the paths of all projects that are still being created.
         """
         future: Future[frozenset[bytes]] = Future()
 
         def begin() -> None:
-            deadline = self._monotonic() + patience_s
+            deadline = self._monotonic() + timeout_s
             self._settling.append(_SettleWaiter(parent or b"/", deadline, future))
 
         self._queue.put(_Task(begin))
         return future
 
     def recheck(self, paths: Sequence[bytes]) -> None:
-        """Look at these again and report them in any case: an answer could not verify them."""
+        """Check these paths and report them even if nothing changed."""
         self._queue.put(_Task(partial(self._engine.recheck, paths)))
 
     def probe(self, path: bytes) -> Future[Observation]:
-        """Look at one folder, inside or outside every parent, and report it."""
+        """Check one folder, inside or outside of the parents, and report it."""
         return self._ask(lambda: self._engine.probe(path))
 
     def scan_worktrees(self, mains: Sequence[bytes]) -> Future[None]:
-        """Look at the worktrees of these repositories now, and report them."""
+        """Find the worktrees of these repositories and report them."""
         return self._ask(partial(self._engine.scan_worktrees, mains))
 
     def stop(self) -> None:
-        """End all threads and remove all watches. Queued work is dropped. Calling it again is
-        harmless.
-        """
+        """End all threads, remove all watches, and drop queued work. May be called again."""
         if self._stopping:
             return
 
@@ -197,20 +193,20 @@ class Discovery:
 
         self._queue.put(_Task(end))
         if self._thread.ident is not None:
-            # The thread may be blocked on a file system that just stopped answering. The end
-            # of the daemon does not wait for that.
+            # The thread may be blocked by a file system that no longer responds. The end of the
+            # daemon must not wait for that.
             self._thread.join(_STOP_TIMEOUT_S)
         self._mounts.stop()
         self._watcher.stop()
         self._engine.close()
 
-    # From other threads into the queue
+    # Other threads call these
 
     def _post(self, signal: EventResolver) -> None:
         if self._queue.qsize() < _MAX_QUEUED_SIGNALS:
             self._queue.put(signal)
         else:
-            self._lossy = True
+            self._events_lost = True
 
     def _mounts_did_change(self) -> None:
         self._queue.put(_Task(self._engine.mounts_changed))
@@ -227,42 +223,39 @@ class Discovery:
         self._queue.put(_Task(answer))
         return future
 
-    # The thread
+    # The discovery thread runs these
 
     def _run(self) -> None:
         try:
             while not self._stopping:
                 first = self._next()
-                # The receiver has already had a chance to run, so removing watches does not delay
-                # it.
-                self._engine.candidates.tidy()
+                # The receiver of the reports has already run, so this does not delay it.
+                self._engine.candidates.remove_unused_watches()
                 if first is not None:
                     self._handle_queue(first)
                 self._polls.poll_if_due()
                 self._engine.tick()
                 self._flush()
                 self._answer_settled()
-                if self._engine.is_behind():
+                if self._engine.has_deferred_work():
                     self._engine.catch_up(_CATCH_UP_BATCH)
                     self._flush()
                 self._snapshots.write_if_due(self._engine.trees)
             self._snapshots.write(self._engine.trees)
         finally:
             if not self._stopping:
-                # A bug. The exception goes to threading.excepthook, and the daemon must not go on.
+                # There is a bug. threading.excepthook gets the exception, and the daemon must end.
                 self._on_death()
 
     def _next(self) -> EventResolver | _Task | None:
-        """Return the next item of the queue, or None when a timer is due first."""
+        """Return the next item of the queue, or None if a timer is due first."""
         try:
             return self._queue.get(timeout=self._time_left())
         except queue.Empty:
             return None
 
     def _handle_queue(self, item: EventResolver | _Task) -> None:
-        """Handle everything that is queued. Events are handled before the request that follows
-        them.
-        """
+        """Handle everything in the queue. Handle events before the request that follows them."""
         events: list[FileEvent | EventOverflow] = []
         while True:
             if isinstance(item, _Task):
@@ -279,19 +272,19 @@ class Discovery:
     def _handle_events(self, events: Sequence[FileEvent | EventOverflow]) -> None:
         if events:
             self._engine.handle(events)
-        if self._lossy:
-            self._lossy = False
+        if self._events_lost:
+            self._events_lost = False
             self._engine.handle((EventOverflow(),))
 
     def _time_left(self) -> float | None:
-        """Return the seconds until the next timer, or None if there is none."""
-        if self._engine.is_behind():
+        """Return the seconds until the next timer is due, or None if there is none."""
+        if self._engine.has_deferred_work():
             return 0.0
         known = (self._polls.due(), self._engine.candidates.next_due(), self._snapshots.due())
         now = self._monotonic()
         deadlines = (waiting.deadline for waiting in self._settling)
         left = [max(0.0, time - now) for time in (*known, *deadlines) if time is not None]
-        if self._engine.candidates.is_untidy:
+        if self._engine.candidates.has_unused_watches:
             left.append(_TIDY_DELAY_S)
         return min(left, default=None)
 
@@ -312,9 +305,9 @@ class Discovery:
             if now < each.deadline and self._engine.unsettled(each.parent):
                 self._settling.append(each)
             elif each.future.set_running_or_notify_cancel():
-                each.future.set_result(self._engine.candidates.being_made())
+                each.future.set_result(self._engine.candidates.being_created())
 
-    # Orders, carried out in the thread
+    # Requests, in the discovery thread
 
     def _set_parents(self, parents: Sequence[Parent]) -> None:
         for tree in self._engine.set_parents(parents):
@@ -337,8 +330,8 @@ class Discovery:
         chosen = [t for t in self._engine.trees if parent in (None, t.parent.path)]
         for tree in chosen:
             path = tree.parent.path
-            tell = None if progress is None else _progress_for(progress, path)
-            self._engine.rescan(tree, tell)
+            report_progress = None if progress is None else _progress_for(progress, path)
+            self._engine.rescan(tree, report_progress)
         self._engine.recheck_orphans()
         self._engine.tick()
         counts = self._engine.take_counts()
@@ -349,7 +342,7 @@ class Discovery:
             folders=sum(len(tree) for tree in chosen),
             projects=sum(tree.count_projects() for tree in chosen),
             seconds=self._monotonic() - begin,
-            being_made=self._engine.candidates.being_made(),
+            being_created=self._engine.candidates.being_created(),
         )
 
     def _status_now(self) -> DiscoveryStatus:
@@ -359,7 +352,7 @@ class Discovery:
                 for tree in self._engine.trees
             ),
             watches=self._watcher.count(),
-            being_made=len(self._engine.candidates),
+            being_created=len(self._engine.candidates),
         )
 
 

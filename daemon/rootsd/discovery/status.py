@@ -27,8 +27,9 @@ class ParentState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ParentReport:
-    """The state of one parent. `reason` says why it is not simply watched; `remedy` is
-    what to do.
+    """The state of one parent.
+
+    `reason` says why the parent is not simply watched, and `remedy` is a command that helps.
     """
 
     path: bytes
@@ -44,12 +45,13 @@ class ParentReport:
 class DiscoveryStatus:
     """The state of all parents.
 
-    `watches` counts the kernel's watches, `being_made` the projects that are not complete yet.
+    `watches` is the number of kernel watches. `being_created` is the number of projects that are
+    not complete yet.
     """
 
     parents: tuple[ParentReport, ...] = ()
     watches: int = 0
-    being_made: int = 0
+    being_created: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ class ScanProgress:
 class ScanSummary:
     """The result of one scan.
 
-    `seconds` is wall time. `being_made` are the projects of all parents that are not known to be
-    complete, whether they were reported before or not.
+    `seconds` is wall time. `being_created` has the paths of the projects, in all parents, that are
+    not known to be complete. Some of them may have been reported before.
     """
 
     new: int
@@ -75,7 +77,7 @@ class ScanSummary:
     folders: int
     projects: int
     seconds: float
-    being_made: frozenset[bytes]
+    being_created: frozenset[bytes]
 
 
 def report_for(tree: ParentTree, *, scanning: bool) -> ParentReport:
@@ -116,8 +118,7 @@ def _state_of(tree: ParentTree) -> tuple[ParentState, str, str]:
             return ParentState.WATCHED, "", ""
 
 
-# Cached: the limit is not read again for each status, and the command stays the same after the
-# user runs it.
+# Cached, so that the suggested command stays the same after the user has run it.
 @cache
 def _raise_limit_command(limit: InotifyLimit) -> str:
     return f"sudo sysctl {sysctl_to_raise(limit, read_inotify_limit(limit))}, then {_RESTART}"

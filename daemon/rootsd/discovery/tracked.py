@@ -1,26 +1,23 @@
-"""Keep everything that discovery knows about a path in one record.
+"""Keep one record for each path that discovery has reported or must recheck.
 
 The trees (`rootsd.discovery.parent_tree`) know which folders are projects. They do not know what
-the receiver of the observations has heard, and they hold no folder outside a parent. This module
-keeps the rest. `TrackedPaths` has one record for each path, which answers three questions.
+was reported, and they have no folders outside of the parents. `TrackedPaths` does. Its record for
+a path answers three questions:
 
-Was it reported? The record holds the identity that the receiver knows and the last report about
-the path. So nothing is reported twice, and a path that was never reported is never reported as
-gone.
+* What was reported? The record has the identity that the receiver of the observations knows, and
+  the last report about the path. So discovery reports nothing twice, and never reports a path as
+  gone that it did not report before.
+* Is the path an orphan? An orphan is a known project that no tree holds: it is outside of all
+  parents, or below another project, or a person named a folder without a marker. No watch covers
+  it. So the engine rechecks orphans about once a minute, and when a project above them is lost.
+* Is it a missing root, that is, an approved root that is gone? The root may return. Something else
+  may also appear at its path, and then the approval lapses. A tree reports neither a symlink nor a
+  folder without a marker, so the engine checks the paths of missing roots itself.
 
-Is it an orphan? An orphan is a known project that no tree holds: it lies outside every parent, or
-below another project, or a person named a folder without a marker. No watch covers an orphan, so
-the engine rechecks orphans one by one: about once a minute, and when a project above them is lost.
-
-Is it a missing root? A missing root is an approved root that is gone. The root itself may return,
-or something else may take its path, and then the approval lapses. A tree reports neither a symlink
-nor a folder without a marker, so the engine looks at these paths itself.
-
-`PathWatches` holds the watches that belong to paths instead of folders: on each parent, on the
-folders above it, and on each approved root. The kernel does not notify a folder when a folder
-above it moves. A missing parent can only be seen to return from the nearest folder above it that
-exists. These watches are not part of the records, because most of them are on folders that are not
-projects.
+`PathWatches` has the watches that belong to a path and not to a folder: on each parent, on the
+folders above it, and on each approved root. They are necessary because the kernel reports nothing
+about a folder when a folder above it moves, and because only the nearest existing folder above a
+missing parent can show that the parent returns.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 @dataclass(slots=True)
 class ReportCounts:
-    """The numbers of paths reported as new, gone or changed."""
+    """The number of paths reported as new, gone, and changed."""
 
     new: int = 0
     gone: int = 0
@@ -60,9 +57,9 @@ class ReportCounts:
 
 
 class _ReportedState(NamedTuple):
-    """A reported `ProjectObserved` without its path and identity, which differ for each project.
+    """A reported `ProjectObserved` without its path and identity.
 
-    Most projects have equal states, so they share one object.
+    These two differ between projects. Most projects are equal in the rest and share one object.
     """
 
     kind: ProjectKind
@@ -77,10 +74,11 @@ class _ReportedState(NamedTuple):
 class _TrackedPath:
     """Everything known about one path.
 
-    `is_known`: the receiver knows a project here. `identity`: the identity that it knows.
-    `last_report`: the last report about the path, None to send the next one in any case.
-    `is_orphan`: no tree holds the project. `is_named`: a person named this folder, so it is a
-    project even without a marker.
+    * `is_known`: the receiver knows a project here; `identity`: the identity that it knows.
+    * `last_report`: the last report about the path. If it is None, the next report is sent even if
+      it says nothing new.
+    * `is_orphan`: no tree holds the project.
+    * `is_named`: a person named this folder, so it is a project even without a marker.
     """
 
     is_known: bool = False
@@ -91,17 +89,16 @@ class _TrackedPath:
 
 
 class TrackedPaths:
-    """One record for each path that was reported, is an orphan, or is a missing root.
+    """The records of all paths, and the observations to report, which `take` returns.
 
-    It collects the observations to report; `take` returns them. It never looks for projects. One
-    thread calls all methods.
+    One thread calls all methods.
     """
 
     def __init__(self, safety: FolderSafety) -> None:
         self._safety = safety
         self._records: dict[bytes, _TrackedPath] = {}
         self._missing_roots: Mapping[bytes, Project] = MappingProxyType({})
-        # Lost projects and unreadable folders: an orphan below one of them may have changed.
+        # Lost projects and unreadable folders. Orphans below them may have changed.
         self._lost: set[bytes] = set()
         self._states: dict[_ReportedState, _ReportedState] = {}
         self._outbox: list[Observation] = []
@@ -116,9 +113,10 @@ class TrackedPaths:
         return record is not None and record.is_known
 
     def load(self, projects: Iterable[Project]) -> None:
-        """Add projects that the receiver knows from an earlier run, as orphans.
+        """Add projects that the receiver knows from an earlier run.
 
-        A tree may turn out to hold them. Their next reports are sent in any case.
+        They are orphans until a tree finds them. The next report about each of them is sent even
+        if it says nothing new.
         """
         for project in projects:
             observed = project.observed
@@ -135,23 +133,23 @@ class TrackedPaths:
         return record.identity if record is not None else None
 
     def reuse_identity(self, path: bytes, identity: Identity) -> Identity:
-        """Return the object already held for `path` if it equals `identity`, else `identity`.
+        """Return the stored identity of `path` if it equals `identity`, else `identity`.
 
-        The catalog shares that object, which saves 200 bytes for each project.
+        The catalog has the same object. Sharing it saves 200 bytes for each project.
         """
         held = self.identity(path)
         return held if held == identity else identity
 
     def filesystem(self, path: bytes) -> bytes | None:
-        """Return the file system on which the project was last seen."""
+        """Return the id of the file system on which the project was last seen, or None."""
         identity = self.identity(path)
         return identity.filesystem if identity is not None else None
 
     def report(self, observation: Observation) -> None:
         """Add an observation to the outbox, unless it repeats the last report about its path.
 
-        If the project's place is unsafe, the reason follows the observation. A path that the
-        receiver does not know is never reported as gone. A project that is gone loses its record.
+        If the folder is unsafe, add the hazard after the observation. Do not report a path as gone
+        that the receiver does not know. Forget a project that is gone.
         """
         path = observation.path
         record = self._record(path)
@@ -186,7 +184,7 @@ class TrackedPaths:
     def take(self) -> tuple[Observation, ...]:
         """Return the observations added since the last call, in order."""
         taken, self._outbox = tuple(self._outbox), []
-        # A folder that was judged safe is safe for one batch only.
+        # A check for safety is valid for one batch only.
         self._safe.clear()
         return taken
 
@@ -220,13 +218,13 @@ class TrackedPaths:
         return record is not None and record.is_named
 
     def adopt_by_tree(self, path: bytes) -> None:
-        """Mark `path` as held by a tree, which knows it by its marker."""
+        """Mark `path` as a project that a tree found by its marker."""
         record = self._records.get(path)
         if record is not None:
             record.is_orphan = record.is_named = False
 
     def add_lost(self, path: bytes) -> None:
-        """Note that a project or unreadable folder was lost: recheck the orphans below it."""
+        """Note that a project or an unreadable folder was lost."""
         self._lost.add(path)
 
     def take_orphans_below_lost(self) -> list[bytes]:
@@ -244,8 +242,10 @@ class TrackedPaths:
         return self._missing_roots
 
     def set_missing_roots(self, projects: Mapping[bytes, Project]) -> AbstractSet[bytes]:
-        """Replace the missing roots, and return the new paths. The caller never changes the
-        mapping."""
+        """Replace the missing roots, and return the new ones.
+
+        The caller never changes `projects`.
+        """
         fresh = projects.keys() - self._missing_roots.keys()
         self._missing_roots = projects
         return fresh
@@ -274,7 +274,7 @@ class TrackedPaths:
         state = _ReportedState(
             seen.kind, seen.incomplete, seen.main_checkout, seen.named, seen.proposed, reasons
         )
-        # Sharing saves 160 bytes for each project. The few with a main checkout are not shared.
+        # Sharing saves 160 bytes for each project. States with a main checkout are rarely equal.
         return state if state.main_checkout else self._states.setdefault(state, state)
 
     def _hazards(self, path: bytes) -> tuple[ProjectUnsafe, ...]:
@@ -296,9 +296,9 @@ class TrackedPaths:
 def require_marker(
     seen: ProjectObserved, known: Identity | None, files: ProjectFiles = BUILT_IN_PROJECT_FILES
 ) -> ProjectObserved | ProjectGone:
-    """Return `seen` if its folder has a marker, else the end of the project.
+    """Return `seen` if its folder has a marker, else an observation that the project is gone.
 
-    `known` is the identity of the project; `files` are the project files that count there.
+    `known` is the known identity of the project. `files` are the project files that count there.
     """
     if _has_marker(seen.path, files):
         return seen
@@ -311,11 +311,11 @@ def classify_loss(
     known: Identity | None,
     files: ProjectFiles = BUILT_IN_PROJECT_FILES,
 ) -> ProjectGone | ProjectUnreachable | None:
-    """Return why a tree lost the project at `path`, or None if the project is still there.
+    """Return why a tree lost the project at `path`, or None if the project still exists.
 
-    It is still there if another project holds it now. `known` is its identity before, `within` is
-    the parent, as in `classify_absence`, and `files` are the project files that count there.
-    Raises nothing.
+    It still exists, for example, if it is inside another project now. `known` is its known
+    identity, `within` is the parent, as in `classify_absence`, and `files` are the project files
+    that count there. Raises nothing.
     """
     filesystem = known.filesystem if known is not None else None
     away = classify_absence(path, within, filesystem)
@@ -332,9 +332,9 @@ def classify_loss(
 
 
 def _end_of(path: bytes, known: Identity | None, now: Identity | None) -> ProjectGone:
-    """Return the end of the project `known`, at whose path the folder `now` lies.
+    """Return the observation that the project `known` is gone. `now` is the folder at its path.
 
-    That folder is another one, or it is no project any more.
+    That folder is another folder, or the same folder without a project.
     """
     if known is None or now is None:
         return ProjectGone(path)
@@ -352,7 +352,7 @@ _PathWatch = tuple[bytes, WatchPurpose]
 
 
 class PathWatches:
-    """The watches that belong to paths: each is set again when another folder takes the path.
+    """The watches that belong to paths. They are set again when a path has another folder.
 
     `roots` are the approved roots. The caller never changes that set.
     """
@@ -363,11 +363,11 @@ class PathWatches:
         self.roots: AbstractSet[bytes] = frozenset()
 
     def set_parents(self, parents: Iterable[bytes]) -> None:
-        """Watch these parents and the folders above them, each path again."""
+        """Set the watches of these parents and of the folders above them, again if necessary."""
         parents = tuple(parents)
         before: frozenset[_PathWatch] | None = None
-        # A folder that came before the watch above it was set caused no event. So repeat until
-        # nothing changes.
+        # Repeat until nothing changes: a folder that appears before the folder above it is watched
+        # causes no event.
         while (watches := self._watch_all(parents)) != before:
             for path, purpose in self._parents - watches:
                 if purpose is not WatchPurpose.ROOT or path not in self.roots:
@@ -375,9 +375,9 @@ class PathWatches:
             self._parents = before = watches
 
     def _watch_all(self, parents: Iterable[bytes]) -> frozenset[_PathWatch]:
-        """Watch the parents and what is above them, and return the watches.
+        """Watch the parents and the folders above them, and return the watches.
 
-        If a folder is missing or unreadable, the folder above it is watched for its return.
+        If a folder is missing or unreadable, the watch on the folder above it reports its return.
         """
         watches: set[_PathWatch] = set()
         for parent in parents:
@@ -392,16 +392,16 @@ class PathWatches:
         return frozenset(watches)
 
     def _has_watched(self, path: bytes, purpose: WatchPurpose) -> bool:
-        """Watch a folder; return False if it cannot be watched.
+        """Watch a folder, and return whether that worked.
 
-        A folder that is just being removed may still be visible but not watchable.
+        It fails if the folder is being removed at this moment, even if it is still visible.
         """
         if not _is_folder(path) or not os.access(path, os.R_OK):
             return False
         return self._watcher.watch(path, purpose) is not WatchOutcome.GONE
 
     def set_roots(self, roots: AbstractSet[bytes]) -> None:
-        """Watch these roots for changes to the folders themselves, and no others."""
+        """Watch these roots, and stop watching all others."""
         parents = {path for path, purpose in self._parents if purpose is WatchPurpose.ROOT}
         for path in self.roots - roots - parents:
             self._watcher.unwatch(path, WatchPurpose.ROOT)
@@ -410,7 +410,7 @@ class PathWatches:
         self.roots = roots
 
     def renew(self, path: bytes) -> None:
-        """Watch the folder that is at `path` now, which may be another one."""
+        """Set the watches of `path` again, because it may have another folder now."""
         purposes = {purpose for watched, purpose in self._parents if watched == path}
         if path in self.roots:
             purposes.add(WatchPurpose.ROOT)
@@ -419,10 +419,9 @@ class PathWatches:
 
 
 def can_watch_for_return(parent: bytes) -> bool:
-    """Whether a watch can report the return of a missing parent.
+    """Return whether a watch can report the return of a missing parent.
 
-    It cannot if the nearest existing folder above may be searched but not read: only a program
-    that asks for a name there finds it.
+    It cannot if the user may not read the nearest existing folder above the parent.
     """
     nearest = next(filter(_is_folder, ancestors(parent)), b"/")
     return os.access(nearest, os.R_OK)

@@ -1,9 +1,9 @@
 """Follow the links from main repositories to their git worktrees.
 
-A main repository keeps a link to each of its worktrees in `.git/worktrees`. A worktree may lie
-anywhere, also outside every parent, so these links are the only way to find it. `WorktreeTracker`
-watches the folders that hold links. It also notes the worktrees that a repository no longer links
-to: such a worktree has ended although nothing in its own folder changed.
+A main repository keeps a link to each of its worktrees in `.git/worktrees`. A worktree can be
+anywhere, even outside of all parents, so these links are the only way to find it.
+`WorktreeTracker` watches the folders with links. It also notes the worktrees that a repository no
+longer links to. They are no longer worktrees, although nothing in their own folders changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rootsd.watch.events import Watcher, WatchPurpose
 
 @dataclass(slots=True)
 class _LinkedRepository:
-    trees: frozenset[bytes] = frozenset()
+    worktrees: frozenset[bytes] = frozenset()
     watched: set[bytes] = field(default_factory=set)
 
 
@@ -31,48 +31,50 @@ class WorktreeTracker:
         self._watcher = watcher
         self._mains: dict[bytes, _LinkedRepository] = {}
         self._owner_of: dict[bytes, bytes] = {}
-        self._cut_off: set[bytes] = set()
+        self._unlinked: set[bytes] = set()
 
-    def look(self, main: bytes) -> frozenset[bytes]:
-        """Return the worktrees that `main` links to now.
+    def read_links(self, main: bytes) -> frozenset[bytes]:
+        """Return the worktrees that `main` links to now, and watch for changes.
 
-        Watch before reading, so that a link added in between causes an event.
+        The watch comes first. So a link that is added during the read causes an event.
         """
         folder = worktrees_folder(main)
         if folder is None:
             self.drop(main)
             return frozenset()
         repository = self._mains.setdefault(main, _LinkedRepository())
-        before = repository.trees
+        before = repository.worktrees
         self._watch(main, repository, (folder,))
         links = read_worktree_links(folder)
-        # git writes the link last, so watch the folders of worktrees that are still being made.
-        self._watch(main, repository, links.open)
-        self._unwatch(repository, repository.watched - {folder} - links.open)
-        repository.trees = read_worktree_links(folder).trees if links.open else links.trees
-        self._cut_off |= before - repository.trees
-        return repository.trees
+        # git writes the link last. Watch the entries of worktrees that it is still creating.
+        self._watch(main, repository, links.unconfirmed)
+        self._unwatch(repository, repository.watched - {folder} - links.unconfirmed)
+        repository.worktrees = (
+            read_worktree_links(folder).worktrees if links.unconfirmed else links.worktrees
+        )
+        self._unlinked |= before - repository.worktrees
+        return repository.worktrees
 
-    def trees(self, main: bytes) -> frozenset[bytes]:
-        """Return the worktrees that `main` linked to at the last look."""
+    def linked(self, main: bytes) -> frozenset[bytes]:
+        """Return the worktrees that `main` linked to at the last `read_links`."""
         repository = self._mains.get(main)
-        return frozenset() if repository is None else repository.trees
+        return frozenset() if repository is None else repository.worktrees
 
     def repository_to_follow(self, end: CandidateResult) -> bytes | None:
-        """Return the repository whose links to read, now that `end` is settled, or None.
+        """Return the repository whose links to read because of the result `end`, or None.
 
-        That is the project itself, or the main repository if this is its first worktree.
+        This is the project itself, or its main repository if `end` is the first known worktree.
         """
         if end.has_links or end.path in self._mains:
             return end.path
         return end.main_checkout if end.main_checkout not in self._mains else None
 
-    def leads_to(self, path: bytes) -> bool:
+    def links_to(self, path: bytes) -> bool:
         """Return whether a followed repository links to a worktree at `path`."""
-        return any(path in repository.trees for repository in self._mains.values())
+        return any(path in repository.worktrees for repository in self._mains.values())
 
     def mains(self) -> tuple[bytes, ...]:
-        """Return the repositories that are followed."""
+        """Return the followed repositories."""
         return tuple(self._mains)
 
     def owner(self, folder: bytes) -> bytes | None:
@@ -84,19 +86,16 @@ class WorktreeTracker:
         repository = self._mains.pop(main, None)
         if repository is not None:
             self._unwatch(repository, set(repository.watched))
-            self._cut_off |= repository.trees
+            self._unlinked |= repository.worktrees
 
-    def take_cut_off(self) -> list[bytes]:
-        """Return the worktrees that lost their link since the last call.
-
-        They may have ended although nothing in them changed.
-        """
-        taken, self._cut_off = sorted(self._cut_off), set()
+    def take_unlinked(self) -> list[bytes]:
+        """Return the worktrees that lost their link since the last call."""
+        taken, self._unlinked = sorted(self._unlinked), set()
         return taken
 
     def _watch(self, main: bytes, repository: _LinkedRepository, folders: Iterable[bytes]) -> None:
         for folder in folders:
-            # Renew the watch: git removes the folder with its last link, so another one may be
+            # Renew the watch: git removes this folder with the last link, so a new folder may be
             # there now.
             self._watcher.watch(folder, WatchPurpose.LINKS)
             repository.watched.add(folder)
@@ -110,7 +109,7 @@ class WorktreeTracker:
 
 
 def is_skipped(path: bytes, parent: Parent) -> bool:
-    """Return whether the parent's `skip` matches the folder, or one between parent and folder."""
+    """Return whether the parent's `skip` matches the folder or one above it in the parent."""
     skipped = compile_globs(parent.skip)
     between = path[len(parent.path) :].strip(b"/").split(b"/")
     return skipped is not None and any(map(skipped.fullmatch, between))

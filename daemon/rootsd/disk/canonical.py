@@ -1,12 +1,12 @@
 """Find the canonical spelling of a path, and check that a path is canonical.
 
-Some volumes accept `SRC` for `src`, or a letter plus an accent for one letter, and realpath(3)
-keeps the spelling of the request. rootsd stores decisions by path, so each folder must have one
-path. Two spellings are the same if they lead to the same inode; rootsd has no case rules of its
-own.
+Some volumes accept `SRC` for `src`, or a letter plus an accent for a single character, and
+realpath(3) keeps the spelling that it was given. rootsd stores decisions by path, so each folder
+must have exactly one path. Two spellings are equal if they lead to the same inode. rootsd has no
+rules of its own for upper and lower case.
 
-`is_canonical_local` answers at once for most paths: it looks only at local disks, which respond.
-Other paths need a thread, because the lookup may hang.
+`is_canonical_local` decides most paths at once: it checks paths on local disks, which respond.
+Other paths need a thread, because a lookup there may hang.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Lstat = Callable[[bytes], os.stat_result]
 
 
 def canonical_spelling(path: bytes) -> bytes:
-    """Return an absolute path without links in the spelling of its folders. Raises nothing."""
+    """Return an absolute path, which has no links, in its canonical spelling. Raises nothing."""
     done = b"/"
     for name in path.split(b"/"):
         if name:
@@ -43,16 +43,16 @@ def canonical_name(folder: bytes, name: bytes, lstat: Lstat = os.lstat) -> bytes
             if os.path.samestat(lstat(child(folder, other)), found):
                 return other
     except OSError:
-        pass  # it is absent, or we may not see it
+        pass  # the entry is absent, or we have no permission
     return name
 
 
 def may_have_other_spelling(
     folder: bytes, name: bytes, found: os.stat_result, lstat: Lstat
 ) -> bool:
-    """Return whether the folder accepts other spellings of `name`, whose stat result is `found`.
+    """Return whether `folder` may accept other spellings of `name`. `found` is its stat result.
 
-    For a name in ASCII, one other spelling shows it.
+    For a name in ASCII, it is enough to try one other spelling.
     """
     if not name.isascii():
         return True
@@ -69,12 +69,10 @@ _SPECIAL_NAMES = frozenset((b"", b".", b".."))
 
 
 def is_canonical_local(mounted: MountTable, path: bytes) -> bool:
-    """Return whether an absolute path is canonical and lies on local disks alone.
+    """Return whether an absolute path is certainly canonical and on local disks only.
 
-    Such a path has no link on its way and the spelling of its folders. A missing folder is
-    canonical. False also means that the answer is uncertain.
-
-    Raises ValueError for a path with a NUL byte.
+    A canonical path contains no links and has the canonical spelling. A missing folder counts as
+    canonical. The result is False if this is uncertain. Raises ValueError for a NUL byte.
     """
     names = path.split(b"/")[1:]
     if not path.isascii() or not _SPECIAL_NAMES.isdisjoint(names):

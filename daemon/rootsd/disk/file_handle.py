@@ -1,7 +1,7 @@
-"""Read the kernel's file handle of an open folder. Linux only; elsewhere there is none.
+"""Read the kernel's file handle of an open folder. Only Linux has file handles.
 
-The handle includes the generation of the inode, so it tells a folder from another one that reuses
-the inode number. Source: name_to_handle_at(2).
+The handle includes the generation of the inode. So it distinguishes a folder from another one that
+reuses the inode number. Source: name_to_handle_at(2).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if sys.platform == "linux":
     ]  # fmt: skip
 
     def file_handle(fd: int) -> bytes | None:
-        """Return the file handle, its type in front, or None if the file system has none."""
+        """Return the type and the bytes of the handle, or None if the file system has none."""
         buffer = _HandleBuffer()
         _HANDLE_HEADER.pack_into(buffer, 0, _MAX_HANDLE, 0)
         mount_id = ctypes.c_int()
@@ -37,5 +37,5 @@ if sys.platform == "linux":
 else:
 
     def file_handle(fd: int) -> bytes | None:  # noqa: ARG001
-        """Return the file handle, its type in front, or None if the file system has none."""
+        """Return None."""
         return None

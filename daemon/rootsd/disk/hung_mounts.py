@@ -1,14 +1,13 @@
 """Detect mounts that do not respond, and decide which paths are safe to follow.
 
 A server that is down, or a stopped FUSE process, blocks every program that touches its files,
-perhaps forever. So a thread that may be lost checks the mount first. Other threads touch the files
-only if that thread returned in time. Local disks need no check: if they do not respond, nothing on
-the machine does.
+perhaps forever. So a separate thread checks the mount first. If that thread does not return in
+time, it is lost, but no other thread touches the mount. Local disks need no check: if they do not
+respond, nothing on the machine works.
 
-Anybody may have written the path in a `.git` file or in a worktree link. The path may lead to a
-server that does not respond, or to a place that is mounted at the first access (autofs(5)).
-Following the first would block us forever. Following the second would contact a machine that a
-stranger chose.
+Anybody may have written the path in a `.git` file or in a worktree link. It may lead to a server
+that does not respond; following it would block us forever. It may also lead to a folder that
+autofs(5) mounts at the first access; following it would contact a machine that a stranger chose.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MAX_LINKS = 40
 
 
 def _statvfs(point: bytes) -> None:
-    """Call statvfs(2). Unlike stat, the kernel never answers it from its cache. See statfs(2)."""
+    """Call statvfs(2). Unlike stat(2), it never gets its answer from a cache. See statfs(2)."""
     try:
         os.statvfs(point)
     except OSError:
@@ -53,8 +52,8 @@ class _PendingCheck:
     thread: threading.Thread
     until: float
 
-    def is_answered(self) -> bool:
-        """Wait until the deadline at most, and return whether the mount responded."""
+    def has_responded(self) -> bool:
+        """Wait until the mount responds or the deadline passes. Return whether it responded."""
         self.thread.join(max(0.0, self.until - time.monotonic()))
         return not self.thread.is_alive()
 
@@ -62,38 +61,38 @@ class _PendingCheck:
 class HungMountDetector:
     """Checks whether file systems that may hang respond. Several threads may use it.
 
-    `remote` returns the mount points to check; the default is those of this moment. `ask` returns
-    once the mount at a point has responded in any way.
+    `remote` returns the mount points to check; by default, those that exist now. `query` returns
+    as soon as the mount at a point has responded in any way.
     """
 
     def __init__(
         self,
         remote: Callable[[], tuple[bytes, ...]] | None = None,
-        patience_s: float = MOUNT_TIMEOUT_S,
-        ask: Callable[[bytes], None] = _statvfs,
+        timeout_s: float = MOUNT_TIMEOUT_S,
+        query: Callable[[bytes], None] = _statvfs,
     ) -> None:
         self._remote = remote or _current_remote_mounts()
-        self._patience_s = patience_s
-        self._ask = ask
+        self._timeout_s = timeout_s
+        self._query = query
         self._lock = threading.Lock()
         self._open: dict[bytes, _PendingCheck] = {}
 
-    def answers(self, path: bytes) -> bool:
-        """Return whether the mount that holds `path` responds within `patience_s`.
+    def responds(self, path: bytes) -> bool:
+        """Return whether the mount that holds `path` responds within `timeout_s`.
 
-        After a timeout, the answer is False at once until the pending check ends.
+        After a timeout, this returns False at once until the mount responds to the pending check.
         """
         point = innermost(self._remote(), path)
         if point is None:
             return True
         pending = self._pending_check(point)
-        if not pending.is_answered():
+        if not pending.has_responded():
             return False
         with self._lock:
             if self._open.get(point) is pending:
                 del self._open[point]
         late = pending.until < time.monotonic()
-        return self.answers(path) if late else True
+        return self.responds(path) if late else True
 
     def _pending_check(self, point: bytes) -> _PendingCheck:
         """Return the pending check of a mount, or start one."""
@@ -101,17 +100,17 @@ class HungMountDetector:
             pending = self._open.get(point)
             if pending is None:
                 thread = threading.Thread(
-                    target=self._ask, args=(point,), name="mount-check", daemon=True
+                    target=self._query, args=(point,), name="mount-check", daemon=True
                 )
-                pending = _PendingCheck(thread, time.monotonic() + self._patience_s)
+                pending = _PendingCheck(thread, time.monotonic() + self._timeout_s)
                 self._open[point] = pending
                 thread.start()
         return pending
 
     def real_path(self, path: bytes) -> bytes:
-        """Return os.path.realpath of an absolute path in its canonical spelling.
+        """Return os.path.realpath of an absolute path, in its canonical spelling.
 
-        From a mount on that does not respond, the rest of the path stays as written.
+        Below a mount that does not respond, the rest of the path stays as it is.
         """
         if not self._remote():
             return canonical_spelling(os.path.realpath(path))
@@ -125,7 +124,7 @@ class HungMountDetector:
                 done = os.path.dirname(done)
                 continue
             here = child(done, part)
-            if not self.answers(here):
+            if not self.responds(here):
                 return os.path.normpath(os.path.join(here, *parts[::-1]))
             try:
                 target = os.readlink(here) if links < _MAX_LINKS else b""
@@ -141,23 +140,23 @@ class HungMountDetector:
 
 
 class FollowPolicy:
-    """Decides by the current mounts which paths are safe to follow. Several threads may use it."""
+    """Decides which paths are safe to follow. Several threads may use it."""
 
     def __init__(self, mounted: MountTable, detector: HungMountDetector | None = None) -> None:
         self._mounted = mounted
         self._detector = detector or HungMountDetector(mounted.remote)
 
     def may_follow(self, path: bytes) -> bool:
-        """Return whether a lookup of an absolute path ends and mounts nothing.
+        """Return whether a lookup of an absolute path neither hangs nor mounts anything.
 
-        Waits a second at most, and only for a mount that depends on another machine or program.
+        Waits for one second at most, and only for mounts of other machines or programs.
         """
         automounts = self._mounted.automounts()
         if automounts and innermost(automounts, path) is not None:
             mount = self._mounted.holding(path)
             if mount is not None and mount.is_automount:
                 return False
-        return self._detector.answers(path)
+        return self._detector.responds(path)
 
 
 @cache
@@ -166,5 +165,5 @@ def _process_follow_policy() -> FollowPolicy:
 
 
 def may_follow(path: bytes) -> bool:
-    """Return the answer of `FollowPolicy.may_follow` for the mounts that this process sees."""
+    """Return whether `path` is safe to follow, by the policy for this process's mounts."""
     return _process_follow_policy().may_follow(path)

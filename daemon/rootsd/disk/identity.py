@@ -1,8 +1,8 @@
-"""Identify folders, so that a folder that replaces another one is recognized.
+"""Identify folders, to recognize a folder that has replaced another one.
 
-An inode number alone is not enough, because file systems reuse it at once (ext4 did in 200 of 200
-rounds of delete and create). The kernel's file handle includes the inode's generation. On a file
-system without handles (overlayfs), the birth time takes its place.
+An inode number alone is not enough, because file systems reuse numbers at once: ext4 did in 200 of
+200 rounds of delete and create. The kernel's file handle includes the generation of the inode. On
+a file system without handles (overlayfs), the identity has the birth time instead.
 
 Sources: statx(2), ioctl FS_IOC_GETFSUUID, statvfs(3).
 """
@@ -74,7 +74,7 @@ def read_gitfile(work: bytes, dir_fd: int | None = None) -> bytes | None:
 
 def _file_system_id_fd(fd: int) -> bytes:
     uuid = _file_system_uuid(fd)
-    # An image made without a UUID reports zeros.
+    # A file system that was created without a UUID reports zeros.
     if uuid is not None and any(uuid):
         return _interned(b"uuid:" + uuid)
     return _interned(b"fsid:%x" % (os.fstatvfs(fd).f_fsid & 0xFFFFFFFFFFFFFFFF))
@@ -82,25 +82,24 @@ def _file_system_id_fd(fd: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _interned(filesystem: bytes) -> bytes:
-    """Return the same object for equal ids: thousands of identities hold it."""
+    """Return the same object for equal ids, because thousands of identities store one."""
     return filesystem
 
 
 def identify(path: bytes) -> Identity:
-    """Return the identity of the directory at `path`, all of it from one descriptor.
+    """Return the identity of the directory at `path`, read through one descriptor.
 
-    Raises OSError: NotADirectoryError also for a link, whatever it leads to; FileNotFoundError,
-    PermissionError, and so on as open(2) does; TimeoutError if its `.git` file leads to a mount
-    that does not respond.
+    Raises the OSError of open(2): NotADirectoryError for a link, even to a directory. Raises
+    TimeoutError if the `.git` file leads to a mount that does not respond.
     """
     with OpenFolder(path) as folder:
         return identify_open_folder(folder)
 
 
 def identify_open_folder(folder: OpenFolder, entry: GitEntry | None = None) -> Identity:
-    """Return the identity of an open folder; `entry` is its `.git` if the caller knows it.
+    """Return the identity of an open folder. `entry` is the type of `.git` if the caller knows it.
 
-    Raises as `identify`.
+    Raises the same errors as `identify`.
     """
     if (failure := folder.failure) is not None:
         if isinstance(failure, OSError) and failure.errno == errno.ELOOP:
@@ -110,7 +109,8 @@ def identify_open_folder(folder: OpenFolder, entry: GitEntry | None = None) -> I
     entry = entry or _git_entry(folder.fd)
     if entry is not GitEntry.FILE:
         return _identify_fd(folder.fd, entry)
-    # Read the file before its target: if the file is replaced in between, its birth time differs.
+    # Read the birth time before the target. If the file is replaced in between, the birth time is
+    # that of the old file, and the next check notices the difference.
     born = folder.born_ns(b".git")
     return _identify_fd(folder.fd, entry, _git_target(folder.fd, folder.path), born)
 
@@ -135,7 +135,7 @@ def _identify_fd(
 
 
 def _git_entry(fd: int) -> GitEntry:
-    """Return what `.git` is. Raises OSError if the folder may not be searched."""
+    """Return the type of `.git`. Raises OSError without permission to search the folder."""
     try:
         mode = os.lstat(b".git", dir_fd=fd).st_mode
     except FileNotFoundError:
@@ -146,7 +146,7 @@ def _git_entry(fd: int) -> GitEntry:
 def _git_target(fd: int, path: bytes) -> Identity | None:
     """Return the identity of the directory that the `.git` file of the open folder leads to.
 
-    Raises TimeoutError if a lookup there might not end. Nothing is then known about the folder.
+    Raises TimeoutError if a lookup there could hang.
     """
     target = read_gitfile(path, fd)
     if target is None:
@@ -169,12 +169,12 @@ def file_system_id(path: bytes) -> bytes:
 def classify_absence(
     path: bytes, within: bytes | None, filesystem: bytes | None
 ) -> PathAbsence | None:
-    """Return why no directory is at `path`, or None if one is there. GONE is proven.
+    """Return why no directory is at `path`, or None if there is one. GONE is certain.
 
-    `within` is the configured parent. It is None for a folder outside all parents; the folder
-    above must then exist. `filesystem` is where the project was last seen. If its nearest existing
-    ancestor lies on another file system, something was unmounted or mounted over, and an empty
-    mount point proves nothing.
+    `within` is the parent that contains the path. It is None for a folder outside of all parents;
+    then the folder above must exist. `filesystem` is the id of the file system on which the
+    project was last seen. If the nearest existing ancestor is on another file system, something
+    was mounted or unmounted. Then an absent folder may only be hidden.
     """
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -187,8 +187,8 @@ def classify_absence(
     try:
         if not stat.S_ISDIR(os.lstat(anchor).st_mode):
             return PathAbsence.UNREACHABLE
-        living = _nearest_existing_ancestor(path)
-        same = filesystem is None or file_system_id(living) == filesystem
+        ancestor = _nearest_existing_ancestor(path)
+        same = filesystem is None or file_system_id(ancestor) == filesystem
     except OSError:
         return PathAbsence.UNREACHABLE
     return PathAbsence.GONE if same else PathAbsence.UNREACHABLE
@@ -207,23 +207,22 @@ def _nearest_existing_ancestor(path: bytes) -> bytes:
     return above
 
 
-def diagnose_identity(path: bytes, look: Callable[[bytes], Identity] = identify) -> DoctorFinding:
-    """Return how folders on the file system of `path` can be told from their replacements.
-
-    `rootsd doctor` shows the finding.
-    """
+def diagnose_identity(
+    path: bytes, identify_folder: Callable[[bytes], Identity] = identify
+) -> DoctorFinding:
+    """Return a finding about how well the file system of `path` identifies folders."""
     shown = safe_label(path, limit=None)
     try:
-        found = look(path)
+        found = identify_folder(path)
     except OSError as failure:
         return warning("identity", f"{shown}: {failure.strerror}", f"ls -ld {shown}")
     if found.handle is not None:
-        return ok("identity", f"{shown} gives file handles")
+        return ok("identity", f"{shown} has file handles")
     if found.born_ns is not None:
-        return ok("identity", f"{shown} gives birth times, and no file handles")
+        return ok("identity", f"{shown} has birth times, but no file handles")
     return warning(
         "identity",
-        f"the file system of {shown} gives neither file handles nor birth times: a folder that "
-        "is replaced may pass for the one that was approved",
+        f"the file system of {shown} has neither file handles nor birth times: rootsd may not "
+        "notice that an approved folder was replaced",
         f"findmnt --target {shown}",
     )

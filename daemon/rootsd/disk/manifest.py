@@ -1,13 +1,13 @@
 """Read a project's name and its workspace members from its manifest files.
 
-There is no general parser here, because a file can make one for TOML or JSON take gigabytes or
-recurse without end. Instead each file is read up to a cap, line by line or token by token, with
-linear patterns. Content that does not match is treated as absent.
+This module does not use a general parser: a hostile file can make a parser for TOML or JSON take
+gigabytes, or recurse without end. Instead it reads each file up to a cap, by line or by token,
+with linear patterns. It ignores content that does not match.
 
 Workspace members come from npm, yarn, pnpm, uv, Cargo, and Go. They are path patterns relative to
-the folder that declares them, and patterns that lead out of it are ignored. Sources: package.json
-"workspaces", pnpm-workspace.yaml, pyproject.toml [tool.uv.workspace], Cargo.toml [workspace],
-go.work "use".
+the folder that declares them. This module ignores patterns that lead out of that folder. Sources:
+package.json "workspaces", pnpm-workspace.yaml, pyproject.toml [tool.uv.workspace], Cargo.toml
+[workspace], go.work "use".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Lines = tuple[str, ...]
 
 
 def read_lines(file: bytes) -> Lines:
-    """Return the lines of a project file up to a cap; none if it cannot be read."""
+    """Return the lines of a project file, up to a cap; none if it cannot be read."""
     text = read_small(file, MANIFEST_CAP) or b""
     return tuple(text.decode("utf-8", "replace").splitlines())
 
@@ -56,9 +56,9 @@ def declared_name(file: bytes) -> str | None:
 
 
 def json_strings(lines: Lines) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the strings of a JSON text with the keys that lead to them: `(("name",), "api")`.
+    """Yield each string in a JSON text after the keys that lead to it: `(("name",), "api")`.
 
-    Only the outer levels count, and only up to a maximum number of tokens.
+    Ignore deep levels, and stop after a maximum number of tokens.
     """
     stack: list[tuple[str, bool]] = []
     key: str | None = None
@@ -144,7 +144,7 @@ def _ini_name(lines: Lines) -> str | None:
 
 
 def _pom_name(lines: Lines) -> str | None:
-    """Return the project's own artifact, not that of its parent, a dependency, or a plugin."""
+    """Return the name of the project's own artifact, not of a parent, dependency, or plugin."""
     inside = 0
     for line in lines:
         for found in _POM_TAG.finditer(line):
@@ -203,7 +203,7 @@ MemberPattern = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMembers:
-    """The members of the workspace at `top`: folders that match `wanted` but not `unwanted`."""
+    """The members of the workspace at `top`: folders that match `wanted` and not `unwanted`."""
 
     top: bytes
     wanted: tuple[MemberPattern, ...]
@@ -216,7 +216,10 @@ class WorkspaceMembers:
 
 
 def read_workspace_members(top: bytes, names: set[bytes]) -> WorkspaceMembers | None:
-    """Return the members that the files of a folder with `names` declare, or None."""
+    """Return the members that the files in the folder `top` declare, or None.
+
+    `names` are the names in that folder.
+    """
     wanted, unwanted = list[MemberPattern](), list[MemberPattern]()
     for name in sorted(names & _MEMBER_READERS.keys()):
         for text in _MEMBER_READERS[name](read_lines(top + b"/" + name)):
@@ -230,7 +233,7 @@ def read_workspace_members(top: bytes, names: set[bytes]) -> WorkspaceMembers | 
 
 
 def _parse_pattern(text: str) -> MemberPattern | None:
-    """Return the components of a pattern; None if it leads out or has too many components."""
+    """Return the components of a pattern, or None if it leads out or is too long."""
     if text.startswith("/") or "\0" in text:
         return None
     parts = tuple(part for part in text.split("/") if part not in ("", "."))

@@ -1,6 +1,6 @@
-"""Decide by names which folders are projects, and which folders a walk skips.
+"""Decide which folders are projects and which folders a walk skips, by the names in a folder.
 
-Every decision uses the set of names in one folder. This module opens no file.
+This module opens no files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 
-# The first marker in a folder wins. `.jj` comes first: a Jujutsu workspace may hold a `.git` too.
+# The first of these markers wins. `.jj` is first, because a Jujutsu workspace may have a `.git`.
 VCS_MARKERS: Mapping[bytes, ProjectKind] = MappingProxyType(
     {marker: kind for kind in (ProjectKind.JJ, *ProjectKind) for marker in kind.markers}
 )
@@ -28,25 +28,25 @@ PROJECT_FILES = frozenset(
 )
 PROJECT_GLOBS = (b"*.sln", b"*.csproj", b"*.fsproj", b"*.cabal", b"*.code-workspace")
 
-# Hidden folders are skipped as a class.
+# A walk skips all hidden folders, so most of these are not hidden.
 SKIPPED_NAMES = frozenset(
     b"node_modules bower_components venv env __pycache__ site-packages Pods DerivedData".split()
 ) | (VCS_NAMES - {b".git"})
 SKIPPED_BESIDE_A_PROJECT_FILE = frozenset(b"target build dist vendor".split())
 
-# Not a project file, but it lists the members of a workspace.
+# This is not a project file, but it lists the members of a workspace.
 _PNPM = b"pnpm-workspace.yaml"
 
-# A slash is in no file name, so many names can be searched as one text.
+# No file name contains a slash, so one search can cover many names joined with slashes.
 _SEPARATOR = b"/"
 _HIDDEN = b"."
-# In the configured list of project files.
+# The syntax of the configured list of project files.
 _NEGATION, _SUFFIX_GLOB = b"!", b"*."
 
 
 def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
-    """Return the kind of repository that a folder with these names is, or None."""
-    # A loop, because a generator takes three times as long and this runs for each repository.
+    """Return the kind of repository that has these names in its top folder, or None."""
+    # Use a loop: a generator takes three times as long, and this runs for each repository.
     for marker, kind in VCS_MARKERS.items():
         if marker in names:
             return kind
@@ -54,7 +54,7 @@ def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
 
 
 def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
-    """Return the name that makes a folder a project of `kind`, or an empty name."""
+    """Return the marker among `names`, or an empty name. Every bare repository has HEAD."""
     if kind is ProjectKind.GIT_BARE:
         return b"HEAD"
     markers = (marker for marker in VCS_MARKERS if marker in names)
@@ -62,7 +62,7 @@ def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
 
 
 def compile_globs(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
-    """Return one pattern that matches what any of the globs matches, or None for no globs."""
+    """Return a pattern that matches whatever one of the globs matches, or None without globs."""
     parts = [fnmatch.translate(glob.decode("latin-1")).encode("latin-1") for glob in globs]
     return re.compile(b"|".join(parts)) if parts else None
 
@@ -77,9 +77,9 @@ class ProjectFiles:
 
     @classmethod
     def changed(cls, entries: Iterable[bytes]) -> ProjectFiles:
-        """Return the built-in names with the changes of the configuration.
+        """Return the built-in names with the changes that the configuration makes.
 
-        An entry `NAME` or `*.ENDING` adds one; `!NAME` or `!*.ENDING` removes one.
+        An entry `NAME` or `*.ENDING` adds a name or glob; `!NAME` or `!*.ENDING` removes it.
         """
         names, globs = set(PROJECT_FILES), set(PROJECT_GLOBS)
         for entry in entries:
@@ -98,7 +98,7 @@ class ProjectFiles:
 
 
 def _suffix_pattern(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
-    """Return a pattern that finds one of the suffixes in names that each end with `/`."""
+    """Return a pattern that finds a name with one of the suffixes, if each name ends with `/`."""
     endings = b"|".join(re.escape(glob.removeprefix(_SUFFIX_GLOB)) for glob in globs)
     return re.compile(rb"\.(?:" + endings + rb")/") if endings else None
 
@@ -107,7 +107,7 @@ BUILT_IN_PROJECT_FILES = ProjectFiles.changed(())
 
 
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool:
-    """Return whether adding or removing `name` can change the kind of its folder."""
+    """Return whether adding or removing `name` can make its folder another kind of project."""
     if name in VCS_NAMES or name in GIT_BARE_NAMES or name == _PNPM:
         return True
     return files.any_in({name})
@@ -115,11 +115,11 @@ def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool
 
 @dataclass(frozen=True, slots=True)
 class WalkRules:
-    """The rules by which one parent is walked.
+    """The rules for the walk of one parent.
 
-    `skip_names` and `skip_globs` hold what the user skips, besides the built-in names. `stops` are
-    folders inside the parent that the walk does not enter: other parents and mount points.
-    `device` is the parent's file system if the mount points are unknown, else None.
+    * `skip_names`, `skip_globs`: the folders to skip, from the configuration and built-in.
+    * `stops`: the folders inside the parent where the walk stops: other parents and mount points.
+    * `device`: the device number of the parent if the mount points are unknown, else None.
     """
 
     depth: int
@@ -132,7 +132,7 @@ class WalkRules:
 
     @classmethod
     def of(cls, parent: Parent, stops: Iterable[bytes] = ()) -> WalkRules:
-        """Return the rules of a configured parent; `stops` outside it have no effect."""
+        """Return the rules for a configured parent. `stops` outside of it have no effect."""
         globs = [
             entry for entry in parent.skip if any(sign in entry for sign in (b"*", b"?", b"["))
         ]
@@ -148,7 +148,7 @@ class WalkRules:
         )
 
     def signature(self) -> bytes:
-        """Return bytes that differ whenever a walk by these rules could find something else."""
+        """Return bytes that are equal only for rules with which a walk has the same result."""
         globs = self.skip_globs.pattern if self.skip_globs is not None else b""
         files = (self.files.names, SKIPPED_BESIDE_A_PROJECT_FILE, self.files.globs)
         lists = (VCS_NAMES, *files, self.skip_names, self.stops)
@@ -156,7 +156,7 @@ class WalkRules:
         return b"\0".join((b"%d" % self.depth, self.nested.value.encode(), globs, *parts))
 
     def skipped(self, names: frozenset[bytes] | set[bytes]) -> frozenset[bytes]:
-        """Return the names that the walk skips in a folder with `names`, besides hidden ones."""
+        """Return the names that the walk skips in a folder with `names`, without hidden ones."""
         if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not self.files.any_in(names):
             return self.skip_names
         return self.skip_names | SKIPPED_BESIDE_A_PROJECT_FILE

@@ -1,12 +1,11 @@
 """List what is mounted on Linux and macOS, and report when it changes.
 
-On Linux, one read of /proc/self/mountinfo replaces a stat of every directory in a walk: a walk
-that enters no mount point cannot leave its file system. A system without that file has no list
-(None), and the walk compares device numbers instead. Source: proc_pid_mountinfo(5).
+On Linux, the mounts are in /proc/self/mountinfo. A walk that enters no mount point cannot leave
+its file system, so the walk need not stat each directory. On a system without that file, the list
+of mounts is None, and the walk compares device numbers. Source: proc_pid_mountinfo(5).
 
-On macOS, getfsstat(2) lists the mounts. It answers from the kernel's memory and asks no server.
-The layout of `struct statfs` is the one for 64-bit inodes in sys/mount.h of macOS, 2,168 bytes
-long.
+On macOS, getfsstat(2) lists the mounts. It returns what the kernel has in memory, and contacts no
+server. `struct statfs` has the layout for 64-bit inodes in sys/mount.h of macOS, 2,168 bytes long.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ MOUNTINFO = b"/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _POINT_FIELD = 4
 
-# inotify reports only changes made through the mount, never those made on the other machine. The
-# type of FUSE is `fuse.NAME`, or `fuse` if the file system gives no name, like bindfs.
+# inotify reports only changes made on this machine, not those made on another one. The type of a
+# FUSE file system is `fuse.NAME`, or `fuse` if it has no name, as with bindfs.
 _REMOTE_TYPES = frozenset(
     b"nfs nfs4 cifs smb3 smbfs 9p virtiofs afs coda ceph beegfs orangefs lustre gfs2 ocfs2 ncpfs"
     b" fuse vboxsf prl_fs vmhgfs macfuse osxfuse".split()
@@ -37,10 +36,9 @@ _REMOTE_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system: its mount point and its type (`ext4`, `fuse.sshfs`).
+    """A mounted file system: its mount point and its type, such as `ext4` or `fuse.sshfs`.
 
-    `local` is False if the system reports a file system of another machine. Only macOS reports
-    that.
+    `local` is False for a file system of another machine. Only macOS reports that.
     """
 
     point: bytes
@@ -49,14 +47,14 @@ class Mount:
 
     @property
     def is_automount(self) -> bool:
-        """Whether the system mounts something here at the first access (autofs)."""
+        """Whether the system mounts a file system here at the first access (autofs)."""
         return self.kind == b"autofs"
 
     @property
     def is_remote(self) -> bool:
         """Whether the file system depends on another machine or program.
 
-        Such a file system may not respond, and changes made elsewhere do not reach this machine.
+        Such a file system may hang, and this machine gets no events for changes made elsewhere.
         """
         if self.is_automount:
             return False
@@ -64,7 +62,7 @@ class Mount:
 
 
 def list_mounts() -> tuple[Mount, ...] | None:
-    """Return what this process sees mounted, in the order of mounting, or None if unknown."""
+    """Return the mounts that this process sees, in the order of mounting, or None if unknown."""
     content = read_mountinfo()
     return None if content is None else parse_mountinfo(content)
 
@@ -100,7 +98,7 @@ def mount_containing(path: bytes, found: tuple[Mount, ...] | None) -> Mount | No
     for mount in found or ():
         prefix = mount.point.rstrip(b"/") + b"/"
         holds = (path + b"/").startswith(prefix)
-        # Of several mounts on one point, the last one hides the others.
+        # If several mounts share one mount point, the last one hides the others.
         if holds and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best
@@ -112,21 +110,22 @@ def remote_mount_points(found: Iterable[Mount]) -> tuple[bytes, ...]:
 
 
 def innermost(points: Iterable[bytes], path: bytes) -> bytes | None:
-    """Return the innermost of the points that hold `path`, or None."""
+    """Return the innermost of the points that contain `path`, or None."""
     return max((point for point in points if contains(point, path)), key=len, default=None)
 
 
-# Before f_flags: sizes, counts, f_fsid, f_owner, and f_type. After it: f_fssubtype, f_fstypename,
-# f_mntonname, f_mntfromname, and reserved space.
+# The 64 bytes before f_flags: sizes, counts, f_fsid, f_owner, and f_type. Then f_flags,
+# f_fssubtype, f_fstypename, f_mntonname, f_mntfromname, and reserved space.
 _STATFS = struct.Struct("=64xI4x16s1024s1024x32x")
 _MNT_LOCAL = 0x1000
 _MNT_NOWAIT = 2
 # Room for mounts that appear between the call that counts and the call that lists.
 _SPARE_ENTRIES = 4
-# The data volume of the system also appears below `/`, and its paths are written from there.
+# The folders of this volume also appear below `/`, and that is how paths name them.
 _DATA_VOLUME = b"/System/Volumes/Data"
 
-# Fills a buffer and returns the number of mounts, or less than 0. With None, it only counts.
+# Fills a buffer and returns the number of mounts, or a negative number for an error. With None, it
+# only counts.
 GetFsStat = Callable[["ctypes.Array[ctypes.c_char] | None"], int]
 
 if sys.platform == "darwin":
@@ -145,7 +144,7 @@ else:
 
 
 def list_macos_mounts(getfsstat: GetFsStat = _getfsstat) -> tuple[Mount, ...]:
-    """Return the mounts in the order of the system; empty on a system without getfsstat(2)."""
+    """Return the mounts in the system's order; none on a system without getfsstat(2)."""
     count = getfsstat(None)
     if count <= 0:
         return ()
@@ -169,10 +168,10 @@ def _c_string(field: bytes) -> bytes:
 
 
 class MountTable:
-    """The current mounts, read again only after a change. A query costs a microsecond.
+    """The current mounts. They are read again only after a change, so a query takes a microsecond.
 
-    Where the system does not report changes, `now` returns None. The other queries then use
-    `volumes`, which is called each time. Several threads may use it.
+    On a system that does not report changes, `now` returns None, and the other queries call
+    `volumes` each time. Several threads may use the table.
     """
 
     def __init__(self, volumes: Callable[[], tuple[Mount, ...]] = list_macos_mounts) -> None:
@@ -207,7 +206,7 @@ class MountTable:
         return self._remote
 
     def automounts(self) -> tuple[bytes, ...]:
-        """Return the places where the system mounts something at the first access."""
+        """Return the mount points where the system mounts a file system at the first access."""
         self._all()
         return self._automounts
 
@@ -219,15 +218,15 @@ class MountTable:
         return found
 
     def has_moved(self) -> bool:
-        """Read the mounts again and return whether any mount point differs.
+        """Read the mounts again and return whether any of them differs.
 
-        Renaming a folder moves the mounts below it, and the system reports no change.
+        The system does not report the renaming of a folder, which moves the mounts below it.
         """
         with self._lock:
             return self._fd is not None and self._read()
 
     def _read(self) -> bool:
-        """Read the mounts and return whether they differ; equal mounts keep the same objects."""
+        """Read the mounts and return whether they differ. Equal mounts keep their objects."""
         content = read_mountinfo()
         if content == self._content:
             return False
@@ -280,7 +279,7 @@ class MountWatch:
 
     def _run(self, fd: int) -> None:
         poll = select.poll()
-        # The kernel reports a change as POLLPRI and POLLERR. A poll clears it.
+        # The kernel reports a change with POLLPRI and POLLERR, and poll(2) clears both.
         poll.register(fd, select.POLLPRI)
         poll.register(self._wake_r, select.POLLIN)
         while True:

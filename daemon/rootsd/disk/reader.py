@@ -1,15 +1,15 @@
 """Read files and folders of hostile repositories: never block, never follow links.
 
-A repository may hold a FIFO, a device, or a link where a program expects a file. Opening a FIFO in
-the usual way hangs the program; a link may lead anywhere. So everything that is not a small
-regular file reads as None.
+A repository may have a FIFO, a device, or a link where a program expects a file. Opening a FIFO in
+the usual way hangs the program, and a link may lead anywhere. So the functions that read return
+None for everything but regular files.
 
-No function follows a link in any component of an absolute path. If someone swaps a folder for a
-link between a check and a read, neither follows the link. The same holds for a name inside an open
-folder, and such a name cannot lead out of the folder.
+No function follows a link in any component of an absolute path. So it does no harm if someone
+replaces a folder with a link between a check and a read. The same is true for a name inside an
+open folder. Such a name cannot lead out of the folder either.
 
-`OpenFolder` holds a folder open during one check, so that every answer is about the same folder. A
-lookup from an open folder costs a quarter of a lookup by the whole path.
+An `OpenFolder` is open during a whole check, so each answer is about the same folder. A lookup in
+an open folder takes a quarter of the time of a lookup by its whole path.
 
 Sources: openat2(2), statx(2), open(2) and stat(2) of macOS.
 """
@@ -34,13 +34,13 @@ _MIN_READ_BYTES = 4 << 10
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# To describe an entry without reading it, even if it is a link. macOS has no O_PATH.
+# For the stat of an entry, even if it is a link, without opening it. macOS has no O_PATH.
 _ANY_FLAGS = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _ENCODING = sys.getfilesystemencoding()
 _ON_ERROR = sys.getfilesystemencodeerrors()
 
-_OPENAT2 = 437  # on every architecture
+_OPENAT2 = 437  # the same on every architecture
 _AT_FDCWD = -100
 _NO_LINKS = 0x04 | 0x02  # RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS
 _HOW = struct.Struct("QQQ")
@@ -101,7 +101,7 @@ else:
 
 
 def _open(path: bytes, flags: int, dir_fd: int | None = None) -> int:
-    """Return a descriptor of what lies at `path`; never follow a link.
+    """Open `path` without following any link, and return the descriptor.
 
     `path` is absolute, or relative to the folder open at `dir_fd`. Raises OSError.
     """
@@ -113,7 +113,7 @@ def _open(path: bytes, flags: int, dir_fd: int | None = None) -> int:
 
 
 def is_single_component(path: bytes) -> bool:
-    """Return whether a path inside a folder names a direct entry: no link can be on the way.
+    """Return whether a path inside a folder is a direct entry. Then no link can be on the way.
 
     Raises OSError (EXDEV) for a path that leads out of the folder.
     """
@@ -137,8 +137,8 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             return None
-        # A buffer of megabytes would take four times as long as the read. Some file systems report
-        # the size 0 for every file.
+        # Do not allocate `cap` bytes if the file is small: a buffer of megabytes takes four times
+        # as long as the read. Some file systems report the size 0 for every file.
         room = max(found.st_size, _MIN_READ_BYTES) if found.st_size else cap
         return os.read(fd, min(cap, room))
     except OSError:
@@ -165,18 +165,18 @@ def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None
 
 
 def open_folder(path: bytes, dir_fd: int | None = None) -> int:
-    """Return a descriptor of the folder itself, never of a link's target.
+    """Open a folder without following any link, and return the descriptor.
 
-    Close it soon: an open descriptor makes an unmount fail. Raises OSError, and ValueError for a
-    path with a NUL byte.
+    Close it soon, because an open descriptor makes an unmount fail. Raises OSError, and ValueError
+    for a path with a NUL byte.
     """
     return _open(path, _FOLDER_FLAGS, dir_fd)
 
 
 def open_path(path: bytes, dir_fd: int | None = None) -> int:
-    """Return a descriptor that can only describe what lies at a path. No link may be on the way.
+    """Return a descriptor that allows stat but not reading, of a file, folder, or link.
 
-    For Linux. Raises OSError (ELOOP for a link on the way), and ValueError for a NUL byte.
+    Linux only. Raises OSError (ELOOP for a link on the way), and ValueError for a NUL byte.
     """
     return _open(path, _ANY_FLAGS, dir_fd)
 
@@ -184,7 +184,7 @@ def open_path(path: bytes, dir_fd: int | None = None) -> int:
 if sys.platform == "linux":
 
     def stat_no_follow(path: bytes, dir_fd: int | None = None) -> os.stat_result:
-        """Return the lstat(2) result; no link may be on the way. Raises as `open_path`."""
+        """Return the lstat(2) result. Raises the errors of `open_path`: no link on the way."""
         if dir_fd is not None and is_single_component(path):
             return os.lstat(path, dir_fd=dir_fd)
         fd = open_path(path, dir_fd)
@@ -196,7 +196,7 @@ if sys.platform == "linux":
 else:
 
     def stat_no_follow(path: bytes, dir_fd: int | None = None) -> os.stat_result:
-        """Return the lstat(2) result of a path; its parent is no link. Raises OSError."""
+        """Return the lstat(2) result. Raises OSError, also for a link on the way."""
         if dir_fd is not None and is_single_component(path):
             return os.lstat(path, dir_fd=dir_fd)
         above, name = os.path.split(path)
@@ -208,7 +208,7 @@ else:
 
 
 def exists_no_follow(path: bytes) -> bool:
-    """Return whether anything, even a link, lies at an absolute path without a link on the way."""
+    """Return whether an absolute path exists; a link counts. False if a link is on the way."""
     try:
         stat_no_follow(path)
     except (OSError, ValueError):
@@ -217,7 +217,7 @@ def exists_no_follow(path: bytes) -> bool:
 
 
 def is_folder_no_follow(path: bytes) -> bool:
-    """Return whether a folder lies at an absolute path without a link on the way."""
+    """Return whether an absolute path is a folder. False if a link is on the way."""
     try:
         return stat.S_ISDIR(stat_no_follow(path).st_mode)
     except (OSError, ValueError):
@@ -242,14 +242,15 @@ def list_names_fd(fd: int) -> frozenset[bytes]:
         names = os.listdir(fd)
     except OSError:
         return frozenset()
-    # The same as os.fsencode, in a third of the time.
+    # This does the same as os.fsencode, in a third of the time.
     return frozenset([name.encode(_ENCODING, _ON_ERROR) for name in names])
 
 
 def resolve_path(base: bytes, path: bytes) -> bytes:
-    """Return `path` relative to the folder `base`, resolving each `..` here, not in the kernel.
+    """Return `path`, relative to the folder `base`, as an absolute path without `..`.
 
-    The path that is checked is then the path that is opened, whatever links lie on the way.
+    The kernel would resolve `..` after following links. This resolves it in the text, so the path
+    that rootsd checks is the path that it opens.
     """
     return os.path.normpath(os.path.join(base, path))
 
@@ -267,9 +268,9 @@ if sys.platform == "linux":
     ]  # fmt: skip
 
     def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
-        """Return the birth time of the open file in nanoseconds, or None if it is not kept.
+        """Return the birth time of the open file in nanoseconds, or None if there is none.
 
-        `found` is its stat result. Raises OSError if the system cannot tell.
+        `found` is its stat result. Raises OSError if statx(2) fails.
         """
         buffer = _StatxBuffer()
         if _statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) < 0:
@@ -281,7 +282,7 @@ if sys.platform == "linux":
         return int(seconds) * 10**9 + int(nanoseconds)
 
     def birth_time_ns_fd(fd: int, found: os.stat_result) -> int | None:
-        """Return the birth time of the open file in nanoseconds, or None if it is not known."""
+        """Return the birth time of the open file in nanoseconds, or None if it is unknown."""
         try:
             return read_birth_time_ns(fd, found)
         except OSError:
@@ -301,7 +302,7 @@ if sys.platform == "linux":
 else:
 
     def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
-        """Return the birth time of the open file in nanoseconds, or None if it is not kept.
+        """Return the birth time of the open file in nanoseconds, or None if there is none.
 
         `found` is its stat result.
         """
@@ -319,18 +320,18 @@ else:
 
 
 _CLOSED = -1
-# Some sandboxes refuse faccessat2(2). Every entry would then seem to be absent.
+# Some sandboxes refuse faccessat2(2), and then every entry would seem to be absent.
 _CAN_USE_ACCESS = os.access(b"/", os.F_OK, follow_symlinks=False)
 
 
 class OpenFolder:
-    """The folder at the absolute path `path`, held open. No link may lead to it.
-
-    Close it soon: an open descriptor makes an unmount fail.
+    """An open folder, at the absolute path `path`. A link on the way counts as a failure.
 
     Names are relative to the folder and may contain slashes. No method follows a link, and a name
-    that leads out of the folder finds nothing. If the folder cannot be opened, `failure` holds the
-    reason and the folder looks empty.
+    that leads out of the folder finds nothing. If the folder cannot be opened, `failure` is the
+    error, and the folder seems to be empty.
+
+    Close it soon, because an open descriptor makes an unmount fail.
     """
 
     __slots__ = ("failure", "fd", "path")
@@ -356,13 +357,13 @@ class OpenFolder:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor; from then on the folder looks empty. A second call is harmless."""
+        """Close the descriptor. Then the folder seems to be empty. A second call does nothing."""
         fd, self.fd = self.fd, _CLOSED
         if fd != _CLOSED:
             os.close(fd)
 
     def folder(self, name: bytes) -> OpenFolder:
-        """Open a folder inside it. The caller closes that one too."""
+        """Open a folder inside this one. The caller must close it."""
         return OpenFolder(self.path + b"/" + name, name, self.fd)
 
     def read(self, name: bytes, cap: int) -> bytes | None:
@@ -400,11 +401,11 @@ class OpenFolder:
             return False
 
     def names(self) -> frozenset[bytes]:
-        """Return the names in it; empty if it cannot be listed."""
+        """Return the names in the folder; empty if it cannot be listed."""
         # os.listdir(-1) would list the working directory.
         return frozenset() if self.fd == _CLOSED else list_names_fd(self.fd)
 
     def names_in(self, name: bytes) -> frozenset[bytes]:
-        """Return the names in a folder inside it; empty if that cannot be listed."""
+        """Return the names in a folder inside this one; empty if that cannot be listed."""
         with self.folder(name) as folder:
             return folder.names()

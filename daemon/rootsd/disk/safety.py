@@ -1,12 +1,12 @@
-"""Check that other users cannot replace a project folder or one above it.
+"""Check that other users cannot replace a project folder or a folder above it.
 
-A user who may write to an ancestor of a project can swap everything below it. Two cases are
-allowed: a sticky folder in which the entry is ours (as in /tmp), and a group whose only member is
-the user (as many distributions create). An access control list may still name other users.
+A user who may write to a folder above a project can replace everything below it. Two cases are
+safe: a sticky folder in which the entry belongs to the user (as in /tmp), and a group that has the
+user as its only member (as many distributions create).
 
-With an access control list, the group bits of the mode are its mask: they limit what the list
-grants. The folder's own group may then have no other members although others can write. Sources:
-acl(5), posix_acl_xattr.h.
+But an access control list may let other users write. With such a list, the group bits of the mode
+are a mask that limits what the list grants. So others may write although the folder's own group
+has no other members. Sources: acl(5), posix_acl_xattr.h.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _ACL_WRITE = 0x02
 
 
 class AclWriters(NamedTuple):
-    """The ids of the users and groups that an access control list lets write, up to its mask."""
+    """The ids of the users and groups that an access control list allows to write.
+
+    The mask of the list may still take that right away.
+    """
 
     users: frozenset[int] = frozenset()
     groups: frozenset[int] = frozenset()
@@ -45,7 +48,7 @@ NO_ACL_WRITERS = AclWriters()
 if sys.platform == "linux":
 
     def acl_writers(folder: bytes) -> AclWriters:
-        """Return whom the list of `folder` lets write. Few folders have a list."""
+        """Return the users and groups that the list of `folder` allows to write, if it has one."""
         try:
             acl = os.getxattr(folder, _ACL_ATTRIBUTE, follow_symlinks=False)
         except OSError:
@@ -55,7 +58,7 @@ if sys.platform == "linux":
 else:
 
     def acl_writers(_folder: bytes) -> AclWriters:
-        """Return nobody: rootsd reads access control lists on Linux only."""
+        """Return no one, because rootsd reads access control lists on Linux only."""
         return NO_ACL_WRITERS
 
 
@@ -77,7 +80,7 @@ _OVERFLOW_UID = 65534
 _FULL_UID_MAP = (b"0", b"0", b"4294967295")
 
 
-# Compared by identity, because a bind mount gives a refused place another name.
+# These are compared by identity, because a bind mount gives a folder another name.
 REFUSED_IDENTITIES = tuple(
     b"/ /etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /home /root".split()
 )
@@ -93,10 +96,9 @@ class Hazard:
 
 
 def trusted_owners(uid: int) -> frozenset[int]:
-    """Return the users whose folders may lie above a project: the user and root.
+    """Return the users that may own the folders above a project: the user and root.
 
-    In a user namespace that maps only some users, files of root appear as files of the overflow
-    user.
+    In a user namespace that maps only some users, the overflow user seems to own root's files.
     """
     try:
         with open("/proc/self/uid_map", "rb") as file:
@@ -108,7 +110,7 @@ def trusted_owners(uid: int) -> frozenset[int]:
 
 @cache
 def is_private_group(gid: int, uid: int) -> bool:
-    """Return whether a group has no members but the user and root, by the local databases."""
+    """Return whether the local databases show no members of a group but the user and root."""
     try:
         members = set(grp.getgrgid(gid).gr_mem)
     except KeyError:
@@ -129,51 +131,52 @@ class _RefusedIdentities(NamedTuple):
 class FolderSafety:
     """Checks projects and the folders above them by identity, owner, and mode.
 
-    It keeps nothing of what it sees. A place in `places` is refused under any name; `core.paths`
-    handles its own name, because it knows the exceptions. The refused places are identified again
-    whenever `places` or `mounted` returns a new object, because a mount gives a folder a second
-    name. If `answers` is False for a place, that place is left out until its mount responds.
+    It does not remember folders that it checked. It refuses the places in `places` under all their
+    names but one: `core.paths` checks the usual name, because exceptions depend on it. The places
+    are identified again whenever `places` or `mounted` returns a new object, because a mount can
+    give a folder another name. A place for which `responds` is False is left out until its mount
+    responds.
 
-    One thread at a time may use it.
+    Only one thread at a time may use it.
     """
 
     def __init__(
         self,
         uid: int,
-        is_ours: Callable[[int, int], bool] = is_private_group,
+        is_private: Callable[[int, int], bool] = is_private_group,
         places: Callable[[], RefusedPlaces] = lambda: _NO_REFUSED_PLACES,
         mounted: Callable[[], object] = lambda: None,
-        answers: Callable[[bytes], bool] = lambda _path: True,
+        responds: Callable[[bytes], bool] = lambda _path: True,
     ) -> None:
         self._uid = uid
-        self._is_ours = is_ours
+        self._is_private = is_private
         self._places = places
         self._mounted = mounted
-        self._answers = answers
+        self._responds = responds
         self._trusted = trusted_owners(uid)
-        self._then: tuple[RefusedPlaces, object] | None = None
+        self._identified_with: tuple[RefusedPlaces, object] | None = None
         self._known = _RefusedIdentities({}, {})
 
     def refresh_refused_places(self) -> object:
-        """Identify the refused places by the current configuration and mounts.
+        """Identify the refused places in the current configuration and mounts.
 
-        Call this before checking any folder. It returns the same object as long as no check would
-        give another result.
+        Call this before each check. The returned object stays the same until a check could have
+        another result.
         """
         places, mounted = self._places(), self._mounted()
-        then = self._then
-        if then is None or then[0] is not places or then[1] is not mounted:
-            self._then = (places, mounted) if self._have_identified(places) else None
+        before = self._identified_with
+        if before is None or before[0] is not places or before[1] is not mounted:
+            self._identified_with = (places, mounted) if self._have_identified(places) else None
         return self._known
 
     def _have_identified(self, places: RefusedPlaces) -> bool:
-        """Identify the places on mounts that respond; return False if one did not respond."""
+        """Identify the places on mounts that respond, and return whether all mounts responded."""
         trees, others = (
             places.refused_trees(),
             (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors()),
         )
-        unresponsive = {place for place in (*trees, *others) if not self._answers(place)}
-        # A link gives a folder no second name here, because the walk follows no links.
+        unresponsive = {place for place in (*trees, *others) if not self._responds(place)}
+        # Leave links out: the walk does not follow links, so a link is no other name of a folder.
         as_trees = _by_identity(
             place for place in trees if place not in unresponsive and not os.path.islink(place)
         )
@@ -182,8 +185,8 @@ class FolderSafety:
             self._known = known
         return not unresponsive
 
-    def of_itself(self, path: bytes, found: os.stat_result) -> Hazard | None:
-        """Return the hazard of a project's own folder, whatever lies above it."""
+    def folder_hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
+        """Return the hazard of a project's own folder, without the folders above it."""
         place = self._known.places.get((found.st_dev, found.st_ino), path)
         if place != path:
             return Hazard(LapseReason.REFUSED_PLACE, _alias_sentence(place))
@@ -194,28 +197,30 @@ class FolderSafety:
     def hazard(self, path: bytes, safe: set[bytes] | None = None) -> Hazard | None:
         """Return why the folder at `path` may not be published, or None.
 
-        `safe` are ancestors checked a moment ago; they are not checked again, and new ones are
-        added. Raises OSError if the folder is absent.
+        `safe` has folders above projects that were just checked. They are not checked again, and
+        the folders that this check finds safe are added. Raises OSError if the folder is absent.
         """
         self.refresh_refused_places()
         entry = os.lstat(path)
-        if (hazard := self.of_itself(path, entry)) is not None:
+        if (hazard := self.folder_hazard(path, entry)) is not None:
             return hazard
-        judged = []
+        checked = []
         for above in ancestors(path):
             if safe is not None and above in safe:
                 break
             found = os.lstat(above)
-            if (hazard := self.of_ancestor(above, found, entry.st_uid)) is not None:
+            if (hazard := self.ancestor_hazard(above, found, entry.st_uid)) is not None:
                 return hazard
-            judged.append(above)
+            checked.append(above)
             entry = found
         if safe is not None:
-            safe.update(judged)
+            safe.update(checked)
         return None
 
-    def of_ancestor(self, path: bytes, found: os.stat_result, entry_owner: int) -> Hazard | None:
-        """Return the hazard of one ancestor; `entry_owner` owns the next folder on the path."""
+    def ancestor_hazard(
+        self, path: bytes, found: os.stat_result, entry_owner: int
+    ) -> Hazard | None:
+        """Return the hazard of one folder above. `entry_owner` owns the next folder down."""
         if not stat.S_ISDIR(found.st_mode):
             return Hazard(LapseReason.RETARGETED, f"{os.fsdecode(path)} is a link")
         tree = self._known.trees.get((found.st_dev, found.st_ino), path)
@@ -226,31 +231,31 @@ class FolderSafety:
         if found.st_mode & stat.S_ISVTX and entry_owner in self._trusted:
             return None
         if found.st_mode & stat.S_IWOTH:
-            return Hazard(LapseReason.EXPOSED, f"everybody can write {os.fsdecode(path)}")
-        if found.st_mode & stat.S_IWGRP and not self._is_ours(found.st_gid, self._uid):
-            return Hazard(LapseReason.EXPOSED, f"a group can write {os.fsdecode(path)}")
-        if self.is_listed_for_others(path, found):
-            sentence = f"by its access control list others can write {os.fsdecode(path)}"
+            return Hazard(LapseReason.EXPOSED, f"everybody can write to {os.fsdecode(path)}")
+        if found.st_mode & stat.S_IWGRP and not self._is_private(found.st_gid, self._uid):
+            return Hazard(LapseReason.EXPOSED, f"a group can write to {os.fsdecode(path)}")
+        if self.acl_lets_others_write(path, found):
+            sentence = f"an access control list lets others write to {os.fsdecode(path)}"
             return Hazard(LapseReason.EXPOSED, sentence)
         return None
 
-    def is_listed_for_others(self, path: bytes, found: os.stat_result) -> bool:
+    def acl_lets_others_write(self, path: bytes, found: os.stat_result) -> bool:
         """Return whether an access control list lets others replace an entry of the folder.
 
-        Mode, owner, and group do not show that, so the list is read each time.
+        This reads the list each time, because mode, owner, and group do not show a change of it.
         """
         if not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
             return False
         users, groups = acl_writers(path)
         strangers = users - {0, self._uid}
-        return bool(strangers) or not all(self._is_ours(gid, self._uid) for gid in groups)
+        return bool(strangers) or not all(self._is_private(gid, self._uid) for gid in groups)
 
 
 def refused_place_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> bytes | None:
-    """Return the refused place that a folder is under another name, or None.
+    """Return the refused place that is the same folder as `path` under another name, or None.
 
-    A bind mount gives a folder a second name; so does another spelling on a case-insensitive
-    volume. A check by name alone (`core.paths`) would miss both.
+    A bind mount gives a folder another name, and so does another spelling on a case-insensitive
+    volume. `core.paths` checks only names and would miss both.
     """
     try:
         found = os.lstat(path)
@@ -261,7 +266,7 @@ def refused_place_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIE
 
 
 def explain_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> str | None:
-    """Return a sentence that says which refused place a folder is, or None."""
+    """Return a sentence about the refused place that `path` is under another name, or None."""
     place = refused_place_alias(path, places)
     return None if place is None else _alias_sentence(place)
 

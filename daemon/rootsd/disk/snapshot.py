@@ -1,11 +1,10 @@
-"""Save and load snapshots of parent trees, so that a restart lists only what changed.
+"""Save and load snapshots of parent trees, so that a restart lists only changed folders.
 
-A snapshot is a cache. Each stamp is compared with the disk before its folder is trusted, and a
-file that is damaged, foreign, newer, or too large is ignored.
+A snapshot is a cache. Discovery compares each stamp with the disk before it trusts a folder.
+`read_snapshots` ignores a file that is damaged, from another machine or version, or too large.
 
-Layout, in the byte order of the machine: the magic line, the SHA-256 of the rest, then one tree
-after another. A tree is its head, path, signature, and one column for each property of its
-folders.
+The layout, in the byte order of the machine: a magic line, the SHA-256 of the rest, then the
+trees. A tree has a head, a path, a signature, and one column for each property of its folders.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MAX_SNAPSHOT_BYTES = 64 << 20
 _MAGIC = b"rootsd index 1 %s\n" % sys.byteorder.encode()
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _HEAD = struct.Struct("=4Q")
-# No folder has this stamp: nothing changed last in 1970.
+# No folder has this stamp, because none was last changed in 1970.
 NO_STAMP: FolderStamp = (0, 0, 0, 0)
 _NO_PARENT = 0
 _KINDS = (None, *ProjectKind)
@@ -38,20 +37,20 @@ _SEPARATOR = b"/"
 
 
 def credentials_key() -> bytes:
-    """Return the user and groups of this process, which decide what a scan can list."""
+    """Return the user and the groups of this process. They decide which folders it can list."""
     groups = sorted({os.getegid(), *os.getgroups()})
     return b" ".join(b"%d" % number for number in (os.geteuid(), *groups))
 
 
 @dataclass(frozen=True, slots=True)
 class FolderTraits:
-    """The properties of a folder; `zone` is the scope of the folders inside it."""
+    """The properties of a folder. `zone` says what discovery may propose inside it."""
 
     kind: ProjectKind | None
     zone: ProposalScope
     frontier: bool
 
-    def as_mark(self) -> int:
+    def as_code(self) -> int:
         """Return the traits as one byte."""
         zone = _REPOSITORIES if self.zone is ProposalScope.REPOSITORIES else 0
         return _NUMBERS[self.kind] << _KIND_SHIFT | zone | (_FRONTIER if self.frontier else 0)
@@ -59,7 +58,7 @@ class FolderTraits:
 
 # Shared objects, because many folders have the same few traits.
 TRAITS_BY_CODE: Mapping[int, FolderTraits] = {
-    traits.as_mark(): traits
+    traits.as_code(): traits
     for kind in _KINDS
     for zone in ProposalScope
     for traits in (
@@ -71,16 +70,16 @@ TRAITS_BY_CODE: Mapping[int, FolderTraits] = {
 
 @dataclass(slots=True, eq=False)
 class TreeSnapshot:
-    """The folders of one parent, each after the folder that holds it. The first is the parent.
+    """The folders of one parent in columns. The first folder is the parent itself.
 
-    `signature` covers everything that decides how the parent is walked. A tree with another
-    signature is useless. A folder is the number of its holder and its name.
+    Each folder has a name, and the number of its container, which comes before it. `signature`
+    covers all settings for the walk of the parent; a tree with another signature is useless.
     """
 
     signature: bytes
-    holders: array[int] = field(default_factory=lambda: array("Q"))
+    containers: array[int] = field(default_factory=lambda: array("Q"))
     names: list[bytes] = field(default_factory=list)
-    marks: bytearray = field(default_factory=bytearray)
+    codes: bytearray = field(default_factory=bytearray)
     stamps: array[int] = field(default_factory=lambda: array("Q"))
 
     def __len__(self) -> int:
@@ -88,33 +87,34 @@ class TreeSnapshot:
         return len(self.names)
 
     def add(
-        self, holder: int, name: bytes, traits: FolderTraits, stamp: FolderStamp | None
+        self, container: int, name: bytes, traits: FolderTraits, stamp: FolderStamp | None
     ) -> int:
         """Add a folder and return its number. A folder without a stamp will be listed again."""
-        self.holders.append(holder)
+        self.containers.append(container)
         self.names.append(name)
-        self.marks.append(traits.as_mark())
+        self.codes.append(traits.as_code())
         self.stamps.extend(stamp or NO_STAMP)
         return len(self.names) - 1
 
-    def doubt(self, number: int) -> None:
-        """Have a folder listed again, whatever its stamp says."""
+    def invalidate(self, number: int) -> None:
+        """Drop the stamp of a folder, so that the folder will be listed again."""
         self.stamps[4 * number : 4 * number + 4] = array("Q", NO_STAMP)
 
     def rows(self) -> Iterator[tuple[int, bytes, FolderTraits, FolderStamp]]:
-        """Return the holder, name, traits, and stamp of each folder.
+        """Return the container, name, traits, and stamp of each folder.
 
         The stamp is `NO_STAMP` for a folder that must be listed again.
         """
-        traits = map(TRAITS_BY_CODE.__getitem__, self.marks)
+        traits = map(TRAITS_BY_CODE.__getitem__, self.codes)
         stamps = zip(*[iter(self.stamps)] * 4, strict=True)
-        return zip(self.holders, self.names, traits, stamps, strict=True)
+        return zip(self.containers, self.names, traits, stamps, strict=True)
 
 
 def write_snapshots(file: Path, trees: Mapping[bytes, TreeSnapshot]) -> None:
-    """Replace the content of `file` with `trees` by parent path, atomically.
+    """Replace the content of `file` with `trees`, by the path of the parent, atomically.
 
-    The content need not survive a crash of the machine: a torn file is ignored. Raises OSError.
+    This does not sync the disk: after a crash of the machine, a damaged file is ignored. Raises
+    OSError.
     """
     body = b"".join(_encoded(path, tree) for path, tree in trees.items())
     if len(body) > MAX_SNAPSHOT_BYTES // 2:
@@ -127,7 +127,7 @@ def write_snapshots(file: Path, trees: Mapping[bytes, TreeSnapshot]) -> None:
 
 
 def read_snapshots(file: Path) -> dict[bytes, TreeSnapshot]:
-    """Return the trees in `file` by parent path; none if the file is not valid."""
+    """Return the trees in `file` by the path of the parent; none if the file is not valid."""
     content = read_small(os.fsencode(file), MAX_SNAPSHOT_BYTES) or b""
     body = content[len(_MAGIC) + _DIGEST_SIZE :]
     if content[: -len(body) or None] != _MAGIC + hashlib.sha256(body).digest():
@@ -141,7 +141,7 @@ def read_snapshots(file: Path) -> dict[bytes, TreeSnapshot]:
 def _encoded(path: bytes, tree: TreeSnapshot) -> bytes:
     names = _SEPARATOR.join(tree.names)
     head = _HEAD.pack(len(path), len(tree.signature), len(tree), len(names))
-    columns = (tree.holders.tobytes(), tree.stamps.tobytes(), bytes(tree.marks), names)
+    columns = (tree.containers.tobytes(), tree.stamps.tobytes(), bytes(tree.codes), names)
     return b"".join((head, path, tree.signature, *columns))
 
 
@@ -156,17 +156,17 @@ def _decoded(body: memoryview) -> Iterator[tuple[bytes, TreeSnapshot]]:
         if at > len(body):
             raise ValueError("the file ends too early")
         body = body[at:]
-        path, signature, holders, stamps, marks, names = parts
-        tree = TreeSnapshot(signature, array("Q", holders), names.split(_SEPARATOR))
-        tree.stamps, tree.marks = array("Q", stamps), bytearray(marks)
+        path, signature, containers, stamps, codes, names = parts
+        tree = TreeSnapshot(signature, array("Q", containers), names.split(_SEPARATOR))
+        tree.stamps, tree.codes = array("Q", stamps), bytearray(codes)
         _check(tree, count)
         yield path, tree
 
 
 def _check(tree: TreeSnapshot, count: int) -> None:
-    """Raise ValueError unless each folder comes after its holder and every mark is known."""
-    ordered = all(holder < number for number, holder in enumerate(tree.holders) if number)
-    if len(tree) != count or not ordered or tree.holders[0] != _NO_PARENT:
+    """Raise ValueError unless each folder comes after its container and every code is known."""
+    ordered = all(container < number for number, container in enumerate(tree.containers) if number)
+    if len(tree) != count or not ordered or tree.containers[0] != _NO_PARENT:
         raise ValueError("the folders do not form a tree")
-    if not TRAITS_BY_CODE.keys() >= set(tree.marks):
+    if not TRAITS_BY_CODE.keys() >= set(tree.codes):
         raise ValueError("a folder has an unknown kind")

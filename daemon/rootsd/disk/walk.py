@@ -1,18 +1,18 @@
 """Walk a parent once and list the projects in it, without entering repositories.
 
-The walk is single-threaded and uses os.scandir with bytes paths. That takes 1.4 times as long as a
-C program that does the same. Threads and raw getdents64 only add cost.
+The walk has one thread and uses os.scandir with bytes paths. That takes 1.4 times as long as a C
+program that does the same. Threads or raw getdents64 calls would only make it slower.
 
-Names and d_type decide. The walk opens no file, except those that list workspace members if they
-are needed. Most folders on a walk are git checkouts, and nothing in them matters. The walk checks
-their marker instead of listing them.
+The walk uses names and d_type. It opens no files but the few that list workspace members. Most
+folders on a walk are git checkouts, and nothing inside them matters. So the walk only checks their
+marker and does not list them.
 
-Only frontier folders get a stat, after their listing. Their change time (ctime) cannot be set
+Only frontier folders get a stat, after their listing. Nobody can set their change time (ctime)
 back, so a ctime before the walk proves that the listing is current.
 
-The walk lists folders by path, because descriptors would cost a third more. If someone swaps a
-folder for a link meanwhile, the walk may list names elsewhere. It does no more: every project is
-probed again without following links before it is reported, and the swap is itself an event.
+The walk lists folders by path, because descriptors would cost a third more. If someone replaces a
+folder with a link during the walk, the walk may list the names in another place. It does no more
+harm than that: discovery probes each project again without following links before it reports it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
 from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
 from rootsd.disk.markers import GIT_BARE_NAMES, VCS_MARKERS, VCS_NAMES, WalkRules, repository_kind
 
-# How far the clock that stamps folders may lag behind the one that we read.
+# How far the clock for file times may lag behind the clock that rootsd reads.
 _CLOCK_SLACK_NS = 2 * 10**9
 _PROGRESS_EVERY = 512
 _HIDDEN = ord(".")
-# A constant, because an attribute lookup on the enum costs as much as a small call.
+# A constant, because looking up the member of the enum takes as long as a function call.
 _GIT = ProjectKind.GIT
-# A folder with one of these markers is no git checkout, even if it holds a `.git` too.
+# A folder with one of these markers is not a git checkout, even if it also has a `.git`.
 _BEFORE_GIT = tuple(b"/" + name for name in takewhile(b".git".__ne__, VCS_MARKERS))
 
 FolderStamp = tuple[int, int, int, int]
@@ -44,37 +44,38 @@ AddWatch = Callable[[bytes], object]
 
 
 class ProposalScope(Enum):
-    """What discovery proposes in a folder: everything, or only repositories (below a project)."""
+    """What discovery proposes in a folder: everything, or only repositories, below a project."""
 
     OPEN = "open"
     REPOSITORIES = "repositories"
 
 
-# In a workspace: repositories, and its members.
+# In a workspace, discovery proposes repositories and the members of the workspace.
 ProposalFilter = ProposalScope | WorkspaceMembers
 
 
-# A tuple, because a walk creates one for each folder, and a frozen dataclass takes three times as
-# long.
+# A named tuple: a walk creates one for each folder, and creating a frozen dataclass takes three
+# times as long.
 class WalkFolder(NamedTuple):
-    """A folder to walk; `left` is the number of levels below it that may still be entered.
+    """A folder to walk. The walk enters at most `levels_left` levels of folders below it.
 
     `top` marks a configured parent. The walk enters it even if it is a repository, and a project
     file does not make it a project.
     """
 
     path: bytes
-    left: int
+    levels_left: int
     zone: ProposalFilter = ProposalScope.OPEN
     top: bool = False
 
 
 class FolderListing(NamedTuple):
-    """One folder as it was listed.
+    """The result of listing one folder.
 
-    `kind` is its kind of project, if any. `below` are the folders to walk next, with the scope
-    `zone`. `frontier` tells whether to watch the folder. `stamp` is None if the folder changed so
-    recently that it must be listed again.
+    * `kind`: the kind of project that the folder is, or None.
+    * `below`: the folders to walk next; `zone` says what discovery may propose in them.
+    * `frontier`: whether to watch the folder.
+    * `stamp`: None if the folder changed so recently that it must be listed again.
     """
 
     place: WalkFolder
@@ -87,7 +88,7 @@ class FolderListing(NamedTuple):
 
 @dataclass(slots=True)
 class WalkResult:
-    """The result of one walk, in its order: a folder comes before its content."""
+    """The result of one walk. A folder comes before the folders in it."""
 
     listings: list[FolderListing] = field(default_factory=list)
     unreadable: list[bytes] = field(default_factory=list)
@@ -95,9 +96,9 @@ class WalkResult:
 
 
 def read_stamp(path: bytes) -> FolderStamp | None:
-    """Return a stamp that differs after any change of the folder's entries; None if it is absent.
+    """Return the stamp of a folder, or None if it is absent. Raises OSError if it is unreachable.
 
-    Raises OSError if the folder cannot be reached.
+    The stamp differs after each change of the folder's entries.
     """
     try:
         found = os.lstat(path)
@@ -109,10 +110,10 @@ def read_stamp(path: bytes) -> FolderStamp | None:
 
 
 def _is_git_checkout(path: bytes) -> bool:
-    """Return whether a listing would show a git checkout; False if that is uncertain.
+    """Return whether the folder is a git checkout; False if this is uncertain.
 
-    Checking two names takes half as long as listing the folder. A folder that may not be listed
-    may still answer such checks, so the last check is for the right to list it.
+    Checking two names takes half as long as listing the folder. The checks also work in a folder
+    that we may not list, so the last check is for the permission to list it.
     """
     access = os.access
     if not access(path + b"/.git", os.F_OK, follow_symlinks=False):
@@ -131,61 +132,62 @@ def racy_cutoff_ns() -> int:
 class Walker:
     """Lists folders by the rules of one parent.
 
-    The walker calls `arm` for each frontier folder before it relies on the listing, so that a
-    watch is in place first. `arm` is optional.
+    The walker calls `add_watch` for each frontier folder. If the folder may have changed between
+    its listing and the watch, the walker lists it again. `add_watch` is optional.
     """
 
     def __init__(
         self,
         rules: WalkRules,
-        arm: AddWatch | None = None,
+        add_watch: AddWatch | None = None,
     ) -> None:
         self._rules = rules
-        self._arm = arm
+        self._add_watch = add_watch
         self._device = rules.device
         self._prunes = rules.nested is NestedPolicy.NONE
 
-    def look(
-        self, place: WalkFolder, before: int | None = None, *, armed: bool = False
+    def list_folder(
+        self, place: WalkFolder, before: int | None = None, *, is_watched: bool = False
     ) -> FolderListing | None:
         """List one folder; return None if it is gone or on another file system.
 
-        `before` is `racy_cutoff_ns()` at the start of the walk. With `armed`, the caller has
-        called `arm` for the folder already, so changes before the watch need no second listing.
-        Raises OSError if the folder cannot be listed.
+        `before` is `racy_cutoff_ns()` at the start of the walk. `is_watched` means that the caller
+        has set the watch before this call. Raises OSError if the folder cannot be listed.
         """
         before = racy_cutoff_ns() if before is None else before
-        return self._look(place, before, None if armed else self._arm)
+        return self._list(place, before, None if is_watched else self._add_watch)
 
-    def _look(self, place: WalkFolder, before: int, arm: AddWatch | None) -> FolderListing | None:
+    def _list(
+        self, place: WalkFolder, before: int, add_watch: AddWatch | None
+    ) -> FolderListing | None:
         path = place.path
         if self._prunes and not place.top and _is_git_checkout(path):
             return FolderListing(place, _GIT, (), place.zone)
         with os.scandir(path) as found:
             entries = list(found)
         names = {entry.name for entry in entries}
-        kind, zone = self._judged(place, names)
+        kind, zone = self._classify(place, names)
         if zone is None:
             return FolderListing(place, kind, (), place.zone)
         if self._device is not None and os.lstat(path).st_dev != self._device:
             return None
-        if arm is not None:
-            arm(path)
+        if add_watch is not None:
+            add_watch(path)
         stamp = read_stamp(path)
         if stamp is None:
             return None
         if stamp[0] >= before:
-            if arm is not None:
+            if add_watch is not None:
                 # It may have changed between the listing and the watch.
-                return self._look(place, before, None)
+                return self._list(place, before, None)
             stamp = None
-        below = self._below(place, entries, names, zone) if place.left > 0 else ()
+        below = self._below(place, entries, names, zone) if place.levels_left > 0 else ()
         return FolderListing(place, kind, below, zone, frontier=True, stamp=stamp)
 
-    def _judged(
+    def _classify(
         self, place: WalkFolder, names: set[bytes]
     ) -> tuple[ProjectKind | None, ProposalFilter | None]:
-        """Return the kind of a folder, and what to propose in it; None means: do not enter it."""
+        """Return the kind of a folder, and what to propose in it, or None if not to enter it."""
         zone = place.zone
         if not VCS_NAMES.isdisjoint(names) or names >= GIT_BARE_NAMES:
             kind = repository_kind(names)
@@ -215,9 +217,9 @@ class Walker:
         zone: ProposalFilter,
     ) -> tuple[WalkFolder, ...]:
         """Return the folders inside a folder that the walk enters."""
-        rules, path, left = self._rules, place.path, place.left - 1
+        rules, path, left = self._rules, place.path, place.levels_left - 1
         skipped = rules.skipped(names)
-        # Decide the common case here, without a call.
+        # Handle the common case without a function call.
         plain = rules.skip_globs is None and not rules.stops
         below = []
         for entry in entries:
@@ -236,15 +238,16 @@ class Walker:
     ) -> WalkResult:
         """Walk `start` and everything below it. Never raises OSError.
 
-        `progress` receives the numbers of listed folders and found projects every few hundred
-        folders; `cancelled` is called as often. The coverage is NONE if `start` cannot be listed.
+        Every few hundred folders, this calls `progress` with the numbers of listed folders and
+        found projects, and ends early if `cancelled` returns True. The coverage is NONE if `start`
+        cannot be listed.
         """
         scan, stack, before = WalkResult(), [start], racy_cutoff_ns()
         projects = 0
         while stack:
             place = stack.pop()
             try:
-                listing = self._look(place, before, self._arm)
+                listing = self._list(place, before, self._add_watch)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError:

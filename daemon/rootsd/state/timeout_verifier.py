@@ -28,9 +28,9 @@ _Roots = Mapping[bytes, Identity]
 
 
 class BlockingVerifier(Protocol):
-    """A verifier that may block, such as RootVerifier. `looks` counts the folders it has read."""
+    """A verifier that may block, such as RootVerifier. `lstat_calls` grows while it makes progress."""
 
-    looks: int
+    lstat_calls: int
 
     def verify(self, roots: _Roots) -> list[Observation]:
         """Do what `TimeoutVerifier.verify` does."""
@@ -170,7 +170,7 @@ class _VerifierThread:
 
         threading.Thread(target=verify, name="verify", daemon=True).start()
         progress = -1
-        while self.answer is None and progress != self.verifier.looks:
-            progress = self.verifier.looks
+        while self.answer is None and progress != self.verifier.lstat_calls:
+            progress = self.verifier.lstat_calls
             with anyio.move_on_after(timeout_s):
                 await over.wait()

@@ -23,7 +23,7 @@ def canonical_path(typed: str) -> bytes:
 def parent_refusal(places: RefusedPlaces, path: bytes) -> str | None:
     """Return the reason why `path` can never be a parent, or None."""
     reason = places.why_no_parent(path)
-    return reason or (explain_alias(path) if HungMountDetector().answers(path) else None)
+    return reason or (explain_alias(path) if HungMountDetector().responds(path) else None)
 
 
 def find_same_folder(paths: Iterable[bytes], path: bytes) -> bytes | None:
@@ -33,7 +33,7 @@ def find_same_folder(paths: Iterable[bytes], path: bytes) -> bytes | None:
     """
     answering = HungMountDetector()
     for other in paths:
-        if other != path and answering.answers(other):
+        if other != path and answering.responds(other):
             with suppress(OSError):
                 if os.path.samefile(other, path):
                     return other

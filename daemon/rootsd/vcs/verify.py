@@ -84,8 +84,8 @@ def _stat_key(path: bytes, *, without_time: bool = False) -> _StatKey | None:
 class RootVerifier:
     """Checks roots, and remembers the state in which they and the folders above passed."""
 
-    def __init__(self, surroundings: FolderSafety) -> None:
-        self._surroundings = surroundings
+    def __init__(self, safety: FolderSafety) -> None:
+        self._safety = safety
         self._roots: dict[bytes, _VerifiedRoot] = {}
         self._links: dict[bytes, _GitLink] = {}
         self._devices: dict[int, int] = {}
@@ -93,7 +93,7 @@ class RootVerifier:
         self._settled_before = 0
         self._refused: object = None
         # Counts lstat calls, so that a caller can see progress.
-        self.looks = 0
+        self.lstat_calls = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
         """Return what changed about `roots` (path to approved identity) before they are published.
@@ -114,7 +114,7 @@ class RootVerifier:
         self, roots: Mapping[bytes, Identity], above: Iterable[bytes]
     ) -> list[Observation]:
         self._settled_before = racy_cutoff_ns()
-        refused = self._surroundings.refresh_refused_places()
+        refused = self._safety.refresh_refused_places()
         if refused is not self._refused or self._have_changed(above):
             self._refused = refused
             self._above.clear()
@@ -123,7 +123,7 @@ class RootVerifier:
         observations: list[Observation] = []
         lstat, known_roots = os.lstat, self._roots
         for path, identity in roots.items():
-            self.looks += 1
+            self.lstat_calls += 1
             try:
                 found = lstat(path)
             except OSError:
@@ -180,26 +180,26 @@ class RootVerifier:
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
         """Return the hazard as `FolderSafety.hazard` does, but check no ancestor twice."""
-        if (own := self._surroundings.of_itself(path, found)) is not None:
+        if (own := self._safety.folder_hazard(path, found)) is not None:
             return own
         entry_owner = found.st_uid
-        judged: dict[bytes, _StatKey] = {}
+        checked: dict[bytes, _StatKey] = {}
         for above in ancestors(path):
             if above in self._above:
                 break
             entry = os.lstat(above)
-            hazard = self._surroundings.of_ancestor(above, entry, entry_owner)
+            hazard = self._safety.ancestor_hazard(above, entry, entry_owner)
             if hazard is not None:
                 return hazard
-            judged[above] = (entry.st_mode, entry.st_uid, entry.st_gid)
+            checked[above] = (entry.st_mode, entry.st_uid, entry.st_gid)
             entry_owner = entry.st_uid
-        self._above |= judged
+        self._above |= checked
         return None
 
     def _have_changed(self, above: Iterable[bytes]) -> bool:
         lstat = os.lstat
         for path in above:
-            self.looks += 1
+            self.lstat_calls += 1
             try:
                 found = lstat(path)
             except OSError:
@@ -207,7 +207,7 @@ class RootVerifier:
             mode, owner, group = self._above[path]
             if found.st_mode != mode or found.st_uid != owner or found.st_gid != group:
                 return True
-            if self._surroundings.is_listed_for_others(path, found):
+            if self._safety.acl_lets_others_write(path, found):
                 return True
         return False
 

@@ -149,7 +149,7 @@ def _a_repository_whose_git_folder_was_exchanged(harness: ForgedWorktrees) -> Pa
     harness.see()
     shutil.rmtree(mine / ".git")
     harness.forge(mine)
-    harness.world.explorer.rescan(harness.world.explorer.trees[0])
+    harness.world.engine.rescan(harness.world.engine.trees[0])
     return mine
 
 
@@ -463,7 +463,7 @@ def _granted(harness: ForgedWorktrees, name: str = "real") -> Path:
     """Have git create a worktree that is published to clients."""
     harness.approve(harness.tool)
     real = harness.git_adds(harness.src / name)
-    assert name in harness.told()
+    assert name in harness.reported()
     return real
 
 
@@ -513,7 +513,7 @@ def _a_worktree_that_another_project_was_moved_into(harness: ForgedWorktrees) ->
     harness.see()
     # A project below a repository is proposed only if a person names it.
     secret.rename(real / "app")
-    harness.world.explorer.probe(raw(real / "app"))
+    harness.world.engine.probe(raw(real / "app"))
     harness.see()
     return real
 
@@ -581,7 +581,7 @@ def _told_after(harness: ForgedWorktrees, each: Forgery) -> tuple[set[str], str]
     victim = each.act(harness)
     if not any(p.ruling.decision is not None for p in harness.catalog.projects.values()):
         harness.approve(harness.tool)
-    return harness.told(), os.path.relpath(victim, harness.src)
+    return harness.reported(), os.path.relpath(victim, harness.src)
 
 
 _EACH_FORGERY = [
@@ -596,9 +596,9 @@ def test_there_are_enough_forgeries() -> None:
 
 @pytest.mark.parametrize("name", _EACH_FORGERY)
 def test_no_forgery_is_published(harness: ForgedWorktrees, name: str) -> None:
-    told, victim = _told_after(harness, FORGERIES[name])
-    assert victim not in told
-    for path in told:
+    reported, victim = _told_after(harness, FORGERIES[name])
+    assert victim not in reported
+    for path in reported:
         assert path in {"tool", "kit", "lib.git", "real"}, "nothing else was approved"
 
 
@@ -607,8 +607,8 @@ def test_no_forgery_is_published(harness: ForgedWorktrees, name: str) -> None:
 def test_control_without_the_conditions_live_forgeries_are_published(
     harness: ForgedWorktrees, name: str
 ) -> None:
-    told, victim = _told_after(harness, FORGERIES[name])
-    assert (victim in told) is FORGERIES[name].lives
+    reported, victim = _told_after(harness, FORGERIES[name])
+    assert (victim in reported) is FORGERIES[name].lives
 
 
 @pytest.mark.parametrize(
@@ -619,4 +619,4 @@ def test_control_a_worktree_made_by_git_in_such_a_place_is_published(
 ) -> None:
     harness.approve(harness.tool)
     harness.git_adds(harness.src / place)
-    assert harness.told() == {"tool", place}
+    assert harness.reported() == {"tool", place}

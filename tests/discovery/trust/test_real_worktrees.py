@@ -37,20 +37,20 @@ def reason(harness: ForgedWorktrees, path: Path) -> str | None:
 def test_added_moved_locked_repaired_removed_and_added_again(harness: ForgedWorktrees) -> None:
     one, two, three = (harness.src / name for name in ("one", "two", "three"))
     harness.git_adds(one)
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     git("worktree", "lock", one, cwd=harness.tool)
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     git("worktree", "unlock", one, cwd=harness.tool)
     git("worktree", "move", one, two, cwd=harness.tool)
-    assert harness.told() == {"tool", "two"}
+    assert harness.reported() == {"tool", "two"}
     two.rename(three)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     git("worktree", "repair", three, cwd=harness.tool)
-    assert harness.told() == {"tool", "three"}
+    assert harness.reported() == {"tool", "three"}
     git("worktree", "remove", "--force", three, cwd=harness.tool)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     harness.git_adds(three)
-    assert harness.told() == {"tool", "three"}
+    assert harness.reported() == {"tool", "three"}
 
 
 def test_a_worktree_that_temporarily_linked_elsewhere_is_pending_with_a_reason(
@@ -58,13 +58,13 @@ def test_a_worktree_that_temporarily_linked_elsewhere_is_pending_with_a_reason(
 ) -> None:
     one, two = harness.src / "one", harness.src / "two"
     harness.git_adds(one)
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     git("worktree", "move", one, two, cwd=harness.tool)
-    assert harness.told() == {"tool", "two"}
+    assert harness.reported() == {"tool", "two"}
     two.rename(one)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     git("worktree", "repair", one, cwd=harness.tool)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     assert InheritanceBlocker.REPLACED.value in (reason(harness, one) or "")
 
 
@@ -72,11 +72,11 @@ def test_a_main_checkout_that_returns_restores_its_worktrees(
     harness: ForgedWorktrees,
 ) -> None:
     harness.git_adds(harness.src / "one")
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     harness.tool.rename(harness.src / "elsewhere")
-    assert harness.told() == set()
+    assert harness.reported() == set()
     (harness.src / "elsewhere").rename(harness.tool)
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_a_main_checkout_that_returns_restores_its_worktrees(
 )
 def test_the_worktree_folders_of_agents(harness: ForgedWorktrees, place: str) -> None:
     harness.git_adds(harness.src / place)
-    assert harness.told() == {"tool", place}
+    assert harness.reported() == {"tool", place}
 
 
 def test_a_worktree_that_an_agent_adds_inside_of_a_worktree(harness: ForgedWorktrees) -> None:
     one = harness.git_adds(harness.src / "one")
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     harness.git_adds(one / ".claude" / "worktrees" / "inner", main=one)
-    assert harness.told() == {"tool", "one", "one/.claude/worktrees/inner"}
+    assert harness.reported() == {"tool", "one", "one/.claude/worktrees/inner"}
 
 
 def test_the_worktrees_of_a_bare_repository(harness: ForgedWorktrees) -> None:
@@ -107,7 +107,7 @@ def test_the_worktrees_of_a_bare_repository(harness: ForgedWorktrees) -> None:
     harness.approve(bare)
     harness.git_adds(harness.src / "lib", main=bare)
     harness.git_adds(bare / "inside", main=bare)
-    assert harness.told() == {"tool", "lib.git", "lib", "lib.git/inside"}
+    assert harness.reported() == {"tool", "lib.git", "lib", "lib.git/inside"}
 
 
 def test_relative_links_of_newer_git_versions(harness: ForgedWorktrees) -> None:
@@ -118,27 +118,27 @@ def test_relative_links_of_newer_git_versions(harness: ForgedWorktrees) -> None:
         (harness.tool / ".git" / "worktrees" / "one" / "gitdir", "../../../../one/.git\n"),
     ):
         file.write_text(text)
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
 
 
 def test_a_repair_that_writes_a_new_git_file_leaves_the_worktree_pending(
     harness: ForgedWorktrees,
 ) -> None:
     one = harness.git_adds(harness.src / "one")
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     (one / ".git").rename(harness.src / "lost")
     git("worktree", "repair", cwd=harness.tool)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     assert InheritanceBlocker.REPLACED.value in (reason(harness, one) or "")
 
 
 def test_an_existing_folder_is_pending_with_a_reason(harness: ForgedWorktrees) -> None:
     docs = harness.old.move(harness.src / "docs")
     harness.git_adds(docs)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     assert InheritanceBlocker.BORN_APART.value in (reason(harness, docs) or "")
     harness.approve(docs)
-    assert harness.told() == {"tool", "docs"}, "a person can approve it like any other project"
+    assert harness.reported() == {"tool", "docs"}, "a person can approve it like any other project"
 
 
 def test_older_worktrees_are_pending_until_a_person_confirms_them(
@@ -147,18 +147,18 @@ def test_older_worktrees_are_pending_until_a_person_confirms_them(
     harness.deny(harness.tool)
     one, two = (harness.git_adds(harness.src / name) for name in ("one", "two"))
     harness.approve(harness.tool)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     assert InheritanceBlocker.OLDER.value in (reason(harness, one) or "")
     assert "rootsd approve tool --worktrees" in (reason(harness, one) or "")
     harness.approve(harness.tool, confirm=[one])
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     assert InheritanceBlocker.OLDER.value in (reason(harness, two) or "")
 
 
 def test_a_worktree_whose_link_back_is_lost_says_so(harness: ForgedWorktrees) -> None:
     one = harness.git_adds(harness.src / "one")
     shutil.copytree(one, harness.src / "copy")
-    assert harness.told() == {"tool", "one"}
+    assert harness.reported() == {"tool", "one"}
     copy = reason(harness, harness.src / "copy")
     assert copy == "no repository links back to this worktree"
 
@@ -170,7 +170,7 @@ def test_a_clock_that_was_ahead_does_not_make_an_older_worktree_younger(
     one = harness.git_adds(harness.src / "one")
     harness.set_clock_back(days=1)
     harness.approve(harness.tool)
-    assert harness.told() == {"tool"}
+    assert harness.reported() == {"tool"}
     assert InheritanceBlocker.OLDER.value in (reason(harness, one) or "")
     harness.git_adds(harness.src / "two")
-    assert harness.told() == {"tool", "two"}
+    assert harness.reported() == {"tool", "two"}

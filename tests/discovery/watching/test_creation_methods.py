@@ -212,15 +212,15 @@ def _is_same(compared: filecmp.dircmp[str]) -> bool:
 
 def _head(repository: Path) -> str | None:
     """Return the commit if everything that belongs to it exists."""
-    told = ""
+    reported = ""
     for check in (["fsck", "--connectivity-only"], ["rev-parse", "HEAD"]):
         done = subprocess.run(
             ["git", *check], cwd=repository, capture_output=True, text=True, check=False
         )
         if done.returncode:
             return None
-        told = done.stdout
-    return told
+        reported = done.stdout
+    return reported
 
 
 def _is_like_another_way(to: Path) -> bool:

@@ -18,7 +18,7 @@ GIT = ProjectKind.GIT
 
 
 @pytest.fixture
-def making() -> CandidatesHarness:
+def harness() -> CandidatesHarness:
     return CandidatesHarness()
 
 
@@ -28,7 +28,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def test_a_clone_waits_for_its_submodules(
-    making: CandidatesHarness, clone: Path, tmp_path: Path
+    harness: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     git("submodule", "add", tmp_path / "up", "libs", cwd=clone)
     git("commit", "-m", "submodule", cwd=clone)
@@ -36,26 +36,28 @@ def test_a_clone_waits_for_its_submodules(
     git("clone", "--recurse-submodules", clone, outside)
     (outside / "libs").rename(tmp_path / "kept")
     outside.rename(one)
-    making.consider(one, GIT, Arrival.MADE)
-    making.happen(one / ".git", "index.lock", FileEventKind.REMOVED)
-    assert making.wait(0.4) == []
-    assert making.wait(0.2) == [CandidateResult(raw(one), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    harness.consider(one, GIT, Arrival.CREATED)
+    harness.handle(one / ".git", "index.lock", FileEventKind.REMOVED)
+    assert harness.wait(0.4) == []
+    assert harness.wait(0.2) == [CandidateResult(raw(one), GIT, IncompleteReason.NOT_CHECKED_OUT)]
     (tmp_path / "kept").rename(one / "libs")
-    assert making.happen(one / ".git", "index.lock", FileEventKind.REMOVED) == [
+    assert harness.handle(one / ".git", "index.lock", FileEventKind.REMOVED) == [
         CandidateResult(raw(one), GIT)
     ]
 
 
 def test_a_copy_interrupted_before_its_index_is_incomplete(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
     (clone / ".git" / "index").unlink()
-    making.consider(clone, GIT, Arrival.MADE)
-    assert making.wait(0.6) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    harness.consider(clone, GIT, Arrival.CREATED)
+    assert harness.wait(0.6) == [
+        CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)
+    ]
 
 
 def test_a_clone_without_a_checkout_is_complete_and_a_part_of_it_is_not(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     make_repository(tmp_path / "up")
     for name in ("cloned", "finished", "stopped"):
@@ -63,8 +65,8 @@ def test_a_clone_without_a_checkout_is_complete_and_a_part_of_it_is_not(
     for folder in (tmp_path / "finished", tmp_path / "finished/.git", tmp_path / "stopped/.git"):
         os.utime(folder / "HEAD" if folder.name == ".git" else folder, (0, 0))
     for name in ("cloned", "finished", "stopped"):
-        making.consider(tmp_path / name, GIT, Arrival.MADE)
-    assert making.wait(0.3) == [
+        harness.consider(tmp_path / name, GIT, Arrival.CREATED)
+    assert harness.wait(0.3) == [
         CandidateResult(raw(tmp_path / "cloned"), GIT),
         CandidateResult(raw(tmp_path / "finished"), GIT),
         CandidateResult(raw(tmp_path / "stopped"), GIT, IncompleteReason.NOT_CHECKED_OUT),
@@ -72,13 +74,13 @@ def test_a_clone_without_a_checkout_is_complete_and_a_part_of_it_is_not(
 
 
 def test_a_clone_killed_before_anything_was_fetched_is_interrupted(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
     git("config", "remote.origin.url", "file:///none", cwd=tmp_path / "one")
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
     expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.INTERRUPTED)
-    assert making.wait(0.6) == [expected]
+    assert harness.wait(0.6) == [expected]
 
 
 def _part(clone: Path, to: Path) -> Path:
@@ -90,102 +92,106 @@ def _part(clone: Path, to: Path) -> Path:
 
 @pytest.mark.parametrize("arrival", Arrival)
 def test_a_copy_without_some_files_is_incomplete_until_git_is_used_in_it(
-    making: CandidatesHarness, clone: Path, tmp_path: Path, arrival: Arrival
+    harness: CandidatesHarness, clone: Path, tmp_path: Path, arrival: Arrival
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
-    assert making.consider(copy, GIT, arrival) is None
-    assert making.wait(2.9) == []
-    assert making.wait(0.2) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    assert harness.consider(copy, GIT, arrival) is None
+    assert harness.wait(2.9) == []
+    assert harness.wait(0.2) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
     git("reset", "-q", cwd=copy)
-    assert making.happen(copy / ".git", "index.lock", FileEventKind.REMOVED) == [
+    assert harness.handle(copy / ".git", "index.lock", FileEventKind.REMOVED) == [
         CandidateResult(raw(copy), GIT)
     ]
 
 
 @pytest.mark.parametrize("arrival", Arrival)
 def test_a_checkout_with_deleted_files_is_complete(
-    making: CandidatesHarness, clone: Path, arrival: Arrival
+    harness: CandidatesHarness, clone: Path, arrival: Arrival
 ) -> None:
     (clone / "d3" / "f3").unlink()
-    making.consider(clone, GIT, arrival)
-    making.wait(3.1)
-    assert making.consider(clone, GIT, Arrival.FOUND) == CandidateResult(raw(clone), GIT)
+    harness.consider(clone, GIT, arrival)
+    harness.wait(3.1)
+    assert harness.consider(clone, GIT, Arrival.FOUND) == CandidateResult(raw(clone), GIT)
 
 
 @pytest.mark.parametrize("arrival", Arrival)
 def test_a_full_copy_of_a_checkout_with_deleted_files_is_complete(
-    making: CandidatesHarness, clone: Path, tmp_path: Path, arrival: Arrival
+    harness: CandidatesHarness, clone: Path, tmp_path: Path, arrival: Arrival
 ) -> None:
     (clone / "d3" / "f3").unlink()
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-a", clone, copy], check=True)
-    settled = making.consider(copy, GIT, arrival) or making.wait(0.1)[0]
+    settled = harness.consider(copy, GIT, arrival) or harness.wait(0.1)[0]
     assert settled == CandidateResult(raw(copy), GIT)
 
 
 def test_a_copy_is_settled_when_all_its_files_exist(
-    making: CandidatesHarness, clone: Path, tmp_path: Path
+    harness: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
-    assert making.consider(copy, GIT, Arrival.MADE) is None
-    assert making.wait(1.0) == []
+    assert harness.consider(copy, GIT, Arrival.CREATED) is None
+    assert harness.wait(1.0) == []
     (clone / "d3" / "f3").rename(copy / "d3" / "f3")
-    assert making.wait(1.1) == [CandidateResult(raw(copy), GIT)]
+    assert harness.wait(1.1) == [CandidateResult(raw(copy), GIT)]
 
 
 def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
-    making: CandidatesHarness, clone: Path, tmp_path: Path
+    harness: CandidatesHarness, clone: Path, tmp_path: Path
 ) -> None:
     copy = _part(clone, tmp_path / "copy")
-    making.consider(copy, GIT, Arrival.MADE)
-    making.happen(copy, "Cargo.lock", FileEventKind.ADDED)
-    assert making.wait(3.1) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    harness.consider(copy, GIT, Arrival.CREATED)
+    harness.handle(copy, "Cargo.lock", FileEventKind.ADDED)
+    assert harness.wait(3.1) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
 def test_a_clone_that_fetched_nothing_is_a_project_once_it_has_files(
-    making: CandidatesHarness, tmp_path: Path
+    harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
     git("remote", "add", "origin", "file:///none", cwd=tmp_path / "one")
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
-    assert [end.incomplete for end in making.wait(1)] == [IncompleteReason.INTERRUPTED]
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
+    assert [end.incomplete for end in harness.wait(1)] == [IncompleteReason.INTERRUPTED]
     (tmp_path / "one" / "file").touch()
-    making.happen(tmp_path / "one", "file", FileEventKind.ADDED)
-    assert making.wait(1) == [CandidateResult(raw(tmp_path / "one"), GIT)]
+    harness.handle(tmp_path / "one", "file", FileEventKind.ADDED)
+    assert harness.wait(1) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
 def test_a_complete_copy_waits_for_the_process_that_makes_it(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
-    making.busy = True
-    assert making.consider(clone, GIT, Arrival.MADE) is None
-    assert making.wait(60) == []
-    making.busy = False
-    assert making.wait(2) == [CandidateResult(raw(clone), GIT)]
+    harness.busy = True
+    assert harness.consider(clone, GIT, Arrival.CREATED) is None
+    assert harness.wait(60) == []
+    harness.busy = False
+    assert harness.wait(2) == [CandidateResult(raw(clone), GIT)]
 
 
 def test_a_checkout_whose_git_died_is_given_up_and_still_watched(
-    making: CandidatesHarness, clone: Path
+    harness: CandidatesHarness, clone: Path
 ) -> None:
     (clone / ".git" / "index").rename(clone / ".git" / "index.lock")
-    making.consider(clone, GIT, Arrival.MADE)
-    assert making.wait(2.9) == []
-    assert making.wait(0.2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]
-    assert making.candidates.next_due() is None
-    assert len(making.candidates) == 0
+    harness.consider(clone, GIT, Arrival.CREATED)
+    assert harness.wait(2.9) == []
+    assert harness.wait(0.2) == [
+        CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)
+    ]
+    assert harness.candidates.next_due() is None
+    assert len(harness.candidates) == 0
     (clone / ".git" / "index.lock").rename(clone / ".git" / "index")
-    assert making.happen(clone / ".git", "index", FileEventKind.ADDED, moved=True) == [
+    assert harness.handle(clone / ".git", "index", FileEventKind.ADDED, moved=True) == [
         CandidateResult(raw(clone), GIT)
     ]
 
 
-def test_a_fetch_that_was_killed_is_interrupted(making: CandidatesHarness, tmp_path: Path) -> None:
+def test_a_fetch_that_was_killed_is_interrupted(
+    harness: CandidatesHarness, tmp_path: Path
+) -> None:
     git("init", tmp_path / "one")
     pack = tmp_path / "one" / ".git" / "objects" / "pack"
     (pack / "tmp_pack_x").touch()
-    making.consider(tmp_path / "one", GIT, Arrival.MADE)
-    assert making.wait(0.9) == []
-    making.happen(pack, "tmp_pack_x", FileEventKind.MODIFIED)
-    assert making.wait(0.9) == []
+    harness.consider(tmp_path / "one", GIT, Arrival.CREATED)
+    assert harness.wait(0.9) == []
+    harness.handle(pack, "tmp_pack_x", FileEventKind.MODIFIED)
+    assert harness.wait(0.9) == []
     expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.INTERRUPTED)
-    assert making.wait(0.2) == [expected]
+    assert harness.wait(0.2) == [expected]

@@ -11,7 +11,7 @@ from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
 from support.engine_harness import OpenWorld
-from support.fake_watchers import RememberingWatcher
+from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
@@ -70,12 +70,12 @@ def test_a_saved_tree_keeps_its_members(tmp_path: Path) -> None:
 
     def explored(before: ParentTree | None) -> tuple[ParentTree, set[bytes]]:
         sink = _Sink()
-        territory = ParentTree(parent, WalkRules.of(parent), RememberingWatcher(), sink)
-        territory.use_snapshot(before.snapshot() if before is not None else None)
-        territory.explore(Arrival.FOUND)
-        while territory.is_behind():
-            territory.catch_up(100)
-        return territory, sink.found_paths
+        tree = ParentTree(parent, WalkRules.of(parent), RecordingWatcher(), sink)
+        tree.use_snapshot(before.snapshot() if before is not None else None)
+        tree.explore(Arrival.FOUND)
+        while tree.has_deferred_work():
+            tree.catch_up(100)
+        return tree, sink.found_paths
 
     first, found = explored(None)
     _, again = explored(first)

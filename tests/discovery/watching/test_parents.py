@@ -226,7 +226,7 @@ shutil.rmtree(two)
 other.chmod(0o755)
 observed.wait_for()
 discovery.stop()
-assert {type(told) for told in observed.all} == {ProjectObserved, ProjectGone}
+assert {type(reported) for reported in observed.all} == {ProjectObserved, ProjectGone}
 """, tmp_path)  # fmt: skip
 
 

@@ -144,7 +144,7 @@ try:
     until(lambda: published() == ["away", "main", "near", "tree"])
     served.send_signal(signal.SIGSTOP)
     # Before each answer the roots are looked at: it is smaller by those that cannot be, once the
-    # kernel has forgotten what it was told of them a second before.
+    # kernel has forgotten what it was reported of them a second before.
     until(lambda: published() == ["near"])
     person.clone("second")
     person.wait_until_listed("second", "pending")

@@ -58,10 +58,10 @@ def test_the_first_worktree_of_a_root_is_found_by_the_sweep(
     main = world.top / "one"
     git("clone", up, main)
     world.settle()
-    world.explorer.set_roots(frozenset({raw(main)}), {})
+    world.engine.set_roots(frozenset({raw(main)}), {})
     git("worktree", "add", ".hidden/tree", cwd=main)
     world.settle()
-    world.explorer.sweep()
+    world.engine.sweep()
     world.settle()
     assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/tree": TREE}
 
@@ -88,7 +88,7 @@ def test_a_moved_main_repository_keeps_its_links(up: Path, world: EngineHarness)
     git("worktree", "repair", ".w/a", cwd=world.top / "two")
     world.settle()
     assert world.fresh() == {"two": GIT, "two/.w/a": TREE}
-    world.explorer.rescan(world.explorer.trees[0])
+    world.engine.rescan(world.engine.trees[0])
     world.settle()
     assert world.live() == world.fresh()
 

@@ -18,7 +18,7 @@ def up(tmp_path: Path) -> Path:
 
 def _trees(main: Path) -> set[bytes]:
     folder = worktrees_folder(raw(main))
-    return set() if folder is None else set(read_worktree_links(folder).trees)
+    return set() if folder is None else set(read_worktree_links(folder).worktrees)
 
 
 def test_a_repository_without_worktrees_links_to_none(up: Path, tmp_path: Path) -> None:
@@ -77,10 +77,10 @@ def test_a_worktree_without_a_link_back_is_open(up: Path, tmp_path: Path) -> Non
     for target in (tmp_path / "victim" / ".git", tmp_path / "none", Path("/")):
         (entry / "gitdir").write_text(f"{target}\n")
         links = read_worktree_links(raw(entry.parent))
-        assert not links.trees
-        assert links.open == {raw(entry)}
+        assert not links.worktrees
+        assert links.unconfirmed == {raw(entry)}
     (entry / "gitdir").unlink()
-    assert read_worktree_links(raw(entry.parent)).open == {raw(entry)}
+    assert read_worktree_links(raw(entry.parent)).unconfirmed == {raw(entry)}
 
 
 def test_a_worktree_that_was_moved_away_is_open(up: Path, tmp_path: Path) -> None:

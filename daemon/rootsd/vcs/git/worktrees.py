@@ -1,7 +1,7 @@
 """List the linked worktrees of a repository.
 
-A worktree may lie where no walk goes: in a hidden folder, or beside a bare repository in a folder
-whose `.git` file names that repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir".
+A worktree may be in a place that no walk enters, such as a hidden folder. So discovery reads the
+links in the repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir".
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ _MAIN_KINDS = frozenset((ProjectKind.GIT, ProjectKind.GIT_BARE))
 
 @dataclass(frozen=True, slots=True)
 class LinkedWorktrees:
-    """`trees` are the worktrees that link back; `open` are the entries without one (yet)."""
+    """The worktrees of a repository that link back to it, and the other entries.
 
-    trees: frozenset[bytes]
-    open: frozenset[bytes]
+    An entry is also `unconfirmed` while git creates the worktree.
+    """
+
+    worktrees: frozenset[bytes]
+    unconfirmed: frozenset[bytes]
 
 
 def may_have_worktrees(git: GitRepository) -> bool:
@@ -34,9 +37,8 @@ def may_have_worktrees(git: GitRepository) -> bool:
 
 def worktrees_folder(main: bytes) -> bytes | None:
     """Return where the repository at `main` keeps its links to worktrees, or None."""
-    with OpenFolder(
-        main + _MARKER
-    ) as own:  # nearly every repository has it, and this takes one step
+    # Try `.git` first: nearly every repository has this folder, so one step is enough.
+    with OpenFolder(main + _MARKER) as own:
         if own.failure is None:
             return _worktrees_folder_in(own)
     place = find_git_dirs(main) or bare_git_dirs(main)
@@ -47,7 +49,7 @@ def worktrees_folder(main: bytes) -> bytes | None:
 
 
 def _worktrees_folder_in(common: OpenFolder) -> bytes | None:
-    # Few repositories have one, and a check for existence is cheaper than a failed open.
+    # Few repositories have this folder, and checking for it is cheaper than failing to open it.
     has_some = (
         common.exists(_WORKTREES) and common.is_folder(_WORKTREES) and common.exists(b"HEAD")
     )
@@ -55,17 +57,17 @@ def _worktrees_folder_in(common: OpenFolder) -> bytes | None:
 
 
 def read_worktree_links(folder: bytes) -> LinkedWorktrees:
-    """Return the worktrees that the folder names and that link back to it."""
-    trees, unanswered = set(), set()
+    """Return the worktrees that the entries in `folder` name, by whether they link back."""
+    worktrees, unconfirmed = set(), set()
     for name in sorted(list_names(folder))[:_MAX_WORKTREES]:
         entry = folder + b"/" + name
         work = _work_of(entry)
         place = find_git_dirs(work) if work is not None else None
         if work is not None and place is not None and place.main_checkout is not None:
-            trees.add(work)
+            worktrees.add(work)
         else:
-            unanswered.add(entry)
-    return LinkedWorktrees(frozenset(trees), frozenset(unanswered))
+            unconfirmed.add(entry)
+    return LinkedWorktrees(frozenset(worktrees), frozenset(unconfirmed))
 
 
 def _work_of(entry: bytes) -> bytes | None:
