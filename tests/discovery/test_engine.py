@@ -69,7 +69,7 @@ def test_projects_on_an_unresponsive_file_system_are_unreachable(
     (seen,) = world.take()
     world.engine.handle([EventOverflow()])
     assert world.engine.has_deferred_work()
-    monkeypatch.setattr(MountContext, "answers", lambda _self, _path: False)
+    monkeypatch.setattr(MountContext, "responds", lambda _self, _path: False)
     monkeypatch.setattr(ParentTree, "catch_up", _must_not_check)
     world.engine.catch_up(1)
     assert not world.engine.has_deferred_work()
@@ -79,8 +79,8 @@ def test_projects_on_an_unresponsive_file_system_are_unreachable(
     assert world.take() == [seen]
 
 
-def _must_not_check(_territory: ParentTree, _most: int) -> None:
-    raise AssertionError("what does not answer was looked at")
+def _must_not_check(_tree: ParentTree, _most: int) -> None:
+    raise AssertionError("discovery touched a file system that does not respond")
 
 
 def test_a_new_repository_above_keeps_the_projects_below_known(world: EngineHarness) -> None:

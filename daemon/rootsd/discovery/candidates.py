@@ -153,7 +153,7 @@ class Candidate:
 
     def is_growing(self) -> bool:
         """Return whether anything in the folder changed within the quiet period of a copy."""
-        return changed_within(self.path, Stage.COPYING.wait.quiet_s)
+        return changed_within(self.path, Stage.COPYING.quiet_period.length_s)
 
     def result(
         self,
@@ -173,7 +173,7 @@ class Candidate:
 
     def stays_given_up(self, stage: Stage) -> bool:
         """Return whether `stage` is why the candidate was given up, and it still applies."""
-        given_up = self.given_up is not None and self.given_up is stage.wait.outcome
+        given_up = self.given_up is not None and self.given_up is stage.quiet_period.outcome
         return given_up and self.stage is stage
 
     def is_copy_complete(self, project: OpenProject) -> bool:
@@ -457,10 +457,13 @@ class Candidates:
         if candidate.stays_given_up(stage):
             return None
         self._enter_stage(candidate, stage)
-        now, since, wait = self._now(), candidate.idle_since(), stage.wait
-        if wait.patience_s is not None and now >= since + wait.patience_s:
+        now, since, period = self._now(), candidate.idle_since(), stage.quiet_period
+        if (
+            period.ignore_processes_after_s is not None
+            and now >= since + period.ignore_processes_after_s
+        ):
             return self._stop_waiting(candidate, state, project)
-        if now >= since + wait.quiet_s or candidate.is_copy_complete(project):
+        if now >= since + period.length_s or candidate.is_copy_complete(project):
             self._unconfirmed[candidate.path] = state
         else:
             self._schedule_check(candidate)
@@ -543,12 +546,12 @@ class Candidates:
         self._unconfirmed.pop(candidate.path, None)
         if candidate.stage is None:
             return  # `consider` has not checked it yet
-        now, wait = self._now(), candidate.stage.wait
+        now, period = self._now(), candidate.stage.quiet_period
         # Check again soon, because not every change causes an event. Check less often the longer
         # the candidate stays the same.
-        pause = min(wait.again_s * 2 ** min(candidate.postponements, 8), _MAX_CHECK_INTERVAL_S)
+        pause = min(period.recheck_s * 2 ** min(candidate.postponements, 8), _MAX_CHECK_INTERVAL_S)
         candidate.postponements += 1
-        left = candidate.idle_since() + wait.quiet_s - now
+        left = candidate.idle_since() + period.length_s - now
         pause = max(pause, _RECHECK_WHILE_IN_USE_S) if left <= 0 else min(pause, left)
         when = now + pause
         if pause >= _TIMER_GRANULARITY_S:

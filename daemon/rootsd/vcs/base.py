@@ -6,11 +6,11 @@ To add a VCS:
    the methods of `MarkedVcs`.
 2. Add one line to `ALL_KINDS` in `rootsd.vcs.registry`.
 
-A new VCS also needs its line in `rootsd.core.model.ProjectKind`. That line holds the value that
-rootsd stores and the names that mark a checkout. The names are there because the walk and the
-watchers need them, and neither may import this package.
+A new VCS also needs a line in `rootsd.core.model.ProjectKind`. That line has the value that rootsd
+stores, and the names that mark a checkout. The names are there because the walk and the watchers
+need them, and neither may import this package.
 
-Every method reads a few small files, follows no links, runs no program, and raises nothing.
+Each method reads a few small files. It follows no links, runs no programs, and raises nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_LINES = 10_000
 class TemporaryFiles:
     """Names of files that only a running VCS program creates, such as locks and journals.
 
-    An event for such a file shows that a program creates the project. A copy rarely has one.
+    An event for such a file shows that the VCS creates the project, because a copy rarely has one.
     """
 
     names: frozenset[bytes] = frozenset()
@@ -42,29 +42,29 @@ class TemporaryFiles:
 
 
 class VcsKind(Protocol):
-    """One kind of repository or checkout, as discovery and the facts of a project need it."""
+    """One kind of repository or checkout."""
 
     kind: ProjectKind
     temporary_files: TemporaryFiles = TemporaryFiles()
 
     @abstractmethod
     def state(self, project: OpenProject) -> ProjectState:
-        """Return whether the folder is a complete project, a pending one, or none.
+        """Return whether the folder is a complete project, a pending project, or no project.
 
-        The state may name another kind: the `.git` of a folder may belong to a worktree.
+        The kind in the result may differ. For example, the `.git` may be that of a worktree.
         """
 
     @abstractmethod
     def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
-        """Return the folders in which a clone or checkout at `path` shows progress.
+        """Return the folders to watch while a clone or checkout creates the project at `path`.
 
-        Discovery watches those that exist.
+        They need not exist.
         """
 
     def missing_content(self, project: OpenProject) -> IncompleteReason | None:
-        """Return what a project at rest lacks, or None.
+        """Return what is missing in a project in which no program works, or None.
 
-        The default is None: locks, journals, and a quiet period decide.
+        By default, this is None, because locks, journals, and a quiet period are enough.
         """
         del project
         return None
@@ -86,7 +86,7 @@ class VcsKind(Protocol):
 
 
 class MarkedVcs(VcsKind, Protocol):
-    """A VCS whose state is one stage, which it reads from the files below its marker."""
+    """A VCS with a marker folder or file, and a stage that follows from the files there."""
 
     @property
     @abstractmethod
@@ -97,24 +97,26 @@ class MarkedVcs(VcsKind, Protocol):
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage of the checkout at `path`, or None if it is complete.
 
-        Return STARTING while files are missing, CHECKOUT_LOCKED if a lock may mean missing files,
-        IN_USE if it cannot, and OTHER if nothing shows whether the checkout is complete.
+        * STARTING: files of the VCS are missing.
+        * CHECKOUT_LOCKED: there is a lock, so files of the checkout may be missing.
+        * IN_USE: there is a lock, but the checkout is complete.
+        * OTHER: nothing shows whether the checkout is complete.
         """
 
     def state(self, project: OpenProject) -> ProjectState:
-        """Return the state by the marker and the stage."""
+        """Return the state, from the marker and the stage."""
         if not any(map(project.exists, self.kind.markers)):
             return NoProject()
         stage = self.stage(project.path)
         return CompleteProject(self.kind) if stage is None else PendingProject(self.kind, stage)
 
     def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
-        """Return the folders of `progress`."""
+        """Return the paths of the folders in `progress`."""
         return tuple(path + inside for inside in self.progress)
 
 
 def first_match(file: bytes, pattern: bytes) -> bytes | None:
-    """Return group 1 of `pattern` in the first line of a small file that matches, or None."""
+    """Return group 1 of the first line in a small file that matches `pattern`, or None."""
     compiled = re.compile(pattern)
     lines = (read_small(file, CONFIG_CAP) or b"").splitlines()[:_MAX_LINES]
     found = (compiled.match(line.strip()) for line in lines)

@@ -1,4 +1,4 @@
-"""Bazaar and Breezy. Source: traces of brz 3.3 at random moments of a branch and a checkout."""
+"""Bazaar and Breezy. Source: traces of brz 3.3 at random moments of a branch or checkout."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from rootsd.vcs.stages import Stage
 
 
 class Bazaar(MarkedVcs):
-    """A Bazaar branch or checkout. History arrives in `upload`, files in `limbo`, under a lock."""
+    """A Bazaar branch or checkout.
+
+    bzr writes history to `upload` and files to `limbo`, and holds a lock meanwhile.
+    """
 
     kind = ProjectKind.BZR
     temporary_files = TemporaryFiles(frozenset((b"held", b"limbo", b"lock")))
     progress = (b"/.bzr", b"/.bzr/checkout", b"/.bzr/repository/upload")
 
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage by the locks and the two folders that hold unfinished work."""
+        """Return the stage, from the locks and the two folders for unfinished work."""
         data = path + b"/.bzr"
         names = list_names(data)
         if b"branch-format" not in names:

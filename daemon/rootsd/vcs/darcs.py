@@ -10,16 +10,16 @@ from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
 from rootsd.vcs.stages import Stage
 
 _PRISTINE = re.compile(rb"pristine:((?:\d{10}-)?[0-9a-f]{64})\s")
-# The name of an empty tree ends in the SHA-256 of nothing. A size may precede it.
+# The name of an empty tree ends with the SHA-256 of empty text. It may start with a size.
 _EMPTY_TREE = b"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 class Darcs(MarkedVcs):
     """A darcs repository.
 
-    `darcs clone` first does what `darcs init` does. It then records the source, and then takes
-    over the inventory of the source. It holds no lock, so a clone that was killed while it wrote
-    its files looks complete once it is quiet.
+    `darcs clone` first does the same as `darcs init`. Then it records the source, and at last it
+    copies the inventory of the source. It holds no lock. So a clone that was killed while writing
+    files looks complete after a quiet period.
     """
 
     kind = ProjectKind.DARCS
@@ -28,7 +28,7 @@ class Darcs(MarkedVcs):
     progress = (b"/_darcs",)
 
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage by the lock and the inventory."""
+        """Return the stage, from the lock and the inventory."""
         data = path + b"/_darcs"
         names = list_names(data)
         if b"format" not in names:
@@ -45,7 +45,7 @@ class Darcs(MarkedVcs):
         return None
 
     def origin(self, path: bytes) -> bytes | None:
-        """Return the default repository."""
+        """Return the repository that darcs uses by default."""
         return first_match(path + b"/_darcs/prefs/defaultrepo", rb"(.+)")
 
 

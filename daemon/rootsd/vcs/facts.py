@@ -1,11 +1,11 @@
-"""Collect the facts shown about a project: origin, files, size, and findings.
+"""Collect the facts that rootsd shows about a project: origin, files, size, and findings.
 
-Findings are what a person should know before approving a project. They come from names and from a
-few git settings; no content is judged. The scan is one bounded walk, and the size of a larger
-project is marked as an estimate.
+A finding is something that a person should know before approving a project. Findings come from the
+names of files and from a few git settings; rootsd reads no other content. One bounded walk finds
+them. If the walk does not reach every file, the size is a lower bound.
 
-The project's author chose all of this text. It is escaped and shown, and rootsd decides nothing by
-it.
+The author of the project chose all of this text. rootsd escapes and shows it, and makes no
+decisions with it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SENSITIVE = re.compile(
     rb"|terraform\.tfstate|.+\.tfvars",
     re.IGNORECASE,
 )
-# Relative to the project. A name that ends in a slash is a folder.
+# Paths relative to the project. A path that ends with a slash is a folder.
 EXECUTED_PATHS = (
     b".mcp.json", b".envrc", b"mise.toml", b".mise.toml", b".claude/settings.json",
     b".claude/settings.local.json", b".claude/hooks/", b".cursor/mcp.json", b".cursor/hooks.json",
@@ -53,7 +53,7 @@ EXECUTED_PATHS = (
     b".devcontainer/devcontainer.json", b".devcontainer.json", b".husky/", b".githooks/",
     b"opencode.json", b".kiro/settings/mcp.json", b".amp/settings.json",
 )  # fmt: skip
-# git settings that run a program when git only reads a repository.
+# The git settings that make git run a program even if it only reads a repository.
 _EXECUTING_SETTINGS = frozenset(
     (b"core", key) for key in (b"fsmonitor", b"hookspath", b"sshcommand", b"pager", b"editor")
 ) | frozenset(
@@ -68,7 +68,7 @@ _EXECUTING_SUBSECTION_SETTINGS = frozenset(
 
 
 class FindingKind(StrEnum):
-    """Why a finding is shown."""
+    """The kind of a finding."""
 
     SENSITIVE = "sensitive"
     EXECUTED = "executed"
@@ -80,8 +80,8 @@ class FindingKind(StrEnum):
 class ProjectFinding:
     """One finding; `path` is relative to the project.
 
-    `detail` is the kind of a nested project, the name of a git setting, or the folder of git data
-    that do not name this checkout.
+    `detail` is the kind of a nested project, the name of a git setting, or the folder with git
+    data elsewhere that does not link back to this checkout.
     """
 
     concern: FindingKind
@@ -91,7 +91,7 @@ class ProjectFinding:
 
 @dataclass(slots=True)
 class ProjectSize:
-    """The size of a project in bytes on disk; a lower bound unless `is_whole`."""
+    """The size of a project in bytes on disk. It is a lower bound unless `is_whole` is True."""
 
     disk: int = 0
     files: int = 0
@@ -100,7 +100,7 @@ class ProjectSize:
 
 @dataclass(slots=True)
 class ContentScan:
-    """The result of one scan of a project; `more` is the number of findings left out."""
+    """The result of one scan of a project. `more` is the number of findings left out."""
 
     findings: list[ProjectFinding] = field(default_factory=list)
     size: ProjectSize = field(default_factory=ProjectSize)
@@ -120,10 +120,11 @@ def scan_content(
     hooks: bytes | None,
     files: ProjectFiles = BUILT_IN_PROJECT_FILES,
 ) -> ContentScan:
-    """Scan a project; raises nothing.
+    """Scan the project at `top`. Raises nothing.
 
-    `settings` and `hooks` belong to its git data, and `files` tells what a project file is. The
-    scan follows no links, enters no other file system, and only measures dependency folders.
+    `settings` and `hooks` are its git settings and its folder of hooks. `files` defines what a
+    project file is. The scan follows no links and enters no other file systems. It adds up the
+    sizes in folders of dependencies, but looks for no findings there.
     """
     found = ContentScan()
     for finding in find_executed(top, settings, hooks):
@@ -136,7 +137,10 @@ def scan_content(
 def find_executed(
     top: bytes, settings: GitConfig, hooks: bytes | None
 ) -> Iterator[ProjectFinding]:
-    """Yield what agents and git execute in a project; arguments as for `scan_content`."""
+    """Yield the files and settings that agents and git execute.
+
+    The arguments are as for `scan_content`.
+    """
     for name in EXECUTED_PATHS:
         if _exists(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
             yield ProjectFinding(FindingKind.EXECUTED, name)
@@ -152,7 +156,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
         device = os.lstat(top).st_dev
     except OSError:
         return
-    # The flag tells whether names in the folder count as findings, besides its size.
+    # The flag says whether to look for findings in the folder. Its size counts in any case.
     stack = [(top, True)]
     while stack:
         folder, counts = stack.pop()
@@ -179,7 +183,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
 
 
 def _add_size(entry: os.DirEntry[bytes], device: int, found: ContentScan) -> bool:
-    """Count a file; return whether the entry is a folder to enter."""
+    """Add the size of a file. Return whether the entry is a folder to enter."""
     try:
         seen = entry.stat(follow_symlinks=False)
     except OSError:
@@ -254,20 +258,20 @@ _ECOSYSTEMS_BY_SUFFIX: Mapping[bytes, str] = MappingProxyType(
 def collect_facts(
     path: bytes, kind: ProjectKind, project_files: ProjectFiles = BUILT_IN_PROJECT_FILES
 ) -> dict[str, Any]:
-    """Return the facts as fields of an item of `rootsd/1`, ready for JSON. Raises nothing.
+    """Return the facts as fields of a project item in `rootsd/1`, ready for JSON. Raises nothing.
 
-    `has_history` is not such a field: it tells whether libgit2 may read the last commit. Text that
-    is not UTF-8 has lone surrogates, as in a path (PEP 383).
+    One field is not in that protocol: `has_history` says whether libgit2 may read the last commit.
+    Bytes that are not UTF-8 become lone surrogates, as in a path (PEP 383).
     """
     files = sorted(name for name in list_names(path) if project_files.any_in({name}))
     del files[_MAX_PROJECT_FILES:]
     declared = (declared_name(path + b"/" + name) for name in files)
-    place = git_dirs_of(path, kind)
-    settings = read_git_config(place) if place is not None else {}
-    hooks = place.common + b"/hooks" if place is not None else None
+    dirs = git_dirs_of(path, kind)
+    settings = read_git_config(dirs) if dirs is not None else {}
+    hooks = dirs.common + b"/hooks" if dirs is not None else None
     found = scan_content(path, settings, hooks, project_files)
-    if place is not None and place.work == path and not git_dir_links_back(place):
-        found.add(ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(place.folder)))
+    if dirs is not None and dirs.work == path and not git_dir_links_back(dirs):
+        found.add(ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder)))
     return {
         "origin": read_origin(path, kind),
         "branch": read_branch(path, kind),
@@ -276,7 +280,7 @@ def collect_facts(
         "ecosystems": sorted({each for name in files if (each := _ecosystem(name))}),
         "findings": [_finding_fields(finding) for finding in found.findings],
         "findings_left_out": found.more,
-        "has_history": place is not None and is_safe_for_libgit2(place),
+        "has_history": dirs is not None and is_safe_for_libgit2(dirs),
         "size": {
             "bytes": found.size.disk,
             "files": found.size.files,
@@ -286,13 +290,13 @@ def collect_facts(
 
 
 def list_executed_files(path: bytes, kind: ProjectKind) -> list[str]:
-    """Return the relative paths of files that agents and git execute. Raises nothing.
+    """Return the relative paths of the files that agents and git execute. Raises nothing.
 
-    Takes about 30 lstat(2) calls and reads one small git file.
+    This makes about 30 lstat(2) calls and reads one small git file.
     """
-    place = git_dirs_of(path, kind)
-    settings = read_git_config(place) if place is not None else {}
-    hooks = place.common + b"/hooks" if place is not None else None
+    dirs = git_dirs_of(path, kind)
+    settings = read_git_config(dirs) if dirs is not None else {}
+    hooks = dirs.common + b"/hooks" if dirs is not None else None
     return list(
         dict.fromkeys(os.fsdecode(each.path) for each in find_executed(path, settings, hooks))
     )

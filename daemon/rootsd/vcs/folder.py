@@ -1,4 +1,4 @@
-"""Hold a project folder open together with its git data."""
+"""Open a project folder together with its git data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rootsd.vcs.git.repository import GitRepository, is_git, open_bare_repositor
 
 
 class OpenProject(OpenFolder):
-    """A project folder held open together with its git data during one check.
+    """A project folder that is open during one check, together with its git data.
 
-    All answers, and the identity, are about the same state as far as possible. Open it again to
-    see a later state.
+    So all answers and the identity are about the same state, as far as possible. Open the folder
+    again to see a later state.
     """
 
     __slots__ = ("_git",)
@@ -22,7 +22,7 @@ class OpenProject(OpenFolder):
         self._git: dict[bool, GitRepository | None] = {}
 
     def git(self, kind: ProjectKind) -> GitRepository | None:
-        """Return its git data as those of a project of `kind`, or None if it has none (yet)."""
+        """Return the git data of a project of `kind`, or None if there are none (yet)."""
         if not is_git(kind):
             return None
         bare = kind is ProjectKind.GIT_BARE
@@ -31,7 +31,7 @@ class OpenProject(OpenFolder):
         return self._git[bare]
 
     def identity(self) -> Identity:
-        """Return its identity. Raises as `rootsd.disk.identity.identify`."""
+        """Return the identity. Raises the same errors as `rootsd.disk.identity.identify`."""
         repository = self._git.get(False)
         own = repository is not None and repository.is_own
         return identify_open_folder(self, GitEntry.FOLDER if own else None)

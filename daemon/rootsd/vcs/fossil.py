@@ -11,8 +11,8 @@ from rootsd.vcs.stages import Stage
 class Fossil(MarkedVcs):
     """A Fossil checkout. Its marker is the checkout's SQLite database.
 
-    `fossil open` creates the database with check-in 0. It then writes all files in one
-    transaction, together with the real check-in.
+    `fossil open` creates the database with check-in 0. Then it writes all files and the real
+    check-in in one transaction.
     """
 
     kind = ProjectKind.FOSSIL
@@ -20,7 +20,7 @@ class Fossil(MarkedVcs):
     progress = (b"",)
 
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage by the database's journal and the recorded check-in."""
+        """Return the stage, from the database's journal and the recorded check-in."""
         databases = [path + b"/" + name for name in self.kind.markers]
         if any(map(sqlite_reader.has_hot_journal, databases)):
             return Stage.CHECKOUT_LOCKED

@@ -8,21 +8,22 @@ from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
 from rootsd.vcs.stages import Stage
 
 _ID_SIZE = 20
+HG_TEMPORARY_FILES = TemporaryFiles(frozenset((b"wlock", b"lock", b"updatestate")))
 
 
 class Mercurial(MarkedVcs):
     """A Mercurial checkout. The last step of `hg clone` records the checked-out commit."""
 
     kind = ProjectKind.HG
-    temporary_files = TemporaryFiles(frozenset((b"wlock", b"lock", b"updatestate")))
+    temporary_files = HG_TEMPORARY_FILES
     progress = (b"/.hg", b"/.hg/store")
 
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage by the locks and the recorded commit."""
+        """Return the stage, from the locks and the recorded commit."""
         return hg_stage(path + b"/.hg")
 
     def origin(self, path: bytes) -> bytes | None:
-        """Return the default path of `.hg/hgrc`."""
+        """Return the default path in `.hg/hgrc`."""
         return first_match(path + b"/.hg/hgrc", rb"default[ \t]*=[ \t]*(.+)")
 
     def branch(self, path: bytes) -> bytes | None:
@@ -31,7 +32,7 @@ class Mercurial(MarkedVcs):
 
 
 def hg_stage(data: bytes) -> Stage | None:
-    """Return the stage of the checkout whose data folder (`.hg` or `.sl`) is `data`."""
+    """Return the stage of a checkout from its data folder, `.hg` or `.sl`."""
     names = list_names(data)
     if not names >= {b"requires", b"store"}:
         return Stage.STARTING

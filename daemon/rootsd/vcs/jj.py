@@ -53,7 +53,7 @@ class Jujutsu(MarkedVcs):
         return _git_store_stage(path, git) if may_follow(git) else Stage.STARTING
 
     def git_dirs(self, path: bytes) -> GitDirs | None:
-        """Return the git directories beside `.jj`, else those of the store."""
+        """Return the git directories beside `.jj`, or else those of the store."""
         if exists_no_follow(path + b"/.git"):
             return find_git_dirs(path)
         store = path + b"/.jj/repo/store"
@@ -63,12 +63,15 @@ class Jujutsu(MarkedVcs):
 
     def origin(self, path: bytes) -> bytes | None:
         """Return the remote of the git repository."""
-        place = self.git_dirs(path)
-        return git_origin(place) if place is not None else None
+        dirs = self.git_dirs(path)
+        return git_origin(dirs) if dirs is not None else None
 
 
 def _repository(path: bytes) -> bytes | None:
-    """Return the folder of the history; in a second workspace, a file names that of the first."""
+    """Return the folder with the history, or None.
+
+    In a second workspace, `.jj/repo` is a file that names the folder of the first workspace.
+    """
     repo = path + b"/.jj/repo"
     if is_folder_no_follow(repo):
         return repo

@@ -1,4 +1,4 @@
-"""Read where a repository was cloned from, and its current branch, as text to show."""
+"""Read the address that a repository was cloned from, and its current branch, as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def git_dirs_of(path: bytes, kind: ProjectKind) -> GitDirs | None:
 def read_origin(path: bytes, kind: ProjectKind) -> str | None:
     """Return the address that a repository was cloned from, without credentials, or None.
 
-    Text that is not UTF-8 has lone surrogates (PEP 383). Raises nothing.
+    Bytes that are not UTF-8 become lone surrogates (PEP 383). Raises nothing.
     """
     vcs = vcs_of(kind)
     address = None if vcs is None else vcs.origin(path)

@@ -9,13 +9,13 @@ from rootsd.vcs.stages import Stage
 
 
 class Pijul(MarkedVcs):
-    """A Pijul repository. No file shows that a clone is complete, so it must be quiet first."""
+    """A Pijul repository. No file shows whether a clone is complete, so a quiet period decides."""
 
     kind = ProjectKind.PIJUL
     progress = (b"/.pijul", b"/.pijul/pristine")
 
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage by the database."""
+        """Return the stage: whether the database exists."""
         exists = exists_no_follow(path + b"/.pijul/pristine/db")
         return Stage.OTHER if exists else Stage.STARTING
 

@@ -1,6 +1,6 @@
-"""Probe one folder: which project it holds, and whether the project is complete.
+"""Probe one folder: find out whether it is a project, of which kind, and whether it is complete.
 
-Every answer comes from the disk alone, without running a program.
+Every result depends on the disk alone. No function runs a program.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MAX_ENTRIES = 20_000
 
 
 def project_state(project: OpenProject, kind: ProjectKind) -> ProjectState:
-    """Return whether the folder holds a complete project of `kind`, a pending one, or none.
+    """Return whether the folder is a complete project, a pending project, or no project.
 
-    The kind in the answer may differ: `.git` may belong to a worktree, and a `.jj` beside it wins.
-    Reads a few small files in about 25 us. Raises nothing.
+    The kind in the result may differ from `kind`: the `.git` may be that of a worktree, and a
+    `.jj` beside it has priority. This reads a few small files in about 25 us. Raises nothing.
     """
     vcs = vcs_of(kind)
     return CompleteProject(kind) if vcs is None else vcs.state(project)
@@ -43,27 +43,27 @@ def project_state(project: OpenProject, kind: ProjectKind) -> ProjectState:
 def incomplete_reason(
     project: OpenProject, kind: ProjectKind, stage: Stage | None
 ) -> IncompleteReason | None:
-    """Return the reason why a project that stays in `stage` is incomplete, or None.
+    """Return why a project that stays in `stage` is incomplete, or None if it is complete.
 
-    `stage` is None for a project that looks complete. The answer depends on the disk alone, so it
-    is the same at any time and for any caller.
+    `stage` is None for a project that looks complete. The result depends on the disk alone, not on
+    the time or the caller.
     """
-    if stage is not None and (stage.wait.outcome is not None or stage is Stage.UNBORN):
-        return stage.wait.outcome
+    if stage is not None and (stage.quiet_period.outcome is not None or stage is Stage.UNBORN):
+        return stage.quiet_period.outcome
     vcs = vcs_of(kind)
     return None if vcs is None else vcs.missing_content(project)
 
 
 def progress_folders(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
-    """Return the existing folders whose events show progress of the project at `path`."""
+    """Return the existing progress folders of the project at `path`."""
     vcs = vcs_of(kind)
     return () if vcs is None else tuple(filter(is_folder_no_follow, vcs.progress_folders(path)))
 
 
 def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
-    """Return the seconds since anything changed in the folder or its progress folders.
+    """Return the seconds since the last change in the folder or its progress folders.
 
-    The answer uses change times, which cannot be set back. It is 0 if nothing can be read.
+    This uses change times, which nobody can set back. The result is 0 if nothing can be read.
     """
     newest = None
     for each in (path, *progress_folders(path, kind)):
@@ -78,11 +78,10 @@ def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
 
 
 def changed_within(path: bytes, seconds: float) -> bool:
-    """Return whether anything in the folder at `path` changed in the last `seconds`.
+    """Return whether anything at or below `path` changed in the last `seconds`.
 
-    This shows that a copy still grows, in any folder of it and by any program. The answer comes
-    from change times, which cannot be set back, and from at most 20,000 entries. The walk follows
-    no links and skips mounts that may hang.
+    So this notices a running copy, whatever program makes it. It uses change times, which nobody
+    can set back, of at most 20,000 entries. It follows no links and skips mounts that may hang.
     """
     newest, left, folders = time.time() - seconds, _MAX_ENTRIES, [path]
     while folders and left > 0:
@@ -104,11 +103,10 @@ def changed_within(path: bytes, seconds: float) -> bool:
 def probe(
     path: bytes, within: bytes | None = None, filesystem: bytes | None = None
 ) -> Observation:
-    """Observe one folder now, inside or outside a parent. Raises nothing.
+    """Observe one folder now, inside or outside of a parent. Raises nothing.
 
-    A folder without a marker is observed as a plain project, because a person named it. A project
-    that is being created is incomplete until its state is final. `within` and `filesystem` are as
-    for `classify_absence`.
+    A folder without a marker counts as a plain project: the caller decides whether that is enough.
+    `within` and `filesystem` are as for `classify_absence`.
     """
     with OpenProject(path) as project:
         try:
@@ -134,7 +132,7 @@ def _observe_open_project(project: OpenProject, identity: Identity) -> ProjectOb
 def observe_absent(path: bytes, within: bytes | None, filesystem: bytes | None) -> Observation:
     """Return the observation of a folder that cannot be identified: gone, unreachable, or unsafe.
 
-    A folder that exists but cannot be opened is unreachable. One behind a link is unsafe.
+    A folder that exists but cannot be opened is unreachable. A folder behind a link is unsafe.
     """
     if classify_absence(path, within, filesystem) is PathAbsence.GONE:
         return observe_vanished(path)
@@ -144,7 +142,7 @@ def observe_absent(path: bytes, within: bytes | None, filesystem: bytes | None) 
 
 
 def observe_vanished(path: bytes) -> ProjectGone:
-    """Return the observation of a folder that is gone; a link or file there has replaced it."""
+    """Return the observation of a folder that is gone, or that a link or file has replaced."""
     try:
         replaced = not stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:

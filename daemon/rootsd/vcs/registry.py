@@ -1,4 +1,4 @@
-"""List every VCS that rootsd recognizes. To add one, see `rootsd.vcs.base`."""
+"""The list of VCSs that rootsd recognizes. To add one, see `rootsd.vcs.base`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Sapling. It keeps the files of Mercurial, in `.sl`. Source: its documented layout."""
+"""Sapling. It has the same files as Mercurial, in `.sl`. Source: its documented layout."""
 
 from __future__ import annotations
 
 from rootsd.core.model import ProjectKind
-from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
-from rootsd.vcs.hg import hg_stage
+from rootsd.vcs.base import MarkedVcs, first_match
+from rootsd.vcs.hg import HG_TEMPORARY_FILES, hg_stage
 from rootsd.vcs.stages import Stage
 
 
@@ -12,7 +12,7 @@ class Sapling(MarkedVcs):
     """A Sapling checkout."""
 
     kind = ProjectKind.SAPLING
-    temporary_files = TemporaryFiles(frozenset((b"wlock", b"lock", b"updatestate")))
+    temporary_files = HG_TEMPORARY_FILES
     progress = (b"/.sl", b"/.sl/store")
 
     def stage(self, path: bytes) -> Stage | None:
@@ -20,5 +20,5 @@ class Sapling(MarkedVcs):
         return hg_stage(path + b"/.sl")
 
     def origin(self, path: bytes) -> bytes | None:
-        """Return the default path of `.sl/config`."""
+        """Return the default path in `.sl/config`."""
         return first_match(path + b"/.sl/config", rb"default[ \t]*=[ \t]*(.+)")

@@ -1,7 +1,7 @@
-"""Query a SQLite database of another program from a copy in memory.
+"""Query the SQLite database of another program in a copy in memory.
 
-Subversion and Fossil keep their locks in such databases. Our own reader reads the file, and SQLite
-never opens it. So SQLite takes no lock, replays no journal, and reads no other file. Views,
+Subversion and Fossil store their locks in such databases. rootsd reads the file itself, and SQLite
+gets only the copy. So SQLite takes no lock, replays no journal, and reads no other files. Views,
 triggers, and long computations are refused. Sources: sqlite.org/fileformat2.html,
 sqlite3_deserialize.
 """
@@ -23,7 +23,7 @@ SqliteRow = tuple[object, ...]
 
 
 def has_hot_journal(file: bytes) -> bool:
-    """Return whether a transaction of the database is running or was interrupted."""
+    """Return whether a transaction in the database is running or was interrupted."""
     try:
         return stat_no_follow(file + b"-journal").st_size > 0
     except OSError:
@@ -31,17 +31,17 @@ def has_hot_journal(file: bytes) -> bool:
 
 
 def query_copy(file: bytes, tables: Sequence[str], query: str) -> list[SqliteRow] | None:
-    """Return the rows that answer `query`, which may use these tables.
+    """Return the rows of `query`, or None if they are unknown.
 
-    None means that the answer is unknown: there is no database, it is too large or has other
-    tables, or it was written during the read.
+    `tables` are the tables that the query uses. The rows are unknown if there is no database, if
+    it is too large, if it lacks one of the tables, or if a program wrote to it during the read.
     """
     image = read_small(file, IMAGE_CAP) or b""
     if not 0 < len(image) < IMAGE_CAP:
         return None
     calls = 0
 
-    def is_too_much() -> bool:
+    def is_too_long() -> bool:
         nonlocal calls
         calls += 1
         return calls > _MAX_CALLS
@@ -52,7 +52,7 @@ def query_copy(file: bytes, tables: Sequence[str], query: str) -> list[SqliteRow
             database.execute("PRAGMA trusted_schema=0")
             database.execute("PRAGMA cell_size_check=1")
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
-            database.set_progress_handler(is_too_much, _STEPS_PER_CALL)
+            database.set_progress_handler(is_too_long, _STEPS_PER_CALL)
             schema = "SELECT lower(name) FROM sqlite_schema WHERE type = 'table'"
             real = {str(row[0]) for row in database.execute(schema).fetchmany(1_000)}
             if not real.issuperset(tables):

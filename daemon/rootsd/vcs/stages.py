@@ -1,9 +1,9 @@
-"""Define the stages of a repository that is being created, and how long each may last.
+"""Define the stages of a repository that is being created, and the quiet period of each stage.
 
-Some states are final at once. Others are final only after a quiet period in which nothing happens
-and no process works in the folder. The quiet periods are measured: together with the process
-check, no shorter one was ever wrong. Where rootsd cannot see processes, the quiet periods decide
-alone.
+Some states are final at once. Others are final only after a quiet period, in which nothing changes
+and no process works in the folder. The lengths come from measurements: together with the check of
+processes, even shorter periods never gave a wrong result. If rootsd cannot see processes, only the
+quiet period counts.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from rootsd.core.model import IncompleteReason, ProjectKind
 
 @dataclass(frozen=True, slots=True)
 class QuietPeriod:
-    """How long a stage must be quiet before it is final, in seconds, and what it then means.
+    """How long a stage must be quiet before it is final, and what it means then.
 
-    `outcome` is the reason why the project is incomplete, or None if it is complete. `again_s` is
-    the time to the next check, for changes that cause no event. After `patience_s`, a process in
-    the folder no longer counts: if nothing on the disk is unfinished, it may be any process.
+    * `length_s`: the length of the quiet period.
+    * `recheck_s`: the time until the next check, because some changes cause no event.
+    * `outcome`: why the project is incomplete then, or None if it is complete.
+    * `ignore_processes_after_s`: the time after which a process in the folder no longer counts.
+      It is set for stages with nothing unfinished on the disk, so the process may do other work.
     """
 
-    quiet_s: float
-    again_s: float
+    length_s: float
+    recheck_s: float
     outcome: IncompleteReason | None = None
-    patience_s: float | None = None
+    ignore_processes_after_s: float | None = None
 
 
 class Stage(Enum):
@@ -34,13 +36,13 @@ class Stage(Enum):
 
     NO_HEAD = "no HEAD"
     NO_GIT_DIR = "its .git leads nowhere"
-    IN_USE = "complete, with a lock held"
-    LOCKED = "a lock held"
-    CHECKOUT_LOCKED = "a checkout under its lock"
-    WORKTREE_STARTING = "worktree being added"
-    FETCHING = "a pack being written"
-    KEPT_BY_LIVE = "a pack kept by a live fetch"
-    KEPT_BY_DEAD = "a pack kept by a dead fetch"
+    IN_USE = "complete, but locked"
+    LOCKED = "locked"
+    CHECKOUT_LOCKED = "locked during a checkout"
+    WORKTREE_STARTING = "git adds a worktree"
+    FETCHING = "git writes a pack"
+    KEPT_BY_LIVE = "a running fetch keeps a pack"
+    KEPT_BY_DEAD = "a killed fetch kept a pack"
     FILES_BEFORE_INDEX = "files but no index"
     NOT_CHECKED_OUT = "nothing checked out"
     STAGED_UNBORN = "files added, no commit"
@@ -48,17 +50,17 @@ class Stage(Enum):
     CONNECTING = "a remote, nothing fetched"
     NEGOTIATING = "a remote, fetch prepared"
     REMOTE_ALONE = "files and a remote, nothing fetched"
-    SUBMODULES = "submodules being cloned"
-    COPYING = "a copy"
-    SETTLING = "complete, its program perhaps still writing"
-    STARTING = "another VCS being set up"
-    JJ = "jj, perhaps at work"
+    SUBMODULES = "git clones submodules"
+    COPYING = "a program may still copy the files"
+    SETTLING = "complete, but the VCS may still write"
+    STARTING = "a VCS other than git starts"
+    JJ = "jj may still work"
     HG_NO_PARENT = "hg with no commit checked out"
-    OTHER = "another VCS, perhaps at work"
-    PROJECT_FILE = "a project file just written"
+    OTHER = "a VCS other than git may still work"
+    PROJECT_FILE = "a new project file"
 
     @property
-    def wait(self) -> QuietPeriod:
+    def quiet_period(self) -> QuietPeriod:
         """The quiet period of this stage."""
         return _QUIET_PERIODS[self]
 
@@ -73,11 +75,11 @@ _QUIET_PERIODS = {
     Stage.FETCHING: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
     Stage.KEPT_BY_LIVE: QuietPeriod(60.0, 0.02, IncompleteReason.INTERRUPTED),
     Stage.KEPT_BY_DEAD: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
-    # git writes files while it holds the index lock. Without lock and index, git was killed.
+    # git holds the index lock while it writes files. If there is neither, git was killed.
     Stage.FILES_BEFORE_INDEX: QuietPeriod(0.5, 0.2, IncompleteReason.NOT_CHECKED_OUT),
     Stage.NOT_CHECKED_OUT: QuietPeriod(0.02, 0.02),
-    Stage.STAGED_UNBORN: QuietPeriod(0.15, 0.05, patience_s=10.0),
-    Stage.UNBORN: QuietPeriod(0.02, 0.02, patience_s=10.0),
+    Stage.STAGED_UNBORN: QuietPeriod(0.15, 0.05, ignore_processes_after_s=10.0),
+    Stage.UNBORN: QuietPeriod(0.02, 0.02, ignore_processes_after_s=10.0),
     Stage.CONNECTING: QuietPeriod(0.5, 0.25, IncompleteReason.INTERRUPTED),
     Stage.NEGOTIATING: QuietPeriod(0.5, 0.25, IncompleteReason.INTERRUPTED),
     Stage.REMOTE_ALONE: QuietPeriod(0.5, 0.25),
@@ -88,15 +90,15 @@ _QUIET_PERIODS = {
     Stage.JJ: QuietPeriod(0.25, 0.25),
     Stage.HG_NO_PARENT: QuietPeriod(0.6, 0.2),
     Stage.OTHER: QuietPeriod(3.0, 0.5),
-    Stage.PROJECT_FILE: QuietPeriod(0.25, 0.25, patience_s=3.0),
+    Stage.PROJECT_FILE: QuietPeriod(0.25, 0.25, ignore_processes_after_s=3.0),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteProject:
-    """A project that the disk shows as complete.
+    """A project that is complete, as far as its files show.
 
-    `main_checkout` is set for a verified linked worktree.
+    `main_checkout` is set for a linked worktree if the repository links back to it.
     """
 
     kind: ProjectKind
@@ -114,7 +116,7 @@ class PendingProject:
 
 @dataclass(frozen=True, slots=True)
 class NoProject:
-    """A folder that holds no project (any more)."""
+    """A folder that is no project, or no longer one."""
 
 
 ProjectState = CompleteProject | PendingProject | NoProject

@@ -19,7 +19,7 @@ class Subversion(MarkedVcs):
     progress = (b"/.svn",)
 
     def stage(self, path: bytes) -> Stage | None:
-        """Return the stage by the database's journal and its lock rows."""
+        """Return the stage, from the database's journal and its lock rows."""
         if b"wc.db" not in list_names(path + b"/.svn"):
             return Stage.STARTING
         database = path + b"/.svn/wc.db"

@@ -1,13 +1,13 @@
-"""Verify before each answer that approved roots are still the approved folders.
+"""Verify, before each answer, that each root is still the folder that was approved.
 
-If nothing changed, this costs one lstat for each root and for each folder above them. The change
-time (ctime) of a root moves with every change of its entries, owner, mode, or place. Only a
-difference leads to the full check. A root that changed a moment ago gets the full check each time,
-because its ctime may not move for a second change.
+If nothing changed, this costs one lstat for each root and for each folder above the roots. Every
+change of a root's entries, owner, mode, or path changes its change time (ctime). So the full check
+is necessary only if the ctime differs, or if the root changed so recently that another change
+could have the same ctime.
 
 A root with a `.git` file also depends on that file, on the directory that it names, and on the
-link back in that directory. Each gets its own lstat. If one differs, the root is probed again, and
-`rootsd.core.decide` decides about it again.
+link back in that directory. Each of these gets its own lstat. If one differs, the root is probed
+again, and `rootsd.core.decide` finds its verdict again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _GIT_FILE = b"/.git"
 class _VerifiedRoot(NamedTuple):
     """A root that passed the check: its ctime and device at that time, and its identity.
 
-    The identity holds the inode. `settled` tells whether these are enough to see a later change.
-    There are thousands of these objects: one more number each takes 150 kB.
+    `settled` says whether a later change certainly changes the ctime. There may be thousands of
+    these objects, and one more number in each takes 150 kB. So the inode is in the identity only.
     """
 
     changed_ns: int
@@ -45,7 +45,7 @@ class _VerifiedRoot(NamedTuple):
 class _GitLink(NamedTuple):
     """The files that make a folder a worktree or a submodule, each with its lstat(2) result.
 
-    The ctime of the git directory does not count, because git works in it.
+    For the git directory, the ctime is left out, because it changes with every git command.
     """
 
     folders: tuple[tuple[bytes, _StatKey | None], ...]
@@ -53,7 +53,7 @@ class _GitLink(NamedTuple):
 
     @staticmethod
     def of(path: bytes) -> _GitLink:
-        """Return what is there now for the root at `path`."""
+        """Return the current link of the root at `path`."""
         target = read_gitfile(path)
         folders = () if target is None or not may_follow(target) else (target,)
         inside = (folder + name for folder in folders for name in (b"/gitdir", b"/commondir"))
@@ -69,7 +69,7 @@ class _GitLink(NamedTuple):
         )
 
     def changed_ns(self) -> int:
-        """Return when the newest of the files changed."""
+        """Return the newest change time of the files."""
         return max((seen[0] for _, seen in self.files if seen is not None), default=0)
 
 
@@ -82,7 +82,7 @@ def _stat_key(path: bytes, *, without_time: bool = False) -> _StatKey | None:
 
 
 class RootVerifier:
-    """Checks roots, and remembers the state in which they and the folders above passed."""
+    """Verifies roots, and remembers their state and that of the folders above them."""
 
     def __init__(self, safety: FolderSafety) -> None:
         self._safety = safety
@@ -92,21 +92,21 @@ class RootVerifier:
         self._above: dict[bytes, _StatKey] = {}
         self._settled_before = 0
         self._refused: object = None
-        # Counts lstat calls, so that a caller can see progress.
+        # The number of lstat calls, so that another thread can see progress.
         self.lstat_calls = 0
 
     def verify(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
-        """Return what changed about `roots` (path to approved identity) before they are published.
+        """Return an observation of each root that differs from what was approved. Raises nothing.
 
-        Empty if all are as approved. A path that was replaced, is gone, unreachable, or exposed
-        yields an observation. One that changed inside yields a new sighting. Raises nothing.
+        `roots` maps each path to the approved identity. A root differs if it is replaced, gone,
+        unreachable, or exposed. A root with another content is observed again, too.
         """
         if self._roots.keys() != roots.keys():
             self._forget_others(roots)
         return self._verify(roots, self._above)
 
     def verify_more(self, roots: Mapping[bytes, Identity]) -> list[Observation]:
-        """Verify as `verify` does, but keep what is known about all other roots."""
+        """Do the same as `verify`, but do not forget other roots."""
         above = {folder for path in roots for folder in ancestors(path)}
         return self._verify(roots, above & self._above.keys())
 
@@ -155,15 +155,15 @@ class RootVerifier:
         try:
             if (hazard := self._hazard(path, found)) is not None:
                 return [ProjectUnsafe(path, hazard.reason)]
-            # Read this first: a change in between then shows up next time.
+            # Read the link first. Then the next check notices a change in between.
             link = _GitLink.of(path) if is_linked else None
             now = identify(path)
         except OSError:
             return [observe_absent(path, None, identity.filesystem)]
         if not identity.holds_for(now) or _lost_git_target(identity, now):
             return [probe(path, filesystem=identity.filesystem)]
-        # `found` is older than the check. A change in between shows up next time, once the clock
-        # for change times has moved on.
+        # `found` is older than the check, so the next check notices a change in between, unless
+        # both changes have the same ctime. That is why `settled` exists.
         changed_ns = max(found.st_ctime_ns, link.changed_ns() if link else 0)
         settled = changed_ns < self._settled_before
         device = self._devices.setdefault(found.st_dev, found.st_dev)
@@ -179,7 +179,7 @@ class RootVerifier:
         return [fresh] if isinstance(fresh, ProjectObserved) else []
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
-        """Return the hazard as `FolderSafety.hazard` does, but check no ancestor twice."""
+        """Return the hazard as `FolderSafety.hazard` does, but check no folder above twice."""
         if (own := self._safety.folder_hazard(path, found)) is not None:
             return own
         entry_owner = found.st_uid
@@ -223,8 +223,8 @@ class RootVerifier:
 
 
 def _lost_git_target(known: Identity, now: Identity) -> bool:
-    """Return whether the git directory is gone to which a `.git` file led.
+    """Return whether the directory that the `.git` file named is gone.
 
-    With it, the link back is gone by which a worktree may be approved with its main checkout.
+    That directory contains the link back, without which a worktree inherits no approval.
     """
     return known.git_target is not None and now.git_target is None

@@ -1,5 +1,5 @@
-"""Git repositories, read without running git.
+"""Read git repositories without running git.
 
-`kinds` implements the protocol of `rootsd.vcs.base`. A git checkout is checked exactly: its packs,
-its index, and the files of the index must be there.
+`kinds` implements the protocol in `rootsd.vcs.base`. For git, rootsd checks exactly whether a
+checkout is complete: the packs, the index, and the files in the index must exist.
 """

@@ -1,12 +1,12 @@
 """Tell whether a copied git repository is complete.
 
-`cp`, `tar`, `unzip`, and `rsync` take no lock. HEAD and the index may exist long before the
-objects and the files do. So this module compares a copy with its own index and packs.
+`cp`, `tar`, `unzip`, and `rsync` take no lock, and they may copy HEAD and the index long before
+the objects and the files. So this module compares a copy with its own index and packs.
 
-A missing file may also have been deleted by a person, before or after the copy. The disk shows the
-difference, so the answer is the same at any time and for any caller. If git wrote the checkout,
-the index records the inodes of its files. If a copy was finished, most programs restored the old
-time of the folder as their last step.
+But a person may have deleted a missing file, before or after the copy. Two facts on the disk show
+the difference. If git wrote the checkout, the index records the inodes of its files. If a copy was
+finished, most programs restored the old time of the folder as their last step. The result depends
+on the disk alone, not on the time or the caller.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rootsd.vcs.git.repository import GitRepository
 _UINT32_MASK = 0xFFFFFFFF
 _ITSELF = b"."
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
-# git knows the empty blob without an object file.
+# git does not need an object file for the empty blob.
 _EMPTY_BLOBS = frozenset(
     map(
         bytes.fromhex,
@@ -48,22 +48,23 @@ _EMPTY_BLOBS = frozenset(
 
 
 class _FileRef(NamedTuple):
-    """A file or folder, by the open folder that holds it."""
+    """A file or folder, by its name in an open folder."""
 
-    holder: OpenFolder
+    folder: OpenFolder
     name: bytes
 
 
 def interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
-    """Return what an interrupted copy lacks; None for any other repository, whatever it lacks.
+    """Return what is missing in an interrupted copy, or None if this is not such a copy.
 
-    Two copies cannot be recognized and count as complete: one made by `cp -r` that has no index
-    yet, and one on a file system without birth times. Takes 10 us if git wrote the checkout.
+    Two kinds of copies cannot be recognized and count as complete: a copy by `cp -r` that has no
+    index yet, and a copy on a file system without birth times. Takes 10 us if git wrote the
+    checkout.
     """
     try:
         return _interrupted_copy(project, kind)
     except OSError:
-        return None  # a link is on the way, and nothing behind it counts
+        return None  # there is a link on the way, and rootsd follows none
 
 
 def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
@@ -79,8 +80,8 @@ def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReas
             heads is not None and _has_preserved_mtime(heads) and not _is_finished(project, heads)
         )
         return IncompleteReason.NOT_CHECKED_OUT if cut else None
-    if ref.holder.born_ns(ref.name) is None:
-        return None  # do not stat all files, which may be on another machine
+    if ref.folder.born_ns(ref.name) is None:
+        return None  # do not stat all files: they may be on another machine
     missing = missing_content(project, kind)
     if missing is not IncompleteReason.NOT_CHECKED_OUT:
         return missing
@@ -89,7 +90,7 @@ def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReas
 
 
 def is_complete_copy(project: OpenProject, kind: ProjectKind) -> bool:
-    """Return whether a copy has all its content, so that it need not be quiet first."""
+    """Return whether a copy has all its content, so no quiet period is needed."""
     ref = _checkout_file(project, kind)
     finished = ref is not None and _is_finished(project, ref)
     try:
@@ -99,24 +100,23 @@ def is_complete_copy(project: OpenProject, kind: ProjectKind) -> bool:
 
 
 def missing_content(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
-    """Return what a git repository names but does not hold, for any reason, or None.
+    """Return what is missing in a git repository, for any reason, or None.
 
-    This checks the packs, the index, the files of the index, and their objects, but not the
-    history behind them. Takes 6 ms for 1,000 files. Raises OSError if a link is on the way to a
-    file.
+    This checks the packs, the index, the files in the index, and their objects, but not the older
+    history. Takes 6 ms for 1,000 files. Raises OSError if a link is on the way to a file.
     """
     git = project.git(kind)
     return IncompleteReason.INTERRUPTED if git is None else _missing_git_content(git)
 
 
 def _checkout_file(project: OpenProject, kind: ProjectKind) -> _FileRef | None:
-    """Return the file that git writes last: HEAD of a bare repository, else the index."""
+    """Return the file that git writes last: HEAD in a bare repository, or else the index."""
     git = project.git(kind)
     return None if git is None else _FileRef(git.folder, b"HEAD" if git.is_bare else b"index")
 
 
 def _was_written_by_git(git: GitRepository) -> bool:
-    """Return whether a file of the checkout is the one that git recorded in the index."""
+    """Return whether any of the first files is the very file that git recorded in the index."""
     for entry in () if git.is_bare else read_first_entries(git.folder):
         found = _file(git, entry)
         if found is None:
@@ -129,7 +129,10 @@ def _was_written_by_git(git: GitRepository) -> bool:
 
 
 def _was_copied_from_checkout(git: GitRepository) -> bool:
-    """Return whether no file is one that git recorded, but at least one is a copy of one."""
+    """Return whether the first files are copies of those that git recorded in the index.
+
+    None of them may be the recorded file itself, and at least one must have the recorded size.
+    """
     copied = False
     for entry in () if git.is_bare else read_first_entries(git.folder):
         found = _file(git, entry)
@@ -149,22 +152,22 @@ def _file(git: GitRepository, entry: IndexEntry) -> os.stat_result | None:
 
 
 def _has_preserved_mtime(ref: _FileRef) -> bool:
-    """Return whether a file has an mtime before its birth: a copy with the original's time."""
-    born = ref.holder.born_ns(ref.name)
+    """Return whether a file's mtime is before its birth: then it is a copy with the old time."""
+    born = ref.folder.born_ns(ref.name)
     try:
-        return born is not None and ref.holder.stat(ref.name).st_mtime_ns < born
+        return born is not None and ref.folder.stat(ref.name).st_mtime_ns < born
     except OSError:
         return False
 
 
 def _is_finished(project: OpenProject, ref: _FileRef) -> bool:
-    """Return whether the folder got its old time back after `ref` was written.
+    """Return whether a program restored the folder's old time after it wrote `ref`.
 
-    rsync does so for each folder, and the files in it may follow later.
+    rsync restores the time of each folder, but may write files in it later.
     """
     itself = _FileRef(project, _ITSELF)
     try:
-        written = ref.holder.stat(ref.name).st_ctime_ns
+        written = ref.folder.stat(ref.name).st_ctime_ns
         return _has_preserved_mtime(itself) and written <= project.stat(_ITSELF).st_ctime_ns
     except OSError:
         return False
@@ -194,9 +197,9 @@ def _missing_git_content(git: GitRepository) -> IncompleteReason | None:
 
 
 def _is_half_written(work: OpenFolder, entries: Iterable[IndexEntry]) -> bool:
-    """Return whether a file of the index is missing, or the newest file is too short.
+    """Return whether a file in the index is missing, or the newest file is too short.
 
-    A file that is too short and older than others was edited.
+    If an older file is too short, a person has edited it.
     """
     newest, before, last = 0, 0, b""
     for entry, found in _with_their_files(work, entries):
@@ -216,16 +219,16 @@ def _with_their_files(
 ) -> Iterator[tuple[IndexEntry, os.stat_result | None]]:
     """Yield each entry with the stat result of its file, or None.
 
-    Entries of one folder follow each other. Looking them up from their open folder takes a third
-    of the time.
+    In the index, the files of a folder follow each other. A lookup in the open folder takes a
+    third of the time of a lookup from the top.
     """
     for inside, its in groupby(entries, key=_folder_of):
         with work.folder(inside or _ITSELF) as folder:
-            # A folder that may not be listed may still be searched.
+            # Without permission to list a folder, a lookup by path may still work.
             is_open = folder.failure is None
-            holder, start = (folder, len(inside) + bool(inside)) if is_open else (work, 0)
+            base, start = (folder, len(inside) + bool(inside)) if is_open else (work, 0)
             for entry in its:
-                yield entry, _stat_or_none(holder, entry.name[start:])
+                yield entry, _stat_or_none(base, entry.name[start:])
 
 
 def _folder_of(entry: IndexEntry) -> bytes:
@@ -236,9 +239,9 @@ def _exists(ref: _FileRef) -> bool:
     return _stat_or_none(*ref) is not None
 
 
-def _stat_or_none(holder: OpenFolder, name: bytes) -> os.stat_result | None:
+def _stat_or_none(folder: OpenFolder, name: bytes) -> os.stat_result | None:
     """Return the stat result, or None if it is absent. Raises OSError for a link on the way."""
     try:
-        return holder.stat(name)
+        return folder.stat(name)
     except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
         return None

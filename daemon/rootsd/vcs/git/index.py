@@ -1,8 +1,8 @@
-"""Read git's index: the files that a checkout must hold.
+"""Read git's index: the list of the files in a checkout.
 
-Sources: gitformat-index(5), versions 2 to 4. A SHA-256 repository has ids and a checksum of 32
-bytes. No size in the file is trusted. An index with very many files is not read; rootsd then
-cannot check whether a copy is complete.
+Sources: gitformat-index(5), versions 2 to 4. In a SHA-256 repository, ids and the checksum have 32
+bytes. This module trusts no size in the file. It does not read an index with very many files; then
+rootsd cannot check whether a copy is complete.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHA1_SIZE, SHA256_SIZE = 20, 32
 
 _FILE = b"index"
 _SIGNATURE = b"DIRC"
-_HEAD = struct.Struct(">4sII")  # signature, version, how many entries
+_HEAD = struct.Struct(">4sII")  # signature, version, number of entries
 _HEADER = _HEAD.size
 _STAT = struct.Struct(">II8x4xII8xI")  # change time, its nanoseconds, inode, mode, size
 _STAT_SIZE = _STAT.size
@@ -36,19 +36,20 @@ _SUBMODULE = 0xE000
 _REGULAR = 0x8000
 _COMPRESSED = 4
 _VERSIONS = (2, 3, _COMPRESSED)
-# A split index names a second file with most entries, so missing files cannot be found.
+# Most entries of a split index are in a second file, which this module does not read.
 _SPLIT = b"link"
 
 
 class BadIndex(Exception):
-    """The file is not an index, or not a complete one."""
+    """A file that is not a complete index."""
 
 
 class IndexEntry(NamedTuple):
-    """A file of the checkout; `size` is None unless it is a regular file.
+    """A file in the checkout. `size` is None unless it is a regular file.
 
-    `changed` (seconds, nanoseconds) and `inode` are the file's values at git's last lstat, 32 bits
-    each. They are zero if the program that wrote the index did not record them.
+    `changed` is the change time in seconds and nanoseconds. It and `inode` have 32 bits each and
+    come from git's last lstat. They are zero if the program that wrote the index did not record
+    them.
     """
 
     name: bytes
@@ -59,13 +60,15 @@ class IndexEntry(NamedTuple):
 
 
 def read_index_entries(git: OpenFolder, id_size: int) -> list[IndexEntry]:
-    """Return the files that the index in the folder `git` requires in the checkout.
+    """Return the files that must be in the checkout, from the index in the folder `git`.
 
-    Submodules and files outside a sparse checkout are left out. Empty for a split index and for
-    one that is too large. `id_size` is the size of an object id in bytes. Raises BadIndex.
+    This leaves out submodules and files that a sparse checkout excludes. The result is empty for a
+    split index and for a very large one. `id_size` is the size of an object id in bytes. Raises
+    BadIndex.
     """
+    # Check the signature first, so as not to read all of a file that is not an index.
     if git.read(_FILE, len(_SIGNATURE)) != _SIGNATURE:
-        raise BadIndex("no index")  # before reading all of a file that is no index
+        raise BadIndex("it is not an index")
     data = git.read(_FILE, INDEX_CAP) or b""
     if len(data) == INDEX_CAP:
         return []
@@ -89,7 +92,7 @@ def read_index_entries(git: OpenFolder, id_size: int) -> list[IndexEntry]:
 
 
 def read_first_entries(git: OpenFolder) -> Iterator[IndexEntry]:
-    """Yield the first files that the checkout must hold, a few dozen at most, unchecked."""
+    """Yield the first files in the index, a few dozen at most, without verifying the checksum."""
     data = git.read(_FILE, _FIRST_BYTES) or b""
     if len(data) < _HEADER:
         return
@@ -110,9 +113,10 @@ def read_first_entries(git: OpenFolder) -> Iterator[IndexEntry]:
 
 
 def _fits(data: bytes, id_size: int) -> bool:
-    """Return whether the first entry has ids of this size.
+    """Return whether the first entry has an id of this size.
 
-    The index does not record the size. With the right one, the entry's name is as long as it says.
+    The index does not record the size of ids. With the correct size, the entry's name has the
+    length that the entry records.
     """
     start = _HEADER + _STAT_SIZE + id_size
     flags = _uint16(data, start)
@@ -130,7 +134,7 @@ def _is_whole(data: bytes, id_size: int) -> bool:
     digest = hashlib.new("sha1" if id_size == SHA1_SIZE else "sha256", usedforsecurity=False)
     content = memoryview(data)[:-id_size]
     for at in range(0, len(content), _CHUNK_BYTES):
-        # In chunks, so that other threads can run: hashing holds the interpreter lock.
+        # Hash in chunks, because hashing holds the interpreter lock. Other threads run in between.
         digest.update(content[at : at + _CHUNK_BYTES])
     return digest.digest() == trailer
 
@@ -138,9 +142,10 @@ def _is_whole(data: bytes, id_size: int) -> bool:
 def _entry(
     data: bytes, at: int, id_size: int, before: bytes | None
 ) -> tuple[IndexEntry | None, int, bytes]:
-    """Return the entry at `at` if it must be in the checkout, the start of the next, and its name.
+    """Return the entry at `at`, the position of the next entry, and the entry's name.
 
-    `before` is the name of the previous entry if names are compressed, else None.
+    The entry is None if its file need not be in the checkout. `before` is the name of the previous
+    entry if names are compressed, or else None.
     """
     changed, nanoseconds, inode, mode, size = _STAT.unpack_from(data, at)
     ids = at + _STAT_SIZE

@@ -32,9 +32,9 @@ class Git(VcsKind):
         self.kind = kind
 
     def state(self, project: OpenProject) -> ProjectState:
-        """Return the state with the kind that the git data show.
+        """Return the state, with the kind that follows from the git data.
 
-        A folder that also holds a `.jj` is a Jujutsu workspace.
+        A folder that also has a `.jj` is a Jujutsu workspace.
         """
         if project.exists(b".jj"):
             return Jujutsu().state(project)
@@ -43,7 +43,7 @@ class Git(VcsKind):
             if not project.exists(b".git"):
                 return NoProject()
             return PendingProject(ProjectKind.GIT, Stage.NO_GIT_DIR)
-        kind, main_checkout = git.place.kind, git.place.main_checkout
+        kind, main_checkout = git.dirs.kind, git.dirs.main_checkout
         stage = git_stage(git)
         if stage is None:
             return CompleteProject(kind, main_checkout)
@@ -51,32 +51,32 @@ class Git(VcsKind):
 
     def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
         """Return the checkout, its git directory, and its packs."""
-        place = find_git_dirs(path)
-        if place is None:
+        dirs = find_git_dirs(path)
+        if dirs is None:
             return (path,)
-        # The checkout too: a clone with no file beside its `.git` may be interrupted.
-        return (path, place.folder, place.common + b"/objects/pack")
+        # Include the checkout: a file in it shows that a clone was not interrupted early.
+        return (path, dirs.folder, dirs.common + b"/objects/pack")
 
     def missing_content(self, project: OpenProject) -> IncompleteReason | None:
-        """Return what an interrupted copy or a recursive clone lacks, or None."""
+        """Return what is missing in an interrupted copy or a recursive clone, or None."""
         missing = interrupted_copy(project, self.kind)
         if missing is None and lacks_submodules(project, self.kind):
             return IncompleteReason.NOT_CHECKED_OUT
         return missing
 
     def git_dirs(self, path: bytes) -> GitDirs | None:
-        """Return where the `.git` leads, or None if it leads nowhere."""
+        """Return the directories that the `.git` leads to, or None if it leads nowhere."""
         return find_git_dirs(path)
 
     def origin(self, path: bytes) -> bytes | None:
         """Return the address of the remote `origin`, else of the first remote."""
-        place = self.git_dirs(path)
-        return git_origin(place) if place is not None else None
+        dirs = self.git_dirs(path)
+        return git_origin(dirs) if dirs is not None else None
 
     def branch(self, path: bytes) -> bytes | None:
         """Return the checked-out branch."""
-        place = self.git_dirs(path)
-        return git_branch(place) if place is not None else None
+        dirs = self.git_dirs(path)
+        return git_branch(dirs) if dirs is not None else None
 
 
 class BareGit(VcsKind):
@@ -86,7 +86,7 @@ class BareGit(VcsKind):
     temporary_files = _TEMPORARY_FILES
 
     def state(self, project: OpenProject) -> ProjectState:
-        """Return the state by HEAD, refs, and packs."""
+        """Return the state, from HEAD, refs, and packs."""
         git = project.git(self.kind)
         if git is None or not project.exists(b"HEAD") or not project.is_folder(b"objects"):
             return NoProject()
@@ -98,7 +98,7 @@ class BareGit(VcsKind):
         return (path, path + b"/objects/pack")
 
     def missing_content(self, project: OpenProject) -> IncompleteReason | None:
-        """Return what an interrupted copy lacks, or None."""
+        """Return what is missing in an interrupted copy, or None."""
         return interrupted_copy(project, self.kind)
 
     def git_dirs(self, path: bytes) -> GitDirs | None:

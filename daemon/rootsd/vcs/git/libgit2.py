@@ -1,9 +1,9 @@
 """Read facts about a git repository with libgit2: its last commit, upstream, and remotes.
 
-Call these functions only in a worker process with a deadline. libgit2 follows the includes of a
-configuration file; if one names a FIFO, libgit2 blocks there with every thread beside it. These
-functions run no filter, no hook, and no other program, and they contact no remote. rootsd shows
-the facts and decides nothing by them.
+Call these functions only in a worker process with a deadline. libgit2 follows the includes in a
+configuration file. If one of them names a FIFO, libgit2 blocks, and with it every thread of the
+process. These functions run no filters, hooks, or other programs, and contact no remotes. rootsd
+shows these facts and makes no decisions with them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def last_commit(path: bytes) -> dict[str, Any] | None:
 def read_tracking(path: bytes) -> dict[str, Any]:
     """Return the upstream of the current branch, how far they differ, and the remotes.
 
-    `ahead` and `behind` count commits. `upstream` and both counts are None if the branch has no
-    upstream, or git never fetched it. Addresses come without credentials. Raises pygit2.GitError
-    as `last_commit` does.
+    `ahead` and `behind` are numbers of commits. Both and `upstream` are None if the branch has no
+    upstream, or if git never fetched it. Addresses have no credentials. Raises pygit2.GitError as
+    `last_commit` does.
     """
     repository = _open(path)
     upstream, ahead, behind = _upstream(repository)
@@ -64,7 +64,7 @@ def read_tracking(path: bytes) -> dict[str, Any]:
 def _upstream(repository: pygit2.Repository) -> tuple[str | None, int | None, int | None]:
     if repository.head_is_unborn or repository.head_is_detached:
         return None, None, None
-    # The type stubs of pygit2 leave out that both can be None.
+    # Both can be None, although pygit2's types do not say so.
     branch = cast("pygit2.Branch | None", repository.lookup_branch(repository.head.raw_shorthand))
     upstream = cast("pygit2.Branch | None", branch.upstream) if branch is not None else None
     if branch is None or upstream is None:

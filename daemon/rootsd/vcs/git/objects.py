@@ -1,4 +1,4 @@
-"""Check which objects a git repository holds, loose or packed.
+"""Check which objects a git repository has, loose or packed.
 
 Sources: gitrepository-layout(5), gitformat-pack(5) for the index of a pack, version 2.
 """
@@ -13,7 +13,7 @@ from operator import itemgetter
 from rootsd.disk.reader import OpenFolder
 
 _PACKS = b"objects/pack/"
-# 2 million objects. A larger pack is assumed to hold every object.
+# Enough for 2 million objects. A larger pack counts as having every object.
 _PACK_INDEX_CAP = 64 << 20
 _MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _TABLE = len(_MAGIC) + 256 * 4
@@ -36,16 +36,16 @@ def are_packs_complete(git: OpenFolder, id_size: int) -> bool:
 
 
 def may_borrow_objects(git: OpenFolder) -> bool:
-    """Return whether objects may be elsewhere: in another repository, or promised by a remote."""
+    """Return whether objects may be elsewhere: in another repository, or on a remote."""
     if git.exists(b"objects/info/alternates"):
         return True
     return any(name.endswith(b".promisor") for name in git.names_in(_PACKS))
 
 
 def has_all_objects(git: OpenFolder, ids: Collection[bytes]) -> bool:
-    """Return whether every object with these binary ids is here. Takes 2 us each."""
+    """Return whether the repository has every object with these binary ids. Takes 2 us each."""
     with git.folder(b"objects") as objects:
-        missing = set(ids) - _loose(objects, ids)
+        missing = set(ids) - _find_loose(objects, ids)
     for name in git.names_in(_PACKS):
         if not missing:
             break
@@ -56,23 +56,26 @@ def has_all_objects(git: OpenFolder, ids: Collection[bytes]) -> bool:
     return not missing
 
 
-def _loose(objects: OpenFolder, ids: Iterable[bytes]) -> set[bytes]:
-    """Return the ids of loose objects, which are files in folders named by their first byte."""
+def _find_loose(objects: OpenFolder, ids: Iterable[bytes]) -> set[bytes]:
+    """Return those of `ids` that are loose objects, that is, files of their own.
+
+    Each file is in a folder with the first byte of the id as its name.
+    """
     found = set[bytes]()
     for first, its in groupby(sorted(ids), key=itemgetter(0)):
         name = b"%02x" % first
         with objects.folder(name) as folder:
             if isinstance(folder.failure, FileNotFoundError):
                 continue
-            # A folder that may not be listed may still be searched.
+            # Without permission to list a folder, a lookup by path may still work.
             is_open = folder.failure is None
-            holder, above = (folder, b"") if is_open else (objects, name + b"/")
-            found.update(each for each in its if holder.exists(above + each[1:].hex().encode()))
+            base, prefix = (folder, b"") if is_open else (objects, name + b"/")
+            found.update(each for each in its if base.exists(prefix + each[1:].hex().encode()))
     return found
 
 
 def _find_in_pack_index(index: bytes, wanted: set[bytes]) -> set[bytes]:
-    """Return the ids of `wanted` that a pack's index lists."""
+    """Return those of `wanted` that the index of a pack lists."""
     if not index.startswith(_MAGIC) or len(index) < _TABLE:
         return set()
     counts = [int.from_bytes(index[at : at + 4], "big") for at in range(8, _TABLE, 4)]

@@ -1,7 +1,7 @@
-"""Locate a repository's git directories, and tell how complete it is.
+"""Find a repository's git directories, and tell in which stage of its creation it is.
 
-This module runs no git, follows no include, and trusts no path in git data. It follows a `.git`
-file once. A worktree counts as linked only if its repository has a link back to it.
+This module does not run git, follows no includes, and trusts no paths in git data. It follows a
+`.git` file once. A worktree counts as linked only if its repository links back to it.
 
 Sources: gitrepository-layout(5), git-worktree(1), and traces of the order in which git writes.
 """
@@ -49,12 +49,12 @@ _BRANCH_PREFIX = b"refs/heads/"
 _HOST = os.uname().nodename.encode()
 
 
-# A tuple, because a scan creates one for each repository.
+# A named tuple, because a scan creates one for each repository.
 class GitDirs(NamedTuple):
-    """The places where a repository keeps its data.
+    """The directories with the data of a repository.
 
-    `folder` holds HEAD and index; `common` holds objects and refs. They differ only for a linked
-    worktree. `main_checkout` is set if the repository links back to the worktree.
+    `folder` contains HEAD and the index; `common` contains objects and refs. They differ only for
+    a linked worktree. `main_checkout` is set if the repository links back to the worktree.
     """
 
     work: bytes
@@ -70,45 +70,45 @@ def is_git(kind: ProjectKind) -> bool:
 
 
 class GitRepository:
-    """The git data of one project, held open during one check, with the names in `folder`.
+    """The git directories of one project, open during one check, and the names in `folder`.
 
-    Close it soon. A bare repository shares its folder with the project.
+    Close it soon. In a bare repository, `work` and `folder` are the same open folder.
     """
 
-    __slots__ = ("common", "folder", "is_own", "names", "place", "work")
+    __slots__ = ("common", "dirs", "folder", "is_own", "names", "work")
 
     def __init__(
-        self, place: GitDirs, work: OpenFolder, folder: OpenFolder, *, is_own: bool = False
+        self, dirs: GitDirs, work: OpenFolder, folder: OpenFolder, *, is_own: bool = False
     ) -> None:
-        self.place = place
-        # Whether it is the `.git` folder of the checkout.
+        self.dirs = dirs
+        # Whether the git directory is the folder `.git` in the checkout.
         self.is_own = is_own
         self.work = work
         self.folder = folder
-        self.common = folder if place.common == place.folder else OpenFolder(place.common)
+        self.common = folder if dirs.common == dirs.folder else OpenFolder(dirs.common)
         self.names = folder.names()
 
     @property
     def is_bare(self) -> bool:
         """Whether it has no checkout."""
-        return self.place.kind is ProjectKind.GIT_BARE
+        return self.dirs.kind is ProjectKind.GIT_BARE
 
     def close(self) -> None:
-        """Close the git directories, but not the checkout."""
+        """Close the git directories, but not the folder of the project."""
         for each in (self.folder, self.common):
             if each is not self.work:
                 each.close()
 
 
 def open_repository(work: OpenFolder) -> GitRepository | None:
-    """Open what the `.git` of an open folder leads to; None if it leads nowhere (yet)."""
+    """Open the directories that the `.git` of an open folder leads to. Return None without any."""
     folder = work.folder(_MARKER)
     if folder.failure is None:
         return GitRepository(_embedded_git_dirs(work.path), work, folder, is_own=True)
-    place = _find_git_dirs_in(work)
-    if place is None:
+    dirs = _find_git_dirs_in(work)
+    if dirs is None:
         return None
-    return GitRepository(place, work, OpenFolder(place.folder))
+    return GitRepository(dirs, work, OpenFolder(dirs.folder))
 
 
 def open_bare_repository(folder: OpenFolder) -> GitRepository:
@@ -117,13 +117,13 @@ def open_bare_repository(folder: OpenFolder) -> GitRepository:
 
 
 def find_git_dirs(work: bytes) -> GitDirs | None:
-    """Return where the `.git` of the folder `work` leads, or None if it leads nowhere (yet)."""
+    """Return the directories that the `.git` of the folder `work` leads to, or None."""
     with OpenFolder(work) as folder:
         return _find_git_dirs_in(folder)
 
 
 def _find_git_dirs_in(opened: OpenFolder) -> GitDirs | None:
-    """Return where the `.git` of an open folder leads."""
+    """Return the directories that the `.git` of an open folder leads to, or None."""
     work = opened.path
     if opened.is_folder(_MARKER):
         return _embedded_git_dirs(work)
@@ -149,20 +149,20 @@ def _embedded_git_dirs(work: bytes) -> GitDirs:
     return GitDirs(work, marker, marker, ProjectKind.GIT)
 
 
-def git_dir_links_back(place: GitDirs) -> bool:
-    """Return whether git data outside the folder say that they belong to it.
+def git_dir_links_back(dirs: GitDirs) -> bool:
+    """Return whether the git directory is inside the checkout, or links back to it.
 
-    Those of a worktree and a submodule do. `git init --separate-git-dir` leaves no such link. A
-    folder that claims the data of another repository has none either.
+    The git directory of a worktree or a submodule links back. There is no link back after
+    `git init --separate-git-dir`, or if a folder claims the git directory of another repository.
     """
-    if place.folder == place.work or place.folder.startswith(place.work + b"/"):
+    if dirs.folder == dirs.work or dirs.folder.startswith(dirs.work + b"/"):
         return True
-    if place.kind is ProjectKind.GIT_WORKTREE:
-        return place.main_checkout is not None
-    config = read_small(place.folder + b"/config", CONFIG_CAP) or b""
+    if dirs.kind is ProjectKind.GIT_WORKTREE:
+        return dirs.main_checkout is not None
+    config = read_small(dirs.folder + b"/config", CONFIG_CAP) or b""
     named = (value.strip(b'"') for value in _WORKTREE_SETTING.findall(config))
     return any(
-        resolve_path(place.folder, value) == place.work for value in named if b"\0" not in value
+        resolve_path(dirs.folder, value) == dirs.work for value in named if b"\0" not in value
     )
 
 
@@ -172,10 +172,10 @@ def bare_git_dirs(folder: bytes) -> GitDirs:
 
 
 def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
-    """Return the repository that owns the worktree at `work` if it links back, else None.
+    """Return the repository of the worktree at `work`, or None if it does not link back.
 
-    A link on the way to its entry would give the repository a second name or lead to another one,
-    so it does not count.
+    A link on the way to the entry does not count: it could lead to another repository, or give the
+    repository a second name.
     """
     if os.path.dirname(folder) != common + b"/worktrees" or os.path.realpath(folder) != folder:
         return None
@@ -204,7 +204,7 @@ def git_stage(repository: GitRepository) -> Stage | None:
     if whole and not bare:
         return None
     packs = repository.common.names_in(b"objects/pack")
-    # A repository that was complete before may keep files of a killed fetch.
+    # A complete repository may still have files of a killed fetch.
     fetching = _fetch_stage(repository.common, packs, was_whole=whole)
     if fetching is not None or whole:
         return fetching
@@ -218,7 +218,7 @@ def git_stage(repository: GitRepository) -> Stage | None:
 
 
 def _says_bare(folder: OpenFolder) -> bool:
-    """Return whether a `.git` belongs to a bare repository that has worktrees."""
+    """Return whether the configuration says that the repository is bare, but has worktrees."""
     return _BARE.search(folder.read(b"config", CONFIG_CAP) or b"") is not None
 
 
@@ -245,13 +245,13 @@ def _unborn_stage(
     config = repository.folder.read(b"config", CONFIG_CAP) or b""
     branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
     if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
-        # A clone of an empty repository writes this last.
+        # A clone of an empty repository writes this setting last.
         section = rb'^[ \t]*\[branch "' + re.escape(branch) + rb'"\][^\[]*^[ \t]*merge[ \t]*='
         if re.search(section, config, re.MULTILINE):
             return None
     if not _REMOTE.search(config):
         return Stage.UNBORN
-    # A killed `git clone` leaves an empty folder. A person who adds a remote mostly has files.
+    # A killed `git clone` leaves an empty folder. A person who adds a remote usually has files.
     if not repository.is_bare and not repository.work.names() <= {_MARKER}:
         return Stage.REMOTE_ALONE
     return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
@@ -262,7 +262,7 @@ def _read_head(folder: OpenFolder) -> bytes:
     if text is not None:
         return text.strip()
     try:
-        # In old repositories, HEAD is a link to the branch.
+        # In old repositories, HEAD is a symbolic link to the branch.
         return b"ref: " + os.readlink(b"HEAD", dir_fd=folder.fd)
     except OSError:
         return b""

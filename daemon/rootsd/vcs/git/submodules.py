@@ -1,8 +1,8 @@
 """Tell whether a recursive clone still lacks submodules.
 
-git completes the checkout of the repository, including the index, before it clones the first
-submodule. A recursive clone sets `submodule.active` in its configuration from the start. Sources:
-gitmodules(5), git-config(1).
+git completes the checkout of a repository, including the index, before it clones the first
+submodule. But a recursive clone sets `submodule.active` in the configuration at its start.
+Sources: gitmodules(5), git-config(1).
 """
 
 from __future__ import annotations

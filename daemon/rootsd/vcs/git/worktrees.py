@@ -32,7 +32,7 @@ class LinkedWorktrees:
 
 def may_have_worktrees(git: GitRepository) -> bool:
     """Return whether `worktrees_folder` may return a folder for an open repository."""
-    return git.place.kind in _MAIN_KINDS and _WORKTREES in git.names
+    return git.dirs.kind in _MAIN_KINDS and _WORKTREES in git.names
 
 
 def worktrees_folder(main: bytes) -> bytes | None:
@@ -41,10 +41,10 @@ def worktrees_folder(main: bytes) -> bytes | None:
     with OpenFolder(main + _MARKER) as own:
         if own.failure is None:
             return _worktrees_folder_in(own)
-    place = find_git_dirs(main) or bare_git_dirs(main)
-    if place.folder != place.common:
+    dirs = find_git_dirs(main) or bare_git_dirs(main)
+    if dirs.folder != dirs.common:
         return None
-    with OpenFolder(place.common) as common:
+    with OpenFolder(dirs.common) as common:
         return _worktrees_folder_in(common)
 
 
@@ -62,8 +62,8 @@ def read_worktree_links(folder: bytes) -> LinkedWorktrees:
     for name in sorted(list_names(folder))[:_MAX_WORKTREES]:
         entry = folder + b"/" + name
         work = _work_of(entry)
-        place = find_git_dirs(work) if work is not None else None
-        if work is not None and place is not None and place.main_checkout is not None:
+        dirs = find_git_dirs(work) if work is not None else None
+        if work is not None and dirs is not None and dirs.main_checkout is not None:
             worktrees.add(work)
         else:
             unconfirmed.add(entry)
