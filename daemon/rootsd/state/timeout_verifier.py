@@ -28,7 +28,7 @@ _Roots = Mapping[bytes, Identity]
 
 
 class BlockingVerifier(Protocol):
-    """A verifier that may block, such as RootVerifier. `lstat_calls` grows while it makes progress."""
+    """A verifier that may block, such as RootVerifier. `lstat_calls` shows progress."""
 
     lstat_calls: int
 
