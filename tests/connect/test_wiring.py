@@ -167,16 +167,27 @@ def test_both_forms_of_an_entry_are_wrapped(client_home: ClientHome) -> None:
     assert file.read_text() == CLINE + "\n"
 
 
-def test_a_wrapped_server_that_a_person_changed_stays_and_is_named(
+def test_a_wrapped_server_with_another_program_or_name_is_restored(
     client_home: ClientHome,
 ) -> None:
     file = client_home.settings("gemini", MINE)
     wiring = client_home.wiring("gemini")
     wiring.connect(WRAPPED, Consent.NONE)
-    file.write_text(file.read_text().replace('"--", "npx"', '"--", "uvx"'))
+    text = file.read_bytes().replace(b'"--", "npx"', b'"--", "uvx"')
+    file.write_bytes(text.replace(b'"files"', b'"documents"'))
+    assert wiring.take_back(None)[1] == []
+    expected = MINE.replace('"npx"', '"uvx"').replace('"files"', '"documents"')
+    assert file.read_bytes() == expected.encode()
+
+
+def test_a_wrapped_server_with_other_flags_stays_and_is_named(client_home: ClientHome) -> None:
+    file = client_home.settings("gemini", MINE)
+    wiring = client_home.wiring("gemini")
+    wiring.connect(WRAPPED, Consent.NONE)
+    file.write_text(file.read_text().replace('"--", "npx"', '"--only", "x", "--", "npx"'))
     _, left = wiring.take_back(None)
     assert left == ["the command of files was changed, so it stays under rootsd run"]
-    assert "uvx" in file.read_text()
+    assert "--only" in file.read_text()
     assert "bridge" not in file.read_text()
 
 
@@ -207,6 +218,16 @@ def test_an_entry_of_ours_with_another_command_is_kept(client_home: ClientHome) 
     file.write_text('{"mcpServers": {"rootsd": {"command": "mine"}}}')
     assert wiring.take_back(None)[1] == ["the entry rootsd runs another program now, so it stays"]
     assert "mine" in file.read_text()
+
+
+def test_an_entry_of_ours_with_another_name_is_kept_and_named(client_home: ClientHome) -> None:
+    file = client_home.settings("cursor", "{}\n")
+    wiring = client_home.wiring("cursor")
+    wiring.connect(WISH, Consent.NONE)
+    file.write_text(file.read_text().replace('"rootsd"', '"folders"'))
+    [left] = wiring.take_back(None)[1]
+    assert left == "the entry folders connects to rootsd under another name, so it stays"
+    assert "bridge" in file.read_text()
 
 
 def test_another_server_of_our_name_is_not_replaced(client_home: ClientHome) -> None:

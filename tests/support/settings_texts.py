@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 WORDS = (
     "npx", "-y", "@x/server", "/opt/a b/c", "é", "\u65e5\u672c", "//no", "/* no */", "# no", "'q'",
     'say "hi"', "back\\slash", "tab\there", "[x]", "}", "", "[mcp_servers.fake]", "\u2028",
 )  # fmt: skip
 KEYS = ("a", "b", "theme", "with space", "dotted.key", "é", "#hash", "mcp", "servers")
+Shape = Callable[[dict[str, Any]], Any]
 NAMES = ("files", "git hub", "x.y", "ünï", "db")
 
 
@@ -47,8 +48,10 @@ def scalar(random: Random) -> Any:  # noqa: ANN401 - a JSON value
     return random.choice([1, -2, True, False, 0.5, *random.choices(WORDS, k=3)])
 
 
-def values(random: Random, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of a file, with or without the object of the servers."""
+def values(
+    random: Random, keys: tuple[str, ...], shape: Shape = lambda servers: servers
+) -> dict[str, Any]:
+    """Return the values of a file, with or without the servers, as `shape` returns them."""
     found: dict[str, Any] = {}
     for key in random.sample(KEYS, random.randrange(4)):
         found[key] = random.choice([
@@ -56,7 +59,7 @@ def values(random: Random, keys: tuple[str, ...]) -> dict[str, Any]:
             {"k": scalar(random)},
         ])  # fmt: skip
     if random.random() < 0.6:
-        inner: dict[str, Any] = servers(random)
+        inner = shape(servers(random))
         for key in reversed(keys):
             inner = {key: inner}
         found.update(inner)
@@ -65,9 +68,11 @@ def values(random: Random, keys: tuple[str, ...]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def json_text(random: Random, keys: tuple[str, ...] = ("mcpServers",)) -> SettingsText:
+def json_text(
+    random: Random, keys: tuple[str, ...] = ("mcpServers",), shape: Shape = lambda servers: servers
+) -> SettingsText:
     """Return JSON with comments, trailing commas, and the line ends of one system or mixed."""
-    found = values(random, keys)
+    found = values(random, keys, shape)
     style = _JsonStyle(random)
     text = style.idle() + style.value(found, 0) + style.idle()
     if random.random() < 0.4:  # as programs write it
@@ -126,9 +131,13 @@ class _JsonStyle:
         return opening + ",".join(items) + self._trailing + self.idle() + end + closing
 
 
-def toml_text(random: Random, keys: tuple[str, ...] = ("mcp_servers",)) -> SettingsText:
+def toml_text(
+    random: Random,
+    keys: tuple[str, ...] = ("mcp_servers",),
+    shape: Shape = lambda servers: servers,
+) -> SettingsText:
     """Return TOML with comments, all kinds of strings, inline tables, and either line end."""
-    found = values(random, keys)
+    found = values(random, keys, shape)
     top = [(key, value) for key, value in found.items() if key not in keys]
     lines: list[str] = []
     for key, value in top:
@@ -201,9 +210,11 @@ def _toml_server(random: Random, table: str, name: str, entry: dict[str, Any]) -
     return lines
 
 
-def yaml_text(random: Random, keys: tuple[str, ...] = ("extensions",)) -> SettingsText:
+def yaml_text(
+    random: Random, keys: tuple[str, ...] = ("extensions",), shape: Shape = lambda servers: servers
+) -> SettingsText:
     """Return YAML in block and flow style, with all kinds of scalars, comments, and line ends."""
-    found = values(random, keys)
+    found = values(random, keys, shape)
     style = _YamlStyle(random)
     lines = [*style.idle(0), *(["---"] if random.random() < 0.2 else [])]
     for key, value in found.items():
@@ -245,14 +256,23 @@ class _YamlStyle:
     def _inner(self, value: dict[str, Any] | list[Any], column: int) -> list[str]:
         lines: list[str] = []
         if isinstance(value, dict):
-            column += self._unit
-            for key, each in value.items():
-                lines += [*self.idle(column), *self.member(key, each, column)]
-            return lines
+            return self._members(value, column + self._unit)
         column += self._sequence_indent
         for each in value:
             comment = self._random.choice(["", "", " # c"])
-            lines += [*self.idle(column), f"{' ' * column}- {self._flow(each)}{comment}"]
+            lines += self.idle(column)
+            if isinstance(each, dict) and each and self._random.random() < 0.8:
+                first, *others = self._members(each, column + 2)
+                lines += [f"{' ' * column}- {first.lstrip(' ')}", *others]
+                continue
+            lines.append(f"{' ' * column}- {self._flow(each)}{comment}")
+        return lines
+
+    def _members(self, value: dict[str, Any], column: int) -> list[str]:
+        lines: list[str] = []
+        for key, each in value.items():
+            idle = self.idle(column) if lines else []  # the first one may stand after a dash
+            lines += [*idle, *self.member(key, each, column)]
         return lines
 
     def _flow(self, value: object) -> str:
@@ -288,6 +308,15 @@ def make(language: str, seed: int) -> SettingsText:
     return MAKERS[language](Random(seed))  # noqa: S311 - the same each time
 
 
-MAKERS: dict[str, Callable[[Random], SettingsText]] = {
+class Maker(Protocol):
+    """Makes a text in one language."""
+
+    def __call__(
+        self, random: Random, keys: tuple[str, ...] = ..., shape: Shape = ...
+    ) -> SettingsText:
+        """Return a text with servers at `keys`, if it has any, as `shape` returns them."""
+
+
+MAKERS: dict[str, Maker] = {
     "json": json_text, "toml": toml_text, "yaml": yaml_text,
 }  # fmt: skip

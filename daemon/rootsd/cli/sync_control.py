@@ -78,6 +78,24 @@ def stop_syncing(invocation: Invocation, record: SyncRecord, client: str) -> Non
         lock.release()
 
 
+def remove_containers(invocation: Invocation, record: SyncRecord) -> None:
+    """Remove what is left of lists that are no longer synced. Raises RootsdError.
+
+    `rootsd connect` may have had entries in a container that we made, until now.
+    """
+    from rootsd.sync.process import AccessSync
+
+    if all(own.entries for own in record.own().values()):
+        return
+    stop(invocation)
+    lock = _take_lock(record)
+    try:
+        AccessSync(record, {}).remove_containers()
+    finally:
+        lock.release()
+    ensure_running(invocation)
+
+
 def _take_lock(record: SyncRecord) -> SyncLock:
     """Take the lock, once nobody has it. Raises Busy.
 

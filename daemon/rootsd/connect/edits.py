@@ -7,7 +7,7 @@ rest of the file. What was changed itself is left alone, and a sentence says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rootsd.connect.base import ENTRY_NAME, McpClient
@@ -64,7 +64,7 @@ def add_entry(
     Raises EntryTaken and NotEditable.
     """
     entries = client.servers(text)
-    if _has_bridge(client, entries):
+    if _bridge_in(client, entries) is not None:
         return text, []
     if ENTRY_NAME in entries:
         raise EntryTaken(f"another server is named {ENTRY_NAME}")
@@ -125,7 +125,8 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
             case AddedEntry(made):
                 text, kept = _without_entry(client, text, made)
             case WrappedServer():
-                text, kept = _unwrapped(client, text, change)
+                found = _renamed(client, text, change, changes)
+                text, kept = _unwrapped(client, text, found)
             case AppendedItems(keys, items, made):
                 text = json_spans.remove(text, json_spans.Items(keys, items))
                 text, _ = json_spans.remove_empty(text, made)
@@ -134,18 +135,41 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
     return text, left
 
 
-def _has_bridge(client: McpClient, entries: Mapping[str, Any]) -> bool:
+def _bridge_in(client: McpClient, entries: Mapping[str, Any]) -> str | None:
+    """Return the name of a server that connects to rootsd, or None."""
     form = client.facts.form
-    commands = [form.words(entry) for entry in entries.values() if isinstance(entry, dict)]
-    return any(is_bridge(words) for words in commands if words is not None)
+    commands = {
+        name: form.words(entry) for name, entry in entries.items() if isinstance(entry, dict)
+    }
+    return next((name for name, words in commands.items() if is_bridge(words or ())), None)
 
 
 def _without_entry(client: McpClient, text: str, made: Sequence[Keys]) -> tuple[str, str]:
-    entry = client.servers(text).get(ENTRY_NAME)
+    entries = client.servers(text)
+    entry = entries.get(ENTRY_NAME)
     words = client.facts.form.words(entry) if isinstance(entry, dict) else ()
+    if entry is None and (name := _bridge_in(client, entries)) is not None:
+        return text, f"the entry {name} connects to rootsd under another name, so it stays"
     if entry is not None and not is_bridge(words or ()):
         return text, f"the entry {ENTRY_NAME} runs another program now, so it stays"
     return client.remove(text, made), ""
+
+
+def _renamed(
+    client: McpClient, text: str, change: WrappedServer, changes: Sequence[Change]
+) -> WrappedServer:
+    """Return the change with the new name of its server, if a person renamed the server."""
+    entries = client.servers(text)
+    if change.name in entries:
+        return change
+    known = {each.name for each in changes if isinstance(each, WrappedServer)}
+    for name, entry in entries.items():
+        words = client.facts.form.words(entry) if isinstance(entry, dict) else None
+        if name not in known and is_wrapped(words or ()) and _is_front(words or (), change):
+            above = len(client.facts.keys)
+            keys = (*change.keys[:above], name, *change.keys[above + 1 :])
+            return replace(change, name=name, keys=keys)
+    return change
 
 
 def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str, str]:
@@ -156,9 +180,8 @@ def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str
         return text, ""  # a person removed or unwrapped it
     program, arguments = (*change.keys, form.program), (*change.keys, form.arguments or "")
     count = len(change.front)
-    own = words[:count] if change.program is None else words[1 : count + 1]
     raw = language.raw(text, program if change.program is None else arguments)
-    if raw is None or not _is_front(own, change):
+    if raw is None or not _is_front(words, change):
         return text, f"the command of {change.name} was changed, so it stays under rootsd run"
     if change.program is None:
         return language.replace(text, program, _arguments(client, raw, change)), ""
@@ -166,7 +189,9 @@ def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str
         text = language.replace(text, arguments, _arguments(client, raw, change))
     else:
         text = language.remove_beside(text, arguments)
-    return language.replace(text, program, change.program), ""
+    is_same = words[count] == change.front[-1]
+    raw = change.program if is_same else language.literal(words[count])
+    return language.replace(text, program, raw), ""
 
 
 def _arguments(client: McpClient, raw: str, change: WrappedServer) -> str:
@@ -177,13 +202,13 @@ def _arguments(client: McpClient, raw: str, change: WrappedServer) -> str:
     return (change.arguments or left) if is_empty and had_none else left
 
 
-def _is_front(own: Sequence[str], change: WrappedServer) -> bool:
+def _is_front(words: Sequence[str], change: WrappedServer) -> bool:
     """Return whether a command still begins with our words.
 
-    rootsd itself may have another path by now.
+    rootsd itself may have another path by now, and a person may have replaced the program.
     """
-    skip = 1 if change.program is None else 0
-    return tuple(own[skip:]) == change.front[skip:]
+    front = change.front[1:] if change.program is None else change.front[:-1]
+    return tuple(words[1 : len(front) + 1]) == front and len(words) > len(front) + 1
 
 
 def _raw(client: McpClient, text: str, keys: Keys) -> str:

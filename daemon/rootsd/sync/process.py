@@ -114,6 +114,19 @@ class AccessSync:
         self._write(name, Wanted())
         return self.outcomes[name]
 
+    def remove_containers(self) -> None:
+        """Remove the containers that we made and that are empty by now, where no entry is left.
+
+        Another command may have had an entry in one when `remove` ran. A file that cannot be
+        changed now stays in the record. Raises RootsdError.
+        """
+        for file, own in self.record.own().items():
+            if not own.entries:
+                # A person accepted the file when it was synced, if that was necessary.
+                client = SyncedClient(file, is_accepted=True)
+                with suppress(NotEditable, SettingsUnusable):
+                    self._write_file(TargetFile.SHARED, client, ())
+
     def _write(self, name: str, wanted: Wanted) -> None:
         client = self.clients[name]
         omitted = wanted.omitted

@@ -67,6 +67,8 @@ def command(
         if name in synced.clients():
             _stop_syncing(invocation, synced, name, dry_run=dry_run)
         connector.disconnect(client)
+    if not dry_run:
+        _remove_containers(invocation, synced)
     return print_report(invocation, connector.report, dry_run=dry_run)
 
 
@@ -78,3 +80,9 @@ def _stop_syncing(invocation: Invocation, record: SyncRecord, name: str, *, dry_
 
     sync_control.stop_syncing(invocation, record, name)
     sync_control.ensure_running(invocation)
+
+
+def _remove_containers(invocation: Invocation, record: SyncRecord) -> None:
+    from rootsd.cli import sync_control
+
+    sync_control.remove_containers(invocation, record)
