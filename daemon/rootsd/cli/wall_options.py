@@ -20,12 +20,12 @@ _SWITCHES = {
     "--docker": "let the program use docker, which opens the whole machine",
     "--nested": "let the program make its own sandbox; this is weaker",
     "--no-protect": "let the program change git hooks and settings that run outside",
-    "--static": "use Landlock alone, without namespaces; a change of the roots needs a restart",
+    "--static": "use only Landlock, no namespaces; a change of the roots needs a restart",
 }
 _PATHS = {
     "--read": "also show this path, read-only",
     "--write": "also show this path, writable",
-    "--keep": "also show this path; keep changes for the next program of this name only",
+    "--keep": "also show a copy of this path; changes stay in the copy of this program name",
     "--hide": "hide this path, also inside a root",
 }
 _ON_REVOKE = "--on-revoke"

@@ -68,14 +68,17 @@ _COLUMNS = (
     cls=VerbCommand,
     epilog="rootsd clients\nrootsd clients --no-check\nrootsd clients --all --json",
 )
-@click.option("--all", "everything", is_flag=True, help="also list the clients that are not there")
+@click.option(
+    "--all", "everything", is_flag=True, help="also list the clients that were not found"
+)
 @click.option("--no-check", is_flag=True, help="do not start the clients to ask them")
 @pass_invocation
 def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None:
     """List the MCP clients that were found: what is wired, wrapped, and synced.
 
-    A client with a command for it is asked whether rootsd answers. It then starts all its servers,
-    as it does in a session, so this may take some seconds.
+    A client is wired if its own configuration runs rootsd. Some clients have a command that tells
+    whether a server answers. For these, clients runs it. The client then starts all its servers,
+    as in a session, so this may take some seconds.
     """
     environment = client_environment()
     record = ConnectRecord(invocation.places.state)

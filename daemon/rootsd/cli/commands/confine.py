@@ -49,7 +49,7 @@ def command(
     show: bool,
     **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
 ) -> int:
-    """Run a program that can reach the approved roots and nothing else of your files.
+    """Run a program that can reach the approved roots and none of your other files.
 
     The kernel enforces this for the program and everything that it starts. When you approve a
     folder, it appears in the running program. When you deny one, it is gone. The default scope is
@@ -59,12 +59,13 @@ def command(
     and caches are copy-on-write. Files in a root that git, editors, or agents would run outside
     are read-only, such as .git/hooks.
 
-    Where the system forbids user namespaces, --static uses Landlock alone, and says at the start
-    what it cannot do. The folders are fixed at the start, and the end of an approval ends the
-    program. Nothing else selects it.
+    If the system forbids user namespaces, use --static. It uses only Landlock, and says at the
+    start what it cannot do. The folders are fixed at the start, and the end of an approval ends
+    the program.
 
-    Decide outside: rootsd approve does not work inside. The exit status is that of the program. As
-    in a shell, it is 127 if the program does not exist, and 126 if it cannot be run. Linux only.
+    Approve and deny outside: rootsd approve does not work inside. The exit status is that of the
+    program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
+    Linux only.
     """
     from rootsd.proxy.confine import main as confine
 

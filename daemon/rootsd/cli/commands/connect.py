@@ -49,7 +49,7 @@ class ClientNotNamed(RootsdError):
 @click.option(
     "--sync-access",
     is_flag=True,
-    help="also deny to the client's own tools what you deny, as rootsd sync add does",
+    help="also write your denials to the client's access list, as rootsd sync add does",
 )
 @click.option(
     "--allow-tools",
@@ -79,13 +79,12 @@ def command(  # noqa: PLR0913 - one for each flag
     """Connect MCP clients: write rootsd into each client's own configuration.
 
     Without CLIENT, connect asks about each client that it finds. rootsd clients --all lists all
-    names. The edit keeps comments, order,
-    and layout, and `rootsd disconnect` takes it back. A file that rootsd does not understand is
-    left alone; connect then prints the lines to paste.
+    names. The edit keeps comments, order, and layout, and `rootsd disconnect` takes it back. A
+    file that rootsd does not understand is left alone; connect then prints the lines to paste.
 
-    --wrap puts `rootsd run` before the client's other servers, so that they follow your decisions,
-    too. Each one is started once to try it: behind the wall, and if it does not work there,
-    without it. `rootsd clients` lists what was wrapped.
+    --wrap puts `rootsd run` in front of the client's other servers, so that they follow your
+    decisions, too. connect starts each of them once to try it: first behind the wall, and if that
+    does not work, without the wall. `rootsd clients` lists what was wrapped.
 
     Clients that were not tried with rootsd are connected only if you name them.
     """

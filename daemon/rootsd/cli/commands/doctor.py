@@ -33,7 +33,7 @@ _COLUMNS = (
 @click.command(
     "doctor", cls=VerbCommand, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
 )
-@click.option("--fix", is_flag=True, help="fix what needs no decision of yours, then check again")
+@click.option("--fix", is_flag=True, help="fix what needs no decision from you, then check again")
 @click.option(
     "--install-profile",
     is_flag=True,

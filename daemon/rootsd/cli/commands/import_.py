@@ -34,9 +34,9 @@ _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}
 @click.option("--dry-run", is_flag=True, help="only check the file and show its projects")
 @pass_invocation
 def command(invocation: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
-    """Propose the projects of an export, with their names and tags. FILE - is standard input.
+    """Propose the projects of an export, with their names and tags. Use - for standard input.
 
-    All new projects are pending, no matter how they were decided elsewhere. Decisions made here
+    All new projects are pending, even if they were approved elsewhere. Decisions made here
     stay. Denials and rules are not imported; import prints the commands that repeat them.
     """
     export = _read(file)

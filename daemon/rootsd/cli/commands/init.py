@@ -51,9 +51,9 @@ class NothingToWatch(RootsdError):
 def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_run: bool) -> int:
     """Set up rootsd: folders to watch, the service, completion, and your clients.
 
-    Without PARENT, init looks below your home folder for repositories, and asks about each folder
-    that holds some. It asks before each step; --yes answers for you. No project is published,
-    except that a person may say yes to the one in the working directory.
+    Without PARENT, init looks for repositories below your home folder, and asks about each folder
+    that holds some. It asks before each step; --yes answers for you. It publishes nothing, unless
+    you say yes to the project in the working directory.
     """
     steps = Questions(invocation, yes=yes, dry_run=dry_run)
     if not (yes or dry_run or steps.has_person):

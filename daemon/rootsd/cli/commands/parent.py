@@ -66,7 +66,7 @@ _project_files = click.option(
     "project_files",
     multiple=True,
     metavar="NAME",
-    help="a file that makes its folder a project: NAME or *.SUFFIX; !NAME: it does not",
+    help="a file that makes its folder a project, as NAME or *.SUFFIX; a ! in front removes it",
 )
 
 

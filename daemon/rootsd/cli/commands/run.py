@@ -91,8 +91,8 @@ def command(  # noqa: PLR0913 - one for each flag
     A server that asks its client for roots gets the approved ones and every change, even if the
     client does not support roots. For other servers, name the roots in the command: {roots} stands
     for all paths (the argument is repeated for each one), {root} for the root that holds the
-    working directory, else the first root, and {root:NAME} for one root. When these roots change,
-    the server is restarted, and the client does not notice.
+    working directory, or else the first root, and {root:NAME} for one root. When these roots
+    change, the server is restarted, and the client does not notice.
 
     By default, the server gets the workspace of this session: the root that holds the working
     directory, its worktrees, the roots that share a tag with it, and every root that you approve
@@ -100,9 +100,9 @@ def command(  # noqa: PLR0913 - one for each flag
     approve something. Outside all projects (in your home folder, for example), the workspace is
     every approved root.
 
-    With --confine, the kernel hides all files of yours but these roots from the server, as rootsd
-    confine does. If config.toml says default = true in [confine], this needs no flag; --no-confine
-    turns it off for one call. Where the wall cannot work, the server does not start.
+    With --confine, the kernel hides all your files except these roots from the server, as with
+    rootsd confine. If config.toml has default = true in [confine], this needs no flag;
+    --no-confine turns it off for one call. Where the wall cannot work, the server does not start.
 
     The client's own roots can only limit the roots that the server gets. All other messages pass
     unchanged. The exit status is that of the server; as in a shell, it is 127 if the program does

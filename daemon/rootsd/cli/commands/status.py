@@ -40,7 +40,7 @@ _LATER = ("confined", "config", "guard", "refused", "agent_commands", "closed_co
 )
 @pass_invocation
 def command(invocation: Invocation) -> None:
-    """Show the daemon, its parents, counts, and connections, and what does not work fully."""
+    """Show the daemon, its parents, counts, connections, and problems."""
     print_status(invocation, invocation.call(StatusQuery(is_look=invocation.output.on_terminal)))
 
 

@@ -63,7 +63,8 @@ def command(ctx: click.Context) -> None:
 
     Without a subcommand, list the synced clients. The client's own file tools may not open the
     folders that you deny. They may open the folders that you approve only if these have the tag
-    that you name. rootsd never writes whether the client trusts a project's own hooks and servers.
+    that you name. rootsd never changes whether the client trusts a project's own hooks and
+    servers.
 
     A separate process does this while the daemon runs. When the process ends, it withdraws the
     grants and leaves the denials. After a power loss, grants stay until the next start.
@@ -192,7 +193,7 @@ def run(invocation: Invocation) -> int:
 @command.command("withdraw", cls=VerbCommand, epilog="rootsd sync withdraw")
 @pass_invocation
 def withdraw(invocation: Invocation) -> int:
-    """Remove the grants of a process that was killed. The service runs this after it ended."""
+    """Remove the grants of a process that was killed. The service runs this afterwards."""
     from rootsd.sync import process
 
     return process.withdraw(invocation.places.state)

@@ -30,7 +30,7 @@ def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
 
     This restores approvals, denials, rules, names, tags, the focus, and the guard. An approval is
     restored only for the same folder. If a later command depends on an entry, undo that command
-    first. Each further undo takes back the command before.
+    first. If you repeat undo, it takes back the previous command.
     """
     done = invocation.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
     output = invocation.output
