@@ -176,7 +176,7 @@ PARENT = "[[parent]]\npath = '/srv/a'\n"
         (f"{PARENT}project_files = ['a*']", 3, "parent[0].project_files", "list of names"),
         (f"{PARENT}project_files = ['!']", 3, "parent[0].project_files", "list of names"),
         (f"{PARENT}nested = 'all'", 3, "parent[0].nested", 'one of "none", "vcs", "members"'),
-        (f"{PARENT}[[parent]]\npath = '/srv//a'", 4, "parent[1].path", "already a parent"),
+        (f"{PARENT}[[parent]]\npath = '/srv//a'", 4, "parent[1].path", "already has this parent"),
         ("[sessions]\nmax_conections = 9", 2, "sessions.max_conections", "max_connections?"),
         ("[sessions]\nmax_connections = 0", 2, "sessions.max_connections", "from 1 to 65536"),
         ("[sessions]\nmax_connections = 9e9", 2, "sessions.max_connections", "from 1 to 65536"),
