@@ -7,6 +7,7 @@ import plistlib
 import re
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.parsers.expat import ExpatError
 
 import pytest
@@ -223,14 +224,17 @@ def installed(tmp_path: Path, program: Path) -> Path:
 def _verified(units: Path) -> str:
     """What systemd itself finds wrong with the three units together."""
     names = ("rootsd.service", "rootsd.socket", "rootsd-control.socket")
-    run = subprocess.run(
-        ["systemd-analyze", "verify", "--user", "--man=no", "--recursive-errors=one"]
-        + [str(units / name) for name in names],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "HOME": str(units), "XDG_RUNTIME_DIR": str(units)},
-    )
+    # systemd also loads the units of other programs, such as gpg-agent.socket. The paths of their
+    # sockets are below the runtime folder, and must fit.
+    with TemporaryDirectory() as short:
+        run = subprocess.run(
+            ["systemd-analyze", "verify", "--user", "--man=no", "--recursive-errors=one"]
+            + [str(units / name) for name in names],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HOME": str(units), "XDG_RUNTIME_DIR": short},
+        )
     ours = [line for line in run.stderr.splitlines() if str(units) in line or "rootsd" in line]
     return "\n".join(ours) if ours or run.returncode == 0 else run.stderr
 
