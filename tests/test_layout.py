@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -59,21 +60,25 @@ def _of(folder: Path, paths: list[Path]) -> list[str]:
     return [str(path.relative_to(folder)) for path in paths]
 
 
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), filename=str(path))
+Nodes = Sequence[ast.AST]
 
 
-def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+def _nodes(text: bytes | str, path: Path | None = None) -> Nodes:
+    """Return all nodes of a module, itself first."""
+    return [*ast.walk(ast.parse(text, filename=os.fspath(path or "<planted>")))]
+
+
+def _functions(nodes: Nodes) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
-def _sleeping_lines(tree: ast.AST) -> list[int]:
+def _sleeping_lines(nodes: Nodes) -> list[int]:
     """Return the lines that call a function named `sleep`. A sleep of zero only yields."""
     return [
         node.lineno
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute | ast.Name)
         and (node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id) in SLEEPS
@@ -81,8 +86,8 @@ def _sleeping_lines(tree: ast.AST) -> list[int]:
     ]
 
 
-def _public_classes(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _public_classes(nodes: Nodes) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node.name
 
@@ -92,7 +97,7 @@ def _modules_of_public_classes() -> dict[str, list[str]]:
     """Return the modules of the package that define each public class name."""
     modules: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
-        for name in _public_classes(_tree(path)):
+        for name in _contents(path).public_classes:
             modules[name].append(str(path.relative_to(PACKAGE)))
     return modules
 
@@ -107,38 +112,65 @@ def _tracked_and_new_files() -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _long_functions(tree: ast.AST) -> list[str]:
+def _long_functions(nodes: Nodes) -> list[str]:
     return [
         f"{function.name}: {function.end_lineno - function.lineno + 1} lines"
-        for function in _functions(tree)
+        for function in _functions(nodes)
         if function.end_lineno is not None
         and function.end_lineno - function.lineno >= MAX_FUNCTION_LINES
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the tests below ask about a file. To parse all files takes seconds, so it is once."""
+
+    long_functions: list[str]
+    sleeping_lines: list[int]
+    has_docstring: bool
+    public_classes: list[str]
+    private_imports: list[str]
+    sdk_internals: list[str]
+
+
+@cache
+def _contents(path: Path) -> Contents:
+    nodes = _nodes(path.read_bytes(), path)
+    module = nodes[0]
+    assert isinstance(module, ast.Module)
+    return Contents(
+        _long_functions(nodes),
+        _sleeping_lines(nodes),
+        not module.body or bool(ast.get_docstring(module)),
+        [*_public_classes(nodes)],
+        _private_imports(nodes),
+        _sdk_internals(nodes),
+    )
+
+
 def test_files_have_short_functions_no_sleep_and_a_docstring() -> None:
     found = []
     for path in _sources():
-        tree = _tree(path)
-        found += [f"{path}: {function}" for function in _long_functions(tree)]
-        found += [f"{path}:{line}: a sleep" for line in _sleeping_lines(tree)]
-        if tree.body and not ast.get_docstring(tree) and not path.is_relative_to(TESTS):
+        contents = _contents(path)
+        found += [f"{path}: {function}" for function in contents.long_functions]
+        found += [f"{path}:{line}: a sleep" for line in contents.sleeping_lines]
+        if not contents.has_docstring and not path.is_relative_to(TESTS):
             found.append(f"{path}: no docstring")
     assert found == []
 
 
 def test_a_long_function_is_found() -> None:
     lines = "    pass\n" * MAX_FUNCTION_LINES
-    assert _long_functions(ast.parse(f"def f():\n{lines}")) == ["f: 61 lines"]
-    assert _long_functions(ast.parse(f"def f():\n{lines.removeprefix('    pass')[1:]}")) == []
+    assert _long_functions(_nodes(f"def f():\n{lines}")) == ["f: 61 lines"]
+    assert _long_functions(_nodes(f"def f():\n{lines.removeprefix('    pass')[1:]}")) == []
 
 
 def test_no_test_hides_in_a_class() -> None:
     classes = [
-        f"{path.relative_to(TOP)}: {node.name}"
+        f"{path.relative_to(TOP)}: {name}"
         for path in TESTS.rglob("test_*.py")
-        for node in ast.walk(_tree(path))
-        if isinstance(node, ast.ClassDef) and node.name.startswith("Test")
+        for name in _contents(path).public_classes
+        if name.startswith("Test")
     ]
     assert classes == []
 
@@ -153,40 +185,40 @@ SDK_PUBLIC = frozenset({"mcp", "mcp.server", "mcp_types", "mcp_types.version"})
 SDK_INTERNALS_MODULE = PACKAGE / "mcp" / "server.py"
 
 
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _imported(nodes: Nodes) -> Iterator[tuple[str, str]]:
     """Yield the module and the name of each import; the name is empty for a whole module."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from ((node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
 
 
-def _private_imports(tree: ast.AST) -> list[str]:
-    dotted = (f"{module}.{name}" for module, name in _imported(tree) if module != "__future__")
+def _private_imports(nodes: Nodes) -> list[str]:
+    dotted = (f"{module}.{name}" for module, name in _imported(nodes) if module != "__future__")
     return [name for name in dotted if re.search(r"\._[a-z]", name)]
 
 
-def _sdk_internals(tree: ast.AST) -> list[str]:
+def _sdk_internals(nodes: Nodes) -> list[str]:
     sdk = ("mcp", "mcp_types")
-    modules = {module for module, _ in _imported(tree) if module.partition(".")[0] in sdk}
+    modules = {module for module, _ in _imported(nodes) if module.partition(".")[0] in sdk}
     return sorted(modules - SDK_PUBLIC)
 
 
 def test_no_module_imports_a_private_part_of_another() -> None:
-    found = {path: _private_imports(_tree(path)) for path in PACKAGE.rglob("*.py")}
+    found = {path: _contents(path).private_imports for path in PACKAGE.rglob("*.py")}
     assert {path.name: names for path, names in found.items() if names} == {}
 
 
 def test_one_module_imports_internals_of_the_sdk() -> None:
-    found = {path for path in PACKAGE.rglob("*.py") if _sdk_internals(_tree(path))}
+    found = {path for path in PACKAGE.rglob("*.py") if _contents(path).sdk_internals}
     assert found == {SDK_INTERNALS_MODULE}
 
 
 def test_private_imports_and_internals_of_the_sdk_are_found() -> None:
-    tree = ast.parse("from mcp.shared import peer, _otel\nimport a._b\nfrom mcp import MCPError")
-    assert _private_imports(tree) == ["mcp.shared._otel", "a._b."]
-    assert _sdk_internals(tree) == ["mcp.shared"]
+    nodes = _nodes("from mcp.shared import peer, _otel\nimport a._b\nfrom mcp import MCPError")
+    assert _private_imports(nodes) == ["mcp.shared._otel", "a._b."]
+    assert _sdk_internals(nodes) == ["mcp.shared"]
 
 
 def test_each_public_class_name_is_used_once() -> None:
@@ -206,8 +238,8 @@ def test_no_module_has_a_retired_name() -> None:
 
 
 def test_a_nested_public_class_is_found_and_a_private_one_is_not() -> None:
-    tree = ast.parse("class Door:\n    class Desk: ...\nclass _Gate: ...")
-    assert list(_public_classes(tree)) == ["Door", "Desk"]
+    nodes = _nodes("class Door:\n    class Desk: ...\nclass _Gate: ...")
+    assert list(_public_classes(nodes)) == ["Door", "Desk"]
 
 
 def test_the_glossary_is_sorted_and_defines_each_word_once_on_one_line() -> None:
@@ -233,11 +265,11 @@ def test_no_file_names_a_registry() -> None:
     "call", ["time.sleep(1)", "sleep(0.1)", "await anyio.sleep(delay)", "await sleep_forever()"]
 )
 def test_a_sleep_is_found(call: str) -> None:
-    assert _sleeping_lines(ast.parse(f"async def f():\n    {call}")) == [2]
+    assert _sleeping_lines(_nodes(f"async def f():\n    {call}")) == [2]
 
 
 def test_a_sleep_of_zero_is_allowed() -> None:
-    assert _sleeping_lines(ast.parse("async def f():\n    await anyio.sleep(0)")) == []
+    assert _sleeping_lines(_nodes("async def f():\n    await anyio.sleep(0)")) == []
 
 
 _EXAMPLE_VCS = """
