@@ -147,7 +147,7 @@ def test_the_end_of_the_program_ends_everything_and_removes_its_own_folders(
     tmp_path: Path, sizes: Sizes
 ) -> None:
     with StaticTestWall(tmp_path) as wall:
-        wall.run(f"DEPTH = {sizes.pick(test=50, check=400, soak=5_000)}")
+        wall.run(f"DEPTH = {sizes.pick(test=50, check=1_100, soak=5_000)}")
         wall.run(DAEMON + DEEP + "os.makedirs('own/inner'); os.chmod('own', 0)")
         with pytest.raises((AssertionError, Refused)):
             wall.run("os._exit(7)")

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from rootsd.confine.kernel import closing, open_below, open_path
+from rootsd.confine.removal import remove_tree
 from rootsd.core.paths import ancestors, contains
 from rootsd.core.view import ViewEntry, ViewEntryKind
 
@@ -28,7 +29,6 @@ _LINKED = frozenset(
         ViewEntryKind.WRITE, ViewEntryKind.LINK,
     }
 )  # fmt: skip
-_MOVED = ".rootsd-moved-"
 _KEPT, _CACHES = b"kept", b"caches"
 
 
@@ -37,10 +37,10 @@ class PrivateFolders:
 
     def __init__(self, folder: bytes, home: bytes) -> None:
         """Make the folders, and remove those of an earlier start. Raises OSError."""
+        self._folder = folder
         for name in os.listdir(folder):
             if name.startswith(_RUN_PREFIX):
-                _remove(folder + b"/" + name)
-        self._folder = folder
+                self._remove(name)
         self._home = home
         self._run = tempfile.mkdtemp(prefix=_RUN_PREFIX, dir=folder)
         for place in (_KEPT, _CACHES):
@@ -95,7 +95,15 @@ class PrivateFolders:
 
     def close(self) -> None:
         """Remove what is gone at the end."""
-        _remove(self._run)
+        self._remove(os.path.basename(self._run))
+
+    def _remove(self, name: bytes) -> None:
+        """Remove the folders of a start, which ended. What is left is removed at the next one."""
+        with (
+            suppress(OSError),
+            closing(os.open(self._folder, os.O_PATH | os.O_DIRECTORY)) as above,
+        ):
+            remove_tree(os.fsdecode(name), above)
 
     def _link(self, path: bytes, target: bytes) -> None:
         place = self._run + b"/home" + path.removeprefix(self._home)
@@ -139,58 +147,11 @@ def _link_in_state(state: ViewEntry, path: bytes) -> None:
         closing(open_below(own, folder or b".", os.O_DIRECTORY)) as place,
     ):
         with suppress(FileNotFoundError):
-            if not _unlinks(os.fsdecode(name), place):
+            try:
+                os.unlink(name, dir_fd=place)
+            except IsADirectoryError:
                 os.rmdir(name, dir_fd=place)
         os.symlink(path, name, dir_fd=place)
-
-
-def _remove(folder: bytes) -> None:
-    """Remove a folder in which a program may have made anything, as far as possible.
-
-    It follows no link. It needs no stack, because the folders may be nested to any depth: it moves
-    each one to the top before it empties it.
-    """
-    with suppress(OSError):
-        with closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)) as top:
-            moved = 0
-            while names := os.listdir(top):
-                for name in names:
-                    if not _unlinks(name, top):
-                        moved = _empty(name, top, moved)
-                        os.rmdir(name, dir_fd=top)
-        os.rmdir(folder)
-
-
-def _empty(name: str, top: int, moved: int) -> int:
-    """Remove the files in a folder of `top`, and move its folders to `top`.
-
-    `moved` is the number of folders that were moved before. Returns the new one.
-    """
-    with closing(_opened(name, top)) as folder:
-        for each in os.listdir(folder):
-            if not _unlinks(each, folder):
-                os.close(_opened(each, folder))  # a folder must be writable to be moved
-                moved += 1
-                os.rename(each, f"{_MOVED}{moved}", src_dir_fd=folder, dst_dir_fd=top)
-    return moved
-
-
-def _unlinks(name: str, folder: int) -> bool:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.EISDIR, errno.EPERM):
-            return False
-        raise
-    return True
-
-
-def _opened(name: str, above: int) -> int:
-    """Open a folder whose mode may forbid it, after a change of the mode."""
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    with closing(os.open(name, flags, dir_fd=above)) as place:
-        os.chmod(f"/proc/self/fd/{place}", 0o700)  # chmod(2) cannot leave links alone
-        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place)
 
 
 def _flat_name(path: bytes) -> bytes:

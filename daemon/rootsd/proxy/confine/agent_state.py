@@ -27,6 +27,7 @@ from typing import NamedTuple
 from rootsd.confine.agents import profile_of
 from rootsd.confine.agents.profile import AgentFolder, AgentProfile, CopiedFile, OwnSandbox
 from rootsd.confine.default_view import SYSTEM, TOOLCHAINS, entry_for, home_entries
+from rootsd.confine.removal import remove_tree
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
@@ -364,7 +365,7 @@ def _remove(folder: int, name: str) -> None:
     if kind is None:
         return
     if stat.S_ISDIR(kind):
-        shutil.rmtree(name, dir_fd=folder)
+        remove_tree(name, folder)
     else:
         os.unlink(name, dir_fd=folder)
 
