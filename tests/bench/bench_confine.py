@@ -1,11 +1,15 @@
 """The wall: how soon a running program sees a change, the cost of the start, and many roots.
 
+The rows "from the command line to the program" begin when the arguments are parsed, and end when a
+program in C says the time. The loading of Python and of modules is not in them.
+
 Run: make bench ARGS='-k bench_confine'
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,8 +21,14 @@ import psutil
 import pytest
 
 from bench.measuring import table
+from bench.running import Daemon, daemon
 from rootsd.confine.orders import OrderKind
 from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.wall import WallEngine
+from rootsd.proxy.confine.view_feed import WallSubscription, subscribe
+from rootsd.wire.jsonrpc import Notification, parse
+from rootsd.wire.wall import VIEW_METHOD
+from support.repositories import fake_repository
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes
 from support.walls import Wall
@@ -37,6 +47,21 @@ while True:
         print(time.clock_gettime(time.CLOCK_MONOTONIC), flush=True)
 """
 
+# The front, which says when it has parsed its arguments.
+_FRONT = """
+import sys, time
+from rootsd.proxy.confine import main
+parse = main.parse_arguments
+def parse_arguments(words):
+    options = parse(words)
+    print(time.time(), flush=True)
+    return options
+main.parse_arguments = parse_arguments
+sys.exit(main.main(sys.argv[1:]))
+"""
+_MANY = 5_000
+_WARDENS = 10
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -48,7 +73,7 @@ def home(tmp_path: Path) -> Path:
 def test_the_figures(
     tmp_path: Path, home: Path, sizes: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [*_changes(tmp_path, home, sizes), *_many(tmp_path, home, sizes)]
+    rows = [*_changes(tmp_path, home, sizes), *_many(tmp_path, home)]
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
     rows += _start(tmp_path, home, sizes)
@@ -82,44 +107,132 @@ def _changes(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, s
     ]
 
 
-def _many(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, str]]:
+def _many(tmp_path: Path, home: Path) -> list[tuple[str, str, str]]:
     rows = []
-    count = sizes.pick(test=100, check=1_000, soak=5_000)
-    for kind, number in (("protected", 100), ("plain", count)):
-        roots = [_root(tmp_path / kind / str(each)) for each in range(number)]
-        if kind == "protected":
-            for root in roots:
-                subprocess.run(["git", "init", "-q", os.fsdecode(root.path)], check=True)
-        with Wall(tmp_path / "state", home) as wall:
-            begin = time.perf_counter()
-            report = wall.order(OrderKind.SET, *roots)
-            spent = time.perf_counter() - begin
+    for engine, kind, number in (
+        (WallEngine.NAMESPACES, "protected", 100),
+        (WallEngine.NAMESPACES, "protected", _MANY),
+        (WallEngine.NAMESPACES, "plain", _MANY),
+        (WallEngine.STATIC, "plain", _MANY),
+    ):
+        roots = [_root(each) for each in _folders(tmp_path / kind, number)]
+        begin = time.perf_counter()
+        if engine is WallEngine.STATIC:  # it gets roots only at its start
+            with Wall(tmp_path / "state", home, roots, engine=engine) as wall:
+                spent = time.perf_counter() - begin
+                report = wall.order(OrderKind.SET, *roots)
+        else:
+            with Wall(tmp_path / "state", home) as wall:
+                begin = time.perf_counter()
+                report = wall.order(OrderKind.SET, *roots)
+                spent = time.perf_counter() - begin
         assert report.shown == number
-        rows.append((f"{number} {kind} roots at once", f"{spent * 1e3:.0f} ms", ""))
+        what = "the start with" if engine is WallEngine.STATIC else "an order of"
+        rows.append((f"{engine.value}: {what} {number} {kind} roots", f"{spent * 1e3:.0f} ms", ""))
     return rows
 
 
 def _start(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, str]]:
     command = [sys.executable, "-m", "rootsd"]
+    flags: dict[WallEngine, list[str]] = {
+        WallEngine.NAMESPACES: [],
+        WallEngine.STATIC: ["--static"],
+    }
+    wholes: dict[str, list[float]] = {}
+    parts: dict[str, list[float]] = {}
+    rounds = sizes.pick(test=20, check=30, soak=200)
     with RootsPublisher(tmp_path / "rootsd"):
-        alone: list[float] = []
-        behind: list[float] = []
-        for _ in range(sizes.pick(test=5, check=30, soak=200)):
-            for times, words in (
-                (alone, [*command, "check", "/"]),
-                (behind, [*command, "confine", "--", "true"]),
+        for number in range(rounds + 1):
+            for name, words in (
+                ("for comparison: rootsd check /", ["check", "/"]),
+                *(
+                    (f"{engine.value}: rootsd confine -- true", ["confine", *flag, "--", "true"])
+                    for engine, flag in flags.items()
+                ),
             ):
                 begin = time.perf_counter()
-                subprocess.run(words, check=False, capture_output=True, cwd=home)
-                times.append(time.perf_counter() - begin)
-    return [
-        _row("rootsd confine -- true", behind),
-        _row("for comparison: rootsd check", alone),
-    ]
+                subprocess.run([*command, *words], check=False, capture_output=True, cwd=home)
+                if number:  # the first round fills caches
+                    wholes.setdefault(name, []).append(time.perf_counter() - begin)
+            for engine, flag in flags.items():
+                done = subprocess.run(
+                    [sys.executable, "-c", _FRONT, *flag, "--", "date", "+%s.%N"],
+                    check=True, capture_output=True, text=True, cwd=home,
+                )  # fmt: skip
+                ended = time.time()
+                parsed, started = map(float, done.stdout.split())
+                name = f"{engine.value}: from the command line to the program"
+                parts.setdefault(name, []).append(started - parsed)
+                name = f"{engine.value}: from the program to the end of everything"
+                parts.setdefault(name, []).append(ended - started)
+    return [_row(*each) for each in [*parts.items(), *wholes.items()]]
+
+
+@pytest.mark.parametrize("roots", [500, _MANY])
+def test_a_change_of_one_root_reaches_each_warden(
+    tmp_path: Path, sizes: Sizes, roots: int
+) -> None:
+    rounds = sizes.pick(test=20, check=50, soak=300)
+    for number in range(roots):
+        fake_repository(tmp_path / "src" / f"g{number // 100:02}" / f"r{number:05}")
+    fake_repository(tmp_path / "src" / "one")
+    with daemon(tmp_path / "src") as running:
+        running.ask("decide", verb="approve", cwd="/", select="waiting")
+        running.ask("decide", verb="deny", cwd="/", refs=["one"])
+        alone = _cost_of_changes(running, [], rounds)
+        wardens = [subscribe({"name": "bench"}) for _ in range(_WARDENS)]
+        together = _cost_of_changes(running, wardens, rounds)
+        for warden in wardens:
+            warden.connection.close()
+    table(
+        f"A change of one root among {roots} in the daemon",
+        ("what", "processor time"),
+        (
+            ("no confined program", f"{alone * 1e3:.2f} ms"),
+            ("added by each confined program", f"{(together - alone) / _WARDENS * 1e3:.2f} ms"),
+        ),
+    )
+
+
+def _cost_of_changes(running: Daemon, wardens: Sequence[WallSubscription], rounds: int) -> float:
+    """Return the processor time of the daemon for each change."""
+    process = psutil.Process(running.pid)
+    before = process.cpu_times()
+    for _ in range(rounds):
+        for verb in ("approve", "deny"):
+            running.ask("decide", verb=verb, cwd="/", refs=["one"])
+            for warden in wardens:
+                _wait_for_view(warden)
+    after = process.cpu_times()
+    return (after.user + after.system - before.user - before.system) / (2 * rounds)
+
+
+def _wait_for_view(warden: WallSubscription) -> None:
+    while True:
+        while (line := warden.lines.pop()) is None:
+            data = warden.connection.recv(1 << 20)
+            assert data, "the daemon hung up"
+            warden.lines.feed(data)
+        message = parse(line)
+        if isinstance(message, Notification) and message.method == VIEW_METHOD:
+            return
+
+
+def _folders(top: Path, number: int) -> list[Path]:
+    """Return so many folders. Those of `protected` are repositories."""
+    folders = [top / str(number) / str(each) for each in range(number)]
+    if top.name == "protected":
+        model = top / "model"
+        if not model.exists():
+            subprocess.run(["git", "init", "-q", "--template=", model], check=True)
+            (model / ".git" / "hooks").mkdir()
+        for folder in folders:
+            shutil.copytree(model, folder)
+    return folders
 
 
 def _root(path: Path) -> ConfinedRoot:
-    path.mkdir(parents=True)
+    path.mkdir(parents=True, exist_ok=True)
     return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
 
 

@@ -49,12 +49,16 @@ class Warden:
     def __init__(self, stream: UNIXSocketStream) -> None:
         self.stream = stream
         self._lines = LineReader(1 << 20)
+        self._roots: dict[str, dict[str, Any]] = {}
+        self._changes = 0
 
     async def call(self, method: str, **params: object) -> dict[str, Any]:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         await self.stream.send(json.dumps(request).encode() + b"\n")
-        answer = await self.next()
-        return dict(answer["result"])
+        result = dict((await self.next())["result"])
+        if method == "confine":
+            self._take(result["view"])
+        return result
 
     async def next(self) -> dict[str, Any]:
         with anyio.fail_after(HANG_GUARD):
@@ -64,10 +68,20 @@ class Warden:
         return message
 
     async def view(self) -> dict[str, dict[str, Any]]:
-        """Return the roots of the next view by their paths."""
+        """Return the roots by their paths, after the next change."""
         message = await self.next()
         assert message["method"] == "view"
-        return by_path(message["params"])
+        self._take(message["params"])
+        return self._roots
+
+    def _take(self, change: dict[str, Any]) -> None:
+        assert change["number"] == self._changes
+        assert all(path in self._roots for path in change["removed"])
+        assert all(self._roots.get(each["path"]) != each for each in change["roots"])
+        self._changes += 1
+        self._roots = {
+            path: root for path, root in self._roots.items() if path not in change["removed"]
+        } | by_path(change)
 
 
 def by_path(view: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -96,7 +110,7 @@ async def confined(control: ControlHarness) -> list[dict[str, Any]]:
     return list(listed)
 
 
-async def test_each_change_sends_a_new_view_on_the_same_connection() -> None:
+async def test_each_change_is_sent_on_the_same_connection() -> None:
     control = ControlHarness(root(1), at(INNER.encode(), project(2)))
     async with connected(control) as warden:
         answer = await warden.call("confine", name="claude")
@@ -122,6 +136,19 @@ async def test_each_change_sends_a_new_view_on_the_same_connection() -> None:
         await control.decide(FORGET, INNER)
         await control.decide(APPROVE, "p1")
         assert (await warden.view())[P1]["denied"] == []
+
+
+async def test_a_change_names_nothing_that_stays_as_it_is() -> None:
+    control = ControlHarness(root(1), root(2))
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="claude")
+        assert by_path(answer["view"]).keys() == {P1, P2}
+        await control.decide(DENY, "p2")
+        change = (await warden.next())["params"]
+        assert (change["number"], change["roots"], change["removed"]) == (1, [], [P2])
+        await control.decide(APPROVE, "p2")
+        change = (await warden.next())["params"]
+        assert (change["number"], [*by_path(change)], change["removed"]) == (2, [P2], [])
 
 
 async def test_requests_are_answered_between_views() -> None:

@@ -14,7 +14,7 @@ from rootsd.core.model import Access, GitEntry, Presence, ProjectKind, SessionKe
 from rootsd.core.paths import contains
 from rootsd.core.plan import plan
 from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, session_start_in
-from rootsd.core.wall_view import WallRoots, wall_view
+from rootsd.core.wall_view import WallRoot, WallRoots, WallView, view_change, wall_view
 from support.core_samples import ANN, NOTHING_KNOWN, NOW, after, identity, seen, tree, uri_seen
 
 SRC = b"/w/src"
@@ -218,6 +218,27 @@ def test_a_view_that_follows_each_change_shares_the_same_git_directories(
             continue
         followed = followed.after(catalog)
         assert followed == WallRoots.of(catalog)
+
+
+@given(st.lists(LINKED_STEPS, max_size=12))
+def test_the_changes_of_a_view_add_up_to_it_and_name_only_what_differs(
+    steps: list[Input],
+) -> None:
+    catalog, before = WITH_SUB, WallView(0, ())
+    known: dict[bytes, WallRoot] = {}
+    for step in steps:
+        try:
+            catalog = after(catalog, step)
+        except OrderRefused:
+            continue
+        view = wall_view(1, WallRoots.of(catalog).roots, FULL_SCOPE)
+        change = view_change(before, view)
+        assert all(known.get(each.root.path) != each for each in change.roots)
+        for path in change.removed:
+            del known[path]
+        known |= {each.root.path: each for each in change.roots}
+        assert known == {each.root.path: each for each in view.roots}
+        before = view
 
 
 def test_a_change_without_a_part_in_the_roots_keeps_them_although_one_is_withheld() -> None:

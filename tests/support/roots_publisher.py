@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rootsd.confine.orders import encode_root
 from rootsd.core.view import ConfinedRoot
 from rootsd.system.ipc.unix_socket import address_of
+from support.sent_view import SentView
 
 
 class RootsPublisher:
@@ -30,10 +30,9 @@ class RootsPublisher:
         self.requests: list[dict[str, Any]] = []
         self.reported = threading.Condition()
         self._settings = settings or {}
-        self._roots: list[dict[str, Any]] = []
-        self._revision = 0
+        self._roots: tuple[ConfinedRoot, ...] = ()
         self._lock = threading.Lock()
-        self._subscribers: list[socket.socket] = []
+        self._subscribers: dict[socket.socket, SentView] = {}
         for name in ("run", "run/pub", "run/ctl"):
             (rootsd_dir / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._listener = socket.socket(socket.AF_UNIX)
@@ -53,11 +52,15 @@ class RootsPublisher:
     def publish(self, *roots: ConfinedRoot) -> None:
         """Publish exactly these roots. They are sent when this returns."""
         with self._lock:
-            self._revision += 1
-            self._roots = [encode_root(root) for root in roots]
-            line = _line({"jsonrpc": "2.0", "method": "view", "params": self._view()})
+            self._roots = roots
+            for subscriber, sent in self._subscribers.items():
+                _send_view(subscriber, sent.change_to(*roots))
+
+    def send_to_all(self, change: dict[str, Any]) -> None:
+        """Send a change of the view as it is, however wrong."""
+        with self._lock:
             for subscriber in self._subscribers:
-                subscriber.sendall(line)
+                _send_view(subscriber, change)
 
     def drop(self) -> None:
         """Close all subscribers' connections, like a daemon that ends."""
@@ -85,9 +88,6 @@ class RootsPublisher:
     ) -> None:
         self.close()
 
-    def _view(self) -> dict[str, Any]:
-        return {"revision": self._revision, "roots": self._roots}
-
     def _serve(self) -> None:
         while True:
             for key, _ in self._selector.select():
@@ -109,8 +109,7 @@ class RootsPublisher:
         if not data:
             self._selector.unregister(connection)
             with self._lock:
-                if connection in self._subscribers:
-                    self._subscribers.remove(connection)
+                self._subscribers.pop(connection, None)
             del self._buffers[connection]
             connection.close()
             return
@@ -131,12 +130,17 @@ class RootsPublisher:
     def _subscribe(self, connection: socket.socket, request: dict[str, Any]) -> None:
         with self._lock:
             self.requests.append(request["params"])
+            sent = self._subscribers[connection] = SentView()
+            view = sent.change_to(*self._roots)
             result = {"version": 1, "rootsd": "0", "id": "x", "start": None,
-                      "settings": self._settings, "view": self._view()}  # fmt: skip
+                      "settings": self._settings, "view": view}  # fmt: skip
             connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))
-            self._subscribers.append(connection)
         with self.reported:
             self.reported.notify_all()
+
+
+def _send_view(subscriber: socket.socket, change: dict[str, Any]) -> None:
+    subscriber.sendall(_line({"jsonrpc": "2.0", "method": "view", "params": change}))
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -1,8 +1,8 @@
 """The wardens that are connected to the control socket, and the views that they follow.
 
-A warden subscribes with `confine`. `ConnectedWarden.send_updates` then sends a new view whenever a
-change of the catalog or the focus changes the view. It does not verify the roots on the disk,
-because a change that takes a root away must not wait. A warden compares the identity of each
+A warden subscribes with `confine`, and gets its whole view. `ConnectedWarden.send_updates` then
+sends what a change of the catalog or the focus changes in it. It does not verify the roots on the
+disk, because a change that takes a root away must not wait. A warden compares the identity of each
 folder itself before it mounts the folder. So an outdated view opens no other folder.
 
 A root that is approved for one session is in the view if the warden belongs to that session, or if
@@ -31,7 +31,14 @@ from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.wall import WallSettings
-from rootsd.core.wall_view import WallRoot, WallRoots, WallView, wall_view
+from rootsd.core.wall_view import (
+    WallRoot,
+    WallRoots,
+    WallView,
+    WallViewChange,
+    view_change,
+    wall_view,
+)
 from rootsd.state.ledger import Ledger
 from rootsd.wire.wall import (
     VIEW_METHOD,
@@ -66,20 +73,20 @@ class ConnectedWarden:
         self._other_sessions = set[str]()
         self._focus = wardens.ledger.focus
         self.entry = entry
-        self.view = self._current_view()
+        self._view = WallView(wardens.ledger.revision, ())
+        self._number = 0
 
     async def send_updates(self, send: SendNotification) -> None:
-        """Send each new view for as long as the connection lives.
+        """Send each change of the view for as long as the connection lives.
 
-        If the warden reads slowly, the views in between are skipped.
+        If the warden reads slowly, the next message combines all changes that it has missed.
         """
         ledger = self._wardens.ledger
         while True:
             catalog, focus = ledger.catalog, ledger.focus
             view = self._current_view()
-            if view.roots != self.view.roots:
-                self.view = view
-                await send(VIEW_METHOD, view_item(view))
+            if view.roots != self._view.roots:
+                await send(VIEW_METHOD, self._change_to(view))
                 continue
             async with anyio.create_task_group() as group:
                 group.start_soon(self._find_sessions_inside, group.cancel_scope)
@@ -110,11 +117,17 @@ class ConnectedWarden:
         """Remove the entry, because the connection has ended."""
         self._wardens.remove(self)
 
-    async def first_view(self) -> WallView:
-        """Return the view to begin with."""
+    async def first_view(self) -> WallViewItem:
+        """Return the whole view, to begin with."""
         await self._find_sessions_inside()
-        self.view = self._current_view()
-        return self.view
+        return self._change_to(self._current_view())
+
+    def _change_to(self, view: WallView) -> WallViewItem:
+        """Return what makes `view` of the view that the warden got last."""
+        change = view_change(self._view, view)
+        self._view = view
+        self._number += 1
+        return _view_item(self._number - 1, change)
 
     async def _find_sessions_inside(self, on_found: anyio.CancelScope | None = None) -> None:
         """Add the sessions behind this wall to the scope, and cancel `on_found` if there are any.
@@ -219,9 +232,13 @@ class WallServices:
     sessions_of: Callable[[int], Awaitable[frozenset[str]]]
 
 
-def view_item(view: WallView) -> WallViewItem:
-    """Return a view for the wire."""
-    return WallViewItem(revision=view.revision, roots=[_root_item(each) for each in view.roots])
+def _view_item(number: int, change: WallViewChange) -> WallViewItem:
+    return WallViewItem(
+        number=number,
+        revision=change.revision,
+        roots=[_root_item(each) for each in change.roots],
+        removed=[text_of(path) for path in change.removed],
+    )
 
 
 def _root_item(shown: WallRoot) -> WallRootItem:

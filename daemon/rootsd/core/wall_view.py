@@ -2,7 +2,7 @@
 
 The wall is the part of rootsd that makes the kernel enforce approvals. A program behind it reaches
 the roots in its scope and nothing else of the user's files. A warden is the process that mounts
-these roots for the program. The daemon sends it a `WallView`, and a new one after each change.
+these roots for the program. The daemon sends it a `WallView`, and then each change of it.
 
 A view differs from the published set in one point. A root that holds a denied project is withheld
 from MCP clients, because a client could read the denied project through it. A warden masks the
@@ -63,6 +63,15 @@ class WallView:
 
 
 @dataclass(frozen=True, slots=True)
+class WallViewChange:
+    """What turns one view into another: the roots that are new or different, and removed paths."""
+
+    revision: int
+    roots: tuple[WallRoot, ...]
+    removed: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WallRoots:
     """Every root that a warden can show, by path and sorted by name, as one catalog has it.
 
@@ -109,6 +118,13 @@ def wall_view(revision: int, roots: Mapping[bytes, WallRoot], scope: Scope) -> W
     every = PublishedSet(revision, tuple(each.root for each in roots.values()))
     chosen = apply_scope(every, scope).roots
     return WallView(revision, tuple(roots[root.path] for root in chosen))
+
+
+def view_change(before: WallView, after: WallView) -> WallViewChange:
+    """Return what turns the view `before` into `after`."""
+    left = {each.root.path: each for each in before.roots}
+    new = tuple(each for each in after.roots if left.pop(each.root.path, None) != each)
+    return WallViewChange(after.revision, new, tuple(left))
 
 
 def _all_roots(catalog: Catalog, known: Mapping[bytes, WallRoot]) -> WallRoots:

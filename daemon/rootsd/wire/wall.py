@@ -1,7 +1,8 @@
 """Control requests of wardens: follow the view of a confined program, and report about it.
 
 A warden keeps its connection open. `confine` registers the program until the connection ends. Its
-answer has the first view; each later view is a `view` notification on the same connection.
+answer has the whole view; each later change is a `view` notification on the same connection. After
+a reconnect, the answer has the whole view again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rootsd.wire.request import ControlRequest, EmptyResult
 
 WALL_VERSION = 1
 VIEW_METHOD = "view"
-"""The notification that carries a new view."""
+"""The notification that carries a change of the view."""
 
 
 class IdentityItem(TypedDict):
@@ -53,10 +54,19 @@ class WallRootItem(TypedDict):
 
 
 class WallViewItem(TypedDict):
-    """All roots that a confined program may reach. Two views may have the same revision."""
+    """A change of the roots that a confined program may reach.
 
+    * `number`: 0 in the answer to `confine`, which has all roots. It grows by 1 with each
+      change. A warden that misses a number must connect again.
+    * `revision`: of the published set. Two changes may have the same one.
+    * `roots`: those that are new, or differ from the root of the same path before.
+    * `removed`: the paths of those that are gone.
+    """
+
+    number: int
     revision: int
     roots: list[WallRootItem]
+    removed: list[str]
 
 
 class WallSettingsItem(TypedDict):
@@ -91,7 +101,7 @@ class ConfineResult(TypedDict):
 @dataclass(frozen=True, slots=True)
 class ConfineRequest(ControlRequest):
     """Register a confined program, and follow its view: `ConfineResult`, then `view`
-    notifications.
+    notifications with a `WallViewItem` each.
 
     `pid` is 0 while the program has not started. `landlock` is the version in use, 0 for none.
     `only`, `tags`, `cwd` and `workspace` are the scope, as in `rootsd/hello`; without them, the

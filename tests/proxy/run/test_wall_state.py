@@ -19,7 +19,6 @@ from rootsd.confine.orders import (
     WardenReport,
     decode_order,
     encode_report,
-    encode_root,
 )
 from rootsd.confine.warden import Warden
 from rootsd.core.view import ConfinedRoot, MountAccess
@@ -27,7 +26,7 @@ from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.engines import NamespaceWall
 from rootsd.proxy.confine.main import OwnedWall
 from rootsd.proxy.confine.session_view import ComposedView
-from rootsd.proxy.confine.view_feed import ConfineSettings, WallSubscription
+from rootsd.proxy.confine.view_feed import ConfineSettings, FollowedView, WallSubscription
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.roots import (
     AccessPolicy,
@@ -39,6 +38,7 @@ from rootsd.proxy.run.roots import (
 from rootsd.proxy.run.wall import ServerWall, WardenLost
 from rootsd.wire.jsonrpc import LineReader, Notification, encode
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
+from support.sent_view import SentView
 
 DENIED = b"/src/api/secret"
 
@@ -175,6 +175,8 @@ class PlayedWall:
             b"/home/ann", (), frozenset(), {}, has_network=True, protects=True,
             on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
         )  # fmt: skip
+        self.sent, followed = SentView(), FollowedView()
+        followed.take(self.sent.change_to(*view))
         self.wall = ServerWall(
             OwnedWall(
                 "s",
@@ -182,7 +184,7 @@ class PlayedWall:
                 composed,
                 Warden(self.pid, (), b"/", -1, warden, {}, (), first),
                 WallSubscription(
-                    self.connection, LineReader(1 << 20), {}, ConfineSettings(), view
+                    self.connection, LineReader(1 << 20), {}, ConfineSettings(), followed
                 ),
             )
         )
@@ -192,8 +194,7 @@ class PlayedWall:
         self._thread.start()
 
     def publish(self, *view: ConfinedRoot) -> None:
-        roots = [encode_root(root) for root in view]
-        self.daemon.sendall(encode(Notification("view", {"revision": 1, "roots": roots})))
+        self.daemon.sendall(encode(Notification("view", self.sent.change_to(*view))))
         self.wall.attend()
 
     def last(self) -> tuple[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from rootsd import __version__
 from rootsd.control.routes import RequestContext, Result, Route
 from rootsd.control.services import ControlServices
-from rootsd.control.wardens import ConnectedWarden, WallServices, view_item
+from rootsd.control.wardens import ConnectedWarden, WallServices
 from rootsd.core.paths import text_of
 from rootsd.core.wall import WallSettings
 from rootsd.wire.hello import RequestedScope, ResumeState, ResumeStateItem
@@ -72,7 +72,7 @@ class WallHandlers:
             id=warden.entry["id"],
             start=start,
             settings=_settings_item(services.settings()),
-            view=view_item(await warden.first_view()),
+            view=await warden.first_view(),
         )
 
     async def report(self, request: ReportConfinedRequest, call: RequestContext) -> Result:

@@ -8,7 +8,9 @@ until a daemon answers again. The warden never starts a daemon, since that would
 warden's namespaces.
 
 The messages are those of the control socket: the request `confine`, notifications `view`, and the
-request `report_confined`.
+request `report_confined`. The answer to `confine` has all roots, and each notification a change of
+them. After a message that cannot be understood, or a change that was missed, the roots are not
+known. Then nothing is shown, and the feed connects again.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any, NamedTuple
 
 from rootsd.confine.orders import BadOrder, WardenReport, decode_root
 from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.core.paths import text_of
+from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.view import ConfinedRoot
 from rootsd.proxy.daemon_link import AutostartProcess
 from rootsd.proxy.reconnect import GRACE_S, ReconnectPolicy
@@ -59,6 +61,38 @@ class ConfineSettings(NamedTuple):
     on_revoke: str = "tell"
 
 
+class FollowedView:
+    """The roots of the daemon, as its messages on one connection add up."""
+
+    def __init__(self) -> None:
+        self._roots: dict[bytes, ConfinedRoot] = {}
+        self._awaited = 0
+
+    @property
+    def roots(self) -> tuple[ConfinedRoot, ...]:
+        """The roots, sorted by name."""
+        return tuple(sorted(self._roots.values(), key=lambda root: (root.name, root.path)))
+
+    def take(self, item: object) -> None:
+        """Apply the next change. The first one has all roots. Raises BadView."""
+        match item:
+            case {"number": int() as number, "roots": list() as roots, "removed": list() as gone}:
+                pass
+            case _:
+                raise BadView("the daemon sent no view", _RESTART)
+        if number != self._awaited:
+            raise BadView("the daemon left out a change of the view", _RESTART)
+        try:
+            changed = [decode_root(root) for root in roots]
+            removed = [bytes_of(path) for path in gone]
+        except (BadOrder, AttributeError, UnicodeEncodeError) as error:
+            raise BadView(f"the daemon sent a wrong view: {error}", _RESTART) from error
+        for path in removed:
+            self._roots.pop(path, None)
+        self._roots.update((root.path, root) for root in changed)
+        self._awaited += 1
+
+
 class WallSubscription(NamedTuple):
     """An answered subscription: the connection, and what the daemon sent.
 
@@ -69,7 +103,12 @@ class WallSubscription(NamedTuple):
     lines: LineReader
     params: dict[str, Any]
     settings: ConfineSettings
-    roots: tuple[ConfinedRoot, ...]
+    view: FollowedView
+
+    @property
+    def roots(self) -> tuple[ConfinedRoot, ...]:
+        """The roots of the view."""
+        return self.view.roots
 
     @property
     def start(self) -> ResumeState | None:
@@ -100,9 +139,9 @@ def subscribe(params: dict[str, Any]) -> WallSubscription:
     except OSError as error:
         raise DaemonUnreachable("the daemon does not answer", _RESTART) from error
     result = _result(line)
-    return WallSubscription(
-        connection, lines, _resumed(params, result), _settings(result), _roots(result.get("view"))
-    )
+    view = FollowedView()
+    view.take(result.get("view"))
+    return WallSubscription(connection, lines, _resumed(params, result), _settings(result), view)
 
 
 class ViewFeed:
@@ -123,6 +162,7 @@ class ViewFeed:
         self._connection: socket.socket | None = subscription.connection
         self._connection.settimeout(0)
         self._lines = subscription.lines
+        self._view = subscription.view
         self._policy = ReconnectPolicy()
         self._policy.connected()
         self._hide_at = math.inf
@@ -181,6 +221,7 @@ class ViewFeed:
         connection.settimeout(0)
         self._connection = connection
         self._lines = LineReader(_MAX_LINE_BYTES)
+        self._view = FollowedView()
         self._policy.connected()
         self._outgoing = bytearray(encode(Request(_SUBSCRIBE_ID, _SUBSCRIBE, self._params)))
         self._send_state()
@@ -194,39 +235,45 @@ class ViewFeed:
             except OSError:
                 data = b""
             if not data:
-                self._lost()
+                now = time.monotonic()
+                self._disconnect()
+                self._policy.lost(now, useful=True)
+                self._hide_at = min(self._hide_at, now + GRACE_S)
                 return
             self._lines.feed(data)
-        newest = None
+        has_changed = False
         try:
             while (line := self._lines.pop()) is not None:
-                roots = self._take(line)
-                newest = newest if roots is None else roots
+                has_changed = self._take(line) or has_changed
         except RootsdError:
-            newest = ()
-        if newest is not None:
+            self._disconnect()
+            self._policy.lost(time.monotonic(), useful=False)
             self._hide_at = math.inf
-            self._on_roots(newest)
+            self._on_roots(())
+            return
+        if has_changed:
+            self._hide_at = math.inf
+            self._on_roots(self._view.roots)
 
-    def _take(self, line: bytes) -> tuple[ConfinedRoot, ...] | None:
+    def _take(self, line: bytes) -> bool:
+        """Take a message, and return whether it has changed the view. Raises RootsdError."""
         match parse(line):
             case Notification(method, params) if method == _VIEW:
-                return _roots(params)
+                self._view.take(params)
+                return True
             case Response(id_) | ErrorResponse(id_) if id_ == _SUBSCRIBE_ID:
                 result = _result(line)
                 self._params = _resumed(self._params, result)
-                return _roots(result.get("view"))
+                self._view.take(result.get("view"))
+                return True
             case _:
-                return None
+                return False
 
-    def _lost(self) -> None:
+    def _disconnect(self) -> None:
         assert self._connection is not None
         self._connection.close()
         self._connection = None
         self._outgoing.clear()
-        now = time.monotonic()
-        self._policy.lost(now, useful=True)
-        self._hide_at = min(self._hide_at, now + GRACE_S)
 
     def _flush(self) -> None:
         try:
@@ -291,14 +338,3 @@ def _settings(result: dict[str, Any]) -> ConfineSettings:
             return ConfineSettings(**kept)
         case _:
             return ConfineSettings()
-
-
-def _roots(view: object) -> tuple[ConfinedRoot, ...]:
-    match view:
-        case {"roots": list() as roots}:
-            try:
-                return tuple(decode_root(root) for root in roots)
-            except BadOrder as error:
-                raise BadView(f"the daemon sent a wrong view: {error}", _RESTART) from error
-        case _:
-            raise BadView("the daemon sent no view", _RESTART)

@@ -1,0 +1,28 @@
+"""The view of a confined program as a daemon sends it: first all roots, then each change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rootsd.confine.orders import encode_root
+from rootsd.core.paths import text_of
+from rootsd.core.view import ConfinedRoot
+
+
+class SentView:
+    """The part of a view that was sent on one connection."""
+
+    def __init__(self) -> None:
+        self._roots: dict[bytes, ConfinedRoot] = {}
+        self._number = -1
+
+    def change_to(self, *roots: ConfinedRoot) -> dict[str, Any]:
+        """Return the message that leaves exactly these roots."""
+        before, self._roots = self._roots, {root.path: root for root in roots}
+        self._number += 1
+        return {
+            "number": self._number,
+            "revision": 1,
+            "roots": [encode_root(root) for root in roots if before.get(root.path) != root],
+            "removed": [text_of(path) for path in before.keys() - self._roots.keys()],
+        }
