@@ -45,11 +45,11 @@ def test_a_client_is_as_it_was_described(name: str) -> None:
     client = client_named(name)
     tools = client.facts.tools
     extra = tools.members if tools and tools.where is ToolFile.ENTRY else {}
-    new, changes = add_entry(client, client.facts.language.new_file, (ROOTSD, "bridge"), extra)
+    new, changes = add_entry(client, client.facts.language.new_file, (ROOTSD, "bridge"), extra, {})
     described = (
         f"linux: {place(name, Platform.LINUX)}\nmacos: {place(name, Platform.MACOS)}\n"
         f"trial: {client.facts.trial}\n--- new file, with the permission for tools\n{new}"
-        f"--- to paste\n{client.snippet(client.facts.form.entry((ROOTSD, 'bridge'), {}))}\n"
+        f"--- to paste\n{client.snippet(client.facts.form.entry((ROOTSD, 'bridge'), {}, {}))}\n"
     )
     file = GOLDEN / f"{name}.txt"
     if not file.exists():

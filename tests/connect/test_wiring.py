@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
+from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import Consent, ToolAccess, Wired, WiringWish, WrapMode
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
@@ -89,6 +90,22 @@ def test_later_changes_of_a_person_are_kept(client_home: ClientHome, name: str) 
     _, left = wiring.take_back(None)
     assert left == []
     assert file.read_bytes() == comment.encode() + text.encode()
+
+
+@pytest.mark.parametrize("name", all_clients())
+def test_the_entry_sets_the_variables_that_lead_to_the_daemon(
+    client_home: ClientHome, name: str
+) -> None:
+    wiring = client_home.wiring(name)
+    variables = {"ROOTSD_DIR": "/tmp/a b"}
+    wiring.connect(WiringWish(ROOTSD, variables=variables), Consent.NONE)
+    assert wiring.state().variables == variables
+    assert "ROOTSD_DIR" in wiring.settings.read_text()
+    wiring.connect(wiring.wish_again(WISH), Consent.NONE)
+    assert wiring.state().variables == {}
+    assert "ROOTSD_DIR" not in wiring.settings.read_text()
+    wiring.take_back(None)
+    assert not wiring.settings.exists()
 
 
 def test_a_new_file_and_its_folders_are_removed_again(client_home: ClientHome) -> None:

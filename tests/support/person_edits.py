@@ -224,10 +224,14 @@ def delete_server(language: Language, keys: Keys, name: str) -> Edit:
         if isinstance(servers, dict):
             servers.pop(name, None)
         elif isinstance(servers, list):
-            servers[:] = [each for each in servers if each.get("name") != name]
+            servers[:] = [each for each in servers if each != {**_members(each), "name": name}]
         return language.write(values, Random(0))  # noqa: S311 - the same each time
 
     return edit
+
+
+def _members(value: object) -> Values:
+    return value if isinstance(value, dict) else {}
 
 
 def add_argument(argument: str, new: str) -> Edit:

@@ -41,6 +41,7 @@ from rootsd.settings.errors import NotEditable
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
 from rootsd.system.command_path import stable_command
+from rootsd.system.runtime_dir import OVERRIDE, overriding_folder
 
 COLUMNS = (
     Column("CLIENT", lambda item: item["client"]),
@@ -119,6 +120,12 @@ def rootsd_command() -> str:
     return str(found)
 
 
+def place_variables() -> dict[str, str]:
+    """Return the variables with which the bridge of a client finds the daemon of this shell."""
+    folder = overriding_folder()
+    return {} if folder is None else {OVERRIDE: os.fsdecode(folder)}
+
+
 def found_clients(environment: ClientEnvironment) -> list[McpClient]:
     """Return the clients that are there."""
     return [client for client in all_clients().values() if client.is_found(environment)]
@@ -148,13 +155,17 @@ class ClientConnector:
     def connect(self, client: McpClient, rootsd: str, options: ConnectOptions) -> None:
         """Connect one client, and report the result."""
         wiring = self.wiring(client)
-        entry = client.facts.form.entry((rootsd, BRIDGE), _entry_members(client, options))
+        variables = place_variables()
+        members = _entry_members(client, options)
+        entry = client.facts.form.entry((rootsd, BRIDGE), members, variables)
         try:
-            wish = wiring.wish_again(WiringWish(rootsd, self._tools(client, wiring, options)))
+            tools = self._tools(client, wiring, options)
+            wish = wiring.wish_again(WiringWish(rootsd, tools, variables=variables))
             if options.wraps is not None:
                 wish = options.wraps.add_to(wish, client, wiring, self.report.warnings)
             if self._questions.dry_run:
                 self._preview(client, wiring.settings, wiring.plan(wish))
+                self._tell_variables(client, variables)
                 return
             consent = self._consent(client, wiring, wish)
             changes = wiring.connect(wish, consent)
@@ -165,6 +176,7 @@ class ClientConnector:
             self._refuse(client, wiring.settings, error.message, error.remedy, entry)
         else:
             self._tell_connected(client, wiring, changes)
+            self._tell_variables(client, wiring.state().variables)
 
     def offer_worktrees(self, client: McpClient) -> None:
         """Offer to watch the folder in which a client makes worktrees, if it is there."""
@@ -218,8 +230,9 @@ class ClientConnector:
         """Restore the commands of the servers of one client, and report the result."""
         wiring = self.wiring(client)
         state = wiring.state()
-        wish = WiringWish(state.rootsd, state.tools) if state.wired is Wired.YES else None
-        self._take_back(client, wish, WiringResult.UNWRAPPED)
+        wish = WiringWish(state.rootsd, state.tools, variables=state.variables)
+        is_wired = state.wired is Wired.YES
+        self._take_back(client, wish if is_wired else None, WiringResult.UNWRAPPED)
 
     def disconnect(self, client: McpClient) -> None:
         """Take back everything that rootsd wrote for one client, and report the result."""
@@ -287,6 +300,13 @@ class ClientConnector:
                 f"{facts.title} was not tried with rootsd. Please check that it lists rootsd."
             )
         messages += facts.notes
+
+    def _tell_variables(self, client: McpClient, variables: Mapping[str, str]) -> None:
+        if (folder := variables.get(OVERRIDE)) is not None:
+            shown = safe_label(shorten_home(folder), limit=None)
+            self.report.messages.append(
+                f"The entry sets {OVERRIDE}, so {client.facts.title} uses the daemon in {shown}."
+            )
 
     def _preview(self, client: McpClient, file: Path, changes: Sequence[FileChange]) -> None:
         """Print the changes as diffs."""

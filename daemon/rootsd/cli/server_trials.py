@@ -6,7 +6,7 @@ person is asked. Any other server is left alone and named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from rootsd.cli.questions import Questions
@@ -46,7 +46,7 @@ class ServerTrials:
             else:
                 name = safe_label(server.name)
                 warnings.append(f"{client.facts.title}: {name} is not wrapped: {why}")
-        return WiringWish(wish.rootsd, wish.tools, wraps)
+        return replace(wish, wraps=wraps)
 
     def _mode(
         self, wish: WiringWish, server: ServerEntry, client: str

@@ -92,7 +92,9 @@ class EntryForm:
     environment: str = "env"
     inside: str = ""
 
-    def entry(self, words: Sequence[str], extra: Mapping[str, Any]) -> dict[str, Any]:
+    def entry(
+        self, words: Sequence[str], extra: Mapping[str, Any], variables: Mapping[str, str]
+    ) -> dict[str, Any]:
         """Return a new entry for the command `words`, with the members `extra`."""
         command: dict[str, Any] = dict(self.fixed)
         if self.arguments is None:
@@ -100,6 +102,8 @@ class EntryForm:
         else:
             command |= {self.program: words[0], self.arguments: list(words[1:])}
         command |= self.more
+        if variables:
+            command[self.environment] = dict(variables)
         return {self.inside: command, **extra} if self.inside else {**command, **extra}
 
     def command_keys(self, entry: Mapping[str, Any]) -> Keys:

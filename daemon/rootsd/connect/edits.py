@@ -57,7 +57,11 @@ Change = AddedEntry | WrappedServer | AppendedItems
 
 
 def add_entry(
-    client: McpClient, text: str, words: Sequence[str], extra: Mapping[str, Any]
+    client: McpClient,
+    text: str,
+    words: Sequence[str],
+    extra: Mapping[str, Any],
+    variables: Mapping[str, str],
 ) -> tuple[str, list[Change]]:
     """Return the text with our entry, and the change; no change if a person wrote the entry.
 
@@ -68,7 +72,7 @@ def add_entry(
         return text, []
     if ENTRY_NAME in entries:
         raise EntryTaken(f"another server is named {ENTRY_NAME}")
-    after, made = client.insert(text, client.facts.form.entry(words, extra))
+    after, made = client.insert(text, client.facts.form.entry(words, extra, variables))
     return after, [AddedEntry(tuple(made))]
 
 

@@ -72,12 +72,14 @@ class Wired(StrEnum):
 class WiringWish:
     """What a person wants in the configuration of a client.
 
-    `rootsd` is the path of the command. `wraps` has the servers to wrap by name.
+    `rootsd` is the path of the command. `wraps` has the servers to wrap by name. `variables` are
+    those that our entry sets.
     """
 
     rootsd: str
     tools: ToolAccess = ToolAccess.ASK
     wraps: Mapping[str, WrapMode] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def front(self, mode: WrapMode) -> tuple[str, ...]:
         """Return the words to put before the command of a server.
@@ -100,12 +102,13 @@ class FileChange:
 class WiringState:
     """What is in the configuration of a client now.
 
-    `rootsd` is the program in the entry for rootsd. `unconfined` are those of the `wrapped`
-    servers that run without the wall.
+    `rootsd` is the program in the entry for rootsd, which sets `variables`. `unconfined` are those
+    of the `wrapped` servers that run without the wall.
     """
 
     wired: Wired = Wired.NO
     rootsd: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
     tools: ToolAccess = ToolAccess.ASK
     wrapped: tuple[str, ...] = ()
     unconfined: tuple[str, ...] = ()
@@ -138,18 +141,21 @@ class ClientWiring:
         except NotEditable as error:
             return WiringState(problem=f"{display_path(self.settings)}: {error}")
         form = self._client.facts.form
-        commands = [form.words(entry) for entry in entries.values() if isinstance(entry, dict)]
         own = changed.get(str(self.settings))
         changes = own.changes if own else ()
         wired = Wired.NO
-        bridges = [words for words in commands if words is not None and is_bridge(words)]
+        bridges = [
+            (words[0], form.variables(entry))
+            for entry in entries.values()
+            if isinstance(entry, dict) and is_bridge(words := form.words(entry) or ())
+        ]
         if bridges:
             is_ours = any(isinstance(change, AddedEntry) for change in changes)
             wired = Wired.YES if is_ours else Wired.BY_HAND
         wrapped = [change.name for change in changes if isinstance(change, WrappedServer)]
         return WiringState(
             wired,
-            bridges[0][0] if bridges else "",
+            *(bridges[0] if bridges else ("", {})),
             self._tools(entries, changed),
             tuple(wrapped),
             own.unconfined if own else (),
@@ -311,7 +317,7 @@ class ClientWiring:
 
         def wire(text: str) -> tuple[str, list[Change]]:
             words = (wish.rootsd, BRIDGE)
-            text, changes = add_entry(self._client, text, words, extra)
+            text, changes = add_entry(self._client, text, words, extra, wish.variables)
             for name, mode in wish.wraps.items():
                 text, more = wrap_server(self._client, text, name, wish.front(mode))
                 changes += more

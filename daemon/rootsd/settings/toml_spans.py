@@ -189,7 +189,10 @@ def statements_in(text: str) -> list[Statement]:
 
 
 def literal(value: Any) -> str:  # noqa: ANN401 - a TOML value
-    """Return a string, a number, a truth value, or an array of these as TOML."""
+    """Return a string, a number, a truth value, an array, or a table of these as TOML."""
+    if isinstance(value, Mapping):
+        pairs = (f"{_key_text(key)} = {literal(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     # JSON escapes all control characters but DEL, which TOML does not allow in a string.
     return _text(value).replace("\x7f", "\\u007f")
 
@@ -355,6 +358,10 @@ def _newline(text: str) -> str:
 
 def _written_key(key: str) -> str:
     return key if _PLAIN_KEY.fullmatch(key) else literal(key)
+
+
+def _key_text(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else _text(key)
 
 
 def _text(value: Any) -> str:  # noqa: ANN401

@@ -83,7 +83,21 @@ def test_a_dry_run_prints_the_difference_and_writes_nothing(clients: Path, shell
     assert settings(clients).read_text() == wired
 
 
-def test_a_file_that_is_not_understood_gets_lines_to_paste(clients: Path, shell: Shell) -> None:
+def test_the_entry_names_the_folder_of_a_daemon_of_its_own(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    dry = shell.run("connect", "gemini", "--dry-run")
+    assert f'"env": {{"ROOTSD_DIR": "{rootsd_dir}"}}' in dry.out
+    done = shell.run("connect", "gemini")
+    for said in (dry.err, done.err):
+        assert f"The entry sets ROOTSD_DIR, so Gemini CLI uses the daemon in {rootsd_dir}" in said
+    refused = shell.run("connect", "gemini", "--wrap")
+    assert (refused.status, "try: unset ROOTSD_DIR" in refused.err) == (2, True)
+
+
+def test_a_file_that_is_not_understood_gets_lines_to_paste(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
     settings(clients).write_text('{"a": 1, "a": 2}')
     done = shell.run("connect", "gemini", "cursor")
     assert done.status == 1
@@ -92,9 +106,9 @@ def test_a_file_that_is_not_understood_gets_lines_to_paste(clients: Path, shell:
     assert settings(clients).read_text() == '{"a": 1, "a": 2}'
     assert (clients / ".cursor" / "mcp.json").exists()
     [item] = items(shell.run("connect", "gemini", "--json").out)
-    assert (item["result"], json.loads(str(item["snippet"]))) == (
-        "refused", {"mcpServers": {"rootsd": {"command": ROOTSD, "args": ["bridge"]}}},
-    )  # fmt: skip
+    entry = {"command": ROOTSD, "args": ["bridge"], "env": {"ROOTSD_DIR": str(rootsd_dir)}}
+    assert item["result"] == "refused"
+    assert json.loads(str(item["snippet"])) == {"mcpServers": {"rootsd": entry}}
 
 
 def test_a_symlink_needs_yes(clients: Path, shell: Shell) -> None:
@@ -156,6 +170,7 @@ def wrap(home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, script: str)
     program.chmod(0o755)
     monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: str(program))
     monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: True)
+    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
     settings(home).write_text(SERVER % "npx")
     return shell.run("connect", "gemini", "--wrap").err
 
@@ -214,7 +229,10 @@ def test_clients_lists_what_is_wired_and_what_was_not_tried(clients: Path, shell
     assert len(everything) > len(lines)
 
 
-def test_hostile_names_of_servers_are_shown_safely(clients: Path, shell: Shell) -> None:
+def test_hostile_names_of_servers_are_shown_safely(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
     name = "a\x1b[2J\u202e"
     settings(clients).write_text(json.dumps({"mcpServers": {name: {"url": "x"}}}))
     done = shell.run("connect", "gemini", "--wrap")

@@ -13,6 +13,7 @@ from rootsd.cli.connecting import (
     client_environment,
     found_clients,
     is_tried,
+    place_variables,
     print_report,
     rootsd_command,
 )
@@ -32,6 +33,12 @@ SECTION = "Set up"
 
 class ClientNotNamed(RootsdError):
     """No client was named, and there is no person to ask."""
+
+    code = ErrorCode.USAGE
+
+
+class WrapRefused(RootsdError):
+    """The servers of clients cannot be wrapped in this shell."""
 
     code = ErrorCode.USAGE
 
@@ -90,6 +97,11 @@ def command(  # noqa: PLR0913 - one for each flag
     """
     if no_confine and not wrap:
         raise click.UsageError("--no-confine needs --wrap")
+    if wrap and place_variables():
+        raise WrapRefused(
+            "--wrap does not work while ROOTSD_DIR is set: clients start servers without it",
+            "unset ROOTSD_DIR",
+        )
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
     environment = client_environment()
     chosen = _chosen(questions, environment, clients, everything=everything)
