@@ -30,6 +30,20 @@ def test_a_repository_without_worktrees_needs_no_watch(up: Path) -> None:
     assert watcher.count() == 0
 
 
+def test_the_git_folder_of_a_root_is_watched_for_its_first_worktree(up: Path) -> None:
+    watcher = RecordingWatcher()
+    tracker = WorktreeTracker(watcher)
+    tracker.set_roots({raw(up)})
+    assert watcher.folders(LINKS) == {raw(up / ".git")}
+    assert tracker.owner(raw(up / ".git")) == raw(up)
+    assert tracker.read_links(raw(up)) == NONE
+    tracker.drop(raw(up))
+    assert watcher.folders(LINKS) == {raw(up / ".git")}
+    tracker.set_roots(NONE)
+    assert watcher.count() == 0
+    assert tracker.owner(raw(up / ".git")) is None
+
+
 def test_worktrees_are_added_and_removed(up: Path, tmp_path: Path) -> None:
     watcher = RecordingWatcher()
     tracker = WorktreeTracker(watcher)

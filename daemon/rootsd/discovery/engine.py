@@ -216,10 +216,13 @@ class DiscoveryEngine:
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
         """Watch each approved root in `paths` for a change of its permissions, removal, or move.
 
+        Also watch it for its first worktree.
+
         `missing` has the approved roots that are gone. From now on, the engine checks whether
         they return.
         """
         self._path_watches.set_roots(paths)
+        self._worktrees.set_roots(paths)
         self._mounts.set_extra_names(_names_along(missing))
         self._check_missing_roots(self._tracked.set_missing_roots(missing))
 
@@ -280,7 +283,7 @@ class DiscoveryEngine:
             else:
                 self.explore(tree)
         for path in self._path_watches.roots:
-            # A repository has no folder of links to watch until git adds its first worktree.
+            # The Git directory of a bare repository, for one, is not watched for a first worktree.
             self._follow_links(path)
         self._settle(self._candidates.sweep())
         self.recheck_orphans()

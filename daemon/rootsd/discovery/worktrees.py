@@ -4,18 +4,23 @@ A main repository keeps a link to each of its worktrees in `.git/worktrees`. A w
 anywhere, even outside of all parents, so these links are the only way to find it.
 `WorktreeTracker` watches the folders with links. It also notes the worktrees that a repository no
 longer links to. They are no longer worktrees, although nothing in their own folders changed.
+
+The first worktree of a repository creates the folder for the links. An approved root passes its
+approval on to its worktrees, so its `.git` folder is watched for that. The files that git writes
+there cause no event, because only folders matter in a watched folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from rootsd.core.model import Parent
 from rootsd.discovery.candidates import CandidateResult
 from rootsd.disk.markers import compile_globs
-from rootsd.vcs.git.worktrees import read_worktree_links, worktrees_folder
-from rootsd.watch.events import Watcher, WatchPurpose
+from rootsd.vcs.git.worktrees import git_folder, read_worktree_links, worktrees_folder
+from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 
 @dataclass(slots=True)
@@ -32,6 +37,22 @@ class WorktreeTracker:
         self._mains: dict[bytes, _LinkedRepository] = {}
         self._owner_of: dict[bytes, bytes] = {}
         self._unlinked: set[bytes] = set()
+        self._roots: AbstractSet[bytes] = frozenset()
+
+    def set_roots(self, roots: AbstractSet[bytes]) -> None:
+        """Watch for the first worktree of each of these repositories, and of no others.
+
+        The caller never changes the set. A root without a `.git` folder is not watched.
+        """
+        for path in self._roots - roots:
+            folder = git_folder(path)
+            self._watcher.unwatch(folder, WatchPurpose.LINKS)
+            self._owner_of.pop(folder, None)
+        for path in roots - self._roots:
+            folder = git_folder(path)
+            if self._watcher.watch(folder, WatchPurpose.LINKS) is WatchOutcome.WATCHED:
+                self._owner_of[folder] = path
+        self._roots = roots
 
     def read_links(self, main: bytes) -> frozenset[bytes]:
         """Return the worktrees that `main` links to now, and watch for changes.

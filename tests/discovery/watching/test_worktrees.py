@@ -52,18 +52,33 @@ def test_a_worktree_in_a_hidden_folder_of_its_repository(up: Path, world: Engine
     assert world.live() == world.fresh() == {}
 
 
-def test_the_first_worktree_of_a_root_is_found_by_the_sweep(
-    up: Path, world: EngineHarness
-) -> None:
+def test_the_first_worktree_of_a_root_is_found_at_once(up: Path, world: EngineHarness) -> None:
     main = world.top / "one"
     git("clone", up, main)
     world.settle()
     world.engine.set_roots(frozenset({raw(main)}), {})
     git("worktree", "add", ".hidden/tree", cwd=main)
     world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/tree": TREE}
+    git("worktree", "remove", ".hidden/tree", cwd=main)
+    git("worktree", "add", ".hidden/again", cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/again": TREE}
+
+
+def test_the_first_worktree_of_a_bare_root_is_found_by_the_sweep(
+    up: Path, world: EngineHarness
+) -> None:
+    main = world.top / "one.git"
+    git("clone", "--bare", up, main)
+    world.settle()
+    world.engine.set_roots(frozenset({raw(main)}), {})
+    git("worktree", "add", "../.hidden/tree", cwd=main)
+    world.settle()
     world.engine.sweep()
     world.settle()
-    assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/tree": TREE}
+    assert world.live() == world.fresh()
+    assert world.live()[".hidden/tree"] is TREE
 
 
 def test_outside_parents_and_in_skipped_folders_no_worktree_is_proposed(

@@ -35,10 +35,15 @@ def may_have_worktrees(git: GitRepository) -> bool:
     return git.dirs.kind in _MAIN_KINDS and _WORKTREES in git.names
 
 
+def git_folder(main: bytes) -> bytes:
+    """Return where the Git directory of a usual main checkout is."""
+    return main + _MARKER
+
+
 def worktrees_folder(main: bytes) -> bytes | None:
     """Return where the repository at `main` keeps its links to worktrees, or None."""
     # Try `.git` first: nearly every repository has this folder, so one step is enough.
-    with OpenFolder(main + _MARKER) as own:
+    with OpenFolder(git_folder(main)) as own:
         if own.failure is None:
             return _worktrees_folder_in(own)
     dirs = find_git_dirs(main) or bare_git_dirs(main)
