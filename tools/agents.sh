@@ -1,15 +1,17 @@
 #!/bin/sh
-# Runs the tests with real agent programs, with the options given. npm installs the programs first.
+# Runs the tests with real agent programs, with the options given. npm installs the programs first:
+# the tests run without the variables that npm may need to reach its registry.
 # Half of the tests run beside the others, because a starting agent uses one core.
 set -eu
 
-.venv/bin/python - <<'INSTALL'
+.venv/bin/python - "$@" <<'INSTALL'
 import sys
 
 sys.path.insert(0, "tests")
 from support.agent_programs import installed
 
-installed("five")
+for packages in ("five", "qwen", "cline", *(["pi"] if "--sizes=soak" in sys.argv else [])):
+    installed(packages)
 INSTALL
 
 apart="tests/e2e/agents/test_sessions.py tests/e2e/agents/test_workspace.py

@@ -291,14 +291,17 @@ class QwenCode:
 
 
 class Cline:
+    """The package `cline` starts this program, and brings 340 more that are not used then."""
+
     name, label, speaks_mcp = "cline", "Cline", True
-    packages, package = "cline", "cline"
+    packages, package = "cline", "@cline/cli-linux-x64"
     sets = ("CLINE_CONNECTOR_CLI_LAUNCH",)
 
     def configure(self, home: Path, servers: Servers, model: str) -> None:
         settings = home / ".cline" / "data" / "settings"
+        # Without a timeout, it gives up on a server that needs more than three seconds to start.
         entries = {
-            name: {"transport": {"type": "stdio", **entry}}
+            name: {"transport": {"type": "stdio", **entry}, "timeout": _CALL_SECONDS}
             for name, entry in _plain(servers).items()
         }
         _write(settings / "cline_mcp_settings.json", {"mcpServers": entries})
@@ -340,7 +343,8 @@ class Pi:
         return {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"}
 
 
-# CI runs these. The others run in `make soak`.
+# CI runs these in all tests, and the others that speak MCP in two: sessions, and `rootsd connect`.
+# `make soak` runs all of them in all tests.
 FIVE: tuple[AgentProgram, ...] = (ClaudeCode(), Codex(), GeminiCli(), CopilotCli(), OpenCode())
 OTHERS: tuple[AgentProgram, ...] = (QwenCode(), Cline(), Pi())
 PROGRAMS = {program.name: program for program in (*FIVE, *OTHERS)}

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from support import node_packages
-from support.agent_programs import FIVE, OTHERS, AgentProgram, Server, Servers
+from support.agent_programs import PROGRAMS, AgentProgram, Server, Servers
 from support.agent_world import AgentWorld
 from support.scripted_model import Call
-from support.sizes import Size
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
 # The name of each program in `rootsd connect`, and its settings.
@@ -26,9 +25,8 @@ CLIENTS = {
     "qwen": ("qwen", ".qwen/settings.json"),
     "cline": ("cline", ".cline/data/settings/cline_mcp_settings.json"),
 }
-# These programs have no listing that starts servers, or none at all.
-ONLY_LISTED = ("codex", "copilot")
-UNASKED = ("cline",)
+# The listings of these programs start no server.
+ONLY_LISTED = ("codex", "copilot", "cline")
 
 
 class DefaultPlaces(AgentWorld):
@@ -80,17 +78,11 @@ def items(world: AgentWorld, program: AgentProgram, *words: str) -> list[dict[st
     return found
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have the further programs take part in `make soak` only."""
-    is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
-    programs = [each for each in (*FIVE, *(OTHERS if is_soak else ())) if each.name in CLIENTS]
-    metafunc.parametrize("program", programs, ids=[program.name for program in programs])
-
-
+@pytest.mark.parametrize("name", CLIENTS)
 def test_a_connected_client_follows_decisions_until_it_is_disconnected(
-    program: AgentProgram, tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
-    client, place = CLIENTS[program.name]
+    program, (client, place) = PROGRAMS[name], CLIENTS[name]
     with DefaultPlaces(tmp_path, ["api", "old", "web"]) as world:
         settings = world.home / place
         world.rootsd("approve", "api", "old")
@@ -132,8 +124,7 @@ def test_a_connected_client_follows_decisions_until_it_is_disconnected(
     assert [path in first for path in paths] == [True, True, False], first
     assert [path in second for path in paths] == [True, False, True], second
     assert [path in files for path in paths] == [True, False, True], files
-    expected = "listed" if program.name in ONLY_LISTED else "connected"
-    assert answers == ([expected] if program.name not in UNASKED else answers), answers
+    assert answers == ["listed" if name in ONLY_LISTED else "connected"]
     before, connected, used = texts
     assert b"rootsd" in connected
     assert b"rootsd" not in left

@@ -14,7 +14,7 @@ import pytest
 from rootsd.core.agents import KNOWN_AGENTS
 from rootsd.core.guard import Process, is_agent
 from support import environment_report
-from support.agent_programs import FIVE, OTHERS, AgentProgram
+from support.agent_programs import PROGRAMS, AgentProgram
 from support.agent_world import AgentWorld
 from support.polling import until
 from support.scripted_model import Call, Shell, Step
@@ -25,9 +25,9 @@ REASON = "needed for the test"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Let the additional programs take part only in `make soak`."""
+    """Let the programs that speak no MCP take part only in `make soak`."""
     is_soak = metafunc.config.getoption("--sizes") == Size.SOAK
-    programs = (*FIVE, *OTHERS) if is_soak else FIVE
+    programs = [each for each in PROGRAMS.values() if is_soak or each.speaks_mcp]
     metafunc.parametrize("program", programs, ids=[program.name for program in programs])
 
 

@@ -1,12 +1,21 @@
 """Cline: the program for the terminal, and the extension of VS Code. Each has its own file.
 
 The program reads entries with the command in `transport`. Other installers write it directly into
-the entry, so both forms are understood. Source: runs of version 3.0.65.
+the entry, so both forms are understood. Its listing starts no server. Source: runs of version
+3.0.65.
 """
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, ClientTrial, DescribedClient, EntryForm, SettingsPlace
+from rootsd.connect.base import (
+    ENTRY_NAME,
+    ClientFacts,
+    ClientTrial,
+    DescribedClient,
+    EntryForm,
+    HealthCheck,
+    SettingsPlace,
+)
 
 _FILE = "cline_mcp_settings.json"
 _EXTENSION = f"Code/User/globalStorage/saoudrizwan.claude-dev/settings/{_FILE}"
@@ -22,6 +31,7 @@ CLIENTS = (
             programs=("cline",),
             folder=SettingsPlace(".cline"),
             trial=ClientTrial.TRIED,
+            health=HealthCheck(("config", "mcp"), listed=rf"(?m)^ +{ENTRY_NAME} \["),
         )
     ),
     DescribedClient(
