@@ -41,7 +41,7 @@ check: .venv/.ready  ## the sized tests as large as CI runs them
 	@sh tools/test.sh -m sized --sizes=check -o faulthandler_timeout=900 \
 		--ignore=tests/bench
 
-agents: .venv/.ready  ## real agent programs, which npm installs: 1.2 GB in /var/tmp
+agents: .venv/.ready  ## real agent programs, which npm installs: 1.6 GB in /var/tmp
 	@sh tools/agents.sh
 
 model-apis: .venv/.ready  ## converters of model APIs, which pip installs into build/model-apis

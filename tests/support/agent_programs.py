@@ -2,7 +2,7 @@
 
 Each program runs with an empty home, a dummy key, and a base address on loopback, where a
 `ScriptedModel` answers. The packages are pinned by the locks below tests/e2e/agents. They are
-installed on demand into a cache outside the checkout, because they take 1.2 GB.
+installed on demand into a cache outside the checkout, because they take 1.6 GB.
 """
 
 from __future__ import annotations
