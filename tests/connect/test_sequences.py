@@ -180,6 +180,7 @@ class History:
         text = self._text(self._settings)
         if text is None:
             return
+        self.stop_syncing()
         self.steps.append("damage")
         damaged = f"{text}\n]]"
         self._settings.write_bytes(damaged.encode())

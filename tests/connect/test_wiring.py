@@ -129,6 +129,20 @@ def test_a_new_file_with_later_changes_is_kept_without_our_entry(
     assert json.loads(wiring.settings.read_text()) == {"theme": "x"}
 
 
+def test_a_container_that_held_a_persons_server_meanwhile_is_removed(
+    client_home: ClientHome,
+) -> None:
+    file = client_home.settings("cursor", '{"a": 1}')
+    wiring = client_home.wiring("cursor")
+    wiring.connect(WISH, Consent.NONE)
+    text = file.read_text()
+    file.write_text(text.replace('{"rootsd"', '{"mine": {"command": "x"}, "rootsd"'))
+    wiring.connect(WiringWish("/new/rootsd"), Consent.NONE)
+    file.write_text(file.read_text().replace('"mine": {"command": "x"}, ', ""))
+    wiring.take_back(None)
+    assert file.read_text() == '{"a": 1}'
+
+
 def test_connecting_again_changes_nothing(client_home: ClientHome) -> None:
     file = client_home.settings("gemini", MINE)
     wiring = client_home.wiring("gemini")
@@ -430,6 +444,31 @@ def test_a_server_that_cannot_be_edited_is_listed_with_the_reason(
     client_home.settings(name, text)
     [server] = client_home.wiring(name).state().servers
     assert (server.name, server.obstacle) == ("a", obstacle)
+
+
+def test_the_servers_of_projects_are_listed_and_never_changed(client_home: ClientHome) -> None:
+    projects = {name: client_home.path / name for name in ("a", "b", "c", "gone")}
+    server = {"command": "npx"}
+    bridge = {"command": ROOTSD, "args": ["bridge"]}
+    values: dict[str, dict[str, object]] = {str(each): {} for each in projects.values()}
+    values[str(projects["a"])] = {"mcpServers": {"local": server, "rootsd": bridge}}
+    text = json.dumps({"mcpServers": {"files": server}, "projects": values})
+    file = client_home.settings("claude-code", text)
+    for name, shared in (("a", {"shared": server, "local": server}), ("b", {"docs": server})):
+        projects[name].mkdir()
+        (projects[name] / ".mcp.json").write_text(json.dumps({"mcpServers": shared}))
+    projects["c"].mkdir()
+    (projects["c"] / ".mcp.json").write_bytes(b"\xff{")
+    wiring = client_home.wiring("claude-code")
+    assert [server.name for server in wiring.state().servers] == ["files"]
+    assert [(server.name, server.obstacle) for server in wiring.project_servers()] == [
+        ("shared", f"it belongs to the project {projects['a']}"),
+        ("local", f"it belongs to the project {projects['a']}"),
+        ("docs", f"it belongs to the project {projects['b']}"),
+    ]
+    wiring.connect(WRAPPED, Consent.NONE)
+    assert json.loads(file.read_text())["projects"] == values
+    assert client_home.wiring("gemini").project_servers() == []
 
 
 @pytest.mark.parametrize("name", ["goose", "continue"])

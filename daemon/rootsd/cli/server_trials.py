@@ -44,8 +44,10 @@ class ServerTrials:
             if mode is not None:
                 wraps[server.name] = mode
             else:
-                name = safe_label(server.name)
-                warnings.append(f"{client.facts.title}: {name} is not wrapped: {why}")
+                warnings.append(_not_wrapped(client, server, why))
+        warnings += [
+            _not_wrapped(client, server, server.obstacle) for server in wiring.project_servers()
+        ]
         return replace(wish, wraps=wraps)
 
     def _mode(
@@ -81,3 +83,7 @@ class ServerTrials:
         except ServerBroken as error:
             return str(error)
         return None
+
+
+def _not_wrapped(client: McpClient, server: ServerEntry, why: str) -> str:
+    return f"{client.facts.title}: {safe_label(server.name)} is not wrapped: {why}"

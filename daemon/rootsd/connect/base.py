@@ -194,6 +194,8 @@ class ClientFacts:
     * `name`: what a person types, and `title` what they read.
     * `places`: of its settings. The first one that exists is used, else the first one.
     * `keys`: lead to the object that has the servers.
+    * `projects`: lead to an object that has, by the path of a project, servers at `keys`, too.
+      `project_file` is a file in a project with servers at `keys`.
     * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
     * `applies`: when it notices a change.
     * `worktrees`: the folder, relative to home, in which it makes worktrees for itself.
@@ -204,6 +206,8 @@ class ClientFacts:
     title: str
     places: tuple[SettingsPlace, ...]
     keys: Keys
+    projects: Keys = ()
+    project_file: str = ""
     language: SettingsFormat = JSON
     form: EntryForm = field(default_factory=EntryForm)
     programs: tuple[str, ...] = ()

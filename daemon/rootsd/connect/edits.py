@@ -118,6 +118,33 @@ def append_items(text: str, keys: Keys, items: Sequence[str]) -> tuple[str, list
     return text, [AppendedItems(keys, tuple(missing), tuple(made))]
 
 
+def with_containers(changes: Sequence[Change], earlier: Sequence[Change]) -> list[Change]:
+    """Return the changes with the containers that we made `earlier` for the same entries.
+
+    Others may have entries in such a container by now. It still goes when it is empty.
+    """
+    found: list[Change] = []
+    for change in changes:
+        match change:
+            case AddedEntry(made):
+                before = [each.made for each in earlier if isinstance(each, AddedEntry)]
+                found.append(AddedEntry(_united(*before, made)))
+            case AppendedItems(keys, _, made):
+                before = [
+                    each.made
+                    for each in earlier
+                    if isinstance(each, AppendedItems) and each.keys == keys
+                ]
+                found.append(replace(change, made=_united(*before, made)))
+            case _:
+                found.append(change)
+    return found
+
+
+def _united(*made: Sequence[Keys]) -> tuple[Keys, ...]:
+    return tuple(dict.fromkeys(keys for each in made for keys in each))
+
+
 def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[str, list[str]]:
     """Return the text without our changes, and a sentence for each that a person replaced.
 

@@ -29,12 +29,15 @@ from rootsd.connect.edits import (
     add_entry,
     append_items,
     take_back,
+    with_containers,
     wrap_server,
 )
 from rootsd.connect.record import ChangedFile, ConnectRecord, digest
-from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, list_servers
+from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, is_wrapped, list_servers
+from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.settings.client_lock import hold_lock_folder
 from rootsd.settings.errors import NotEditable
+from rootsd.settings.formats import Keys
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.system.private_files import FOLDER_MODE, display_path
 
@@ -162,6 +165,32 @@ class ClientWiring:
             tuple(self._servers(text or "", entries)),
         )
 
+    def project_servers(self) -> list[ServerEntry]:
+        """Return the servers that one project alone has. They are never wrapped."""
+        facts = self._client.facts
+        try:
+            values = facts.language.values(SettingsFile(self.settings).read() or "")
+        except (NotEditable, SettingsUnusable):
+            return []
+        found = []
+        for path, project in _members(values, facts.projects).items() if facts.projects else ():
+            file = read_small(os.fsencode(os.path.join(path, facts.project_file)), CONFIG_CAP)
+            entries = {**self._servers_in(file), **_members(project, facts.keys)}
+            why = f"it belongs to the project {display_path(Path(path))}"
+            found += [
+                replace(server, obstacle=why)
+                for server in list_servers(facts.form, entries)
+                if not is_wrapped(server.words)
+            ]
+        return found
+
+    def _servers_in(self, file: bytes | None) -> dict[str, Any]:
+        """Return the servers in a file of a project, none if it is not valid."""
+        facts = self._client.facts
+        with suppress(NotEditable, UnicodeDecodeError):
+            return _members(facts.language.values((file or b"").decode()), facts.keys)
+        return {}
+
     def _servers(self, text: str, entries: Mapping[str, Any]) -> Iterator[ServerEntry]:
         """Yield the servers. Whether a command can be edited is known only after the edit."""
         for server in list_servers(self._client.facts.form, entries):
@@ -264,6 +293,7 @@ class ClientWiring:
                 result = FileChange(path, text, text)
                 return text
             if has_changes:
+                changes = with_containers(changes, old.changes if old else ())
                 own = replace(new, before=base, after=digest(after), changes=tuple(changes))
                 own = replace(own, unconfined=_unconfined(wish, changes))
                 self._record.save(name, str(path), own)
@@ -355,6 +385,13 @@ class ClientWiring:
             raise SettingsUnusable(
                 f"{shown} cannot be locked: {why}", f"ls -ld {display_path(path.parent)}"
             ) from error
+
+
+def _members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
+    """Return the members of the object at `keys`, none if it is missing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _unchanged(text: str) -> tuple[str, list[Change]]:

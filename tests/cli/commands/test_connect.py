@@ -219,6 +219,18 @@ def test_a_server_that_does_not_work_at_all_is_not_wrapped(
     assert "files is not wrapped: it does not work under rootsd run: it ended" in said
 
 
+def test_the_servers_of_a_project_are_named(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
+    projects = {"/src/a": {"mcpServers": {"local": {"command": "npx"}}}}
+    (clients / ".claude.json").write_text(json.dumps({"projects": projects}))
+    said = shell.run("connect", "claude-code", "--wrap").err
+    assert "Claude Code: local is not wrapped: it belongs to the project /src/a" in said
+    [item, *_] = items(shell.run("clients", "--no-check", "--json").out)
+    assert item["not_wrapped"] == [{"name": "local", "reason": "it belongs to the project /src/a"}]
+
+
 def test_clients_lists_what_is_wired_and_what_was_not_tried(clients: Path, shell: Shell) -> None:
     shell.run("connect", "gemini")
     lines = [line.split("\t") for line in shell.run("clients").out.splitlines()]

@@ -127,6 +127,9 @@ def _item(
             }
             for server in state.servers
             if server.name not in state.wrapped
+        ]
+        + [
+            {"name": server.name, "reason": server.obstacle} for server in wiring.project_servers()
         ],
         "can_sync": target is not None,
         "synced": None if own is None else {"tag": own.tag},

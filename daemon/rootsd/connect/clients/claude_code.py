@@ -28,6 +28,8 @@ CLIENTS = (
                 SettingsPlace(".claude.json", override="CLAUDE_CONFIG_DIR", below=".claude.json"),
             ),
             keys=("mcpServers",),
+            projects=("projects",),
+            project_file=".mcp.json",
             form=EntryForm(fixed={"type": "stdio"}),
             programs=("claude",),
             folder=SettingsPlace(".claude", override="CLAUDE_CONFIG_DIR"),
