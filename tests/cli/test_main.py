@@ -115,6 +115,7 @@ DOCUMENTED = {
         "--wrap",
         "--no-confine",
         "--sync-access",
+        "--hook",
         "--allow-tools",
         "--yes",
         "--dry-run",

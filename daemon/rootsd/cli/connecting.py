@@ -30,6 +30,7 @@ from rootsd.connect.wiring import (
     ClientWiring,
     Consent,
     FileChange,
+    HookUse,
     ToolAccess,
     Wired,
     WiringWish,
@@ -77,6 +78,7 @@ class ConnectOptions:
     """The flags of `rootsd connect`."""
 
     tools: ToolAccess = ToolAccess.ASK
+    hook: HookUse = HookUse.NO
     wraps: ServerTrials | None = None
 
 
@@ -160,7 +162,9 @@ class ClientConnector:
         entry = client.facts.form.entry((rootsd, BRIDGE), members, variables)
         try:
             tools = self._tools(client, wiring, options)
-            wish = wiring.wish_again(WiringWish(rootsd, tools, variables=variables))
+            wish = wiring.wish_again(
+                WiringWish(rootsd, tools, variables=variables, hook=options.hook)
+            )
             if options.wraps is not None:
                 wish = options.wraps.add_to(wish, client, wiring, self.report.warnings)
             if self._questions.dry_run:
@@ -230,7 +234,7 @@ class ClientConnector:
         """Restore the commands of the servers of one client, and report the result."""
         wiring = self.wiring(client)
         state = wiring.state()
-        wish = WiringWish(state.rootsd, state.tools, variables=state.variables)
+        wish = WiringWish(state.rootsd, state.tools, variables=state.variables, hook=state.hook)
         is_wired = state.wired is Wired.YES
         self._take_back(client, wish if is_wired else None, WiringResult.UNWRAPPED)
 
@@ -290,6 +294,7 @@ class ClientConnector:
         self.report.add(
             client, wiring.settings, result,
             wrapped=list(state.wrapped), tools_allowed=state.tools is ToolAccess.ALLOW,
+            hook=state.hook is HookUse.YES,
         )  # fmt: skip
         messages = self.report.messages
         if changes:
@@ -300,6 +305,11 @@ class ClientConnector:
                 f"{facts.title} was not tried with rootsd. Please check that it lists rootsd."
             )
         messages += facts.notes
+        if facts.hook is not None and state.hook is HookUse.NO:
+            messages.append(
+                f"To deny what you deny to the file tools of {facts.title}, by a permission hook:"
+                f" rootsd connect {facts.name} --hook"
+            )
 
     def _tell_variables(self, client: McpClient, variables: Mapping[str, str]) -> None:
         if (folder := variables.get(OVERRIDE)) is not None:

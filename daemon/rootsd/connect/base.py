@@ -23,6 +23,8 @@ ENTRY_NAME = "rootsd"
 TOOLS = ("list_roots", "resolve_root", "request_root")
 """The tools that a client may call without a question, if a person says so."""
 
+HOOK_COMMAND = "@COMMAND@"
+
 JSON = JsonFormat()
 TOML = TomlFormat()
 YAML = YamlFormat()
@@ -158,6 +160,48 @@ class ToolPermission:
 
 
 @dataclass(frozen=True, slots=True)
+class HookFile:
+    """Where a client keeps its permission hooks: a JSON file at `place`.
+
+    `entries` has our entry in the array at each key. In its strings, `HOOK_COMMAND` stands for our
+    command. `language` has the text of a new file.
+    """
+
+    place: SettingsPlace
+    entries: Mapping[Keys, Mapping[str, Any]]
+    language: JsonFormat = JSON
+
+    def entries_for(self, command: str) -> dict[Keys, dict[str, Any]]:
+        """Return the entries that run `command`."""
+        return {keys: _with_command(entry, command) for keys, entry in self.entries.items()}
+
+
+class NewJsonFile(JsonFormat):
+    """JSON in which a new file has more than an empty object."""
+
+    def __init__(self, new_file: str) -> None:
+        self.new_file = new_file
+
+
+def nested_hook(event: str, timeout: int, tools: str = ".*") -> dict[Keys, Mapping[str, Any]]:
+    """Return our entry in the form of Claude Code, which others have, too."""
+    hook = {"type": "command", "command": HOOK_COMMAND, "timeout": timeout}
+    return {("hooks", event): {"matcher": tools, "hooks": [hook]}}
+
+
+def _with_command(value: Any, command: str) -> Any:  # noqa: ANN401 - a JSON value
+    match value:
+        case str():
+            return value.replace(HOOK_COMMAND, command)
+        case list():
+            return [_with_command(each, command) for each in value]
+        case dict():
+            return {key: _with_command(each, command) for key, each in value.items()}
+        case _:
+            return value
+
+
+@dataclass(frozen=True, slots=True)
 class HealthCheck:
     """A client's own command that lists its servers.
 
@@ -197,6 +241,7 @@ class ClientFacts:
     * `projects`: lead to an object that has, by the path of a project, servers at `keys`, too.
       `project_file` is a file in a project with servers at `keys`.
     * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
+    * `hook`: where it keeps its permission hooks, if `rootsd hook` answers them.
     * `applies`: when it notices a change.
     * `worktrees`: the folder, relative to home, in which it makes worktrees for itself.
     * `notes`: sentences that `rootsd clients` prints.
@@ -215,6 +260,7 @@ class ClientFacts:
     trial: ClientTrial = ClientTrial.NOT_TRIED
     applies: str = "at its next start"
     tools: ToolPermission | None = None
+    hook: HookFile | None = None
     health: HealthCheck | None = None
     lock: ClientLock = ClientLock.NONE
     worktrees: str = ""

@@ -46,10 +46,10 @@ class WrappedServer:
 
 @dataclass(frozen=True, slots=True)
 class AppendedItems:
-    """Items were appended to an array, with the containers `made` around it."""
+    """JSON values were appended to an array, with the containers `made` around it."""
 
     keys: Keys
-    items: tuple[str, ...]
+    items: tuple[Any, ...]
     made: tuple[Keys, ...]
 
 
@@ -105,7 +105,7 @@ def wrap_server(
     return text, [WrappedServer(name, keys, tuple(after), program, raw_arguments)]
 
 
-def append_items(text: str, keys: Keys, items: Sequence[str]) -> tuple[str, list[Change]]:
+def append_items(text: str, keys: Keys, items: Sequence[Any]) -> tuple[str, list[Change]]:
     """Return JSON text with those of `items` that the array at `keys` lacks.
 
     Raises NotEditable.

@@ -200,7 +200,7 @@ def _decode_change(value: Mapping[str, Any]) -> Change:
         }:  # fmt: skip
             return WrappedServer(name, _keys(keys), _keys(front), program, arguments)
         case {"kind": "items", "keys": list(keys), "items": list(items), "made": list(made)}:
-            return AppendedItems(_keys(keys), _keys(items), _all_keys(made))
+            return AppendedItems(_keys(keys), tuple(items), _all_keys(made))
         case _:
             raise ValueError(value.get("kind"))
 

@@ -8,15 +8,18 @@ file, that text is the one that was kept. Otherwise each change is taken back by
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rootsd.connect.base import (
     ENTRY_NAME,
+    JSON,
     ClientEnvironment,
     ClientLock,
     McpClient,
@@ -24,6 +27,7 @@ from rootsd.connect.base import (
 )
 from rootsd.connect.edits import (
     AddedEntry,
+    AppendedItems,
     Change,
     WrappedServer,
     add_entry,
@@ -37,7 +41,7 @@ from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, is_wrapp
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.settings.client_lock import hold_lock_folder
 from rootsd.settings.errors import NotEditable
-from rootsd.settings.formats import Keys
+from rootsd.settings.formats import Keys, SettingsFormat
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.system.private_files import FOLDER_MODE, display_path
 
@@ -47,6 +51,13 @@ class ToolAccess(Enum):
 
     ASK = "ask"
     ALLOW = "allow"
+
+
+class HookUse(Enum):
+    """Whether the client asks rootsd before each call of a file tool."""
+
+    NO = "no"
+    YES = "yes"
 
 
 class WrapMode(StrEnum):
@@ -83,6 +94,7 @@ class WiringWish:
     tools: ToolAccess = ToolAccess.ASK
     wraps: Mapping[str, WrapMode] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    hook: HookUse = HookUse.NO
 
     def front(self, mode: WrapMode) -> tuple[str, ...]:
         """Return the words to put before the command of a server.
@@ -113,6 +125,7 @@ class WiringState:
     rootsd: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     tools: ToolAccess = ToolAccess.ASK
+    hook: HookUse = HookUse.NO
     wrapped: tuple[str, ...] = ()
     unconfined: tuple[str, ...] = ()
     servers: tuple[ServerEntry, ...] = ()
@@ -160,6 +173,7 @@ class ClientWiring:
             wired,
             *(bridges[0] if bridges else ("", {})),
             self._tools(entries, changed),
+            self._hook(changed),
             tuple(wrapped),
             own.unconfined if own else (),
             tuple(self._servers(text or "", entries)),
@@ -213,7 +227,8 @@ class ClientWiring:
         }
         is_allowed = ToolAccess.ALLOW in (now.tools, wish.tools)
         tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
-        return replace(wish, tools=tools, wraps={**earlier, **wish.wraps})
+        hook = HookUse.YES if HookUse.YES in (now.hook, wish.hook) else HookUse.NO
+        return replace(wish, tools=tools, hook=hook, wraps={**earlier, **wish.wraps})
 
     def special_reasons(self, wish: WiringWish) -> list[str]:
         """Return why a person must accept the change of a file: a symlink, or version control."""
@@ -235,8 +250,8 @@ class ClientWiring:
         plans = []
         for path, apply in self._all_tasks(wish, known):
             text = SettingsFile(path).read()
-            base, _ = self._restored(text, known.get(str(path)))
-            plans.append(FileChange(path, text, self._applied(base, apply)[0]))
+            base, _ = self._restored(path, text, known.get(str(path)))
+            plans.append(FileChange(path, text, self._applied(path, base, apply)[0]))
         return [plan for plan in plans if plan.before != plan.after]
 
     def connect(self, wish: WiringWish, consent: Consent) -> list[FileChange]:
@@ -286,10 +301,11 @@ class ClientWiring:
 
         def change(text: str | None) -> str | None:
             nonlocal result, left, has_changes
-            base, left = self._restored(text, old)
-            after, changes = self._applied(base, apply)
+            base, left = self._restored(path, text, old)
+            after, changes = self._applied(path, base, apply)
             has_changes = bool(changes)
-            if old is not None and self._is_done(text, after, old, changes):
+            values = self._language(path).values
+            if old is not None and _is_done(text, after, old, changes, values):
                 result = FileChange(path, text, text)
                 return text
             if has_changes:
@@ -306,40 +322,46 @@ class ClientWiring:
             _remove_folders(new.made_folders)
         return result, left
 
-    def _is_done(
-        self, text: str | None, after: str | None, old: ChangedFile, changes: Sequence[Change]
-    ) -> bool:
-        """Return whether a text that others changed has all wanted values already."""
-        if text is None or after is None or digest(text) == old.after:
-            return False
-        values = self._client.facts.language.values
-        return len(changes) == len(old.changes) and values(text) == values(after)
+    def _language(self, path: Path) -> SettingsFormat:
+        """Return the language of a file. Those beside the settings are in JSON."""
+        hook = self._client.facts.hook
+        if path == self.settings:
+            return self._client.facts.language
+        return hook.language if hook is not None else JSON
 
-    def _restored(self, text: str | None, own: ChangedFile | None) -> tuple[str | None, list[str]]:
+    def _restored(
+        self, path: Path, text: str | None, own: ChangedFile | None
+    ) -> tuple[str | None, list[str]]:
         """Return the text without our changes, and a sentence for each that stays."""
         if own is None or text is None:
             return text, []
         if digest(text) == own.after:
             return own.before, []
         base, left = take_back(self._client, text, own.changes)
-        new_file = self._client.facts.language.new_file
-        is_ours_alone = own.before is None and "".join(base.split()) == new_file.strip()
+        new_file = "".join(self._language(path).new_file.split())
+        is_ours_alone = own.before is None and "".join(base.split()) == new_file
         return None if is_ours_alone else base, left
 
-    def _applied(self, base: str | None, apply: Apply) -> tuple[str | None, list[Change]]:
-        language = self._client.facts.language
+    def _applied(
+        self, path: Path, base: str | None, apply: Apply
+    ) -> tuple[str | None, list[Change]]:
+        language = self._language(path)
         after, changes = apply(language.new_file if base is None else base)
         if not changes:
             return base, []
         return language.lay_out(after) if base is None else after, changes
 
     def _all_tasks(
-        self, wish: WiringWish | None, known: Mapping[str, ChangedFile]
+        self, wish: WiringWish | None, known: dict[str, ChangedFile]
     ) -> list[tuple[Path, Apply]]:
-        """Return the edit of each file that is wanted, and none for the others that are known."""
+        """Return the edit of each file that is wanted, and none for the others that are known.
+
+        The last file comes first in these: the first one knows which folders to remove.
+        """
         tasks = self._tasks(wish) if wish is not None else []
         wanted = {str(path) for path, _ in tasks}
-        return tasks + [(Path(path), _unchanged) for path in known if path not in wanted]
+        others = [Path(path) for path in reversed(known) if path not in wanted]
+        return tasks + [(path, _unchanged) for path in others]
 
     def _tasks(self, wish: WiringWish) -> list[tuple[Path, Apply]]:
         tools = self._client.facts.tools if wish.tools is ToolAccess.ALLOW else None
@@ -353,12 +375,21 @@ class ClientWiring:
                 changes += more
             return text, changes
 
-        tasks: list[tuple[Path, Apply]] = [(self.settings, wire)]
+        tasks: dict[Path, list[Apply]] = {self.settings: [wire]}
         if tools is not None and tools.place is not None:
-            keys, items = tools.keys, tools.items
             path = tools.place.locate(self._environment)
-            tasks.append((path, lambda text: append_items(text, keys, items)))
-        return tasks
+            tasks[path] = [partial(append_items, keys=tools.keys, items=tools.items)]
+        hook = self._client.facts.hook
+        if hook is not None and wish.hook is HookUse.YES:
+            places = [f"{name}={value}" for name, value in wish.variables.items()]
+            front = ["env", *places] if places else []
+            command = shlex.join([*front, wish.rootsd, "hook", self._client.facts.name])
+            added = [
+                partial(append_items, keys=keys, items=[entry])
+                for keys, entry in hook.entries_for(command).items()
+            ]
+            tasks.setdefault(hook.place.locate(self._environment), []).extend(added)
+        return [(path, partial(_apply_all, edits=edits)) for path, edits in tasks.items()]
 
     def _tools(self, entries: Mapping[str, Any], known: Mapping[str, ChangedFile]) -> ToolAccess:
         """Return whether we allowed our tools, in another file or in our entry."""
@@ -366,11 +397,19 @@ class ClientWiring:
         if tools is None:
             return ToolAccess.ASK
         if tools.place is not None:
-            is_allowed = str(tools.place.locate(self._environment)) in known
+            own = known.get(str(tools.place.locate(self._environment)))
+            is_allowed = own is not None and tools.keys in _appended_to(own)
         else:
             entry = entries.get(ENTRY_NAME)
             is_allowed = isinstance(entry, dict) and tools.members.items() <= entry.items()
         return ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
+
+    def _hook(self, known: Mapping[str, ChangedFile]) -> HookUse:
+        """Return whether we installed our hook."""
+        hook = self._client.facts.hook
+        own = known.get(str(hook.place.locate(self._environment))) if hook else None
+        is_used = hook and own and not hook.entries.keys().isdisjoint(_appended_to(own))
+        return HookUse.YES if is_used else HookUse.NO
 
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
@@ -396,6 +435,31 @@ def _members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON
 
 def _unchanged(text: str) -> tuple[str, list[Change]]:
     return text, []
+
+
+def _apply_all(text: str, edits: Sequence[Apply]) -> tuple[str, list[Change]]:
+    changes: list[Change] = []
+    for edit in edits:
+        text, more = edit(text)
+        changes += more
+    return text, changes
+
+
+def _is_done(
+    text: str | None,
+    after: str | None,
+    old: ChangedFile,
+    changes: Sequence[Change],
+    values: Callable[[str], dict[str, Any]],
+) -> bool:
+    """Return whether a text that others changed has all wanted values already."""
+    if text is None or after is None or digest(text) == old.after:
+        return False
+    return len(changes) == len(old.changes) and values(text) == values(after)
+
+
+def _appended_to(own: ChangedFile) -> set[Keys]:
+    return {change.keys for change in own.changes if isinstance(change, AppendedItems)}
 
 
 def _unconfined(wish: WiringWish | None, changes: Sequence[Change]) -> tuple[str, ...]:

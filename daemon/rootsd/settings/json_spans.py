@@ -178,7 +178,7 @@ class Items:
     """Entries of one container: values of the array, or members of the object, at `keys`."""
 
     keys: Keys
-    values: Sequence[str] | Mapping[str, Any]
+    values: Sequence[Any] | Mapping[str, Any]
 
     @property
     def is_mapping(self) -> bool:
@@ -327,7 +327,7 @@ def _reach(value: Any, keys: Keys, *, is_mapping: bool) -> Any:  # noqa: ANN401 
     return value.setdefault(keys[-1], {} if is_mapping else [])
 
 
-def _index(container: Node, name: str, value: str | None) -> int | None:
+def _index(container: Node, name: Any, value: str | None) -> int | None:  # noqa: ANN401
     for at, child in enumerate(container.children):
         wanted = name if value is None else value
         if child.key == (None if value is None else name) and child.node.value == wanted:

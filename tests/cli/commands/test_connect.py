@@ -297,3 +297,20 @@ def test_clients_says_when_a_synced_client_applies_decisions(
     assert "Denied paths can be read in the settings of a synced client." in said
     assert "grants stay until the next start of rootsd" in said
     assert "zed: it has no lists to sync: its sandbox limits only" in said
+
+
+def test_the_hook_is_offered_installed_and_removed(clients: Path, shell: Shell) -> None:
+    assert "rootsd connect gemini --hook" in shell.run("connect", "gemini").err
+    done = shell.run("connect", "gemini", "amp", "--hook")
+    assert "Amp has no permission hook that rootsd answers" in done.err
+    assert "connect gemini --hook" not in done.err
+    assert f"{ROOTSD} hook gemini" in settings(clients).read_text()
+    shown = {
+        item["client"]: item["hook"]
+        for item in items(shell.run("clients", "--no-check", "--json").out)
+    }
+    assert (shown["gemini"], shown["cursor"], shown["amp"]) == (True, False, None)
+    said = " ".join(shell.run_on_terminal("clients", "--no-check").out.split())
+    assert "gemini: its permission hook does not see the paths in shell commands" in said
+    shell.run("disconnect", "--all")
+    assert settings(clients).read_text() == GEMINI

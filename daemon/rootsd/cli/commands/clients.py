@@ -18,7 +18,7 @@ from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
+from rootsd.connect.wiring import ClientWiring, HookUse, ToolAccess, Wired
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
 
@@ -116,6 +116,7 @@ def _item(
         "file": str(wiring.settings),
         "wired": state.wired,
         "tools_allowed": state.tools is ToolAccess.ALLOW,
+        "hook": None if facts.hook is None else state.hook is HookUse.YES,
         "applies": facts.applies,
         "wrapped": [
             {"name": name, "confined": name not in state.unconfined} for name in state.wrapped
@@ -165,16 +166,8 @@ def _explain(invocation: Invocation, items: Sequence[Mapping[str, Any]]) -> None
     if not items:
         message("No MCP client was found. Try: rootsd clients --all")
     for item in items:
-        if item["synced"] is not None:
-            message(
-                f"{item['client']}: it applies your decisions {item['sync_applies']}."
-                f" A denial does not cover {item['not_covered']}."
-            )
-        if item["not_synced"] is not None:
-            message(f"{item['client']}: it has no lists to sync: {item['not_synced']}")
-        for server in item["not_wrapped"]:
-            if item["wrapped"]:
-                message(f"{item['client']}: {server['name']} is not wrapped: {server['reason']}")
+        for limit in _limits(item):
+            message(f"{item['client']}: {limit}")
     if any(item["wired"] is Wired.NO and item["found"] for item in items):
         message("To connect a client: rootsd connect CLIENT")
     if any(item["synced"] is not None for item in items):
@@ -184,3 +177,22 @@ def _explain(invocation: Invocation, items: Sequence[Mapping[str, Any]]) -> None
         )
     if any(item["synced"] is None and item["can_sync"] for item in items):
         message("Decisions reach a client's own file tools only after: rootsd sync add CLIENT")
+
+
+def _limits(item: Mapping[str, Any]) -> list[str]:
+    found = []
+    if item["hook"]:
+        found.append("its permission hook does not see the paths in shell commands")
+    if item["synced"] is not None:
+        found.append(
+            f"it applies your decisions {item['sync_applies']}."
+            f" A denial does not cover {item['not_covered']}."
+        )
+    if item["not_synced"] is not None:
+        found.append(f"it has no lists to sync: {item['not_synced']}")
+    if item["wrapped"]:
+        found += [
+            f"{server['name']} is not wrapped: {server['reason']}"
+            for server in item["not_wrapped"]
+        ]
+    return found

@@ -25,7 +25,7 @@ from rootsd.cli.server_trials import ServerTrials, WallChoice
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
-from rootsd.connect.wiring import ToolAccess
+from rootsd.connect.wiring import HookUse, ToolAccess
 from rootsd.core.errors import ErrorCode, RootsdError
 
 SECTION = "Set up"
@@ -59,6 +59,11 @@ class WrapRefused(RootsdError):
     help="also write your denials to the client's access list, as rootsd sync add does",
 )
 @click.option(
+    "--hook",
+    is_flag=True,
+    help="also have the client ask rootsd hook before each call of a file tool",
+)
+@click.option(
     "--allow-tools",
     is_flag=True,
     help="let the model call rootsd's three tools without a question",
@@ -79,6 +84,7 @@ def command(  # noqa: PLR0913 - one for each flag
     wrap: bool,
     no_confine: bool,
     sync_access: bool,
+    hook: bool,
     allow_tools: bool,
     yes: bool,
     dry_run: bool,
@@ -92,6 +98,9 @@ def command(  # noqa: PLR0913 - one for each flag
     --wrap puts `rootsd run` in front of the client's other servers, so that they follow your
     decisions, too. connect starts each of them once to try it: first behind the wall, and if that
     does not work, without the wall. `rootsd clients` lists what was wrapped.
+
+    --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
+    a call pass if the hook fails.
 
     Clients that were not tried with rootsd are connected only if you name them.
     """
@@ -112,10 +121,15 @@ def command(  # noqa: PLR0913 - one for each flag
     wall = WallChoice.IF_IT_WORKS if wrap and not no_confine and has_wall() else WallChoice.NEVER
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
+        HookUse.YES if hook else HookUse.NO,
         ServerTrials(questions, environment, wall) if wrap else None,
     )
     connector = ClientConnector(invocation, questions, environment)
     for client in chosen:
+        if hook and client.facts.hook is None:
+            connector.report.warnings.append(
+                f"{client.facts.title} has no permission hook that rootsd answers"
+            )
         connector.connect(client, rootsd, options)
         connector.offer_worktrees(client)
         if sync_access:

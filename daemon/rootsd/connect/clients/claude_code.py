@@ -14,9 +14,15 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HookFile,
     SettingsPlace,
     ToolFile,
     ToolPermission,
+    nested_hook,
+)
+
+_SETTINGS = SettingsPlace(
+    ".claude/settings.json", override="CLAUDE_CONFIG_DIR", below="settings.json"
 )
 
 CLIENTS = (
@@ -36,11 +42,17 @@ CLIENTS = (
             trial=ClientTrial.TRIED,
             tools=ToolPermission(
                 ToolFile.LIST,
-                place=SettingsPlace(
-                    ".claude/settings.json", override="CLAUDE_CONFIG_DIR", below="settings.json"
-                ),
+                place=_SETTINGS,
                 keys=("permissions", "allow"),
                 items=tuple(f"mcp__{ENTRY_NAME}__{tool}" for tool in TOOLS),
+            ),
+            hook=HookFile(
+                _SETTINGS,
+                nested_hook(
+                    "PreToolUse",
+                    10,
+                    "Read|Grep|Glob|LS|Edit|MultiEdit|Write|NotebookRead|NotebookEdit",
+                ),
             ),
             health=HealthCheck(
                 ("mcp", "list"),

@@ -12,7 +12,9 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     HealthCheck,
+    HookFile,
     SettingsPlace,
+    nested_hook,
 )
 
 CLIENTS = (
@@ -27,6 +29,10 @@ CLIENTS = (
             language=TOML,
             programs=("codex",),
             trial=ClientTrial.TRIED,
+            hook=HookFile(
+                SettingsPlace(".codex/hooks.json", override="CODEX_HOME", below="hooks.json"),
+                nested_hook("PreToolUse", 10, "apply_patch|Bash"),
+            ),
             health=HealthCheck(("mcp", "list"), listed=rf"(?m)^{ENTRY_NAME}\s"),
             worktrees=".codex/worktrees",
         )

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from rootsd.connect.base import (
     ENTRY_NAME,
+    HOOK_COMMAND,
     ClientFacts,
     ClientTrial,
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HookFile,
+    NewJsonFile,
     SettingsPlace,
 )
 
@@ -29,6 +32,22 @@ CLIENTS = (
             form=EntryForm(fixed={"type": "local", "tools": ["*"]}),
             programs=("copilot",),
             trial=ClientTrial.TRIED,
+            hook=HookFile(
+                SettingsPlace(
+                    ".copilot/hooks/rootsd.json",
+                    override="COPILOT_HOME",
+                    below="hooks/rootsd.json",
+                ),
+                # It refuses each call whose hook fails, so a missing rootsd would refuse them all.
+                {
+                    ("hooks", "PreToolUse"): {
+                        "type": "command",
+                        "bash": f"{HOOK_COMMAND} || true",
+                        "timeoutSec": 10,
+                    }
+                },
+                NewJsonFile('{"version": 1}\n'),
+            ),
             health=HealthCheck(("mcp", "list"), listed=rf"(?m)^\s+{ENTRY_NAME} \("),
         )
     ),

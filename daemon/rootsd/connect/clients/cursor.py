@@ -1,8 +1,15 @@
-"""Cursor. Source: the vendor's documentation of MCP servers."""
+"""Cursor. Sources: the vendor's documentation of MCP servers and of hooks."""
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+from rootsd.connect.base import (
+    HOOK_COMMAND,
+    ClientFacts,
+    DescribedClient,
+    HookFile,
+    NewJsonFile,
+    SettingsPlace,
+)
 
 CLIENTS = (
     DescribedClient(
@@ -12,6 +19,14 @@ CLIENTS = (
             places=(SettingsPlace(".cursor/mcp.json"),),
             keys=("mcpServers",),
             programs=("cursor", "cursor-agent"),
+            hook=HookFile(
+                SettingsPlace(".cursor/hooks.json"),
+                {
+                    ("hooks", event): {"command": HOOK_COMMAND, "timeout": 10}
+                    for event in ("beforeReadFile", "preToolUse")
+                },
+                NewJsonFile('{"version": 1}\n'),
+            ),
             worktrees=".cursor/worktrees",
         )
     ),

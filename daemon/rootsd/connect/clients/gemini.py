@@ -13,9 +13,11 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     HealthCheck,
+    HookFile,
     SettingsPlace,
     ToolFile,
     ToolPermission,
+    nested_hook,
 )
 
 TOOLS_IN_ENTRY = ToolPermission(ToolFile.ENTRY, members={"trust": True})
@@ -35,6 +37,9 @@ CLIENTS = (
             programs=("gemini",),
             trial=ClientTrial.TRIED,
             tools=TOOLS_IN_ENTRY,
+            hook=HookFile(
+                SettingsPlace(".gemini/settings.json"), nested_hook("BeforeTool", 10_000)
+            ),
             health=replace(
                 LISTING,
                 problems={

@@ -5,7 +5,14 @@ Sources: its documentation of MCP servers, and runs of version 0.24.4.
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, ClientTrial, DescribedClient, SettingsPlace
+from rootsd.connect.base import (
+    ClientFacts,
+    ClientTrial,
+    DescribedClient,
+    HookFile,
+    SettingsPlace,
+    nested_hook,
+)
 from rootsd.connect.clients.gemini import LISTING, TOOLS_IN_ENTRY
 
 CLIENTS = (
@@ -18,6 +25,7 @@ CLIENTS = (
             programs=("qwen",),
             trial=ClientTrial.TRIED,
             tools=TOOLS_IN_ENTRY,
+            hook=HookFile(SettingsPlace(".qwen/settings.json"), nested_hook("PreToolUse", 10_000)),
             health=LISTING,
         )
     ),

@@ -1,0 +1,105 @@
+"""`rootsd connect --hook` installs a permission hook, and `disconnect` removes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rootsd import hook
+from rootsd.connect.registry import all_clients
+from rootsd.connect.wiring import Consent, HookUse, ToolAccess
+from support.connectable import ROOTSD, WISH, ClientHome, client_named
+
+HOOKED = replace(WISH, hook=HookUse.YES)
+MINE = """{
+  // mine
+  "version": 1,
+  "hooks": {
+    "PreToolUse": [{"matcher": "Bash", "hooks": []}],
+    "preToolUse": [{"command": "./mine"}], // c
+  },
+}
+"""
+
+
+@pytest.fixture
+def client_home(tmp_path: Path) -> ClientHome:
+    return ClientHome(tmp_path)
+
+
+def file_of(client_home: ClientHome, name: str) -> Path:
+    found = client_named(name).facts.hook
+    assert found is not None
+    return found.place.locate(client_home.environment)
+
+
+def commands_in(value: Any) -> list[str]:  # noqa: ANN401 - a JSON value
+    """Return the strings in a JSON value that run our hook."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [found for each in value for found in commands_in(each)]
+    return [value] if isinstance(value, str) and " hook " in value else []
+
+
+def test_each_hook_that_is_answered_can_be_installed() -> None:
+    named = [name for name, client in all_clients().items() if client.facts.hook is not None]
+    assert sorted(named) == sorted(hook.CLIENTS)
+
+
+@pytest.mark.parametrize("name", hook.CLIENTS)
+def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: str) -> None:
+    wiring, file = client_home.wiring(name), file_of(client_home, name)
+    wiring.connect(HOOKED, Consent.NONE)
+    value = json.loads(file.read_text())
+    known = client_named(name).facts.hook
+    assert known is not None
+    command = f"{ROOTSD} hook {name}"
+    assert {each.removesuffix(" || true") for each in commands_in(value)} == {command}
+    for keys, entry in known.entries_for(command).items():
+        assert value[keys[0]][keys[1]] == [entry]
+        assert keys[1] in hook.CLIENTS[name].events
+    assert wiring.state().hook is HookUse.YES
+    wiring.take_back(None)
+    assert (os.listdir(client_home.path), client_home.record.names()) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "copilot", "cursor"])
+def test_a_persons_hooks_stay(client_home: ClientHome, name: str) -> None:
+    wiring, file = client_home.wiring(name), file_of(client_home, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(MINE)
+    wiring.connect(HOOKED, Consent.NONE)
+    assert ROOTSD in file.read_text()
+    wiring.take_back(None)
+    assert file.read_text() == MINE
+    wiring.connect(HOOKED, Consent.NONE)
+    file.write_text(file.read_text().replace("// mine", "// also mine"))
+    wiring.take_back(None)
+    assert file.read_text() == MINE.replace("// mine", "// also mine")
+
+
+def test_hook_and_tools_share_a_file_and_are_told_apart(client_home: ClientHome) -> None:
+    wiring = client_home.wiring("claude-code")
+    wiring.connect(HOOKED, Consent.NONE)
+    assert wiring.state().tools is ToolAccess.ASK
+    tools = wiring.wish_again(replace(WISH, tools=ToolAccess.ALLOW))
+    wiring.connect(tools, Consent.NONE)
+    assert (wiring.state().tools, wiring.state().hook) == (ToolAccess.ALLOW, HookUse.YES)
+    value = json.loads(file_of(client_home, "claude-code").read_text())
+    assert (len(value["permissions"]["allow"]), len(value["hooks"]["PreToolUse"])) == (3, 1)
+    assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
+    wiring.connect(replace(WISH, tools=ToolAccess.ALLOW), Consent.NONE)
+    assert (wiring.state().tools, wiring.state().hook) == (ToolAccess.ALLOW, HookUse.NO)
+
+
+def test_a_command_in_an_awkward_place_is_quoted(client_home: ClientHome) -> None:
+    wish = replace(HOOKED, rootsd="/my 'tools'/rootsd", variables={"ROOTSD_DIR": "/a b"})
+    client_home.wiring("qwen").connect(wish, Consent.NONE)
+    [command] = commands_in(json.loads(file_of(client_home, "qwen").read_text()))
+    assert command == "env 'ROOTSD_DIR=/a b' '/my '\"'\"'tools'\"'\"'/rootsd' hook qwen"
