@@ -17,9 +17,9 @@ from rootsd.core.guard import (
     McpHosts,
     Process,
     TerminalHolder,
+    check_caller,
     describe_caller,
     is_agent,
-    judge_caller,
     mcp_hosts_in,
 )
 from support.process_table import OWN_GROUP, TERMINAL, ProcessTable, process
@@ -37,7 +37,7 @@ def judged(
     *line: Process, hosts: tuple[Process, ...] = (), guard: Guard = Guard.AGENTS
 ) -> GuardDecision:
     """Return the decision on a command of the first process; the others are its ancestors."""
-    return judge_caller(guard, Caller(Lineage(line)), McpHosts(hosts), KNOWN_AGENTS)
+    return check_caller(guard, Caller(Lineage(line)), McpHosts(hosts), KNOWN_AGENTS)
 
 
 def without_terminal(*line: Process) -> tuple[Process, ...]:
@@ -50,7 +50,7 @@ def test_a_person_in_a_terminal_tab_is_admitted() -> None:
 
 def test_a_caller_that_ended_is_refused() -> None:
     assert judged().action is REFUSE
-    finding = judge_caller(Guard.AGENTS, Caller(Lineage((CALLER,)), has_gone=True), McpHosts(), ())
+    finding = check_caller(Guard.AGENTS, Caller(Lineage((CALLER,)), has_gone=True), McpHosts(), ())
     assert (finding.action, finding.why) == (REFUSE, "the process that sent it is gone")
 
 
@@ -60,7 +60,7 @@ def test_a_caller_that_ended_is_refused() -> None:
 def test_an_incomplete_lineage_is_never_admitted(seen_as: LineageCompleteness) -> None:
     def judged_so(*line: Process) -> GuardAction:
         caller = Caller(Lineage(line, seen_as))
-        return judge_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).action
+        return check_caller(Guard.AGENTS, caller, McpHosts(), KNOWN_AGENTS).action
 
     assert judged_so() is REFUSE
     assert judged_so(*without_terminal(CALLER, SHELL)) is REFUSE
@@ -73,9 +73,9 @@ def test_an_incomplete_lineage_is_never_admitted(seen_as: LineageCompleteness) -
 def test_every_caller_is_challenged_while_hosts_are_unknown() -> None:
     hosts = McpHosts((), are_all_known=False)
     caller = Caller(Lineage((CALLER, SHELL)))
-    assert judge_caller(Guard.AGENTS, caller, hosts, ()).action is CHALLENGE
+    assert check_caller(Guard.AGENTS, caller, hosts, ()).action is CHALLENGE
     caller = Caller(Lineage(without_terminal(CALLER, SHELL)))
-    assert judge_caller(Guard.AGENTS, caller, hosts, ()).action is REFUSE
+    assert check_caller(Guard.AGENTS, caller, hosts, ()).action is REFUSE
 
 
 # Terminals and the programs that hold them: an agent in a tab, younger than the terminal program.
@@ -103,7 +103,7 @@ def judged_on(
     """
     terminals = {OTHER_TERMINAL: holders, TERMINAL: (first,) if first else ()}
     caller = Caller(Lineage((ORPHAN,)), terminals=terminals)
-    return judge_caller(Guard.AGENTS, caller, McpHosts(hosts), KNOWN_AGENTS)
+    return check_caller(Guard.AGENTS, caller, McpHosts(hosts), KNOWN_AGENTS)
 
 
 def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> None:
@@ -278,7 +278,7 @@ def test_without_a_guard_everybody_is_admitted() -> None:
     claude = process(30, 20, "claude")
     assert judged(CALLER, claude, guard=Guard.OFF).action is ADMIT
     assert (
-        judge_caller(Guard.OFF, Caller(Lineage(), has_gone=True), McpHosts(), ()).action is ADMIT
+        check_caller(Guard.OFF, Caller(Lineage(), has_gone=True), McpHosts(), ()).action is ADMIT
     )
 
 

@@ -37,8 +37,8 @@ from rootsd.core.guard import (
     LineageCompleteness,
     McpHosts,
     Process,
+    check_caller,
     describe_caller,
-    judge_caller,
     mcp_hosts_in,
 )
 from rootsd.core.labels import safe_label, safe_text
@@ -293,7 +293,7 @@ class CommandGuard:
 
     def _judge(self, guard: Guard, caller: Caller) -> GuardDecision:
         hosts = McpHosts(tuple(self._hosts.values()), self._are_all_hosts_known)
-        return judge_caller(guard, caller, hosts, self._agents)
+        return check_caller(guard, caller, hosts, self._agents)
 
     async def challenge(self, order: GuardedCommand, caller: Caller, why: str) -> tuple[str, str]:
         """Show a new word on the caller's terminal. Return the word and the terminal's name.

@@ -1,8 +1,8 @@
 """The known coding agents, with the names of their processes and the variables that they set.
 
-This is data. A comment at each entry names its source: the agent's own source code if it is open,
-or else observations of its processes. docs/AGENTS.md lists them for users. The configuration can
-add more. An editor is never on this list, since people type in its terminals.
+This module is data. A comment at each entry names the source: the agent's source code if it is
+open, or else observations of its processes. docs/AGENTS.md lists the agents for users, and the
+configuration can add more. Editors are not in this list, because people type in their terminals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Agent:
     * `names`: the names of its programs, or of the script that an interpreter runs.
     * `packages`: parts of the path of that script.
     * `markers`: environment variables that it sets for its commands, as `NAME` or `NAME=value`.
-    * `hints`: such variables that people's terminals may also have.
+    * `hints`: the same, but a person's terminal may also have these variables.
     """
 
     label: str
@@ -35,7 +35,7 @@ KNOWN_AGENTS = (
         ("@anthropic-ai/claude-code/",),
         # Its documentation of the Bash tool's environment, from 2.1.172 on.
         markers=frozenset({"CLAUDE_CODE_CHILD_SESSION"}),
-        # Extensions of editors set it in their terminals.
+        # Editor extensions also set it, in terminals that people use.
         hints=frozenset({"CLAUDECODE"}),
     ),
     Agent(
@@ -89,9 +89,9 @@ KNOWN_AGENTS = (
         "Copilot CLI",
         frozenset({"copilot"}),
         ("@github/copilot/",),
-        # Seen in its commands: dynatrace-oss/dtctl issue 288; not in every version.
+        # Observed in its commands, but not in every version: dynatrace-oss/dtctl issue 288.
         markers=frozenset({"COPILOT_CLI", "COPILOT_AGENT_SESSION_ID"}),
-        # microsoft/vscode, toolTerminalCreator.ts: in terminals that people can type in, too.
+        # microsoft/vscode, toolTerminalCreator.ts: also in terminals that people use.
         hints=frozenset({"COPILOT_AGENT"}),
     ),
     Agent(
@@ -112,9 +112,9 @@ KNOWN_AGENTS = (
         "Cline",
         frozenset({"cline"}),
         ("/node_modules/cline/",),
-        # Seen in the commands of its command-line program, version 3.0.65.
+        # Observed in the commands of its command-line program, version 3.0.65.
         markers=frozenset({"CLINE_CONNECTOR_CLI_LAUNCH"}),
-        # cline/cline: VscodeTerminalRegistry.ts, in terminals that people can type in, too.
+        # cline/cline: VscodeTerminalRegistry.ts, also in terminals that people use.
         hints=frozenset({"CLINE_ACTIVE"}),
     ),
     # badlogic/pi-mono: packages/coding-agent/src/cli.ts
@@ -126,16 +126,16 @@ KNOWN_AGENTS = (
     ),
     # continuedev/continue: extensions/cli/package.json; it sets nothing.
     Agent("Continue", frozenset({"cn"}), ("@continuedev/cli/",)),
-    # Closed source; phpstan/phpstan-src, AgentDetector.php, and vercel/vercel's detect-agent have
-    # it.
+    # Closed source. Its variable is in phpstan/phpstan-src, AgentDetector.php, and in
+    # vercel/vercel, packages/detect-agent.
     Agent(
         "Auggie", frozenset({"auggie"}), ("@augmentcode/auggie/",), frozenset({"AUGMENT_AGENT"})
     ),
     # Closed source; no variable is known.
     Agent("Droid", frozenset({"droid"})),
     Agent("Kiro CLI", frozenset({"kiro-cli", "kiro-cli-chat"})),
-    # The variable that tools ask agents to set (vercel/vercel: packages/detect-agent). Crush, Pi
-    # and Claude Code set it. Terminals with an agent inside may also set it for people.
+    # Tools ask agents to set this variable (vercel/vercel: packages/detect-agent). Crush, Pi, and
+    # Claude Code set it. A terminal with a built-in agent may also set it for people.
     Agent("an agent that says so", hints=frozenset({"AI_AGENT"})),
 )
 

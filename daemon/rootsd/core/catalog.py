@@ -1,8 +1,8 @@
 """All projects and rules at one moment, with the verdict on each project.
 
-A catalog is immutable. `rootsd.core.plan.plan` replaces it as a whole. Most changes touch few of
-thousands of projects. So a new catalog judges only the projects that the change can affect
-(`affected_paths`), and takes over cached values that the change cannot affect.
+A catalog is immutable: `rootsd.core.plan.plan` replaces it with a new one. There may be thousands
+of projects, and most changes concern few of them. So a new catalog judges only the projects that
+the change can affect (`affected_paths`), and copies the cached values that it cannot affect.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from rootsd.core.transition import NO_STABLE_IDENTITY, has_stable_identity
 
 _Inode = tuple[bytes, int, int]
 _BY_NAME = attrgetter("name")
-# Above this number, a full sort costs hardly more than single insertions.
-_FEW = 64
+# With more changes, sorting everything is about as fast as single insertions.
+_FEW_CHANGES = 64
 
 
 @dataclass(frozen=True)
 class Catalog:
     """All projects and rules, with judgments. Build it with `Catalog.of`; change it with `plan`.
 
-    * `reserved`: each name that a project once had, with the path of the last project that had it.
-      No other project gets that name as a proposal.
+    * `reserved`: the names that projects gave up, each with the path of the last project that had
+      it. rootsd proposes such a name for no other project.
     * `approvals`: the number of the newest approval by a person; see `Decision.number`.
-    * `judgments`: one for each project.
-    * `roots`: one for each published project.
-    * `withheld`: one for each approved project that only a wall can publish, because it holds a
-      denied project.
+    * `judgments`: the judgment of each project.
+    * `roots`: the published root of each published project.
+    * `withheld`: the root of each approved project that only a wall can publish, because it
+      contains a denied project.
     * `identities`: the approved identity of each published or withheld folder.
-    * `denied`: the projects whose verdict is a denial.
+    * `denied`: the paths of the projects that are denied.
     """
 
     projects: Mapping[bytes, Project]
@@ -94,9 +94,7 @@ class Catalog:
         return catalog.judged(catalog.projects, catalog)
 
     def judged(self, paths: Iterable[bytes], before: Catalog) -> Catalog:
-        """Return this catalog with new judgments for `paths`, and those of `before`
-        for the rest.
-        """
+        """Return this catalog with new judgments for `paths`, and old ones from `before`."""
         changed = dict.fromkeys((*paths, *_differing(before._disambiguated, self._disambiguated)))
         affected = [
             project for path in changed if (project := self.projects.get(path)) is not None
@@ -138,9 +136,9 @@ class Catalog:
         approvals: int,
         changed: Iterable[bytes],
     ) -> Catalog:
-        """Return a catalog of other projects and rules in the same places, without new judgments.
+        """Return a catalog of other projects and rules, without judgments.
 
-        `changed` are the paths where `projects` differs from the projects of this catalog.
+        `changed` are the paths at which `projects` differs from the projects of this catalog.
         """
         touched = tuple(changed)
         new = Catalog(
@@ -169,8 +167,7 @@ class Catalog:
     def _copy_cached(self, before: Catalog, changed: Iterable[bytes]) -> None:
         """Copy the cached values of `before` that are the same here.
 
-        Few of thousands of projects change at a time, and rarely in the fields that these values
-        use.
+        Few projects change at a time, and rarely in the fields on which a cached value depends.
         """
         pairs = [(before.projects.get(path), self.projects.get(path)) for path in changed]
         for name, part in _INPUTS_OF_CACHED.items():
@@ -181,13 +178,13 @@ class Catalog:
     def _update_sorted_roots(self, before: Catalog, changed: Collection[bytes]) -> None:
         """Insert the few changed roots into the sorted roots of `before`."""
         known = before.__dict__.get("sorted_roots")
-        if known is None or len(changed) > _FEW:
+        if known is None or len(changed) > _FEW_CHANGES:
             return
         kept: list[PublishedRoot] = list(known)
         for path in changed:
             if (root := before.roots.get(path)) is not None:
                 at = bisect_left(kept, root.name, key=_BY_NAME)
-                if kept[at : at + 1] != [root]:  # two have one name: sort all instead of guessing
+                if kept[at : at + 1] != [root]:  # two roots have this name: sort everything
                     return
                 del kept[at]
         for path in changed:
@@ -207,7 +204,7 @@ class Catalog:
 
     @cached_property
     def worktrees(self) -> Mapping[bytes, tuple[bytes, ...]]:
-        """Return main checkout -> its linked worktrees."""
+        """Return the linked worktrees of each main checkout."""
         linked: dict[bytes, list[bytes]] = defaultdict(list)
         for project in self.projects.values():
             if project.observed.main_checkout is not None:
@@ -216,7 +213,7 @@ class Catalog:
 
     @cached_property
     def expiring(self) -> Mapping[bytes, Decision]:
-        """Return path -> decision, for the approvals that have an end."""
+        """Return the decision for each path with an approval that has an end."""
         return {
             project.path: decision
             for project in self.projects.values()
@@ -225,7 +222,7 @@ class Catalog:
 
     @cached_property
     def session_bound(self) -> Mapping[bytes, SessionKey]:
-        """Return path -> session, for the projects that are approved for one session alone."""
+        """Return the session for each path that is approved for one session only."""
         return {
             project.path: session
             for project in self.projects.values()
@@ -234,19 +231,17 @@ class Catalog:
 
     @cached_property
     def missing_approved(self) -> Mapping[bytes, Project]:
-        """Return path -> project, for the approved projects that are missing: they may
-        come back.
-        """
+        """Return the approved projects that are missing, by path. They may come back."""
         return {p.path: p for p in self.projects.values() if _is_missing_approved(p)}
 
     @cached_property
     def ids(self) -> Mapping[str, bytes]:
-        """Return id -> path."""
+        """Return the path for each id."""
         return {project.id: project.path for project in self.projects.values()}
 
     @cached_property
     def frozen_names(self) -> Mapping[str, bytes]:
-        """Return name -> path, for the projects whose name an approval froze."""
+        """Return the path for each name that an approval froze."""
         return {
             name: project.path
             for project in self.projects.values()
@@ -255,7 +250,7 @@ class Catalog:
 
     @cached_property
     def frozen_keys(self) -> Mapping[str, bytes]:
-        """Return comparison key -> path, for frozen names; see `names.comparison_key`."""
+        """Return the path for the key of each frozen name; see `names.comparison_key`."""
         return {
             names.comparison_key(name): project.path
             for project in self.projects.values()
@@ -265,8 +260,9 @@ class Catalog:
 
     @cached_property
     def _disambiguated(self) -> Mapping[bytes, str]:
-        """Return path -> name, for the projects whose stored names look the same.
-        Usually empty.
+        """Return the name for each path with a stored name that looks like another one.
+
+        Usually this is empty.
         """
         stored = ((p.path, n) for p in self.projects.values() if (n := p.ruling.name) is not None)
         return names.disambiguate(stored, self._id_of)
@@ -279,7 +275,7 @@ class Catalog:
 
     @cached_property
     def proposed_names(self) -> Mapping[bytes, str]:
-        """Return path -> proposed name, for the projects without a frozen name."""
+        """Return the proposed name for each path without a frozen name."""
         unnamed = (p.path for p in self.projects.values() if p.ruling.name is None)
         stored = (p.path for p in self.projects.values() if p.ruling.name is not None)
         return names.propose_names(
@@ -292,7 +288,7 @@ class Catalog:
 
     @cached_property
     def _missing_by_inode(self) -> Mapping[_Inode, tuple[Project, ...]]:
-        """Return inode -> missing projects with a decision."""
+        """Return the missing projects with a decision, by inode."""
         away: dict[_Inode, list[Project]] = defaultdict(list)
         for project in self.projects.values():
             seen = project.observed
@@ -303,7 +299,7 @@ class Catalog:
 
     @cached_property
     def _missing_by_origin(self) -> Mapping[str, Project]:
-        """Return origin -> missing project, for the projects that were approved."""
+        """Return the missing project for each origin, if the project was approved."""
         return {
             project.ruling.origin: project
             for project in self.projects.values()
@@ -311,20 +307,20 @@ class Catalog:
         }
 
     def may_match_origin(self, project: Project) -> bool:
-        """Return whether the origin of a pending project may show which earlier project it is."""
+        """Return whether the origin of `project` matters: it may be an earlier project, moved."""
         return project.ruling.origin is not None or bool(self._missing_by_origin)
 
     def missing_with_origin(self, project: Project, origin: str) -> Project | None:
         """Return the missing project with the same `origin` that was approved, or None.
 
-        This is a hint like `moved_from`, but a weaker one: an author can write any origin.
+        This hint is weaker than `moved_from`, because an author can write any origin.
         """
         return self._missing_by_origin.get(origin) if _is_undecided(project) else None
 
     def moved_from(self, project: Project) -> Project | None:
-        """Return the missing project whose folder was moved to an undecided `project`, or None.
+        """Return the missing project whose folder was moved to the undecided `project`, or None.
 
-        This is a hint for a person, who decides again: an approval also binds to the path.
+        This is a hint for a person, who must decide again: an approval also binds to the path.
         """
         identity = project.observed.identity
         if identity is None or not _is_undecided(project):
@@ -357,7 +353,7 @@ class Catalog:
         return (self.projects[folder] for folder in folders if folder in self.projects)
 
     def is_denied(self, project: Project) -> bool:
-        """Return whether the verdict on `project` is a denial, its own or one that covers it."""
+        """Return whether `project` is denied, by its own denial or by one that covers it."""
         return self.judgments[project.path].verdict is Verdict.DENIED
 
     def project_containing(self, path: bytes) -> Project | None:
@@ -378,8 +374,9 @@ class Catalog:
         return self.places.why_no_root(project.path)
 
     def is_pending(self, project: Project) -> bool:
-        """Return whether a person should decide: it is undecided or lapsed, ready, and
-        publishable.
+        """Return whether a person should decide about `project`.
+
+        It is then undecided or lapsed, on the disk, complete, safe, and publishable.
         """
         return self._is_ready(project) and self.why_unpublishable(project) is None
 
@@ -432,7 +429,7 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
 def _is_equal_in(
     part: Callable[[Project], object], before: Project | None, after: Project | None
 ) -> bool:
-    """Return whether both projects have the same part. A project that does not exist has none."""
+    """Return whether `part` is the same for both projects. A missing project has no part."""
     if before is after:
         return True
     return (before and part(before)) == (after and part(after))
@@ -444,7 +441,7 @@ def _denied_paths(
     known: frozenset[bytes],
     affected: Iterable[Project],
 ) -> frozenset[bytes]:
-    """Return the projects that a denial covers: `known`, and those among `affected`."""
+    """Return the paths that a denial covers: those in `known`, and those of `affected`."""
     by_person = (project.path for project in affected if is_denied_by_person(project))
     folders = _folders_denied_by_person(projects, known.union(by_person))
     context = DecisionContext(rules, folders, frozenset(), lambda _: None)
@@ -457,17 +454,17 @@ def _context(
     places: RefusedPlaces,
     denied: frozenset[bytes],
 ) -> DecisionContext:
-    """Return the context for judgments, if `denied` are all projects that a denial covers.
+    """Return the context for judgments. `denied` are all projects that a denial covers.
 
-    It holds no reference to a catalog. A reference cycle would keep each replaced catalog in
-    memory until the garbage collector runs.
+    The context must not refer to a catalog. Otherwise a reference cycle would keep each replaced
+    catalog in memory until the garbage collector runs.
     """
     holding = (f for path in denied if path.startswith(b"/") for f in ancestors(path))
     context = DecisionContext(
         rules,
         _folders_denied_by_person(projects, denied),
         frozenset(holding),
-        approved_since=lambda _: None,  # not used for main checkouts: worktrees do not chain
+        approved_since=lambda _: None,  # not needed to judge a main checkout
         parents=places.parents,
     )
     return replace(
@@ -499,7 +496,7 @@ def _folders_denied_by_person(
 def _approved_since(
     projects: Mapping[bytes, Project], context: DecisionContext, path: bytes
 ) -> int | None:
-    """Return the time since which the main checkout at `path` is approved itself, or None."""
+    """Return the time since which the main checkout at `path` is approved, or None."""
     project = projects.get(path)
     if project is None or project.observed.main_checkout is not None:
         return None
@@ -507,29 +504,29 @@ def _approved_since(
 
 
 def _is_undecided(project: Project) -> bool:
-    """Return whether nothing was ever decided about `project`. It may have been named."""
+    """Return whether no decision about `project` is or was in force. It may have a name."""
     ruling = project.ruling
     return ruling.decision is None and ruling.lapse is None and not ruling.grants
 
 
 def _inode_of(identity: Identity) -> _Inode:
-    """Return the part that equal identities always share."""
+    """Return the part of an identity that is the same for all equal identities."""
     return identity.filesystem, identity.inode, identity.owner
 
 
-# For up to this many folders, comparing each path with each folder is faster than walking up its
-# ancestors.
+# For at most this many folders, comparing each path with each of them is faster than checking all
+# folders above each path.
 _FEW_FOLDERS = 16
 
 
 def affected_paths(
     touched: Iterable[bytes], overruled: AbstractSet[bytes], catalog: Catalog
 ) -> AbstractSet[bytes]:
-    """Return the projects whose judgment may change after a change of the `touched` projects.
+    """Return the paths whose judgment may change when the `touched` projects change.
 
-    `overruled` are those among them that were denied or forgotten. The result has the touched
-    projects, the projects that contain them (since a denial inside withholds a root), the projects
-    below the overruled ones, and the worktrees of all of these.
+    `overruled` are those of them whose denial begins or ends. The result has the touched projects,
+    the projects that contain them (because a denial inside withholds a root), the projects below
+    the overruled ones, and the worktrees of all of these.
     """
     near = {*touched, *(project.path for project in catalog.containing(touched))}
     if overruled:
@@ -539,8 +536,7 @@ def affected_paths(
 
 
 def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]:
-    """Return the published folders that decide how clients see `path`, with their approved
-    identities.
+    """Return the approved identities of the published folders on which access to `path` depends.
 
     These are the folders at or above `path`, and the main checkouts of those that are worktrees.
     """

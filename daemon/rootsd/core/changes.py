@@ -1,4 +1,4 @@
-"""The changes that a decision makes. The ledger saves, logs and reports them."""
+"""The changes that inputs make. The ledger saves, logs, and reports them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rootsd.core.model import UNDECIDED, Actor, Project, Rule
 
 
 class ChangeVerb(StrEnum):
-    """The verb of an event in the history. `OBSERVED` alone adds no event."""
+    """The verb of a change, and of its event in the history. `OBSERVED` adds no event."""
 
     OBSERVED = "observed"
     APPROVED = "approved"
@@ -44,9 +44,7 @@ class ProjectChange:
 
     @property
     def is_decision(self) -> bool:
-        """Return whether the ruling changed. Such a change becomes a durable event in the hash
-        chain.
-        """
+        """Return whether the ruling changed. Then the change becomes an event in the history."""
         before = self.before.ruling if self.before else UNDECIDED
         after = self.after.ruling if self.after else UNDECIDED
         return before != after
@@ -83,10 +81,10 @@ class FocusChange:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A command of a caller that may not decide. `what` describes it in words that are safe to
-    show.
+    """A command of a caller that may not decide. `what` describes it and is safe to show.
 
-    The guard refused it. With the verb `AGENT_COMMAND`, it decides nothing and was carried out.
+    The guard refused the command. If the verb is `AGENT_COMMAND`, it decides nothing, and the
+    daemon carried it out.
     """
 
     what: str
@@ -96,10 +94,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ParentChange:
-    """A parent that was added to the configuration or removed from it; `verb` says which.
+    """A parent that was added to the configuration or removed from it, as `verb` says.
 
-    `actor` is the caller whose command made the daemon read the configuration, or None if the file
-    was edited in another way.
+    `actor` is the caller whose command changed the configuration, or None if the file was edited
+    in another way.
     """
 
     path: bytes
@@ -110,4 +108,4 @@ class ParentChange:
 Change = ProjectChange | RuleChange
 """A change of the catalog."""
 AuditRecord = GuardChange | FocusChange | ParentChange | Attempt
-"""An event of the history that changes no catalog."""
+"""An event in the history that does not change the catalog."""

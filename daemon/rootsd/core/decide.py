@@ -1,10 +1,10 @@
 """Decide the verdict on a project, whether it is published, and which worktrees inherit approval.
 
-`judge` returns the verdict on a project and the reason for it. It sees the other projects and
-rules through a `DecisionContext`. `judgments_by_precedence` also returns the judgments that lost.
-`is_published` is the only answer to the question "may clients see this?".
+`judge` returns the verdict on a project and the reason for it. It gets what it needs from other
+projects and the rules in a `DecisionContext`. `judgments_by_precedence` also returns the judgments
+that have less precedence. Only `is_published` decides whether clients may see a project.
 
-The order of precedence is the same at every depth:
+The order of precedence is the same for every project:
 
 1. A person denied the folder, or a folder above it.
 2. A deny rule matches.
@@ -13,22 +13,22 @@ The order of precedence is the same at every depth:
 5. It is a linked worktree, and its main checkout is approved.
 6. Otherwise the project is pending.
 
-An approved project that contains a denied project stays pending, since a root includes everything
-below it. It is *withheld*. A wall masks the denied project, so a program behind a wall still gets
-the withheld root: `judge_behind_wall`.
+An approved project that contains a denied project stays pending, because a root includes
+everything below it. It is *withheld*. A wall masks the denied project, so a program behind a wall
+still gets the withheld root: `judge_behind_wall`.
 
-A linked worktree can inherit the approval of its main checkout. Anybody can write a `.git` file
-that names an approved repository, and an archive can also hold the link back. A file cannot forge
-two things: the birth time of a folder, and the moment of a person's approval. So a worktree
-inherits only if all of these are true:
+A linked worktree can inherit the approval of its main checkout. But anybody can write a `.git`
+file that names an approved repository, and an archive can also contain the link back. Nobody can
+forge the birth time of a folder, or the time of a person's approval. So a worktree inherits only
+if all of these are true:
 
 * The repository links back to it. `rootsd.vcs.git.repository` checks that.
 * `git worktree add` made it: the folder, its `.git` file, and its entry in the repository were
   born within two seconds.
-* It is not a parent, and it contains no parent, no main checkout and no other known project. It
-  may contain worktrees that inherit from the same main checkout, since they are published anyway.
+* It is not a parent, and it contains no parent, no main checkout, and no other known project. It
+  may contain worktrees that inherit from the same main checkout, because they are published too.
 * Neither its `.git` file nor its entry was replaced since the last grant.
-* Its entry was born after the approval, or a person saw the folder and confirmed it.
+* Its entry was born after the approval, or a person saw the worktree and confirmed it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def entry_born_ns(identity: Identity | None) -> int | None:
 
 
 def creation_blocker(identity: Identity | None) -> InheritanceBlocker | None:
-    """Return why `git worktree add` may not have made the folder, or None if it did."""
+    """Return why `git worktree add` may not have created the folder, or None if it did."""
     if identity is None:
         return InheritanceBlocker.NO_BIRTH_TIMES
     births = [identity.born_ns, identity.git_born_ns, entry_born_ns(identity)]
@@ -88,7 +88,7 @@ def creation_blocker(identity: Identity | None) -> InheritanceBlocker | None:
 def location_blocker(
     path: bytes, main: bytes, parents: Iterable[bytes]
 ) -> InheritanceBlocker | None:
-    """Return why a folder at `path` would show more than a worktree of `main`, or None."""
+    """Return what a root at `path` would include besides a worktree of `main`, or None."""
     if any(contains(path, parent) for parent in parents):
         return InheritanceBlocker.PARENT
     return InheritanceBlocker.HOLDS_MAIN if contains(path, main) else None
@@ -112,8 +112,8 @@ class VerdictReason(StrEnum):
 class Judgment:
     """The verdict on a project, with its reason.
 
-    `by` is the folder or the number of the rule that decided. It is None if a decision about the
-    project itself did, or nothing.
+    `by` is the folder, or the number of the rule, that gives the verdict. It is None if a decision
+    about the project itself gives the verdict, or if there is no decision.
     """
 
     verdict: Verdict
@@ -141,7 +141,7 @@ class DecisionContext:
     parents: tuple[bytes, ...] = ()
 
 
-# Shared, since thousands of projects have one of these: 64 bytes each.
+# Thousands of projects share these objects, which take 64 bytes each.
 _APPROVED = Judgment(Verdict.APPROVED, VerdictReason.APPROVED)
 _DENIED = Judgment(Verdict.DENIED, VerdictReason.DENIED)
 _PENDING = Judgment(Verdict.PENDING, VerdictReason.UNDECIDED)
@@ -149,18 +149,21 @@ _LAPSED = Judgment(Verdict.PENDING, VerdictReason.LAPSED)
 
 
 def judge(project: Project, context: DecisionContext) -> Judgment:
-    """Return the verdict on `project`."""
+    """Return the verdict on `project`, with its reason."""
     return next(judgments_by_precedence(project, context))
 
 
 def judge_behind_wall(project: Project, context: DecisionContext) -> Judgment:
-    """Return the verdict on `project` for a program that cannot reach denied projects in it."""
+    """Return the verdict on `project` for a program behind the wall.
+
+    The wall masks denied projects inside `project`.
+    """
     judgments = judgments_by_precedence(project, context)
     return next(each for each in judgments if each.reason is not VerdictReason.HOLDS_DENIED)
 
 
 def denial_of(project: Project, context: DecisionContext) -> Judgment | None:
-    """Return the denial that covers `project`, or None."""
+    """Return the first denial that covers `project`, or None."""
     return next(_denials(project, context), None)
 
 
@@ -183,7 +186,7 @@ def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
         for folder in ancestors(project.path):
             if folder in context.denied:
                 yield Judgment(Verdict.DENIED, VerdictReason.DENIED_ABOVE, folder)
-                break  # the nearest one is the one that a person can revoke
+                break  # report the nearest denied folder
     rule = first_match(context.rules, project.path, Verdict.DENIED)
     if rule is not None:
         yield Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, rule.number)
@@ -212,7 +215,7 @@ def _approvals(project: Project, context: DecisionContext) -> Iterator[Judgment]
 
 
 def _inherits(project: Project, context: DecisionContext) -> bool:
-    """Return whether a grant as a worktree still counts."""
+    """Return whether a grant that `project` got as a worktree still counts."""
     seen = project.observed
     main = seen.main_checkout
     since = context.approved_since(main) if main is not None else None
@@ -232,8 +235,8 @@ def _inherits(project: Project, context: DecisionContext) -> bool:
 def inheritance_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
     """Return why a worktree gets no grant from its approved main checkout, or None.
 
-    None also if `project` is no worktree, or if its main checkout is not approved: then there is
-    nothing to inherit. A person can overrule `InheritanceBlocker.OLDER` and no other blocker.
+    The result is also None if `project` is not a worktree, or if its main checkout is not
+    approved. A person can overrule `InheritanceBlocker.OLDER`, but no other blocker.
     """
     main = project.observed.main_checkout
     since = context.approved_since(main) if main is not None else None
@@ -249,10 +252,10 @@ def inheritance_blocker(project: Project, context: DecisionContext) -> Inheritan
 
 
 def bulk_approval_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
-    """Return why an approval that does not name `project` leaves it out, or None.
+    """Return why an approval of many projects, such as `--all`, leaves `project` out, or None.
 
-    A forged `.git` file can make a folder look like a worktree. A person can still approve it by
-    name. `InheritanceBlocker.OLDER` does not count here.
+    A forged `.git` file can make a folder look like a worktree. A person can still approve such a
+    folder by name. `InheritanceBlocker.OLDER` does not count here.
     """
     if any(contains(project.path, parent) for parent in context.parents):
         return InheritanceBlocker.PARENT
@@ -278,9 +281,7 @@ def _permanent_blocker(project: Project, context: DecisionContext) -> Inheritanc
 
 
 def _is_harmless(inner: Project, main: bytes, context: DecisionContext) -> bool:
-    """Return whether a worktree of `main` that contains `inner` shows nothing but its
-    own files.
-    """
+    """Return whether a worktree of `main` may contain `inner`."""
     if inner.observed.presence is Presence.MISSING:
         return True
     if inner.observed.main_checkout != main:
@@ -294,11 +295,10 @@ def _is_harmless(inner: Project, main: bytes, context: DecisionContext) -> bool:
 def approved_since_ns(
     project: Project, judgment: Judgment, context: DecisionContext
 ) -> int | None:
-    """Return the time since which `project` is approved without a break, in nanoseconds since the
-    epoch.
+    """Return the time since which `project` is approved without a break, in ns since the epoch.
 
-    None if it is not approved for all sessions, or only as a worktree. The number also identifies
-    the approval: a later approval has another number.
+    The result is None if `project` is not approved for all sessions, or is approved only as a
+    worktree. The time also identifies the approval, because a later approval has another time.
     """
     ruling = project.ruling
     match judgment.reason:
@@ -326,8 +326,9 @@ def _covers(approved: Identity | None, observed: ObservedState) -> bool:
 
 
 def is_published(project: Project, judgment: Judgment) -> bool:
-    """Return whether clients may see `project`: it is approved, present and safe, and its path is
-    UTF-8.
+    """Return whether clients may see `project`.
+
+    It must be approved, on the disk, and safe, and its path must be UTF-8.
     """
     return (
         judgment.verdict is Verdict.APPROVED

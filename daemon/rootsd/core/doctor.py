@@ -1,4 +1,4 @@
-"""Findings of `rootsd doctor`: one sentence on one topic, its severity, and a remedy."""
+"""Findings of `rootsd doctor`: a sentence about a topic, with a severity and a remedy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """The severity of a finding. OK: as it should be. WARNING: it works, but not well. ERROR: it
-    does not work.
+    """The severity of a finding.
+
+    OK: there is no problem. WARNING: something works, but not well. ERROR: it does not work.
     """
 
     OK = "ok"

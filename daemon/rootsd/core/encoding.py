@@ -1,8 +1,8 @@
 """Encode model values as canonical JSON text, decode them strictly, and fingerprint identities.
 
-One value has exactly one text: ASCII, sorted keys, no spaces, bytes as lower-case hex, times as
-integer nanoseconds since the epoch, and no key for an absent value. Decoding checks the type of
-every key that it knows, and ignores unknown keys, since a later version may add some. Every
+Each value has exactly one text: ASCII, sorted keys, no spaces, bytes as lower-case hex, times as
+integer nanoseconds since the epoch, and no key for an absent value. A decoder checks the type of
+each key that it knows. It ignores unknown keys, because a later version may add some. Every
 decoder raises `BadRecord`.
 """
 
@@ -51,8 +51,8 @@ class BadRecord(Exception):
 class RecordReader:
     """A reader for one JSON object.
 
-    Every method takes a key. It raises BadRecord if the key is missing or its value has another
-    type. Keys that the caller does not read are ignored.
+    Each method takes a key. It raises BadRecord if the key is missing or its value has the wrong
+    type.
     """
 
     __slots__ = ("_fields",)
@@ -71,7 +71,7 @@ class RecordReader:
             raise BadRecord(str(error)) from error
 
     def maybe(self, key: str, reader: Callable[[str], FieldValue]) -> FieldValue | None:
-        """Return the value of `key` as read by `reader`, or None if the key is absent."""
+        """Return what `reader` returns for `key`, or None if the key is absent."""
         return reader(key) if key in self._fields else None
 
     def inner(self, key: str) -> RecordReader:
@@ -90,15 +90,14 @@ class RecordReader:
         return value
 
     def hex_bytes(self, key: str) -> bytes:
-        """Return the bytes that the hex text at `key` stands for."""
+        """Return the bytes for the hex text at `key`."""
         text = self.text(key)
         try:
             value = bytes.fromhex(text)
         except ValueError as error:
             raise BadRecord(f"{key} is not hex") from error
-        if (
-            value.hex() != text
-        ):  # fromhex accepts spaces and capitals, which would give one value two texts
+        # fromhex accepts spaces and capitals, but each value must have exactly one text.
+        if value.hex() != text:
             raise BadRecord(f"{key} is not plain hex")
         return value
 
@@ -111,11 +110,11 @@ class RecordReader:
             raise BadRecord(f"{key} is none of {', '.join(enum)}") from error
 
     def objects(self, key: str) -> list[RecordReader]:
-        """Return readers for the objects in the list at `key`, or none if the key is absent."""
+        """Return readers for the objects in the list at `key`; none if the key is absent."""
         return [RecordReader(item, key) for item in self._items(key)]
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return the strings in the list at `key`, or none if the key is absent."""
+        """Return the strings in the list at `key`; none if the key is absent."""
         return tuple(_string(item, key) for item in self._items(key))
 
     def _items(self, key: str) -> list[object]:
@@ -136,8 +135,8 @@ def _string(value: object, what: str) -> str:
     return value
 
 
-# Thousands of records share a time, an actor, or a file system. One object for each saves 1 MB
-# with 5,000 projects.
+# Thousands of records have the same time, actor, or file system. Sharing the objects saves 1 MB
+# for 5,000 projects.
 _INTERNED_VALUES = 256
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -149,7 +148,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class ProjectRecord:
-    """The outcome of a decision for a project, complete without its observed state."""
+    """The outcome of a decision about a project: everything but its observed state."""
 
     id: str
     kind: ProjectKind
@@ -249,7 +248,7 @@ def decode_observed(text: str) -> ObservedState:
         absent_since=fields.maybe("absent_since", partial(_time, fields)),
         incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
         main_checkout=fields.maybe("main_checkout", fields.hex_bytes),
-        # Earlier versions did not store it. If in doubt, assume that a person named the folder.
+        # Earlier versions did not store this. Then assume that a person named the folder.
         named=kind is ProjectKind.PROJECT if named is None else bool(named),
     )
 
@@ -271,9 +270,7 @@ def to_ns(moment: datetime) -> int:
 
 @lru_cache(maxsize=_INTERNED_VALUES)
 def from_ns(nanoseconds: int) -> datetime:
-    """Return the time in UTC, to the microsecond. Raises BadRecord for a time outside the
-    calendar.
-    """
+    """Return the time in UTC, to the microsecond. Raises BadRecord if it is out of range."""
     try:
         return EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError as error:
@@ -462,10 +459,10 @@ _FINGERPRINT_LENGTH = 32
 
 
 def identity_fingerprint(identity: Identity | None) -> str:
-    """Return a short text that changes with the identity; empty for None, such as for a URI.
+    """Return a short text for an identity; empty for None, which a URI has.
 
-    A client sends it back to say which directory the person saw. It differs for another directory,
-    and also after a change of the owner or of the target of `.git`.
+    A client sends the text back to say which directory a person saw. The text differs for another
+    directory, and also after a change of the owner or of the target of `.git`.
     """
     if identity is None:
         return ""

@@ -1,9 +1,9 @@
 """Expected errors, with a code, a message and a remedy, and the exit status for each code.
 
-`RootsdError` is an error that a caller can act on: a code, a sentence, and the command to type
-next. Any other exception is a bug and ends the process.
+A `RootsdError` is an error that a caller can act on. It has a code, a sentence, and the command to
+type next. Any other exception is a bug and ends the process.
 
-Each way a command can end has its own exit status. The statuses from 64 to 78 are those of
+Each outcome of a command has its own exit status. The statuses from 64 to 78 are those of
 sysexits(3).
 """
 
@@ -40,7 +40,7 @@ class RootsdError(Exception):
 
 
 class OrderRefused(RootsdError):
-    """An order, or a query before it, that rootsd cannot carry out. Nothing was changed."""
+    """An order, or a query before it, that rootsd cannot carry out. It changed nothing."""
 
 
 class RefusedPlace(OrderRefused):
@@ -48,15 +48,13 @@ class RefusedPlace(OrderRefused):
 
 
 class DeniedHere(OrderRefused):
-    """A denial of the path, above it, or inside it, which keeps the approval from
-    taking effect.
-    """
+    """An approval that has no effect, because the path, or a path above or below it, is denied."""
 
     code = ErrorCode.DENIED
 
 
 class IdentityChanged(OrderRefused):
-    """A directory that is not the one that the person saw."""
+    """A directory other than the one that the person saw."""
 
 
 class NotPresent(OrderRefused):
@@ -68,15 +66,13 @@ class NameTaken(OrderRefused):
 
 
 class UnknownProject(OrderRefused):
-    """A path or a reference without a known project."""
+    """A path or a reference that matches no known project."""
 
     code = ErrorCode.NOTHING_MATCHED
 
 
 class AmbiguousReference(RootsdError):
-    """A reference that matches several projects. Each of `choices` is a name that matches one of
-    them.
-    """
+    """A reference that matches several projects. `choices` has a name for each of them."""
 
     code = ErrorCode.AMBIGUOUS
 
@@ -86,13 +82,13 @@ class AmbiguousReference(RootsdError):
 
 
 class UnknownRule(OrderRefused):
-    """A number without a rule."""
+    """A number that no rule has."""
 
     code = ErrorCode.NOTHING_MATCHED
 
 
 class CannotUndo(OrderRefused):
-    """An event that is no decision, or that a later decision replaced."""
+    """An event that is not a decision, or that a later decision replaced."""
 
 
 class CallerRefused(RootsdError):
@@ -102,9 +98,9 @@ class CallerRefused(RootsdError):
 
 
 class BadConfig(RootsdError):
-    """A configuration that cannot be used. The message names file, line, and key.
+    """A configuration that is not valid. The message names the file, the line, and the key.
 
-    The message of a file with several problems has one line for each of them.
+    If there are several problems, the message has one line for each of them.
     """
 
     code = ErrorCode.BAD_CONFIG

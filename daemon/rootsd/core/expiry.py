@@ -1,9 +1,9 @@
-"""Compute when an approval with an end is over, even if someone changes the wall clock.
+"""Compute when an approval ends, even if someone changes the wall clock.
 
 Until the machine restarts, only the clock since its start counts. That clock continues while the
-machine sleeps, and it cannot be set. After a restart, only the wall clock is left. If it shows a
-time before the approval, it is wrong, and the approval counts as expired: in doubt, rootsd
-publishes less.
+machine sleeps, and nobody can set it. After a restart, rootsd has to use the wall clock. If the
+wall clock shows a time before the approval, it is wrong, and the approval counts as expired: in
+case of doubt, rootsd publishes less.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ _NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The current time by both clocks. `boot` identifies this start of the machine; empty if
-    unknown.
+    """The current time on both clocks.
+
+    `boot` identifies the last start of the machine. It is empty if that is unknown.
     """
 
     wall: datetime
@@ -33,9 +34,7 @@ class ClockReading:
 
 
 def due_ns(decision: Decision, now: ClockReading) -> int | None:
-    """Return the end of the approval in nanoseconds since the machine started, or None
-    for no end.
-    """
+    """Return the end of the approval in ns since the machine started, or None without an end."""
     expires = decision.expires
     return None if expires is None else _due_ns(expires, decision.at, now)
 
@@ -47,7 +46,7 @@ def has_ended(lapse: Lapse, now: ClockReading) -> bool:
 
 
 def _due_ns(expires: Expiry, earlier: datetime, now: ClockReading) -> int:
-    """Return the end in nanoseconds since the machine started. `earlier` is a time in the past."""
+    """Return the end in ns since the machine started. `earlier` is a time in the past."""
     if expires.boot and expires.boot == now.boot:
         return expires.since_boot_ns
     left = expires.at - now.wall

@@ -1,11 +1,12 @@
-"""Decide what a program sees whose view cannot change while it runs. Pure.
+"""Decide which roots a program gets from the static engine. Pure.
 
-The static engine gives rights when a program starts, and can only add rights for whole folders. So
-it cannot mask a folder inside a root, nor make a folder in a writable root read-only. In both
-cases the program gets less: `fixed_roots` leaves the root out, or gives it read-only.
+The static engine grants rights when a program starts, and it can only grant rights to whole
+folders. So it cannot mask a folder inside a root, or make a folder in a writable root read-only.
+In the first case, `fixed_roots` leaves the root out. In the second case, it makes the whole root
+read-only.
 
-`missing` compares two sets. Roots that a running program has and may no longer have are *lost*;
-roots that it may have and lacks are *waiting* for its next start.
+`missing` compares two sets of roots. It finds roots that a running program has but may no longer
+have (*lost*), and roots that it may have but gets only at its next start (*waiting*).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ HOLDS_HIDDEN = "it holds a folder that must be hidden, which --static cannot do"
 
 
 class FixedRoots(NamedTuple):
-    """The roots that a program gets at its start, and the reasons for those that it does not."""
+    """The roots that a program gets at its start, and why it does not get the others."""
 
     shown: dict[bytes, DesiredMount]
     refused: dict[bytes, str]
 
 
 def fixed_roots(desired: Mapping[bytes, DesiredMount]) -> FixedRoots:
-    """Return the part of `desired` that can be given to a program for good."""
+    """Return which of the `desired` mounts a program gets at its start."""
     refused = {path: HOLDS_HIDDEN for path, mount in desired.items() if mount.masks}
     narrowed = {
         above
@@ -47,14 +48,14 @@ def fixed_roots(desired: Mapping[bytes, DesiredMount]) -> FixedRoots:
 def missing(
     wanted: Mapping[bytes, DesiredMount], held: Mapping[bytes, DesiredMount]
 ) -> tuple[bytes, ...]:
-    """Return the paths of `wanted` that somebody who has `held` cannot use, sorted."""
+    """Return the paths in `wanted` that a program with `held` cannot use, sorted."""
     return tuple(sorted(path for path in wanted if not _is_held(path, wanted, held)))
 
 
 def _is_held(
     path: bytes, wanted: Mapping[bytes, DesiredMount], held: Mapping[bytes, DesiredMount]
 ) -> bool:
-    """Whether `held` has this folder, itself or as a part of a folder that both have."""
+    """Return whether `held` has this folder, or a folder above it that is also in `wanted`."""
     access = wanted[path].access
     return any(
         each in wanted

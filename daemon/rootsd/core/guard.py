@@ -1,13 +1,14 @@
 """Decide whether a caller may give commands, from facts about its processes and its terminal.
 Pure.
 
-The guard judges a caller by three things: the processes that started it (its lineage), the
-programs that use MCP (the hosts), and the program that holds the master side of its terminal. A
-missing fact counts against the caller. Without a terminal, the caller is refused. With a terminal,
-a person has to type a word there.
+The guard uses three facts: the processes that started the caller (its lineage), the programs that
+use MCP (the hosts), and the program that has the master side of the caller's terminal open. A
+missing fact counts against the caller. If there is doubt, the guard refuses a caller without a
+terminal, and asks a person to type a word on a caller's terminal.
 
-The same user id is not a security boundary. A program that tries can get around every check here.
-The guard stops and records casual self-approval by agents.
+All of these processes have the same user id, so there is no security boundary between them. A
+program that tries can get around every check here. The guard stops and records casual
+self-approval by agents.
 
 Sources for the names of terminals: proc(5), pts(4), Linux's Documentation/admin-guide/devices.txt,
 and sys/types.h of macOS.
@@ -32,7 +33,7 @@ _MAC_MAJOR = 16
 
 
 def terminal_name(device: int) -> str:
-    """Return the usual name of the terminal `device`: `pts/1`, `tty1`, `ttyS0`, or `ttys001`.
+    """Return the usual name of a terminal, such as `pts/1`, `tty1`, `ttyS0`, or `ttys001`.
 
     On Linux, `device` is `tty_nr` of /proc/PID/stat. On macOS, it is the `st_rdev` of the
     terminal. For a device of another kind, the name contains its numbers.
@@ -51,9 +52,9 @@ class Guard(StrEnum):
     """Which callers may decide."""
 
     AGENTS = "agents"
-    """Every caller that no agent started, as far as the facts show."""
+    """Callers that no agent started, as far as the facts show."""
     TERMINAL = "terminal"
-    """The same, but only on a terminal where a person types the word that the guard shows."""
+    """The same callers, but only if a person types the word that the guard shows on a terminal."""
     OFF = "off"
     """Every process with this user id."""
 
@@ -62,11 +63,11 @@ class Guard(StrEnum):
 class Process:
     """The facts about one process.
 
-    * `started` orders processes, and distinguishes two that had the same pid.
-    * `terminal` is the device number of the controlling terminal, or 0.
-    * `markers` are the variables of interest that its environment contains.
-    * `folder` is its working directory. It is empty if that is unknown, or if the process is in
-      another PID namespace than the daemon.
+    * `started`: the start time. It orders processes, and distinguishes two with the same pid.
+    * `terminal`: the device number of the controlling terminal, or 0.
+    * `markers`: the variables in its environment that a known agent may have set.
+    * `folder`: the working directory. It is empty if unknown, or if the process is in another PID
+      namespace than the daemon.
     """
 
     pid: int
@@ -81,15 +82,13 @@ class Process:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Return the pid and the start time. No other process since the system started
-        has both.
-        """
+        """Return the pid and the start time, which together are unique until the next boot."""
         return self.pid, self.started
 
 
 ProcessChain = Sequence[Process]
-"""A process, then the process that started it, and so on, without the first process of
-the system.
+"""A process, then the process that started it, and so on. The first process of the system is left
+out.
 """
 
 
@@ -98,11 +97,11 @@ class LineageCompleteness(StrEnum):
 
     COMPLETE = "complete"
     CUT_OFF = "cut off"
-    """It has more ancestors, or a larger environment, than the limits allow to read."""
+    """There are too many ancestors, or too large an environment, for the limits."""
     LATE = "late"
-    """The time limit ended before everything was read."""
+    """The time was over before everything was read."""
     UNAVAILABLE = "unavailable"
-    """Nothing could be read: the helper process is missing or does not answer."""
+    """Nothing was read, because the helper process is missing or does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +113,16 @@ class Lineage:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether nothing is missing."""
+        """Return whether everything was read."""
         return self.completeness is LineageCompleteness.COMPLETE
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalHolder:
-    """A process that has the master side of a terminal open, so it reads and writes there.
+    """A process that has the master side of a terminal open, so it controls the terminal.
 
-    `displays` are the device numbers of the other terminals that it has open. For a multiplexer
-    such as tmux, these are the terminals of its clients.
+    `displays` are the device numbers of other terminals that it has open. For a multiplexer such
+    as tmux, these are the terminals of its clients.
     """
 
     lineage: Lineage
@@ -154,8 +153,8 @@ class GuardDecision:
 class Caller:
     """The process that sent a command.
 
-    `terminals` has the holders of its terminal and, for a multiplexer, of the terminals of its
-    clients.
+    `terminals` has the holders of its terminal. If one of them is a multiplexer, it also has the
+    holders of the terminals of that multiplexer's clients.
     """
 
     lineage: Lineage
@@ -175,9 +174,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class McpHosts:
-    """The processes that hold an MCP connection or started a process that does.
+    """The processes that have an MCP connection, or started a process that has one.
 
-    `are_all_known` is False while the lineage of one of the connections is unknown.
+    `are_all_known` is False while the lineage of any connection is unknown.
     """
 
     processes: tuple[Process, ...] = ()
@@ -202,24 +201,24 @@ _ALWAYS = GuardDecision(GuardAction.CHALLENGE, "the guard asks every time")
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh"})
 _INTERPRETERS = frozenset({"bun", "deno", "node", "nodejs", "ruby"}) | _SHELLS
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
-# Programs between an agent and the bridge that it starts.
+# Programs through which an agent may start the bridge.
 _LAUNCHERS = frozenset(
     {"direnv", "env", "mise", "nice", "nohup", "npm", "npx", "pipx", "timeout", "uv", "uvx"}
     | {"npm-cli", "npx-cli"}
 )
-# Programs that start other programs for any user request, so they say nothing about the caller.
+# Programs that start other programs on behalf of anybody, so they say nothing about the caller.
 _SERVICES = frozenset(
     {"anacron", "at", "atd", "cron", "crond", "dbus-daemon", "fcron", "init", "launchd", "login"}
     | {"runit", "runsvdir", "s6-svscan", "screen", "sshd", "sshd-session", "supervisord"}
     | {"systemd", "tmux: server", "tmux"}
 )
-# Programs that show the terminals they hold on the terminals of their clients.
+# Programs that display the terminals they hold on the terminals of their clients.
 _MULTIPLEXERS = frozenset({"screen", "tmux: server"})
 _SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
 _EXTENSIONS = (".js", ".mjs", ".cjs", ".py", ".rb")
 
 
-def judge_caller(
+def check_caller(
     guard: Guard, caller: Caller, hosts: McpHosts, agents: Sequence[Agent]
 ) -> GuardDecision:
     """Return the decision of the guard on a command of `caller`."""
@@ -233,8 +232,8 @@ def judge_caller(
     if why := next(_proofs_of_agent(lineage.processes, agents), None):
         return GuardDecision(GuardAction.REFUSE, why)
     if why := next(_doubts(caller, hosts, agents), None):
-        # The evidence is not a proof: an editor may have started both. A person can answer on a
-        # terminal.
+        # This is evidence, but not proof: an editor may have started the agent and the caller. A
+        # person can answer on a terminal.
         return GuardDecision(
             GuardAction.CHALLENGE if caller.has_terminal else GuardAction.REFUSE, why
         )
@@ -258,8 +257,8 @@ def _doubts(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterato
     if caller.process is None:
         return
     if caller.has_terminal:
-        judged = _TerminalJudge(caller.terminals, hosts, agents)
-        if why := judged.why_made_by_agent(caller.process.terminal):
+        check = _TerminalCheck(caller.terminals, hosts, agents)
+        if why := check.why_made_by_agent(caller.process.terminal):
             yield why
         return
     for host in hosts.processes:
@@ -269,8 +268,8 @@ def _doubts(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterato
 
 
 @dataclass(frozen=True, slots=True)
-class _TerminalJudge:
-    """Finds out whether an agent created a terminal for itself."""
+class _TerminalCheck:
+    """A check whether an agent created a terminal for itself."""
 
     terminals: TerminalHolders
     hosts: McpHosts
@@ -279,9 +278,9 @@ class _TerminalJudge:
     def why_made_by_agent(self, terminal: int, seen: frozenset[int] = frozenset()) -> str | None:
         """Return the evidence that an agent created `terminal`, or None.
 
-        One holder without such evidence is enough for None: a program may have inherited the
-        descriptor of a terminal that it never uses. `seen` are the terminals already visited on
-        the way here.
+        If there is no such evidence about one of the holders, the result is None: another holder
+        may have inherited the descriptor and never use it. `seen` are the terminals that the check
+        has already visited.
         """
         holders = self.terminals.get(terminal, ())
         doubts = [self._doubt_about(holder, seen | {terminal}) for holder in holders]
@@ -291,7 +290,7 @@ class _TerminalJudge:
         why = next(_doubts_about_holder(holder, self.hosts, self.agents), None)
         if why is None or not _multiplexes(holder):
             return why
-        # If no agent created the terminal of a client, a person sees it there.
+        # If no agent created a client's terminal, a person sees the multiplexer there.
         displays = (display for display in holder.displays if display not in seen)
         if any(self.why_made_by_agent(display, seen) is None for display in displays):
             return None
@@ -301,26 +300,25 @@ class _TerminalJudge:
 def _doubts_about_holder(
     holder: TerminalHolder, hosts: McpHosts, agents: Sequence[Agent]
 ) -> Iterator[str]:
-    line = holder.lineage.processes
-    if not line:
+    chain = holder.lineage.processes
+    if not chain:
         return
     if not holder.lineage.is_complete:
-        named = describe_process(line[0])
+        named = describe_process(chain[0])
         yield f"rootsd cannot see who started {named}, which holds its terminal"
-    holds = f"{describe_process(line[0])} holds its terminal"
-    for why in (*_proofs_of_agent(line, agents), *_host_doubts(line, hosts)):
+    holds = f"{describe_process(chain[0])} holds its terminal"
+    for why in (*_proofs_of_agent(chain, agents), *_host_doubts(chain, hosts)):
         yield f"{holds}, and {why}"
     for host in hosts.processes:
-        if _started_in_group_of(line, host):
+        if _started_in_group_of(chain, host):
             yield f"{holds}, in the control group of {describe_process(host)}, which uses MCP"
 
 
 def _started_in_group_of(holder: ProcessChain, host: Process) -> bool:
-    """Return whether the holder of a terminal is in the host's own control group and started after
-    it.
+    """Return whether the holder of a terminal is in the host's control group and started later.
 
-    A new tab, or a terminal inside an editor, has an ancestor that is older than the host, and
-    does not count. A control group that a whole login shares proves nothing.
+    A new tab, or a terminal in an editor, does not count: it has an ancestor that is older than
+    the host. A control group that a whole login shares is no evidence.
     """
     group = holder[0].control_group
     if group != host.control_group or _SHARED_GROUP.match(group):
@@ -328,10 +326,10 @@ def _started_in_group_of(holder: ProcessChain, host: Process) -> bool:
     return _origin(holder).started > host.started and not _is_service(holder[0])
 
 
-def _origin(line: ProcessChain) -> Process:
-    """Return the oldest ancestor in `line` that is not a service, or the process itself."""
-    origin = line[0]
-    for process in line[1:]:
+def _origin(chain: ProcessChain) -> Process:
+    """Return the oldest ancestor in `chain` that is not a service, or the process itself."""
+    origin = chain[0]
+    for process in chain[1:]:
         if not _SERVICES.isdisjoint(_names(process)):
             break
         origin = process
@@ -339,8 +337,8 @@ def _origin(line: ProcessChain) -> Process:
 
 
 def _multiplexes(holder: TerminalHolder) -> bool:
-    line = holder.lineage.processes
-    return bool(line) and not _MULTIPLEXERS.isdisjoint(_names(line[0]))
+    chain = holder.lineage.processes
+    return bool(chain) and not _MULTIPLEXERS.isdisjoint(_names(chain[0]))
 
 
 def _is_service(process: Process) -> bool:
@@ -348,8 +346,8 @@ def _is_service(process: Process) -> bool:
     return not _SERVICES.isdisjoint(names) and _MULTIPLEXERS.isdisjoint(names)
 
 
-def _proofs_of_agent(line: ProcessChain, agents: Sequence[Agent]) -> Iterator[str]:
-    for process, agent in product(line, agents):
+def _proofs_of_agent(chain: ProcessChain, agents: Sequence[Agent]) -> Iterator[str]:
+    for process, agent in product(chain, agents):
         if is_agent(process, agent):
             yield f"{agent.label} started it ({describe_process(process)})"
         if marks := agent.markers & process.markers:
@@ -357,17 +355,17 @@ def _proofs_of_agent(line: ProcessChain, agents: Sequence[Agent]) -> Iterator[st
 
 
 def _doubts_about_lineage(
-    line: ProcessChain, hosts: McpHosts, agents: Sequence[Agent]
+    chain: ProcessChain, hosts: McpHosts, agents: Sequence[Agent]
 ) -> Iterator[str]:
-    for process, agent in product(line, agents):
+    for process, agent in product(chain, agents):
         if marks := agent.hints & process.markers:
             yield _marked(agent, marks, process)
-    yield from _host_doubts(line, hosts)
+    yield from _host_doubts(chain, hosts)
 
 
-def _host_doubts(line: ProcessChain, hosts: McpHosts) -> Iterator[str]:
+def _host_doubts(chain: ProcessChain, hosts: McpHosts) -> Iterator[str]:
     known = {host.key for host in hosts.processes}
-    for process in line:
+    for process in chain:
         if process.key in known:
             yield f"{describe_process(process)} started it, and uses MCP"
 
@@ -377,18 +375,17 @@ def _marked(agent: Agent, marks: Collection[str], process: Process) -> str:
     return f"{agent.label} started it ({names} is set for {describe_process(process)})"
 
 
-def _shares_group(line: ProcessChain, host: Process) -> bool:
+def _shares_group(chain: ProcessChain, host: Process) -> bool:
     """Return whether the control group of the caller is evidence that the host started it.
 
-    In a group that a whole login shares, it is evidence only for an orphan that is younger than
-    the host, since nothing shows what started the orphan. An orphan that a person started looks
-    the same.
+    If a whole login shares the group, it is evidence only about an orphan that is younger than the
+    host, because nothing else shows what started the orphan. A person may have started it, too.
     """
-    if line[0].control_group != host.control_group:
+    if chain[0].control_group != host.control_group:
         return False
     if not _SHARED_GROUP.match(host.control_group):
         return True
-    top = line[-1]
+    top = chain[-1]
     return top.started > host.started and _SERVICES.isdisjoint(_names(top))
 
 
@@ -400,17 +397,18 @@ def is_agent(process: Process, agent: Agent) -> bool:
     return script is not None and any(part in script for part in agent.packages)
 
 
-def mcp_hosts_in(line: ProcessChain) -> Iterator[Process]:
-    """Yield the processes that count as using MCP because the first one in `line` is connected.
+def mcp_hosts_in(chain: ProcessChain) -> Iterator[Process]:
+    """Yield the processes that count as hosts because the first one in `chain` is connected.
 
-    These are the connected process and, for our bridge or run proxy, the program that started it,
-    behind any shells and launchers. An interactive shell is not one of them, nor is a service.
+    These are the connected process itself and, if it is a bridge or run proxy, the program that
+    started it, with the shells and launchers in between. An interactive shell or a service does
+    not count.
     """
-    if line:
-        yield line[0]
-    if not line or not _is_proxy(line[0]):
+    if chain:
+        yield chain[0]
+    if not chain or not _is_proxy(chain[0]):
         return
-    for process in line[1:]:
+    for process in chain[1:]:
         if _is_interactive_shell(process) or not _SERVICES.isdisjoint(_names(process)):
             return
         yield process
@@ -419,14 +417,12 @@ def mcp_hosts_in(line: ProcessChain) -> Iterator[Process]:
 
 
 def describe_process(process: Process) -> str:
-    """Return a process in a few words that are safe to show."""
+    """Return the name and the pid of a process, safe to show."""
     return f"{safe_label(process.name)}, pid {process.pid}"
 
 
 def describe_caller(caller: Caller) -> str:
-    """Return a short description of the caller for the log: its parent programs and
-    its terminal.
-    """
+    """Return a short description of the caller for the log, with its ancestors and terminal."""
     if caller.process is None:
         return "an unknown process"
     names = " < ".join(safe_label(process.name) for process in caller.lineage.processes[1:5])
@@ -436,9 +432,7 @@ def describe_caller(caller: Caller) -> str:
 
 
 def _names(process: Process) -> set[str]:
-    """Return the names of a process: from the kernel, from its arguments, and of the script it
-    runs.
-    """
+    """Return the names of a process: from the kernel, its arguments, and the script it runs."""
     names = {_text(process.name)}
     if process.arguments:
         names.add(_base(process.arguments[0]).lstrip("-"))
@@ -451,9 +445,7 @@ def _names(process: Process) -> set[str]:
 
 
 def _script(process: Process) -> str | None:
-    """Return the path of the script that an interpreter runs, or the module name for
-    `python -m`.
-    """
+    """Return the path of the script, or the module of `python -m`, that an interpreter runs."""
     if not process.arguments or not _interprets(_base(process.arguments[0]).lstrip("-")):
         return None
     rest = [_text(argument) for argument in process.arguments[1:]]
@@ -472,7 +464,7 @@ def _interprets(name: str) -> bool:
 
 
 def _is_interactive_shell(process: Process) -> bool:
-    """Return whether the process is a shell with neither a command nor a script."""
+    """Return whether the process is a shell without a command or a script."""
     if not process.arguments or _base(process.arguments[0]).lstrip("-") not in _SHELLS:
         return False
     return all(

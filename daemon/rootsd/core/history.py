@@ -1,13 +1,15 @@
-"""The history of decisions: events in a hash chain, and the outcomes that follow from them.
+"""The history of decisions: events in a hash chain, and the outcomes that they record.
 
-An event holds the *outcome* for one subject, a project or a rule: everything that is decided about
-it from then on, or nothing if it is undecided or gone. So the current state is the last event of
-each subject. Its meaning does not change when the code that decides changes.
+An event records the *outcome* for one subject, such as a project or a rule: everything that is
+decided about it from then on, or nothing if it is undecided or gone. So the last event of each
+subject gives the current state. That state does not depend on the code that decides, which may
+change.
 
-The hash of an event is SHA-256 over the hash of the event before (32 bytes; zeros for the first)
-and the ASCII text of a JSON array. The array has the sequence number, the time in nanoseconds,
-actor, verb, the kind of the subject, its key in hex, and the body. Actor and body enter as the
-stored texts, not as parsed values. So the hash also covers keys that this version does not know.
+The hash of an event is the SHA-256 of the previous event's hash (32 bytes; zeros for the first
+event) followed by a JSON array in ASCII. The array has the sequence number, the time in
+nanoseconds, the actor, the verb, the kind of the subject, its key in hex, and the body. The actor
+and the body are the stored texts, not parsed values, so the hash also covers keys that this
+version does not know.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ from rootsd.core.transition import make_lapse
 
 
 class BrokenChain(Exception):
-    """An event that does not follow from the event before it, or that was altered."""
+    """An event whose hash does not match the event before it, or its own content."""
 
 
 class SubjectKind(StrEnum):
@@ -77,10 +79,10 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventSubject:
-    """The subject of an event: a project by path, a rule by number in decimal digits, or a setting
-    by name.
+    """The subject of an event.
 
-    An attempt, by its command, and a parent, by its path, are subjects without an outcome.
+    `key` is the path of a project or a parent, the number of a rule in decimal digits, the name of
+    a setting, or the command of an attempt. Attempts and parents have no outcome.
     """
 
     kind: SubjectKind
@@ -117,7 +119,7 @@ class HistoryEvent:
 
     @property
     def at(self) -> datetime:
-        """Return the time of the decision by the wall clock. Only `seq` gives the order."""
+        """Return the time of the decision on the wall clock. For the order, use `seq`."""
         return from_ns(self.at_ns)
 
     @property
@@ -133,7 +135,7 @@ class HistoryEvent:
         return decode_actor(self.actor)
 
     def outcome(self) -> ProjectRecord | Rule | Guard | FocusRecord | None:
-        """Return what is decided about the subject from then on. Raises BadRecord."""
+        """Return what is decided about the subject after this event. Raises BadRecord."""
         if self.body is None:
             return None
         match self.subject.kind:
@@ -179,10 +181,9 @@ def events_for(
 def verify_chain(
     events: Iterable[HistoryEvent], head: ChainHead = CHAIN_START
 ) -> Iterator[HistoryEvent]:
-    """Yield `events` while each follows from the one before. Raises BrokenChain at the first that
-    does not.
+    """Yield `events`, and verify each one. Raises BrokenChain for an event that does not fit.
 
-    Events that the caller does not consume are not verified.
+    This does not verify events that the caller does not consume.
     """
     for event in events:
         if event.seq != head.seq + 1 or event.prev != head.hash or event.hash != _digest(event):
@@ -205,10 +206,10 @@ def fold(events: Iterable[HistoryEvent]) -> HistoryState:
 
 
 def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]:
-    """Return the events that take back every approval, for a history whose end may be lost.
+    """Return the events that take back every approval, because the end of the history may be lost.
 
-    A lost decision may have taken any of them back. Approvals, grants and approve rules lapse.
-    Denials and deny rules stay. The guard returns to its default.
+    A lost decision may have taken back any of the approvals. Approvals, grants, and approve rules
+    lapse. Denials and deny rules stay. The guard returns to its default.
     """
     drafts: list[_UnsealedEvent] = []
     for subject, last in state.latest.items():

@@ -1,6 +1,6 @@
-"""The inputs that can change a catalog: events (from the disk and the clock) and orders.
+"""The inputs that can change a catalog: events, from the disk and the clock, and orders.
 
-A person gives orders. An order can be refused, an event cannot. Only orders approve.
+A person gives orders. An order can be refused; an event cannot. Only an order can approve.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rootsd.core.model import (
 class ProjectObserved:
     """A project is at `path`.
 
-    * `incomplete` is set while the repository is incomplete.
-    * `named` is True if a person named the folder as a project, even without a marker.
-    * `proposed` is False if no parent, repository or person proposes the folder any more. Then a
-      project without a decision is dropped.
+    * `incomplete`: set while the repository is incomplete.
+    * `named`: whether a person named the folder as a project. It then needs no marker.
+    * `proposed`: False if no parent, repository, or person proposes the folder any more. A project
+      without a decision is then dropped.
     """
 
     path: bytes
@@ -43,11 +43,10 @@ class ProjectObserved:
 
 @dataclass(frozen=True, slots=True)
 class ProjectGone:
-    """No project is at `path` any more. This is proven: an unreadable folder is
-    `ProjectUnreachable`.
+    """There is certainly no project at `path`. (An unreadable folder is `ProjectUnreachable`.)
 
-    `lapse` is set if something else is in its place, such as a link. Then an approval does not
-    wait for the project to return.
+    `lapse` is set if something else is at the path, such as a link. Then an approval lapses at
+    once. Otherwise it stays, because the project may return.
     """
 
     path: bytes
@@ -56,8 +55,9 @@ class ProjectGone:
 
 @dataclass(frozen=True, slots=True)
 class ProjectUnreachable:
-    """The state of `path` is unknown: the file system is unmounted or fails, or permission is
-    missing.
+    """The state of `path` is unknown.
+
+    For example, it is not mounted, its disk fails, or permission is missing.
     """
 
     path: bytes
@@ -75,7 +75,7 @@ class ProjectUnsafe:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalExpired:
-    """The approval of `path` with the end `expires` has reached its end."""
+    """The approval of `path` that has the end `expires` is over."""
 
     path: bytes
     expires: Expiry
@@ -83,7 +83,7 @@ class ApprovalExpired:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """The session that had the approval of `path` for itself alone has ended."""
+    """The one session that the approval of `path` was for has ended."""
 
     path: bytes
     session: SessionKey
@@ -103,7 +103,7 @@ class ConfirmedWorktree:
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """Publish `path` as long as the directory there is `identity`, which the person saw.
+    """Publish `path` as long as it has the directory `identity`, which the person saw.
 
     * `origin`: the repository address to remember.
     * `number`: set to restore a lapsed approval as it was; a new approval gets the next number.
@@ -128,9 +128,9 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Reinstate:
-    """Let a rule or a main checkout approve `path` again after a lapse with a lost history.
+    """Let a rule or a main checkout approve `path` again, after its approval lapsed.
 
-    If neither does any more, apply `approval` instead.
+    If no rule or main checkout approves it now, apply `approval` instead.
     """
 
     path: bytes
@@ -140,7 +140,7 @@ class Reinstate:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """Never publish `path` nor anything below it. A denial stays until a person takes it back."""
+    """Never publish `path` or anything below it. A denial stays until a person takes it back."""
 
     path: bytes
     actor: Actor
@@ -156,7 +156,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Give the project the name `name`, now and once it is published."""
+    """Give the project the name `name`, whether it is published now or later."""
 
     path: bytes
     name: str
@@ -175,9 +175,9 @@ class Retag:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Undo the decision that led to `undone`: the ruling of the project becomes `ruling` again.
+    """Undo the decision that led to the ruling `undone`, and restore the earlier `ruling`.
 
-    An approval comes back only for the directory that it was bound to.
+    This restores an approval only if the same directory is still there.
     """
 
     path: bytes
@@ -197,7 +197,7 @@ class AddRule:
 
 @dataclass(frozen=True, slots=True)
 class RemoveRule:
-    """Remove a rule, and with it the grants that only this rule gave."""
+    """Remove a rule. Grants that only this rule gave no longer count."""
 
     number: int
     actor: Actor
@@ -205,7 +205,7 @@ class RemoveRule:
 
 @dataclass(frozen=True, slots=True)
 class ApproveRule:
-    """Let rule `number`, which lapsed, approve again."""
+    """Let the lapsed rule `number` approve again."""
 
     number: int
     actor: Actor
@@ -213,8 +213,9 @@ class ApproveRule:
 
 @dataclass(frozen=True, slots=True)
 class RestoreRule:
-    """Undo a change of rule `number`: the rule becomes `rule` again, or is removed if `rule` is
-    None.
+    """Undo a change of rule `number`: the rule becomes `rule` again.
+
+    If `rule` is None, the rule is removed.
     """
 
     number: int

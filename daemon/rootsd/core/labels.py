@@ -1,10 +1,10 @@
 """Make names and paths safe to show in a terminal, a log, JSON, or the context of a model.
 
-The author of a project chooses its name. Labels replace these characters with escapes: controls,
+The author of a project chooses its name. A label has escapes in place of control characters,
 bidirectional marks (Trojan Source, CVE-2021-42574), invisible characters, unusual spaces,
-backslashes, bytes that are not UTF-8, and stacked combining marks. All other text stays exactly as
-it is on the disk: a normalized path would be the path of another folder. Look-alike letters also
-stay; `rootsd.core.names` keeps such names apart.
+backslashes, bytes that are not UTF-8, and stacked combining marks. All other text stays as it is
+on the disk, because a normalized path could be the path of another folder. Letters that look alike
+also stay; `rootsd.core.names` makes such names different.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import unicodedata
 from rootsd.core.paths import bytes_of, to_uri
 
 _MAX_MARKS = 2
-# In ASCII, JSON text has only visible characters, spaces and line ends.
+# JSON text in ASCII contains only visible characters, spaces, and line ends.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 LABEL_LIMIT = 64
 # Bytes 0x80 to 0xFF that are not UTF-8, as lone surrogates (PEP 383).
@@ -27,11 +27,11 @@ _HIDDEN_SPANS = (
     (0x180B, 0x1810), (0x200B, 0x2010), (0x2028, 0x2030), (0x2060, 0x2070),
     (0x3164, 0x3165), (0xFE00, 0xFE10), (0xFEFF, 0xFF00), (0xFFA0, 0xFFA1),
     (0xFFF0, 0xFFFC), (0x1BCA0, 0x1BCA4), (0x1D173, 0x1D17B), (0xE0000, 0xE1000),
-    # Blank although Unicode does not call them ignorable: a Braille cell without dots, a note
-    # without a head, and fillers of Khitan and Egyptian.
+    # These are blank, although Unicode does not call them ignorable: a Braille cell without dots,
+    # a note without a head, and fillers of the Khitan and Egyptian scripts.
     (0x2800, 0x2801), (0x1D159, 0x1D15A), (0x16FE4, 0x16FE5), (0x13441, 0x13443),
 )  # fmt: skip
-# A pattern takes a few kB, a set of characters 450 kB.
+# A pattern takes a few kB; a set of these characters would take 450 kB.
 _HIDDEN = re.compile(
     "[{}]".format("".join(f"{chr(start)}-{chr(end - 1)}" for start, end in _HIDDEN_SPANS))
 )
@@ -41,8 +41,8 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
     """Return `name` with escapes for everything that could deceive a reader or control a terminal.
 
     The result contains only printable characters and is never empty. It has at most `limit`
-    characters, and an ellipsis marks a cut. With `limit=None` nothing is cut, and two different
-    names that are not empty never get the same label.
+    characters, and ends with an ellipsis if it was cut. With `limit=None` nothing is cut, and two
+    different names, neither of them empty, never get the same label.
     """
     text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
     is_plain = text.isascii() and text.isprintable() and "\\" not in text
@@ -55,9 +55,9 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
 def exact_path(path: str) -> str:
     """Return an absolute path for a program that reads lines: the exact path, or a `file://` URI.
 
-    The path is returned as it is if one line can hold it safely. Otherwise an escape could be the
-    path of another folder, so the result is a URI. A URI is never a path, and decodes to the exact
-    bytes (RFC 8089). Text that is not an absolute path becomes a label.
+    If the path is safe on one line, the result is the path itself. Otherwise it is a URI, because
+    a path with escapes could be the path of another folder. A URI is never a path, and decodes to
+    the exact bytes (RFC 8089). Text that is not an absolute path becomes a label.
     """
     if not path.startswith("/"):
         return safe_label(path, limit=None) if path else ""
@@ -69,7 +69,7 @@ def exact_path(path: str) -> str:
 def safe_json(text: str) -> str:
     """Return JSON `text` with unsafe characters as JSON's own escapes.
 
-    A parser gets the same value, and a terminal or a model that shows the text is not deceived.
+    A parser gets the same value, and the text is safe for a terminal or a model.
     """
     if text.isascii() and "\x7f" not in text:  # a hundred times faster than the search below
         return text
@@ -77,9 +77,7 @@ def safe_json(text: str) -> str:
 
 
 def _json_char(char: str) -> str:
-    """Return the character or its escape. Marks are escaped too: a stack of them hides nearby
-    text.
-    """
+    """Return the character or its escape. Escape marks too, because a stack of them hides text."""
     is_hidden = _must_escape(char) or unicodedata.category(char) in ("Mn", "Me")
     return _json_escape(char) if is_hidden else char
 
@@ -103,7 +101,7 @@ def _escaped(text: str) -> str:
 
 
 def safe_text(text: str) -> str:
-    """Return a sentence that is safe for a terminal. Escapes in it stay as they are."""
+    """Return a sentence that is safe for a terminal. Keep escapes that it already contains."""
     return "\\".join(_safe_piece(piece) for piece in text.split("\\"))
 
 
@@ -118,7 +116,7 @@ def _safe_piece(piece: str) -> str:
 def _with_edges_shown(label: str) -> str:
     """Return the label with escapes for spaces at its ends.
 
-    A name with a space at its end must not look like the name without it.
+    Without them, a name with a space at its end would look like the name without the space.
     """
     inner = label.strip(" ")
     before, after = label.split(inner, 1) if inner else (label, "")

@@ -1,11 +1,11 @@
 """The domain model: projects, observations of them, decisions about them, parents, and the focus.
 
-A project has two independent halves. Its `ObservedState` says what the disk shows. Only
-observations change it. Its `Ruling` says what was decided. Only orders extend a ruling. An
-observation can at most take an approval away, which is called a *lapse*.
+A project has two independent parts. Its `ObservedState` says what is on the disk, and only
+observations change it. Its `Ruling` says what was decided, and only orders add to it. An
+observation can take an approval away, which is called a *lapse*, but never give one.
 
-Whether clients see a project follows from both halves and from the other projects and rules. One
-module computes that: `rootsd.core.decide`.
+Whether clients see a project depends on both parts, on other projects, and on the rules. One
+module decides that: `rootsd.core.decide`.
 
 Paths are bytes, absolute and canonical. Times are aware datetimes in UTC.
 """
@@ -24,10 +24,12 @@ from rootsd.core.paths import text_of, to_uri
 class Focus:
     """The tag that narrows sessions without a scope of their own.
 
-    `tag` applies to sessions that begin now; None means no tag. A change of the focus applies
-    either to new sessions alone or to all sessions. `number` counts the changes, so a session can
-    remember the number at its start. Change `reset_number` was the last one for all sessions:
-    sessions that began before it follow `reset_tag`.
+    `tag` is the tag for sessions that begin now, or None for no tag. A change of the focus applies
+    either to new sessions only or to all sessions.
+
+    `number` counts the changes. Each session remembers the focus at its start. `reset_number` is
+    the number of the last change for all sessions, and `reset_tag` is its tag. Sessions that began
+    before that change use `reset_tag`.
     """
 
     tag: str | None = None
@@ -36,11 +38,11 @@ class Focus:
     reset_tag: str | None = None
 
     def for_new_sessions(self, tag: str | None) -> Focus:
-        """Return this focus set to `tag` for new sessions. Running sessions keep their tag."""
+        """Return the focus after a change to `tag` for new sessions. Others keep their tag."""
         return Focus(tag, self.number + 1, self.reset_number, self.reset_tag)
 
     def for_all_sessions(self, tag: str | None) -> Focus:
-        """Return this focus set to `tag` for new and running sessions."""
+        """Return the focus after a change to `tag` for new and running sessions."""
         return Focus(tag, self.number + 1, self.number + 1, tag)
 
     def tag_for(self, start: Focus) -> str | None:
@@ -54,15 +56,15 @@ NO_FOCUS = Focus()
 class ProjectKind(StrEnum):
     """The kind of a project: a kind of repository, a folder with a project file, or a URI.
 
-    Each line holds the stored value, which must never change, and then `markers`: a folder that
-    holds one of these names is a checkout. `rootsd.vcs.base` explains how to add a VCS.
+    Each line has the stored value, which must never change, and then the `markers`: names that
+    make the folder they are in a checkout. `rootsd.vcs.base` explains how to add a VCS.
     """
 
     _value_: str
     markers: tuple[bytes, ...]
 
     def __new__(cls, value: str, *markers: bytes) -> Self:
-        """Make a member of its stored value and its markers."""
+        """Create a member from its stored value and its markers."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.markers = markers
@@ -85,7 +87,7 @@ class ProjectKind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The decision that is in force for a project."""
+    """What all decisions and rules together mean for a project."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -137,8 +139,8 @@ class LapseReason(StrEnum):
 class ActorKind(StrEnum):
     """The kind of actor behind a decision or an attempt. The daemon itself is never an actor.
 
-    * `CHALLENGED`: the guard doubted the caller, who then typed the word shown on the terminal.
-    * `CALLER`: the guard refuses this caller.
+    * `CHALLENGED`: a person who typed the word on the terminal, because the guard had doubts.
+    * `CALLER`: a caller that the guard refused.
     """
 
     PERSON = "person"
@@ -155,8 +157,9 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The actor behind a decision. `detail` is the terminal, the number of the rule, or the main
-    checkout.
+    """The actor behind a decision.
+
+    `detail` is the terminal of the person, the number of the rule, or the main checkout.
     """
 
     kind: ActorKind
@@ -164,7 +167,7 @@ class Actor:
 
 
 class GitEntry(StrEnum):
-    """The type of the entry `.git` in a directory. FILE is any entry that is not a directory."""
+    """The type of the entry `.git` in a directory. FILE is anything but a directory."""
 
     FOLDER = "folder"
     FILE = "file"
@@ -173,11 +176,11 @@ class GitEntry(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The facts that distinguish a directory from another one that takes its path later.
+    """The facts that distinguish a directory from another one that has its path later.
 
     * `filesystem`: the UUID or id of the file system.
-    * `inode`: not enough alone, since file systems reuse inode numbers at once.
-    * `handle`: the kernel's file handle, which holds the generation of the inode (see
+    * `inode`: not enough alone, because file systems reuse inode numbers at once.
+    * `handle`: the kernel's file handle, which includes the generation of the inode (see
       name_to_handle_at(2)).
     * `born_ns`: the birth time in nanoseconds since the epoch (statx(2)).
     * `owner`: a user id.
@@ -196,8 +199,9 @@ class Identity:
     git_born_ns: int | None = None
 
     def same_as(self, other: Identity) -> bool:
-        """Return whether both identities describe one directory. False if only the inode numbers
-        can be compared.
+        """Return whether both are the identity of one directory.
+
+        The result is False if there is nothing to compare but inode numbers.
         """
         if (self.filesystem, self.inode, self.owner) != (
             other.filesystem,
@@ -210,16 +214,14 @@ class Identity:
         return self.born_ns is not None and self.born_ns == other.born_ns
 
     def holds_for(self, seen: Identity) -> bool:
-        """Return whether an approval of this directory covers the directory that is `seen` there
-        now.
-        """
+        """Return whether an approval of this directory also covers the directory `seen`."""
         return self.same_as(seen) and self.keeps_git(seen)
 
     def keeps_git(self, seen: Identity) -> bool:
-        """Return whether the git data in `seen` is where it was at the approval.
+        """Return whether `seen` has its git data in the same place as this directory.
 
-        A later `git init` is no change of place. If the target of a `.git` file cannot be read
-        now, the answer is True: it may be out of reach for a time.
+        This allows a `git init` in the meantime. If the target of a `.git` file cannot be read,
+        the result is True, because the target may be out of reach for some time.
         """
         if self.git is None or seen.git is None:
             return True
@@ -231,7 +233,7 @@ class Identity:
         return now is None or (was is not None and was.same_as(now))
 
     def keeps_git_file(self, seen: Identity) -> bool:
-        """Return whether `seen` has the same `.git` file; False if that is unknown."""
+        """Return whether `seen` certainly has the same `.git` file."""
         return self.git_born_ns is not None and self.git_born_ns == seen.git_born_ns
 
 
@@ -239,12 +241,12 @@ class Identity:
 class ObservedState:
     """The result of the last observation of a project on the disk.
 
-    It has no "last seen" time: that would change, and rewrite, every project on every scan.
+    There is no "last seen" time: with it, each scan would change and save every project.
 
-    * `main_checkout` is set for a linked git worktree if its repository links back to it.
-    * `hazard` is set if the folder may not be published now, for example because others can write
-      to a folder above it.
-    * `named` is True if a person named the folder as a project. It then needs no marker.
+    * `main_checkout`: set for a linked git worktree if its repository links back to it.
+    * `hazard`: set if the folder may not be published now, for example because others can write to
+      a folder above it.
+    * `named`: whether a person named the folder as a project. It then needs no marker.
     """
 
     kind: ProjectKind
@@ -262,9 +264,10 @@ class ObservedState:
 class Expiry:
     """The end of an approval.
 
-    `since_boot_ns` counts nanoseconds from the start `boot` of the machine. That clock continues
-    while the machine sleeps, and it cannot be set. `at` is the same moment on the wall clock. It
-    is for people, and for the time after a restart of the machine. See `rootsd.core.expiry`.
+    `since_boot_ns` is the end in nanoseconds since the machine started; `boot` identifies that
+    start. This clock continues while the machine sleeps, and nobody can set it. `at` is the same
+    moment on the wall clock, for people, and for use after the machine restarts. See
+    `rootsd.core.expiry`.
     """
 
     at: datetime
@@ -274,8 +277,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """The key that distinguishes one session of a client from all others: see
-    `rootsd.core.session_keys`.
+    """The key of one session of a client. See `rootsd.core.session_keys`.
 
     `label` is the name of the client's program, for people.
     """
@@ -288,13 +290,12 @@ class SessionKey:
 class Decision:
     """A decision of a person. An approval binds to `identity`, a denial to the path alone.
 
-    `number` orders the approvals of all projects: a later approval has a higher number. It is 0
-    for a denial, and for an approval that version 0.1.0 stored. If `session` is set, the approval
-    is for that session alone and ends with it.
-
-    `since_ns` is set if the project has been approved without a break since a time other than
-    `at`, in nanoseconds since the epoch. Only worktrees that were born after that time inherit the
-    approval without confirmation.
+    * `number`: orders the approvals of all projects; a later approval has a higher number. It is 0
+      for a denial, and for an approval that version 0.1.0 stored.
+    * `since_ns`: the time since which the project is approved without a break, in nanoseconds
+      since the epoch, if that is not `at`. Only worktrees that were born later inherit the
+      approval without confirmation.
+    * `session`: the one session that the approval is for and ends with, or None for all sessions.
     """
 
     verdict: Verdict
@@ -310,13 +311,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """An approval that a rule or an approved main checkout gave. It binds to the identity at that
-    time.
+    """An approval by a rule, or by an approved main checkout. It binds to the current identity.
 
-    A grant counts only while its giver is still in force: see `rootsd.core.decide.judge`. The
-    grant of a rule uses `since_ns` as a `Decision` does. The grant of a worktree copies the
-    `since_ns` of the main checkout's approval, so a later approval of the main checkout does not
-    revive it.
+    A grant counts only while the rule or the approval of the main checkout is in force: see
+    `rootsd.core.decide.judge`. If a rule gave the grant, `since_ns` has the same meaning as in a
+    `Decision`. If a main checkout gave it, `since_ns` is that of the main checkout's approval. So
+    a later approval of the main checkout does not make an old grant count again.
     """
 
     actor: Actor
@@ -329,10 +329,10 @@ class Grant:
 class Lapse:
     """An approval that was lost. The next order clears it.
 
-    `by` is the kind of actor that gave the approval, if that matters for restoring it; a person
-    comes before all others. `expires` is the end that the approval had, and `number` its number.
-    `for_session` is True if the approval was for one session alone. Such an approval is never
-    restored.
+    * `by`: the kind of actor that gave the approval, if restoring it depends on that. If there
+      were several, a person has priority.
+    * `expires`, `number`: those of the approval.
+    * `for_session`: whether the approval was for one session. It is then never restored.
     """
 
     reason: LapseReason
@@ -347,10 +347,10 @@ class Lapse:
 class Ruling:
     """Everything that was decided about one project. An approval freezes the name.
 
-    `kept_access` is the access of the approval that lapsed. A rule that grants the project again
-    gives no more than that. `origin` is the repository address that the project had when a person
-    approved it. Its author chose that text. It helps a person to recognize the project, and no
-    decision depends on it.
+    `kept_access` is the access of an approval that lapsed. If a rule grants the project again, it
+    gives no more than that. `origin` is the repository's address when a person approved the
+    project. It helps people to recognize the project. No decision depends on it, because the
+    author of the project chose it.
     """
 
     decision: Decision | None = None
@@ -363,24 +363,18 @@ class Ruling:
 
     @property
     def access(self) -> Access:
-        """Return the access that clients are asked to limit themselves to if the root is
-        published.
-        """
+        """Return the access that clients are asked to limit themselves to."""
         return self.kept_access if self.decision is None else self.decision.access
 
     @property
     def is_lapsed(self) -> bool:
-        """Return whether an approval was lost. An approval that reached its planned end was not
-        lost.
-        """
+        """Return whether an approval was lost before its planned end."""
         ends = (LapseReason.EXPIRED, LapseReason.SESSION_ENDED)
         return self.lapse is not None and self.lapse.reason not in ends
 
     @property
     def approves(self) -> bool:
-        """Return whether a person, a rule or a main checkout approved the project, with any
-        identity.
-        """
+        """Return whether there is an approval or a grant, even for another identity."""
         decision = self.decision
         return bool(self.grants) or (decision is not None and decision.verdict is Verdict.APPROVED)
 
@@ -392,8 +386,8 @@ UNDECIDED = Ruling()
 class Project:
     """A folder that discovery found or that a person named. `path` is its key.
 
-    A project of kind `ProjectKind.URI` has no folder, and its `path` holds the URI. `id` is short
-    and stable.
+    A project of kind `ProjectKind.URI` has no folder; its `path` is the URI. `id` is short and
+    never changes.
     """
 
     path: bytes
@@ -406,7 +400,7 @@ class Project:
 class Rule:
     """A verdict for all paths that match `pattern`; see `rootsd.core.rules`.
 
-    An approve rule that lapsed has the verdict PENDING and decides nothing.
+    A lapsed approve rule has the verdict PENDING and decides nothing.
     """
 
     number: int
@@ -418,11 +412,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRoot:
-    """A published project as every client sees it, independent of MCP.
+    """A published project as clients see it, independent of MCP.
 
-    `main_checkout` is set for a linked git worktree. `approval` is the number of a person's
+    `main_checkout` is set for a linked git worktree. `approval` is the number of the person's
     approval, or 0 if a rule or a main checkout approved the project. `session` is the id of the
-    one session that sees the root, or None if all sessions do.
+    one session that sees the root, or None if all sessions see it.
     """
 
     path: bytes
@@ -436,18 +430,15 @@ class PublishedRoot:
 
     @property
     def uri(self) -> str:
-        """Return the URI of the root. It is computed each time: stored, each would
-        take 110 bytes.
-        """
+        """Return the URI of the root. It is not stored, because each would take 110 bytes."""
         return text_of(self.path) if self.kind is ProjectKind.URI else to_uri(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSet:
-    """The published roots at one revision, sorted by name. It is replaced as a whole, never
-    edited.
+    """The published roots at one revision, sorted by name.
 
-    `focus` removes no root from the set. It narrows the view of sessions without a scope.
+    `focus` does not remove roots from the set. It narrows the view of sessions without a scope.
     """
 
     revision: int
@@ -456,8 +447,9 @@ class PublishedSet:
 
 
 class NestedPolicy(StrEnum):
-    """What rootsd proposes below a project: nothing, repositories, or also members of
-    workspaces.
+    """What rootsd proposes below a project.
+
+    NONE: nothing. VCS: repositories. MEMBERS: repositories and the members of workspaces.
     """
 
     NONE = "none"
@@ -469,8 +461,8 @@ class NestedPolicy(StrEnum):
 class Parent:
     """A folder that the user configured. rootsd discovers and watches the projects in it.
 
-    * `depth`: how many levels below the parent a project may lie.
-    * `skip`: names or globs of folders that are never entered, in addition to the built-in ones.
+    * `depth`: how many levels below the parent a project may be.
+    * `skip`: names or globs of folders that a walk never enters, besides the built-in ones.
     * `project_files`: names and `*.ENDING` patterns that also make a folder a project. A leading
       `!` removes one from the built-in list.
     """

@@ -1,11 +1,12 @@
 """Names for projects: the name of the folder, or the shortest unique suffix of the path.
 
-No two names look the same. They differ in more than Unicode form, compatibility characters and
-case (UAX #15, NFKC and full case folding), and they differ in the part that tables show. If the
-whole paths of two projects look the same, each name ends with the id of its project: `café~r7k2`.
+No two names look the same. They differ in more than Unicode form, compatibility characters, and
+case (UAX #15, NFKC and full case folding), and they differ in the part that tables show. If even
+the whole paths of two projects look the same, each name ends with the id of its project:
+`café~r7k2`.
 
-The functions are pure: the same set of paths gives the same names in any order. A name that an
-approval froze is taken, and proposals avoid it.
+The same set of paths gives the same names, in any order. Proposed names differ from the names that
+approvals froze.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from rootsd.core.paths import text_of
 
 _ID_ALPHABET = "abcdefghjkmnpqrstvwxyz0123456789"
 _ID_LENGTH = 4
-_MOST_LETTERS = 39
+_MAX_ID_LENGTH = 39
 ID_SEPARATOR = "~"
 
 
 def comparison_key(name: str) -> str:
-    """Return a key that is equal for all names that a reader cannot tell apart."""
+    """Return a key that is equal for all names that look the same to a reader."""
     label = safe_label(name)
     if label.isascii():
         folded = label.lower()
-        return name if folded == name else folded  # the same object takes no memory
+        return name if folded == name else folded  # sharing the object saves memory
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
     return unicodedata.normalize("NFKC", once.casefold())
 
@@ -39,7 +40,7 @@ def comparison_key(name: str) -> str:
 def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
     """Return `name` with the id of its project at the end, and a comparison key that `is_free`.
 
-    The name is cut so that a label shows the id.
+    A long name is cut, so that its label includes the id.
     """
     end = ID_SEPARATOR + project_id
     while True:
@@ -54,20 +55,20 @@ def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
 def disambiguate(
     frozen: Iterable[tuple[bytes, str]], id_of: Callable[[bytes], str]
 ) -> Mapping[bytes, str]:
-    """Return path -> name with an id, for the projects whose frozen names look the same.
+    """Return a name with an id for each path whose frozen name looks like another one.
 
-    `frozen` has paths with their stored names. Version 0.1.0 compared names exactly, so it could
-    store such names.
+    `frozen` has the paths with their stored names. Version 0.1.0 compared names exactly, so it
+    could store names that look the same.
     """
     groups: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
     for path, name in frozen:
         groups[comparison_key(name)].append((path, name))
     apart: dict[bytes, str] = {}
-    looks = {*groups}
+    keys = {*groups}
     for group in groups.values():
         for path, name in sorted(group) if len(group) > 1 else ():
-            apart[path] = with_id(name, id_of(path), lambda look: look not in looks)
-            looks.add(comparison_key(apart[path]))
+            apart[path] = with_id(name, id_of(path), lambda key: key not in keys)
+            keys.add(comparison_key(apart[path]))
     return apart
 
 
@@ -79,23 +80,25 @@ def propose_names(
     reserved: Mapping[str, bytes] = MappingProxyType({}),
     id_of: Callable[[bytes], str] | None = None,
 ) -> Mapping[bytes, str]:
-    """Return a name for each path: its last component, with as many more as it needs to be unique.
+    """Return a name for each path: as many of its last components as make the name unique.
 
-    It also differs from the names of `others`, the projects that already have a name. So two
-    projects get the same names whichever is approved first. No name looks like another or like one
-    in `taken`. A name that looks like one in `reserved` goes only to the path that had it, since
-    somebody may remember it. If even the whole path is taken, the last component gets the id of
-    the project. `id_of` returns that id (by default its shortest id).
+    * `others`: the projects that already have a name. The new names also differ from the last
+      components of these paths. So the names do not depend on which project is approved first.
+    * `taken`: comparison keys of names that are in use. No new name looks like one of them.
+    * `reserved`: names that projects gave up. Only the path that had a name gets one that looks
+      like it, because people may remember the name.
+    * `id_of`: returns the id of a project, by default its shortest id. If even the name with the
+      whole path is taken, the result is the last component with this id.
     """
     names: dict[bytes, str] = {}
-    looks = {comparison_key(name) for name in taken}
+    keys = {comparison_key(name) for name in taken}
     remembered: dict[str, bytes | None] = {}
     for name, path in reserved.items():
-        look = comparison_key(name)
-        remembered[look] = path if remembered.get(look, path) == path else None
+        key = comparison_key(name)
+        remembered[key] = path if remembered.get(key, path) == path else None
 
-    def is_free(look: str, path: bytes) -> bool:
-        return look not in looks and remembered.get(look, path) == path
+    def is_free(key: str, path: bytes) -> bool:
+        return key not in keys and remembered.get(key, path) == path
 
     clashing = {path: _parts(path) for path in paths}
     wanted = frozenset(clashing)
@@ -107,11 +110,11 @@ def propose_names(
     length = 1
     while clashing:
         longer: dict[bytes, list[bytes]] = {}
-        for look, group in _by_suffix(clashing, length, wanted).items():
+        for key, group in _by_suffix(clashing, length, wanted).items():
             first = group[0]
-            if len(group) == 1 and is_free(look, first):
+            if len(group) == 1 and is_free(key, first):
                 names[first] = _suffix(clashing[first], length)
-                looks.add(look)
+                keys.add(key)
                 continue
             longer |= {path: clashing[path] for path in group if length < len(clashing[path])}
             exhausted += (path for path in group if path in wanted and path not in longer)
@@ -120,7 +123,7 @@ def propose_names(
     for path in sorted(exhausted):
         last = _suffix(_parts(path), 1)
         names[path] = with_id(last, (id_of or project_id)(path), partial(is_free, path=path))
-        looks.add(comparison_key(names[path]))
+        keys.add(comparison_key(names[path]))
     return names
 
 
@@ -131,8 +134,9 @@ def _suffix(parts: list[bytes], length: int) -> str:
 def _by_suffix(
     clashing: Mapping[bytes, list[bytes]], length: int, wanted: Collection[bytes]
 ) -> Mapping[str, list[bytes]]:
-    """Return the paths by the key of their last `length` components, without groups that have no
-    `wanted` path.
+    """Return the paths, grouped by the comparison key of their last `length` components.
+
+    This leaves out groups without a `wanted` path.
     """
     groups: dict[str, list[bytes]] = defaultdict(list)
     for path, parts in clashing.items():
@@ -141,9 +145,7 @@ def _by_suffix(
 
 
 def _parts(path: bytes) -> list[bytes]:
-    """Return the parts of a name: the components of a path, or host and path of a URI
-    as one part.
-    """
+    """Return the components of a path, or the host and path of a URI as one component."""
     if path.startswith(b"/"):
         return path.strip(b"/").split(b"/")
     rest = path.partition(b"://")[2].partition(b"?")[0]
@@ -152,13 +154,13 @@ def _parts(path: bytes) -> list[bytes]:
 
 
 def project_id(path: bytes, *taken: Collection[str]) -> str:
-    """Return a short id for `path` that is in none of `taken`; it is longer after a clash.
+    """Return a short id for `path` that is in none of `taken`. It is longer if shorter ones are.
 
-    It comes from the hash of the path, so that it is the same after the store was lost.
+    The id is derived from a hash of the path. So it is the same again if the store is lost.
     """
     digest = int.from_bytes(hashlib.sha256(path).digest(), "big")
     candidate = ""
-    while len(candidate) < _MOST_LETTERS:
+    while len(candidate) < _MAX_ID_LENGTH:
         digest, index = divmod(digest, len(_ID_ALPHABET))
         candidate += _ID_ALPHABET[index]
         if len(candidate) < _ID_LENGTH or candidate.isdigit():

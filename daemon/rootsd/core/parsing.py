@@ -1,28 +1,28 @@
 """Parse JSON and TOML that another program may have written or damaged.
 
-The parsers of the standard library report bad text in many ways: a syntax error, text that is not
-UTF-8, deep nesting (RecursionError), a number with thousands of digits (a plain ValueError), or no
-memory. Here all of these raise one error, Unparsable. Parsed values have bounded nesting and no
-infinite numbers, so code that walks them needs no checks itself.
+The parsers of the standard library raise many different errors: for bad syntax, for text that is
+not UTF-8, for deep nesting (RecursionError), for a number with thousands of digits (a plain
+ValueError), or if there is not enough memory. Here all of these raise one error, Unparsable.
+Parsed values have limited nesting and no infinite numbers, so other code need not check for these.
 """
 
 from __future__ import annotations
 
 import json
 
-TYPE_CHECKING = False  # importing typing would cost a seventh of a run of `rootsd check`
+TYPE_CHECKING = False  # importing typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
 MAX_LEVELS = 64
-# The time for a dotted TOML key grows with the square of its dots.
+# The time to parse a dotted TOML key grows with the square of the number of dots.
 MAX_DOTS = 250
 _TOO_DEEP = "it is nested too deeply"
 
 
 class Unparsable(ValueError):
-    """Text that is not valid. The message is a clause that says why."""
+    """Text that is not valid. The message says why, as a clause."""
 
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - as json.loads
@@ -45,9 +45,9 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - as json.loads
 def json_value_at(
     text: str, at: int, of_pairs: Callable[[list[tuple[str, Any]]], Any]
 ) -> tuple[Any, int]:
-    """Return the JSON value that starts at `at` in `text`, and its end.
+    """Return the JSON value that starts at `at` in `text`, and the position of its end.
 
-    `of_pairs` makes an object of its members, and may raise ValueError. The caller has to check
+    `of_pairs` creates an object from its members, and may raise ValueError. The caller must check
     the nesting with `check_levels`. Raises Unparsable.
     """
     decoder = json.JSONDecoder(
@@ -66,7 +66,7 @@ def json_value_at(
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the tables of the TOML `text`.
 
-    Raises Unparsable. Its cause is a tomllib.TOMLDecodeError for a syntax error.
+    Raises Unparsable. For a syntax error, its `__cause__` is a tomllib.TOMLDecodeError.
     """
     import tomllib  # noqa: PLC0415  # the lean programs read no TOML
 

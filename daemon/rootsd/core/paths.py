@@ -1,7 +1,7 @@
 """Paths as bytes: containment by components, places that can never be roots, and `file://` URIs.
 
-Everything here works on text. `rootsd.disk` makes paths canonical and compares the identities of
-folders. Text alone does not see bind mounts and case-insensitive volumes.
+These functions use only the text of a path, so they do not notice bind mounts or case-insensitive
+volumes. `rootsd.disk` makes paths canonical and compares the identities of folders.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
-# A path is quoted byte by byte; `~` and the unreserved characters stay (RFC 3986 section 2.3).
+# These characters stay in a URI as they are: the unreserved ones (RFC 3986, section 2.3) and `/`.
 _URI_SAFE = b"/-._~"
 _AS_IT_IS = (string.ascii_letters + string.digits).encode() + _URI_SAFE
 
@@ -19,9 +19,8 @@ _SYSTEM_TREES = frozenset(
     b"/etc /usr /bin /sbin /lib /lib32 /lib64 /libx32 /boot /dev /proc /sys /run /var /root"
     b" /System /Library /Applications /private".split()
 )
-# Places below system trees that users own: removable media, home folders of image-based
-# distributions, and temporary folders. The place itself stays refused. Folders below it are judged
-# like any other.
+# Places in system trees with folders that belong to users: removable media, home folders on
+# image-based distributions, and temporary folders. Only the place itself is refused.
 _OPEN_BELOW = tuple(
     b"/run/media /var/home /var/tmp /var/folders /private/tmp /private/var/tmp"
     b" /private/var/folders".split()
@@ -33,21 +32,19 @@ _PRIVATE_IN_HOME = frozenset(
     b".ssh .gnupg .aws .azure .kube .docker .config .local .cache .mozilla .password-store"
     b" .claude .codex .cursor Library".split()
 )
-# Agents put worktrees of real projects here, inside folders that are otherwise private.
+# Agents put worktrees of real projects here, in folders that are otherwise private.
 _OPEN_IN_HOME = (b".codex/worktrees", b".cursor/worktrees", b".claude/worktrees")
 
 
 class PathError(ValueError):
-    """A path that is not absolute and normal: relative, with NUL, or with `.` or `..` as a
-    component.
-    """
+    """A path that is relative, or contains a NUL byte or a component `.` or `..`."""
 
 
 def normalize_path(path: bytes) -> bytes:
     """Return `path` without trailing or doubled slashes.
 
-    `..` is refused and never resolved: if the path contains a symlink, its text does not say where
-    it leads. Raises PathError.
+    Raises PathError, also for `..`: if a symlink is on the way, the text does not show where `..`
+    leads.
     """
     if not path.startswith(b"/"):
         raise PathError("the path is not absolute")
@@ -60,9 +57,7 @@ def normalize_path(path: bytes) -> bytes:
 
 
 def contains(folder: bytes, path: bytes) -> bool:
-    """Return whether `path` is at or below `folder`, by components: /src does not contain
-    /src-old.
-    """
+    """Return whether `path` is at or below `folder`. /src does not contain /src-old."""
     if folder == b"/":
         return True
     return path == folder or path.startswith(folder + b"/")
@@ -83,9 +78,7 @@ def base_name(path: bytes) -> bytes:
 
 
 def is_utf8(path: bytes) -> bool:
-    """Return whether `path` is UTF-8. Only such paths can be published: clients decode URIs as
-    UTF-8.
-    """
+    """Return whether `path` is UTF-8. Others cannot be published: clients decode URIs as UTF-8."""
     try:
         path.decode()
     except UnicodeDecodeError:
@@ -94,8 +87,9 @@ def is_utf8(path: bytes) -> bool:
 
 
 def text_of(path: bytes) -> str:
-    """Return `path` as `str`, with lone surrogates for other bytes than UTF-8 (PEP 383), in any
-    locale.
+    """Return `path` as `str` in any locale. Bytes that are not UTF-8 become lone surrogates.
+
+    See PEP 383.
     """
     return path.decode("utf-8", "surrogateescape")
 
@@ -113,15 +107,17 @@ def to_uri(path: bytes) -> str:
 
 
 class RefusedPlaces(NamedTuple):
-    """The places that can be neither root nor parent.
+    """The places that cannot be a root or a parent.
 
     * `own`: the daemon's own folders.
-    * `refused`: further places that the configuration refuses.
-    * `allowed`: system or settings folders that the configuration allows. It cannot allow the home
-      folder or a folder above it, the daemon's own folders, or the inside of a `.git`.
-    * `parents`: the configured parents. A worktree may neither be nor contain one.
+    * `refused`: more places, which the configuration refuses.
+    * `allowed`: folders of the system or with settings that the configuration allows. It cannot
+      allow the home folder or a folder above it, the daemon's own folders, or the inside of a
+      `.git`.
+    * `parents`: the configured parents. A worktree must not be or contain one.
 
-    A named tuple, since `rootsd run` imports this module: `dataclasses` would cost it 6 ms.
+    This is a named tuple, because `rootsd run` imports this module, and importing `dataclasses`
+    takes 6 ms.
     """
 
     home: bytes
@@ -142,15 +138,14 @@ class RefusedPlaces(NamedTuple):
         """Return why `path` can never be a parent, or None if it can.
 
         The home folder can be a parent, and so can a folder that contains rootsd's own folders.
-        Those are refused one by one.
         """
         return self._why_neither(path)
 
     def refused_trees(self) -> tuple[bytes, ...]:
-        """Return the folders whose inside can never be a root, apart from the exceptions by name.
+        """Return the folders that are refused with everything below, apart from some exceptions.
 
-        These are folders of the system, of secrets and settings, the daemon's own, and those that
-        the configuration refuses.
+        They belong to the system, contain secrets and settings, belong to the daemon, or are
+        refused by the configuration.
         """
         private = (self.home + b"/" + name for name in _PRIVATE_IN_HOME)
         return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own, *self.refused)

@@ -1,9 +1,9 @@
-"""Plan a change: from events and orders to a new catalog, the list of changes, and derived grants.
+"""Plan a change: turn events and orders into a new catalog and a list of changes.
 
-`plan` decides and does nothing: it reads no disk and writes no store. Each input changes one
-project or rule. After that, approve rules and approved main checkouts can approve further
-projects. Each of these approvals becomes a grant. A grant is bound to the observed identity, so
-another directory in the same place needs another grant, and the history records each one.
+`plan` only decides: it does not read the disk or write to the store. First, each input changes one
+project or rule. Then approve rules and approved main checkouts may approve more projects. Each
+such approval becomes a *grant*. A grant binds to the observed identity. So another directory in
+the same place needs another grant, and the history records each of them.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def derive_grants(
     now: datetime,
     confirmed: Container[bytes] = frozenset(),
 ) -> Iterator[Project]:
-    """Yield each pending project at `paths` that a rule or main checkout approves, with its grant.
+    """Yield the pending projects at `paths` that a rule or a main checkout approves, with grants.
 
-    `confirmed` are the worktrees that a person saw and confirmed.
+    `confirmed` has the worktrees that a person saw and confirmed.
     """
     for path in sorted(paths):
         project = judged.projects.get(path)
@@ -88,15 +88,14 @@ def derive_grants(
                 yield _with_grant(project, grant, judged.name_of(project))
 
 
-def approval_start_ns(trees: Iterable[Project | None], now: datetime) -> int | None:
-    """Return the `since_ns` of an approval that the main checkout of `trees` gets at `now`.
+def approval_start_ns(worktrees: Iterable[Project | None], now: datetime) -> int | None:
+    """Return the `since_ns` of an approval that the main checkout of `worktrees` gets at `now`.
 
     None means `now` itself. If a known worktree was born later than `now`, the result is the
-    newest birth time. So every worktree that exists is older than the approval, even if the clock
-    that stamps files is ahead of ours. That can happen on a file server, or if our clock was set
-    back.
+    newest birth time. So every existing worktree is older than the approval, even if the clock for
+    file times is ahead of ours: on a file server, or because our clock was set back.
     """
-    births = (entry_born_ns(tree.observed.identity) for tree in trees if tree is not None)
+    births = (entry_born_ns(tree.observed.identity) for tree in worktrees if tree is not None)
     newest = max((born for born in births if born is not None), default=0)
     return newest if newest > to_ns(now) else None
 
@@ -116,9 +115,9 @@ def _can_be_granted(project: Project, judged: Catalog) -> bool:
 
 
 def _may_have_been_revoked(project: Project) -> bool:
-    """Return whether a denial may be lost: only a person approves such a project again.
+    """Return whether the store may have lost a denial of `project` with the end of its history.
 
-    A store that lost its end may have lost a denial.
+    Then only a person may approve the project again.
     """
     lapse = project.ruling.lapse
     return lapse is not None and lapse.reason is LapseReason.STORE_RESTORED
@@ -132,8 +131,8 @@ def _grant_for(
     context = judged.decision_context
     if rule := approving_rule(project, context):
         actor = Actor(ActorKind.RULE, str(rule.number))
-        trees = (judged.projects[path] for path in judged.worktrees.get(project.path, ()))
-        return Grant(actor, identity, now, approval_start_ns(trees, now))
+        worktrees = (judged.projects[path] for path in judged.worktrees.get(project.path, ()))
+        return Grant(actor, identity, now, approval_start_ns(worktrees, now))
     main = project.observed.main_checkout
     since_ns = context.approved_since(main) if main is not None else None
     if main is None or since_ns is None:
@@ -151,17 +150,16 @@ def _with_grant(project: Project, grant: Grant, name: str) -> Project:
     return replace(project, ruling=replace(ruling, grants=(*kept, grant), lapse=None, name=name))
 
 
-# The first pass may approve main checkouts, and the second grants their worktrees. Worktrees do
-# not chain, so no third pass is needed.
+# The first pass may approve main checkouts, and the second pass their worktrees. A worktree is not
+# the main checkout of another one, so two passes are enough.
 _GRANT_PASSES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The catalog that the inputs lead to, and the changes in order; none if nothing changes.
+    """The catalog after the inputs, and the changes in order.
 
-    `ungranted` is the catalog without the new grants of rules and main checkouts. It is None if
-    there are no new grants.
+    `ungranted` is that catalog without the new grants, or None if there are no new grants.
     """
 
     catalog: Catalog
@@ -170,9 +168,9 @@ class Plan:
 
     @property
     def immediate(self) -> Plan:
-        """Return the part that takes effect at once. New grants wait for a check of the disk.
+        """Return the part of the plan that takes effect at once: everything but new grants.
 
-        This is the plan itself if it grants nothing.
+        New grants wait for a check of the disk.
         """
         if self.ungranted is None:
             return self
@@ -181,14 +179,12 @@ class Plan:
 
 
 def plan(catalog: Catalog, inputs: Iterable[Input], now: datetime) -> Plan:
-    """Return the catalog after `inputs`, with the changes. Raises OrderRefused; then none of
-    `inputs` applies.
-    """
+    """Return the plan for `inputs`. Raises OrderRefused; then none of `inputs` has an effect."""
     inputs = tuple(inputs)
-    draft = _PlanBuilder(catalog, now)
+    builder = _PlanBuilder(catalog, now)
     for event in inputs:
-        draft.take(event)
-    planned = draft.finished()
+        builder.take(event)
+    planned = builder.build()
     if unsupported := _unsupported_reinstatements(planned.catalog, inputs):
         again = (
             unsupported.get(event.path, event) if isinstance(event, Reinstate) else event
@@ -214,7 +210,7 @@ class _PlanBuilder:
         self._touches_all = False
         self._approvals: dict[bytes, None] = {}
         self._confirmed: set[bytes] = set()
-        self._new_trees: dict[bytes, set[bytes]] = defaultdict(set)
+        self._new_worktrees: dict[bytes, set[bytes]] = defaultdict(set)
         self._new_ids: dict[str, bytes] = {}
         self._new_names: dict[str, bytes] = {}
 
@@ -258,7 +254,7 @@ class _PlanBuilder:
             case _:
                 assert_never(event)
 
-    def finished(self) -> Plan:
+    def build(self) -> Plan:
         self._changes = _coalesce_observations(self._changes)
         if not self._changes:
             return Plan(self._old, ())
@@ -278,7 +274,7 @@ class _PlanBuilder:
         return Plan(judged, changes, None if judged is ungranted else ungranted)
 
     def _overrule(self, path: bytes) -> None:
-        """Record a denial, or its end, which affects every project below `path`.
+        """Note that a denial of `path` began or ended, which affects every project below it.
 
         An approval of `path` earlier in this batch no longer counts.
         """
@@ -320,7 +316,7 @@ class _PlanBuilder:
             if after.ruling.name is not None:
                 self._new_names[names.comparison_key(after.ruling.name)] = path
             if after.observed.main_checkout is not None:
-                self._new_trees[after.observed.main_checkout].add(path)
+                self._new_worktrees[after.observed.main_checkout].add(path)
         self._touched[path] = None
         self._changes.append(ProjectChange(path, before, after, verb, actor))
 
@@ -331,10 +327,12 @@ class _PlanBuilder:
             self._confirm(order.path, each)
         order = replace(order, since_ns=self._since(order.path))
         self._step(
-            self._numbered(self._named(self._as_before(order))), ChangeVerb.APPROVED, order.actor
+            self._numbered(self._named(self._with_earlier_settings(order))),
+            ChangeVerb.APPROVED,
+            order.actor,
         )
         if before is not None and is_denied_by_person(before):
-            self._overrule(order.path)  # the projects below are not denied any more
+            self._overrule(order.path)  # the projects below are no longer denied
         self._approvals[order.path] = None
 
     def _numbered(self, order: Approve) -> Approve:
@@ -344,9 +342,7 @@ class _PlanBuilder:
         return replace(order, number=self._approvals_given)
 
     def _confirm(self, main: bytes, shown: ConfirmedWorktree) -> None:
-        """Let an older worktree inherit. Raises IdentityChanged if it is not the one that was
-        shown.
-        """
+        """Let an older worktree inherit. Raises IdentityChanged if the person saw another one."""
         project = self._projects.get(shown.path)
         seen = project.observed if project is not None else None
         if (
@@ -361,19 +357,19 @@ class _PlanBuilder:
         self._confirmed.add(shown.path)
 
     def _since(self, path: bytes) -> int | None:
-        """Return the `since_ns` for an approval of `path` now: a current approval continues."""
+        """Return the `since_ns` for an approval of `path` now. It continues a current approval."""
         before = self._old.projects.get(path)
         if before is not None and before is self._projects.get(path):
             since = self._old.approved_since(before)
             if since is not None:
                 return since
-        trees = {*self._old.worktrees.get(path, ()), *self._new_trees[path]}
-        return approval_start_ns(map(self._projects.get, trees), self._now)
+        worktrees = {*self._old.worktrees.get(path, ()), *self._new_worktrees[path]}
+        return approval_start_ns(map(self._projects.get, worktrees), self._now)
 
-    def _as_before(self, order: Approve) -> Approve:
-        """Return the order with the settings that the project had before its folder moved here.
+    def _with_earlier_settings(self, order: Approve) -> Approve:
+        """Return the order with the settings from the project's old path, if its folder was moved.
 
-        The project at the old path is forgotten: nothing is left there.
+        Forget the project at the old path, where nothing is left.
         """
         project = self._projects.get(order.path)
         before = None if project is None else self._old.moved_from(project)
@@ -406,7 +402,7 @@ class _PlanBuilder:
             self._approvals[order.path] = None
 
     def _withdraw_worktrees(self, order: Restore) -> None:
-        """Take back the grants that worktrees got together with the decision that is undone."""
+        """Take back the grants that worktrees got together with the undone decision."""
         undone = order.undone.decision
         if undone is None:
             return
@@ -431,9 +427,7 @@ class _PlanBuilder:
             raise RefusedPlace(f"{shown} can never be a root: {reason}")
 
     def _named(self, order: Approve) -> Approve:
-        """Return the order with the name that it freezes: its own, the frozen one, or the proposed
-        one.
-        """
+        """Return the order with a name: its own, or else the frozen or the proposed one."""
         project = self._projects.get(order.path)
         if project is None:
             return order
@@ -472,7 +466,7 @@ class _PlanBuilder:
         return names.comparison_key(frozen), names.comparison_key(shown)
 
     def _proposal(self, path: bytes) -> str:
-        """Return the name that the person saw, unless another project has frozen it since."""
+        """Return the name that the person saw, unless it is now the frozen name of a project."""
         known = self._old.proposed_names.get(path)
         if known is not None and self._holder(known) is None:
             return known
@@ -522,7 +516,7 @@ def _end_of(ruling: Ruling) -> Expiry | None:
 def _unsupported_reinstatements(
     after: Catalog, inputs: Iterable[Input]
 ) -> Mapping[bytes, Approve]:
-    """Return the approvals for reinstated projects that no rule or main checkout approves."""
+    """Return the approval for each reinstated project that no rule or main checkout approves."""
     return {
         event.path: event.approval
         for event in inputs
@@ -532,9 +526,9 @@ def _unsupported_reinstatements(
 
 
 def _coalesce_observations(changes: Iterable[Change]) -> list[Change]:
-    """Merge successive observations of one project, and drop those that change nothing.
+    """Merge consecutive observations of each project, and drop those that change nothing.
 
-    One scan may observe a project several times, and another scan of the same files must not
+    One scan may observe a project several times, and a second scan of the same files must not
     change anything.
     """
     merged: list[Change] = []
@@ -553,9 +547,9 @@ def _coalesce_observations(changes: Iterable[Change]) -> list[Change]:
 
 
 def _check_took_effect(judged: Catalog, path: bytes) -> None:
-    """Raise DeniedHere if a denial keeps the approval of `path` from taking effect.
+    """Raise DeniedHere if a denial prevents the effect of the approval of `path`.
 
-    Without this check, rootsd would accept the approval, and it would do nothing.
+    Without this check, rootsd would accept an approval without any effect.
     """
     judgment = judged.judgments[path]
     shown = safe_label(path, limit=None)

@@ -1,9 +1,8 @@
-"""Rules by path: match patterns, and add, remove, approve or restore a rule.
+"""Rules for paths: match patterns, and add, remove, approve, or restore a rule.
 
-A pattern is an absolute path with globs, matched by components. `*`, `?` and `[…]` match within
-one component, and `**` matches any number of components. A pattern that matches a folder also
-covers everything below it. Characters are UTF-8 characters. A byte that is not UTF-8 counts as one
-character.
+A pattern is an absolute path with globs. `*`, `?`, and `[…]` match within one component, and `**`
+matches any number of components. A pattern that matches a folder also covers everything below it.
+Characters are UTF-8 characters; a byte that is not UTF-8 counts as one character.
 """
 
 from __future__ import annotations
@@ -46,8 +45,9 @@ def escape_pattern(path: bytes) -> bytes:
 
 
 def normalize_pattern(pattern: bytes) -> bytes:
-    """Return the normal form of `pattern`. Raises PathError if it is not absolute or not a valid
-    glob.
+    """Return the normal form of `pattern`.
+
+    Raises PathError if the pattern is not absolute, or not a valid glob.
     """
     normal = normalize_path(pattern)
     try:
@@ -66,8 +66,8 @@ def _compiled(pattern: bytes) -> re.Pattern[str]:
         elif part:
             sections[-1] += "/" + _component(text_of(part))
     first, *deeper = [section + _END_OF_COMPONENT for section in sections]
-    # Atomic groups: the first match of a section is as good as a deeper one, since each section
-    # spans a fixed number of components. So a deep path cannot cause exponential backtracking.
+    # Use atomic groups: each section matches a fixed number of components, so its first match is
+    # as good as a deeper one. Without them, a deep path could cause exponential backtracking.
     return re.compile(first + "".join(f"(?>.*?{each})" for each in deeper), re.DOTALL)
 
 
@@ -88,15 +88,16 @@ def _component(glob: str) -> str:
     first, *starred = pieces
     if not starred:
         return first
-    # Atomic groups: the first match of a piece is as good as a later one. So a folder name, which
-    # anybody can choose, cannot cause exponential backtracking.
+    # Use atomic groups: the first match of a piece is as good as a later one. Without them, a
+    # folder name, which anybody can choose, could cause exponential backtracking.
     *middle, last = starred
     return first + "".join(f"(?>[^/]*?{piece})" for piece in middle) + f"[^/]*{last}"
 
 
 def _class_end(glob: str, start: int) -> int:
-    """Return the end of the character class that opens before `start`. A leading `]`
-    is a member.
+    """Return the end of the character class that begins before `start`, or -1.
+
+    A `]` at its start is a member of the class.
     """
     first = start + 1 if glob.startswith(("!", "^"), start) else start
     return glob.find("]", first + 1)

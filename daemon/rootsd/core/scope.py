@@ -1,12 +1,12 @@
 """The part of the published set that one connection sees. A scope can only take roots away.
 
-A connection asks for names, for tags, or for the root that contains its working directory, or for
-the *workspace* of that root. A workspace has that root, its worktrees, the roots that share a tag
-with it, and every root that a person approves while the session runs.
+A connection asks for names, for tags, for the root that contains its working directory, or for the
+*workspace* of that root. A workspace has the root, its worktrees, the roots that share a tag with
+it, and every root that a person approves while the session runs.
 
-A session finds the project of its working directory once, when it begins, and keeps it in its
-`SessionStart`. So a removal never opens another folder: when that root is denied, forgotten,
-replaced or unmounted, nothing takes its place.
+When a session begins, it finds the project of its working directory and stores it in its
+`SessionStart`. So if that root is later denied, forgotten, replaced, or unmounted, the session
+gets no other root in its place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rootsd.core.paths import ancestors, contains, text_of
 class UriFilter(Enum):
     """Which URIs a connection gets from `roots/list`.
 
-    Every revision of MCP allows only `file://` URIs there. A client may still ask for others.
+    All revisions of MCP allow only `file://` URIs there, but a client may ask for others.
     """
 
     FILE = auto()
@@ -30,7 +30,7 @@ class UriFilter(Enum):
 
 
 class ScopeExtent(StrEnum):
-    """How much of the set a working directory selects."""
+    """Which roots a working directory selects."""
 
     ROOT = "root"
     """The root that contains it."""
@@ -40,7 +40,7 @@ class ScopeExtent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The facts about the start of a session that its scope depends on later.
+    """The facts about the start of a session on which its scope depends.
 
     `anchor` is the project that contained the working directory: the innermost root, or else the
     innermost known project, or None. `approvals` is the number of the newest approval by a person
@@ -58,12 +58,12 @@ NO_SESSION_START = SessionStart()
 class Scope:
     """The part of the published set that a connection asked for.
 
-    A root is in the scope by its name, by one of its tags, or because the working directory
-    `folder` selects it. If none of the three is given, every root is in the scope.
+    A root is in the scope because of its name, because of one of its tags, or because the working
+    directory `folder` selects it. If none of the three is given, every root is in the scope. But a
+    root that is approved for one session is in the scope only if `sessions` has that session.
 
-    `folder` is canonical. `extent` and `start` apply only together with it. `uris` removes no root
-    from the set. A root that is approved for one session alone is in the scope only if `sessions`
-    contains that session.
+    `folder` is canonical. `extent` and `start` matter only with a `folder`. `uris` excludes no
+    root from the set, but `listed_roots` applies it.
     """
 
     names: frozenset[str] = frozenset()
@@ -76,14 +76,14 @@ class Scope:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the scope takes nothing away."""
+        """Return whether the scope excludes no roots."""
         return not self.names and not self.tags and not self.narrows_by_folder
 
     @property
     def narrows_by_folder(self) -> bool:
         """Return whether the working directory narrows the set.
 
-        It does not for a workspace without a project: the session then gets the whole set.
+        It does not if the session has a workspace but no project contained its directory.
         """
         if self.folder is None:
             return False
@@ -94,10 +94,9 @@ FULL_SCOPE = Scope()
 
 
 def session_start_in(catalog: Catalog, folder: bytes) -> SessionStart:
-    """Return the start of a session that begins now with the working directory `folder`
-    (canonical).
+    """Return the start of a session that begins now in the canonical working directory `folder`.
 
-    A project in a place that can never be a root is no anchor.
+    A project in a place that can never be a root cannot be the anchor.
     """
     above = [folder, *ancestors(folder)]
     roots = (path for path in above if path in catalog.roots)
@@ -108,9 +107,7 @@ def session_start_in(catalog: Catalog, folder: bytes) -> SessionStart:
 
 
 def apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
-    """Return the roots of `published` that are in `scope`, in their order, at the same
-    revision.
-    """
+    """Return the roots of `published` that are in `scope`, in order, at the same revision."""
     published = _unbound(published, scope.sessions)
     if scope.is_full:
         return published
@@ -124,7 +121,7 @@ def apply_scope(published: PublishedSet, scope: Scope) -> PublishedSet:
 
 
 def bound_sessions(published: PublishedSet) -> frozenset[str]:
-    """Return the ids of the sessions that have a root approved for them alone."""
+    """Return the ids of the sessions for which a root is approved."""
     return frozenset(root.session for root in published.roots if root.session is not None)
 
 
@@ -139,7 +136,7 @@ def _unbound(published: PublishedSet, sessions: frozenset[str]) -> PublishedSet:
 def workspace(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
     """Return the paths of the roots in the workspace of a session with `scope`.
 
-    These are all roots if the session has no workspace.
+    If the session has no workspace, the result has all roots.
     """
     if scope.folder is None or scope.start.anchor is None:
         return frozenset(root.path for root in published.roots)
@@ -149,7 +146,7 @@ def workspace(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
 def workspace_at_start(published: PublishedSet, start: SessionStart) -> frozenset[bytes]:
     """Return the paths of the roots in the workspace of a session with this start.
 
-    There are none if the session has no workspace.
+    If the session has no workspace, the result is empty.
     """
     if start.anchor is None:
         return frozenset()
@@ -161,8 +158,8 @@ def _selected_by_folder(published: PublishedSet, scope: Scope) -> frozenset[byte
     anchor, folder = scope.start.anchor, scope.folder
     assert folder is not None, "narrows_by_folder is true"
     if anchor is None:
-        # No project contained the folder at the start. Take the outermost root that does now: then
-        # the set does not grow when an inner root is removed.
+        # No project contained the folder at the start. Take the outermost root that contains it
+        # now. With an inner one, removing that root would lead to a larger root.
         containing = [root.path for root in _roots_containing(published, folder)]
         return frozenset(containing[:1])
     if scope.extent is ScopeExtent.ROOT:
@@ -187,7 +184,7 @@ def _workspace(published: PublishedSet, anchor: bytes, approvals: int) -> frozen
 def apply_focus(scope: Scope, tag: str | None) -> Scope:
     """Return the scope of a connection with `scope` while the focus is on `tag`.
 
-    The focus changes nothing for a connection that asked for a part of the set.
+    The focus does not matter for a connection that asked for a part of the set.
     """
     if tag is None or not scope.is_full:
         return scope
@@ -218,7 +215,7 @@ def listed_roots(published: PublishedSet, uris: UriFilter) -> tuple[PublishedRoo
 
 
 def describe_scope(scope: Scope) -> list[str]:
-    """Return a scope as the arguments that request it; none if it excludes nothing."""
+    """Return the words that request a scope; none if it excludes nothing."""
     words = [*sorted(scope.names), *(f"tag:{tag}" for tag in sorted(scope.tags))]
     if scope.narrows_by_folder:
         path = scope.start.anchor or scope.folder or b""

@@ -1,8 +1,8 @@
-"""The session that an approval for one session is bound to.
+"""The keys of sessions, to which approvals for one session are bound.
 
-A session is a program that uses MCP, such as an agent. It may start several bridges and run
-proxies, and each of them has its own connection. So the key of a session is the process that
-started them. The key is the same after a restart of the daemon, and no later process has it.
+A session is one run of a program that uses MCP, such as an agent. The program may start several
+bridges and run proxies, each with its own connection. So the key of a session names the process of
+that program. It stays the same when the daemon restarts, and no later process has the same key.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PROCESS, _CONNECTION = "process", "connection"
 class SessionMembership:
     """The sessions that one connection belongs to.
 
-    `key` is its own session, and `ids` has the keys of all processes above it. A root that is
-    approved for one of these is published to the connection. `folder` is the working directory of
-    the process that holds the connection; empty if unknown.
+    `key` is its own session, and `ids` has the ids for all processes in the lineage. If a root is
+    approved for one of these, the connection gets it. `folder` is the working directory of the
+    process that has the connection, or empty if unknown.
     """
 
     key: SessionKey
@@ -33,10 +33,10 @@ NO_MEMBERSHIP = SessionMembership(SessionKey("", "nobody"), frozenset())
 
 
 def membership_of(lineage: ProcessChain, boot: str, connection: str) -> SessionMembership:
-    """Return the membership of the connection that the first process of `lineage` holds.
+    """Return the membership of the connection of the first process in `lineage`.
 
-    `boot` identifies this start of the machine. If the lineage or `boot` is unknown, the session
-    is the connection itself, with the id `connection`.
+    `boot` identifies the last start of the machine. If the lineage or `boot` is unknown, the
+    session is the connection itself, with the id `connection`.
     """
     hosts = tuple(mcp_hosts_in(lineage))
     folder = lineage[0].folder if lineage else b""
@@ -52,7 +52,7 @@ def membership_of(lineage: ProcessChain, boot: str, connection: str) -> SessionM
 def process_of(key: SessionKey, boot: str) -> tuple[int, int] | None:
     """Return the pid and the start time of the process that `key` names, as in `Process.key`.
 
-    None if it names no process since this start of the machine.
+    The result is None if `key` names no process, or one before the last start of the machine.
     """
     match key.id.split(":"):
         case [word, at, pid, started] if word == _PROCESS and at == boot:

@@ -29,10 +29,10 @@ class TokenBucket:
 
 @dataclass(slots=True)
 class TokenBuckets:
-    """One bucket for each key, made by `make`.
+    """One bucket for each key, created by `make`.
 
-    At most `most` buckets are kept. The one that was used longest ago is dropped, and its key
-    starts again with a full bucket.
+    There are at most `most` buckets. With more, the least recently used bucket is dropped, and its
+    key starts again with a full one.
     """
 
     make: Callable[[], TokenBucket]
@@ -55,8 +55,8 @@ NOTIFICATION_INTERVAL_S = 3600.0
 class NotificationDebouncer:
     """Decides when to notify a person of new proposals. Times are seconds of one monotonic clock.
 
-    The notification is due when nothing was added for `quiet` seconds, but not sooner than `apart`
-    seconds after the last one. It is not sent at all if the person looks first.
+    A notification is due when nothing was added for `quiet` seconds, but not sooner than `apart`
+    seconds after the last one. It is not due if the person has seen the proposals.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class NotificationDebouncer:
         self._last_added, self._last_sent = None, now
 
     def due(self) -> float | None:
-        """Return when to notify, if nothing more is added; None without new proposals."""
+        """Return when to notify if nothing more is added, or None without new proposals."""
         if self._last_added is None:
             return None
         settled = self._last_added + self._quiet

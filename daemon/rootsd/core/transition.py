@@ -1,8 +1,7 @@
 """Apply one input to one project. No other code changes a project.
 
-An event changes the observed state and can take an approval away. It can never give one. An order
-changes the ruling, or is refused. Both are plain values, so tests can cover the behavior as a
-table.
+An event changes the observed state. It can take an approval away, but never give one. An order
+changes the ruling, or is refused.
 """
 
 from __future__ import annotations
@@ -64,15 +63,15 @@ _HAZARDS = {
 def apply_input(
     project: Project | None, event: InputEvent | ProjectOrder, new_id: str, now: datetime
 ) -> Project | None:
-    """Return `project` after `event`, or None if nothing is left to keep.
+    """Return `project` after `event`, or None if there is nothing left to keep.
 
-    `new_id` is the id for a project that is new. Raises OrderRefused for orders only:
-    UnknownProject, NotPresent, IdentityChanged. Raises ValueError for an impossible observation: a
-    folder without an absolute path, or a URI with one.
+    `new_id` is the id for a new project. Raises OrderRefused for an order: UnknownProject,
+    NotPresent, or IdentityChanged. Raises ValueError for an impossible observation: a folder
+    without an absolute path, or a URI with one.
     """
     match event:
         case ProjectObserved():
-            if not event.proposed and (project is None or _is_mere_proposal(project)):
+            if not event.proposed and (project is None or _is_only_proposed(project)):
                 return None
             return _after_observation(project, event, new_id, now)
         case ProjectGone():
@@ -133,14 +132,14 @@ def _after_observation(
     if (reason := _why_lapsed(project, seen)) is not None:
         project = _lapsed(project, reason, now)
     elif seen.identity is not None:
-        project = _without_another_link(project, seen.identity, now)
+        project = _without_replaced_link(project, seen.identity, now)
     return replace(project, observed=seen)
 
 
-def _without_another_link(project: Project, seen: Identity, now: datetime) -> Project:
+def _without_replaced_link(project: Project, seen: Identity, now: datetime) -> Project:
     """Return `project` without its grant as a worktree if its `.git` file was replaced.
 
-    A grant of version 0.1.0 does not record the file. It stays, and counts for nothing.
+    A grant from version 0.1.0 does not record the file. It stays, but does not count.
     """
     ruling = project.ruling
     kept = tuple(
@@ -159,8 +158,9 @@ def _without_another_link(project: Project, seen: Identity, now: datetime) -> Pr
 
 
 def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
-    """Return why the folder is no longer the approved one, or None. None also if it was not
-    approved.
+    """Return why the folder is no longer the approved one, or None.
+
+    The result is also None if there was no approval.
     """
     if seen.kind is ProjectKind.URI:
         return None
@@ -175,13 +175,13 @@ def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
         return LapseReason.REPLACED
     if not all(identity.keeps_git(now) for identity in approved):
         return LapseReason.RETARGETED
-    return LapseReason.RETARGETED if _is_of_another(project.observed, seen) else None
+    return LapseReason.RETARGETED if _has_other_main_checkout(project.observed, seen) else None
 
 
-def _is_of_another(before: ObservedState, seen: ObservedState) -> bool:
+def _has_other_main_checkout(before: ObservedState, seen: ObservedState) -> bool:
     """Return whether a worktree now belongs to another main checkout.
 
-    False while its git data cannot be read: the main checkout is then unknown.
+    The result is False while its git data cannot be read, because the main checkout is unknown.
     """
     if IncompleteReason.NO_GIT_DIR in (before.incomplete, seen.incomplete):
         return False
@@ -189,15 +189,15 @@ def _is_of_another(before: ObservedState, seen: ObservedState) -> bool:
 
 
 def has_stable_identity(identity: Identity | None) -> bool:
-    """Return whether this identity can be distinguished from that of another folder in its place.
+    """Return whether an identity distinguishes its folder from another one in the same place.
 
-    True for None: that is no folder, or it was not observed.
+    The result is True for None, which means that there is no folder, or none was observed.
     """
     return identity is None or identity.same_as(identity)
 
 
-def _is_mere_proposal(project: Project) -> bool:
-    """Return whether nobody has decided about `project`, tagged it, or named it as a project."""
+def _is_only_proposed(project: Project) -> bool:
+    """Return whether no person has decided about `project`, tagged it, or named it."""
     return project.ruling == UNDECIDED and not project.observed.named
 
 
@@ -221,9 +221,9 @@ def _hazardous(project: Project, event: ProjectUnsafe, now: datetime) -> Project
 
 
 def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
-    """Return the project without its approvals. A denial stays.
+    """Return the project without its approvals, but with its denial.
 
-    Name, tags and access are kept for the next approval.
+    The name, tags, and access stay for the next approval.
     """
     ruling = project.ruling
     decision = ruling.decision
@@ -245,9 +245,7 @@ def _lapsed(project: Project, reason: LapseReason, now: datetime) -> Project:
 def make_lapse(
     decision: Decision | None, reason: LapseReason, now: datetime, by: ActorKind | None = None
 ) -> Lapse:
-    """Return the record of an approval that lapses. `decision` is the decision it came from, if
-    any.
-    """
+    """Return the record of a lapsed approval. `decision` is its decision, if there was one."""
     if decision is None:
         return Lapse(reason, now, by)
     for_session = decision.session is not None
@@ -255,9 +253,7 @@ def make_lapse(
 
 
 def _expired(project: Project, event: ApprovalExpired, now: datetime) -> Project:
-    """Return the project without its approval that had an end. Grants of rules have no end and
-    stay.
-    """
+    """Return the project without the approval that expired. Grants have no end, so they stay."""
     decision = project.ruling.decision
     if decision is None or decision.expires != event.expires:
         return project
@@ -265,7 +261,7 @@ def _expired(project: Project, event: ApprovalExpired, now: datetime) -> Project
 
 
 def _after_session(project: Project, event: SessionEnded, now: datetime) -> Project:
-    """Return the project without the approval that was only for the session that ended."""
+    """Return the project without the approval for the session that ended."""
     decision = project.ruling.decision
     if decision is None or decision.session != event.session:
         return project
@@ -314,13 +310,13 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
 
 
 def _reinstated(project: Project, order: Reinstate) -> Project:
-    """Return the project as pending, without its lapse. Its name, tags and access stay."""
+    """Return the project as pending, without its lapse. Its name, tags, and access stay."""
     _check_approvable(project, order.approval.identity)
     return replace(project, ruling=replace(project.ruling, lapse=None))
 
 
 def _restored(project: Project, order: Restore, now: datetime) -> Project | None:
-    """Return the project with an earlier ruling, without its grants: rules may grant again."""
+    """Return the project with an earlier ruling, but without grants. Rules may grant again."""
     shown = safe_label(project.path, limit=None)
     if replace(project.ruling, grants=()) != replace(order.undone, grants=()):
         raise CannotUndo(f"another decision about {shown} was made since", "rootsd log")
@@ -336,7 +332,7 @@ def _restored(project: Project, order: Restore, now: datetime) -> Project | None
     return None if is_gone and restored.ruling == UNDECIDED else restored
 
 
-def _check_approvable(project: Project, shown_then: Identity | None) -> None:
+def _check_approvable(project: Project, shown_identity: Identity | None) -> None:
     seen = project.observed
     shown = safe_label(project.path, limit=None)
     if seen.presence is not Presence.PRESENT:
@@ -351,9 +347,9 @@ def _check_approvable(project: Project, shown_then: Identity | None) -> None:
     if not has_stable_identity(seen.identity):
         raise NotPresent(f"{shown} cannot be approved: {NO_STABLE_IDENTITY}", "rootsd ls")
     if seen.kind is not ProjectKind.URI and not (
-        shown_then is not None
+        shown_identity is not None
         and seen.identity is not None
-        and shown_then.holds_for(seen.identity)
+        and shown_identity.holds_for(seen.identity)
     ):
         raise IdentityChanged(
             f"{shown} is not the folder you were shown: it was replaced", "rootsd pending"
@@ -361,18 +357,14 @@ def _check_approvable(project: Project, shown_then: Identity | None) -> None:
 
 
 def _denied(project: Project, order: Deny, now: datetime) -> Project:
-    """Return the project with a denial. It binds to the path alone, so any folder
-    there is denied.
-    """
+    """Return the project with a denial, which binds to the path and so to any folder there."""
     ruling = project.ruling
     decision = Decision(Verdict.DENIED, order.actor, now)
     return replace(project, ruling=Ruling(decision=decision, name=ruling.name, tags=ruling.tags))
 
 
 def _forgotten(project: Project) -> Project | None:
-    """Return the project as undecided, or None if it is not on the disk: no scan would find it
-    again.
-    """
+    """Return the project as undecided, or None if no scan would find it again."""
     if project.observed.presence is Presence.MISSING or project.observed.kind is ProjectKind.URI:
         return None
     return replace(project, ruling=UNDECIDED)

@@ -1,7 +1,7 @@
 """Find which decisions in a history can be undone, and what was in force before them.
 
-The decisions about one subject form a stack, and an undo removes the top one. Grants of rules are
-not part of the stack: after another decision, rules may grant again. An undo cannot be undone. A
+The decisions about one subject form a stack, and an undo removes the one on top. Grants are not
+part of the stack, because rules may grant again after any decision. An undo cannot be undone: a
 person who wants the decision back makes it again.
 """
 
@@ -14,7 +14,7 @@ from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import CannotUndo
 from rootsd.core.history import EventSubject, HistoryEvent
 
-_NO_ORDERS = (
+_NOT_ORDERS = (
     ChangeVerb.REFUSED,
     ChangeVerb.AGENT_COMMAND,
     ChangeVerb.PARENT_ADDED,
@@ -24,9 +24,7 @@ _NO_ORDERS = (
 
 @dataclass(frozen=True, slots=True)
 class UndoStep:
-    """One decision to undo: its `event`, the event `before` it, and the `last` event about its
-    subject.
-    """
+    """A decision to undo: its `event`, the one `before`, and the `last` one about the subject."""
 
     event: HistoryEvent
     before: HistoryEvent | None
@@ -34,7 +32,7 @@ class UndoStep:
 
 
 def last_undoable_order(events: Sequence[HistoryEvent]) -> tuple[HistoryEvent, ...]:
-    """Return the events of a person's newest order that was not undone, oldest first, or none.
+    """Return the events of the newest order by a person that is not undone, oldest first.
 
     The events of one order have the same time and are stored together.
     """
@@ -82,8 +80,9 @@ def plan_undo(
 
 
 def undone_events(events: Iterable[HistoryEvent]) -> dict[int, HistoryEvent]:
-    """Return undo event number -> the event that it took back. `events` are all events from the
-    first.
+    """Return the event that each undo took back, by the number of the undo.
+
+    `events` are all events from the first.
     """
     stacks: dict[EventSubject, list[HistoryEvent]] = {}
     found: dict[int, HistoryEvent] = {}
@@ -99,7 +98,7 @@ def undone_events(events: Iterable[HistoryEvent]) -> dict[int, HistoryEvent]:
 
 
 def _is_order(event: HistoryEvent) -> bool:
-    if event.verb in _NO_ORDERS:
+    if event.verb in _NOT_ORDERS:
         return False
     actor = event.decided_by()
     return actor is not None and actor.kind.may_decide

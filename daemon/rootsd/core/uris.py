@@ -1,18 +1,17 @@
 """Validate URIs that a person adds as roots, and remove credentials from repository addresses.
 
-A person can add a root that is no folder, such as `https://api.example.com/v1`. Such URIs reach
-clients and models unchanged, so only one plain form is allowed (RFC 3986).
+A person can add a root that is not a folder, such as `https://api.example.com/v1`. Such a URI
+reaches clients and models unchanged, so rootsd allows only one plain form (RFC 3986).
 
-The address of a repository is text that its author chose. It may contain a password or a token,
-before the host or in the query. rootsd shows the address without them, and no decision depends on
-it.
+The author of a repository chose its address. It may contain a password or a token, before the host
+or in the query. rootsd shows the address without them, and makes no decision with it.
 """
 
 from __future__ import annotations
 
 import re
 
-_LONGEST = 2048
+_MAX_LENGTH = 2048
 _WHOLE = re.compile(
     r"[a-z][a-z0-9+.-]{0,31}://"
     r"(?:(?P<user>[^/@?#]*)@)?"
@@ -25,7 +24,7 @@ _PLAIN = re.compile(r"(?:[A-Za-z0-9._~:/?@!$&'()*+,;=\[\]-]|%[0-9A-Fa-f]{2})*", 
 _DOT = re.compile("%2e", re.IGNORECASE)
 _ORIGIN = re.compile(r"^[^/]*//[^/?#]*")
 # Folders use `file:`, and rootsd itself uses `roots:`.
-_NO_ROOTS = frozenset(["file", "roots", "javascript", "data", "vbscript", "about", "blob"])
+_REFUSED_SCHEMES = frozenset(["file", "roots", "javascript", "data", "vbscript", "about", "blob"])
 
 
 class UriError(ValueError):
@@ -39,13 +38,13 @@ def looks_like_uri(text: str) -> bool:
 
 def normalize_uri(text: str) -> str:
     """Return the URI with its scheme and host in lower case. Raises UriError."""
-    if len(text) > _LONGEST:
-        raise UriError(f"it is longer than {_LONGEST} characters")
+    if len(text) > _MAX_LENGTH:
+        raise UriError(f"it is longer than {_MAX_LENGTH} characters")
     if not _PLAIN.fullmatch(text):
         raise UriError("it contains a fragment, or a character that a URI writes as %XX")
-    uri = _ORIGIN.sub(lambda origin: _with_small_host(origin[0]), text)
+    uri = _ORIGIN.sub(lambda origin: _with_lower_case_host(origin[0]), text)
     scheme = uri.partition(":")[0]
-    if scheme in _NO_ROOTS:
+    if scheme in _REFUSED_SCHEMES:
         raise UriError(f"a {scheme}: URI cannot be a root; add a folder by its path")
     found = _WHOLE.fullmatch(uri)
     if found is None:
@@ -58,7 +57,7 @@ def normalize_uri(text: str) -> str:
     return uri
 
 
-def _with_small_host(origin: str) -> str:
+def _with_lower_case_host(origin: str) -> str:
     scheme, _, authority = origin.partition("//")
     user, at, host = authority.rpartition("@")
     return f"{scheme.lower()}//{user}{at}{host.lower()}"
@@ -70,12 +69,11 @@ _USER_IS_PLAIN = frozenset({"ssh", "git+ssh", "ssh+git", "svn+ssh"})
 
 
 def without_credentials(address: str) -> str:
-    """Return the address without user, password, query and fragment; ssh keeps the user.
+    """Return the address without user, password, query, and fragment. With ssh, keep the user.
 
-    A token in the place of a user cannot be distinguished from a user name. Only for ssh is the
-    user part of the address.
+    A user may in fact be a token. Only with ssh does the address need the user.
     """
-    # The text before a query may end in a space.
+    # The text before a query may end with a space.
     return _bare(address.strip()).rstrip()
 
 
@@ -83,7 +81,7 @@ def _bare(address: str) -> str:
     if (url := _URL.fullmatch(address.partition("?")[0].partition("#")[0])) is not None:
         scheme, user, rest = url[1], url[2] or "", url[3]
         name = user.partition(":")[0] if scheme.lower() in _USER_IS_PLAIN else ""
-        # With a second `@` before the path, some parsers take everything before it as the user.
+        # If there is a second `@` before the path, some parsers take all before it as the user.
         host, slash, path = rest.partition("/")
         host = host.rpartition("@")[2]
         return f"{scheme}://{name + '@' if name else ''}{host}{slash}{path}"

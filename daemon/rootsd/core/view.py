@@ -1,12 +1,12 @@
 """Decide what a confined program sees, and what changes between two views. Pure.
 
-A view has two parts. The *base* is a list of `ViewEntry`: system files, devices, caches, and the
-private folders. It is fixed when the program starts. The *roots* are the approved folders in the
-scope of the session. They change while the program runs.
+A view has two parts. The *base* is a list of `ViewEntry`: system files, devices, caches, and
+private folders. It does not change while the program runs. The *roots* are the approved folders in
+the scope of the session. They change while the program runs.
 
-`desired_mounts` turns roots into mounts: one for each root, with the denied folders that must be
-masked inside it. `difference` says which mounts to take away and which to add. Taking away comes
-first. A mount that lies inside a removed mount goes away with it, so it is added again.
+`desired_mounts` turns roots into mounts: one for each root, with the denied folders to mask inside
+it. `difference` returns which mounts to remove first and which to add then. Removing a mount also
+removes the mounts inside it, so these are added again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rootsd.core.paths import ancestors, contains
 
 
 class ViewEntryKind(Enum):
-    """How a path of the base appears inside."""
+    """How a path of the base appears to the program."""
 
     READ = "read-only"
     WRITE = "writable"
@@ -27,13 +27,13 @@ class ViewEntryKind(Enum):
     DEVICE = "device"
     CACHE = "copy-on-write"
     KEPT = "kept copy"
-    """A file or folder whose changes stay with the name of the confined program."""
+    """A file or folder with changes that are kept for all confined programs of the same name."""
     STATE = "kept folder"
-    """A folder that belongs to the confined programs of one name. It is `target` outside."""
+    """A folder for all confined programs of the same name. Outside, its path is `target`."""
     PRIVATE = "private"
-    """An empty folder that only the confined programs have. It is gone when they end."""
+    """An empty folder that only the confined programs see. It is removed when they end."""
     PRIVATE_FILE = "private file"
-    """A file in a private folder, unless something else of the view is there."""
+    """A file in a private folder, unless the view has something else at this path."""
     FOLDER = "mount point"
     LINK = "link"
     HIDDEN = "hidden"
@@ -41,10 +41,10 @@ class ViewEntryKind(Enum):
 
 
 class ViewEntry(NamedTuple):
-    """One path of the base, and the reason for it.
+    """One path of the base, and why it is there.
 
-    `target` is where a link leads, or where a kept folder or a socket is outside. `content` is
-    that of a private file.
+    `target` is the target of a link, or the path of a kept folder or a socket outside. `content`
+    is the content of a private file.
     """
 
     path: bytes
@@ -62,7 +62,11 @@ class MountAccess(Enum):
 
 
 class FolderIdentity(NamedTuple):
-    """The facts that tell a folder from another one at its path; see `core.model.Identity`."""
+    """The facts that distinguish a folder from another one at its path.
+
+    It is a part of `core.model.Identity`. That one is a dataclass, which takes too long to load
+    for a warden.
+    """
 
     inode: int
     owner: int
@@ -70,7 +74,7 @@ class FolderIdentity(NamedTuple):
     born_ns: int | None
 
     def matches(self, other: FolderIdentity) -> bool:
-        """Return whether both are one folder. False if only the inode numbers can be compared."""
+        """Return whether both are one folder. False if there are only inode numbers to compare."""
         if (self.inode, self.owner) != (other.inode, other.owner):
             return False
         if self.handle is not None and other.handle is not None:
@@ -79,12 +83,14 @@ class FolderIdentity(NamedTuple):
 
 
 class ConfinedRoot(NamedTuple):
-    """An approved root, as the owner of a wall orders it.
+    """An approved root, as the owner of a wall requests it.
 
-    `path` is canonical. `identity` is the folder that was approved; None if the sender does not
-    know it. `denied` are folders inside the root that no program may see. `shared_git` is the
-    folder whose git directory a worktree or submodule may use, if the program may see it. MCP
-    clients get the root under its `name`, unless it is withheld because of a denied project in it.
+    * `path`: a canonical path.
+    * `identity`: the folder that was approved, or None if the sender does not know it.
+    * `denied`: the folders inside the root that no program may see.
+    * `shared_git`: the checkout whose git directory the root (a worktree or submodule) may use.
+    * `name`: the name under which MCP clients get the root.
+    * `is_withheld`: whether MCP clients do not get the root, because of a denied project in it.
     """
 
     path: bytes
@@ -104,7 +110,7 @@ class MountPurpose(Enum):
 
 
 class Mask(NamedTuple):
-    """A denied folder inside a mount. `inner` are the mount points that it must still hold."""
+    """A denied folder inside a mount. `inner` are the mount points that it must still have."""
 
     path: bytes
     inner: tuple[bytes, ...] = ()
@@ -119,11 +125,11 @@ class DesiredMount(NamedTuple):
     identity: FolderIdentity | None = None
     masks: tuple[Mask, ...] = ()
     owner: bytes = b""
-    """The root that a shared git directory belongs to; it must point back there."""
+    """The root that uses a shared git directory. That directory must link back to the root."""
 
 
 class ViewChange(NamedTuple):
-    """The mounts to remove, deepest first, and then those to add, outermost first."""
+    """The mounts to remove first, innermost first, and the mounts to add then, outermost first."""
 
     remove: tuple[bytes, ...]
     add: tuple[DesiredMount, ...]
@@ -134,9 +140,9 @@ def desired_mounts(
 ) -> dict[bytes, DesiredMount]:
     """Return the mounts for `roots`, by path.
 
-    `git_directories` has the git directory outside a root that belongs to it, by the root's path.
-    It is shown only if `shared_git` allows it and no denial covers it. If it lies in another root,
-    it needs no separate mount.
+    `git_directories` has, for a root whose git directory is outside of it, that directory. It gets
+    a mount only if `shared_git` allows it and no denial covers it. It needs no mount of its own if
+    it is inside another root.
     """
     known = {root.path: root for root in roots}
     shown = {
@@ -169,9 +175,9 @@ def desired_mounts(
 def difference(
     current: Mapping[bytes, DesiredMount], desired: Mapping[bytes, DesiredMount]
 ) -> ViewChange:
-    """Return what to do so that `current` becomes `desired`."""
+    """Return the changes that turn `current` into `desired`."""
     removed = {path for path, mount in current.items() if desired.get(path) != mount}
-    # Removing an outer mount detaches all mounts inside it, and a new one would hide them.
+    # Removing a mount also removes the mounts inside it, and a new mount hides them.
     outer = removed | (desired.keys() - current.keys())
     removed |= {path for path in current if any(above in outer for above in ancestors(path))}
     kept = current.keys() - removed

@@ -1,4 +1,4 @@
-"""The user's settings of the wall, and the words that they use.
+"""The user's settings for the wall.
 
 This module is small and has no dataclasses, because every command imports it.
 `rootsd.core.wall_view` computes the views.
@@ -20,7 +20,7 @@ class RevokePolicy(StrEnum):
 class WallEngine(StrEnum):
     """The mechanism that enforces a wall.
 
-    NAMESPACES changes the view of a running program. STATIC uses Landlock alone, and a change
+    NAMESPACES can change the view of a running program. STATIC uses only Landlock, so a change
     restarts the program.
     """
 
@@ -29,13 +29,15 @@ class WallEngine(StrEnum):
 
 
 class WallSettings(NamedTuple):
-    """The user's settings of the wall. All paths are absolute; they may contain symlinks.
+    """The user's settings for the wall. All paths are absolute; they may contain symlinks.
 
-    * `read`, `write`: more files that programs may read, or also change.
-    * `keep`: files of which each program gets a lasting copy of its own.
+    * `read`, `write`: additional files that programs may read, or read and change.
+    * `keep`: files of which each program has its own copy, which is kept.
     * `hide`: files that no program sees, even inside a root.
-    * `protect`: whether the files of a root that run later outside the wall are read-only.
-    * `default`: whether `rootsd run` confines its server without being asked.
+    * `protect`: whether files in a root that run later, outside the wall, are read-only.
+    * `network`: whether programs may use the network.
+    * `on_revoke`: what to do with programs that still use a removed root.
+    * `default`: whether `rootsd run` confines every server.
     """
 
     read: tuple[bytes, ...] = ()

@@ -1,16 +1,16 @@
 """The view of a program behind the wall: the roots that it may reach, and what to mask in them.
 
 The wall is the part of rootsd that makes the kernel enforce approvals. A program behind it reaches
-the roots in its scope and nothing else of the user's files. A warden is the process that mounts
-these roots for the program. The daemon sends it a `WallView`, and then each change of it.
+the roots in its scope, and no other files of the user. A warden is the process that mounts these
+roots for the program. The daemon sends it a `WallView`, and then each change of it.
 
-A view differs from the published set in one point. A root that holds a denied project is withheld
-from MCP clients, because a client could read the denied project through it. A warden masks the
-denied project, so the view has the withheld root too.
+A view has more roots than the published set. A root that contains a denied project is withheld
+from MCP clients, because a client could read the denied project through it. But a warden masks the
+denied project, so the view includes the withheld root.
 
-A linked worktree and a submodule need a Git directory that lies outside their own folder. The view
-names the checkout that this directory belongs to, if programs may reach that checkout themselves.
-So a root never opens the Git directory of a denied or a pending checkout.
+A linked worktree or a submodule needs a Git directory outside of its own folder. The view names
+the checkout of that Git directory, but only if the program may reach that checkout itself. So no
+root gives access to the Git directory of a denied or pending checkout.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from rootsd.core.scope import Scope, apply_scope, is_folder
 
 @dataclass(frozen=True, slots=True)
 class WallRoot:
-    """A root as a warden mounts it.
+    """A root for a warden to mount.
 
-    * `identity`: of the folder that was approved.
-    * `denied`: the folders inside to mask, sorted; none of them lies inside another.
-    * `shared_git`: the checkout whose Git directory the root uses, if the warden may show it.
+    * `identity`: the identity of the folder that was approved.
+    * `denied`: the folders inside to mask, sorted. None of them is inside another.
+    * `shared_git`: the checkout whose Git directory the root uses, if the program may reach it.
     * `is_withheld`: whether MCP clients do not get the root, because of `denied`.
     """
 
@@ -54,8 +54,8 @@ class WallRoot:
 class WallView:
     """The roots that a program behind the wall may reach, sorted by name, at one revision.
 
-    Two views can differ at the same revision: a denial inside a withheld root changes the view and
-    not the published set.
+    Two views with the same revision can differ: a denial inside a withheld root changes the view,
+    but not the published set.
     """
 
     revision: int
@@ -64,7 +64,7 @@ class WallView:
 
 @dataclass(frozen=True, slots=True)
 class WallViewChange:
-    """What turns one view into another: the roots that are new or different, and removed paths."""
+    """The difference between two views: new and changed roots, and the paths of removed ones."""
 
     revision: int
     roots: tuple[WallRoot, ...]
@@ -73,9 +73,9 @@ class WallViewChange:
 
 @dataclass(frozen=True, slots=True)
 class WallRoots:
-    """Every root that a warden can show, by path and sorted by name, as one catalog has it.
+    """All roots of a catalog that wardens can mount, by path and sorted by name.
 
-    All wardens share it. `linked` are the roots whose `.git` is a file.
+    All wardens share this object. `linked` are the roots whose `.git` is a file.
     """
 
     catalog: Catalog
@@ -88,10 +88,10 @@ class WallRoots:
         return _all_roots(catalog, {})
 
     def after(self, catalog: Catalog) -> WallRoots:
-        """Return the same as `of`, faster for a catalog that differs little.
+        """Return the same as `of`, but faster if `catalog` differs little.
 
-        Most changes leave all roots as they are. Then only the roots are computed again that other
-        projects have a part in: those with a mask, and those with a shared Git directory.
+        Most changes leave the roots as they are. Then only the roots that depend on other projects
+        are computed again: those with a mask, and those with a shared Git directory.
         """
         before = self.catalog
         if catalog is before:
@@ -121,14 +121,14 @@ def wall_view(revision: int, roots: Mapping[bytes, WallRoot], scope: Scope) -> W
 
 
 def view_change(before: WallView, after: WallView) -> WallViewChange:
-    """Return what turns the view `before` into `after`."""
+    """Return the change that turns the view `before` into `after`."""
     left = {each.root.path: each for each in before.roots}
     new = tuple(each for each in after.roots if left.pop(each.root.path, None) != each)
     return WallViewChange(after.revision, new, tuple(left))
 
 
 def _all_roots(catalog: Catalog, known: Mapping[bytes, WallRoot]) -> WallRoots:
-    """Return the roots of `catalog`. Reuse `known` ones, so that comparing two views is cheap."""
+    """Return the roots of `catalog`. Reuse objects in `known`, so comparing views is cheap."""
     masks = _outermost_denied(catalog)
     every = [*catalog.roots.values(), *catalog.withheld.values()]
     roots: dict[bytes, WallRoot] = {}
@@ -165,10 +165,10 @@ def _wall_root(
 
 
 def _outermost_denied(catalog: Catalog) -> Mapping[bytes, tuple[bytes, ...]]:
-    """Return withheld root -> the denied folders inside it that lie in no other denied one.
+    """Return the outermost denied folders inside each withheld root.
 
-    A folder that is gone is left out, because nothing can be mounted over it. It is in the next
-    view after it came back.
+    Leave out a folder that is gone, because nothing can be mounted over it. If it returns, the
+    next view has it.
     """
     if not catalog.withheld:
         return {}
@@ -201,10 +201,10 @@ def _shared_git(catalog: Catalog, root: PublishedRoot) -> bytes | None:
 
 
 def _superproject(catalog: Catalog, above: Iterable[bytes]) -> bytes | None:
-    """Return the checkout that holds the Git directories of submodules in it, or None.
+    """Return the checkout with the Git directories of the submodules below it, or None.
 
-    The Git directory of a submodule in a submodule lies in that of the outermost checkout. The one
-    of a submodule in a worktree lies in that of the main checkout.
+    The Git directory of a submodule in a submodule is in the outermost checkout. The Git directory
+    of a submodule in a worktree is in the main checkout.
     """
     for path in above:
         project = catalog.projects.get(path)
