@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from support.agent_plants import PLANTS, kinds_of, script_of, traces_in
-from support.agent_programs import FIVE, PROMPT, AgentProgram
+from support.agent_programs import FIVE, PROMPT, AgentProgram, ClaudeCode
 from support.agent_world import AgentWorld
 from support.confined_agents import (
     READERS_BELOW,
@@ -17,6 +18,7 @@ from support.confined_agents import (
     was_read,
 )
 from support.isolated_user import Group
+from support.polling import until
 from support.scripted_model import Call, Shell
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm", "wall")
@@ -51,6 +53,34 @@ def test_its_tools_follow_each_decision_in_one_session(
     assert found == [[True, True], [False, False], [True, True], [False, False]], results
     assert str(api) in results[-1]
     assert str(wanted) not in results[-1]
+
+
+def test_a_folder_that_the_agent_requests_opens_to_its_own_tools(tmp_path: Path) -> None:
+    """A person approves it for this session alone."""
+    program, reason = ClaudeCode(), "needed for the test"
+    with AgentWorld(tmp_path, ["api", "wanted"]) as world:
+        wanted = world.parent / "wanted"
+        world.rootsd("approve", "api")
+
+        def approve_when_asked() -> None:
+            until(lambda: any(reason in str(item) for item in world.items("pending")))
+            world.rootsd("approve", "wanted")
+
+        asks = Call(
+            "request_root",
+            {"path": str(wanted), "reason": reason},
+            before=threading.Thread(target=approve_when_asked).start,
+        )
+        opens = Shell(f"until cat {wanted}/README.md; do :; done")
+        script = [*reading(program, wanted), asks, opens, *reading(program, wanted)]
+        servers = {"rootsd": world.bridge()}
+        model = world.play(ConfinedProgram(program), script, servers, world.parent / "api")
+        published = world.published()
+    results = [model.results[number] for number in range(len(script))]
+    assert was_read(program, wanted, *results[:2]) == [False, False], results
+    assert '"approved":true' in results[2].replace(" ", "")
+    assert was_read(program, wanted, *results[4:]) == [True, True], results
+    assert published == {"api"}, "the approval for the session ended with it"
 
 
 @pytest.mark.parametrize("program", FIVE, ids=lambda program: program.name)
