@@ -76,7 +76,7 @@ def test_the_figures(
     rows = [*_changes(tmp_path, home, sizes), *_many(tmp_path, home)]
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
-    rows += _start(tmp_path, home, sizes)
+    rows += _starts(tmp_path, home, sizes)
     table("The wall", ("what", "median", "p99"), rows)
 
 
@@ -109,63 +109,61 @@ def _changes(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, s
 
 def _many(tmp_path: Path, home: Path) -> list[tuple[str, str, str]]:
     rows = []
-    for engine, kind, number in (
-        (WallEngine.NAMESPACES, "protected", 100),
-        (WallEngine.NAMESPACES, "protected", _MANY),
-        (WallEngine.NAMESPACES, "plain", _MANY),
-        (WallEngine.STATIC, "plain", _MANY),
-    ):
-        roots = [_root(each) for each in _folders(tmp_path / kind, number)]
-        begin = time.perf_counter()
-        if engine is WallEngine.STATIC:  # it gets roots only at its start
-            with Wall(tmp_path / "state", home, roots, engine=engine) as wall:
-                spent = time.perf_counter() - begin
-                report = wall.order(OrderKind.SET, *roots)
-        else:
-            with Wall(tmp_path / "state", home) as wall:
-                begin = time.perf_counter()
-                report = wall.order(OrderKind.SET, *roots)
-                spent = time.perf_counter() - begin
+    for kind, number in (("protected", 100), ("protected", _MANY), ("plain", _MANY)):
+        roots = _roots(tmp_path / kind, number)
+        with Wall(tmp_path / "state", home) as wall:
+            begin = time.perf_counter()
+            report = wall.order(OrderKind.SET, *roots)
+            spent = time.perf_counter() - begin
         assert report.shown == number
-        what = "the start with" if engine is WallEngine.STATIC else "an order of"
-        rows.append((f"{engine.value}: {what} {number} {kind} roots", f"{spent * 1e3:.0f} ms", ""))
+        rows.append((f"{number} {kind} roots at once", f"{spent * 1e3:.0f} ms", ""))
     return rows
 
 
-def _start(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, str]]:
-    command = [sys.executable, "-m", "rootsd"]
-    flags: dict[WallEngine, list[str]] = {
-        WallEngine.NAMESPACES: [],
-        WallEngine.STATIC: ["--static"],
-    }
-    wholes: dict[str, list[float]] = {}
-    parts: dict[str, list[float]] = {}
+def _starts(tmp_path: Path, home: Path, sizes: Sizes) -> list[tuple[str, str, str]]:
     rounds = sizes.pick(test=20, check=30, soak=200)
-    with RootsPublisher(tmp_path / "rootsd"):
-        for number in range(rounds + 1):
-            for name, words in (
-                ("for comparison: rootsd check /", ["check", "/"]),
-                *(
-                    (f"{engine.value}: rootsd confine -- true", ["confine", *flag, "--", "true"])
-                    for engine, flag in flags.items()
-                ),
-            ):
-                begin = time.perf_counter()
-                subprocess.run([*command, *words], check=False, capture_output=True, cwd=home)
-                if number:  # the first round fills caches
-                    wholes.setdefault(name, []).append(time.perf_counter() - begin)
-            for engine, flag in flags.items():
-                done = subprocess.run(
-                    [sys.executable, "-c", _FRONT, *flag, "--", "date", "+%s.%N"],
-                    check=True, capture_output=True, text=True, cwd=home,
-                )  # fmt: skip
-                ended = time.time()
-                parsed, started = map(float, done.stdout.split())
-                name = f"{engine.value}: from the command line to the program"
-                parts.setdefault(name, []).append(started - parsed)
-                name = f"{engine.value}: from the program to the end of everything"
-                parts.setdefault(name, []).append(ended - started)
-    return [_row(*each) for each in [*parts.items(), *wholes.items()]]
+    rows = []
+    with RootsPublisher(tmp_path / "rootsd") as publisher:
+        rows += _wholes(home, rounds)
+        rows += _parts(home, rounds, "no root")
+        publisher.publish(*_roots(tmp_path / "plain", _MANY))
+        rows += _parts(home, rounds // 10, f"{_MANY} plain roots")
+    return rows
+
+
+def _wholes(home: Path, rounds: int) -> list[tuple[str, str, str]]:
+    command = [sys.executable, "-m", "rootsd"]
+    commands = {
+        "rootsd confine -- true": ["confine", "--", "true"],
+        "rootsd confine --static -- true": ["confine", "--static", "--", "true"],
+        "for comparison: rootsd check": ["check", "/"],
+    }
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds + 1):
+        for name, words in commands.items():
+            begin = time.perf_counter()
+            subprocess.run([*command, *words], check=False, capture_output=True, cwd=home)
+            times[name].append(time.perf_counter() - begin)
+    return [_row(name, each[1:]) for name, each in times.items()]  # the first one fills caches
+
+
+def _parts(home: Path, rounds: int, roots: str) -> list[tuple[str, str, str]]:
+    times: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for engine, flags in ((WallEngine.NAMESPACES, ()), (WallEngine.STATIC, ("--static",))):
+            words = [*flags, "--all", "--", "date", "+%s.%N"]
+            done = subprocess.run(
+                [sys.executable, "-c", _FRONT, *words],
+                check=True, capture_output=True, text=True, cwd=home,
+            )  # fmt: skip
+            ended = time.time()
+            parsed, started = map(float, done.stdout.split())
+            what = f"{engine.value}, {roots}: from"
+            times.setdefault(f"{what} the command line to the program", []).append(
+                started - parsed
+            )
+            times.setdefault(f"{what} the program to the end", []).append(ended - started)
+    return [_row(*each) for each in times.items()]
 
 
 @pytest.mark.parametrize("roots", [500, _MANY])
@@ -218,17 +216,18 @@ def _wait_for_view(warden: WallSubscription) -> None:
             return
 
 
-def _folders(top: Path, number: int) -> list[Path]:
-    """Return so many folders. Those of `protected` are repositories."""
-    folders = [top / str(number) / str(each) for each in range(number)]
-    if top.name == "protected":
-        model = top / "model"
-        if not model.exists():
+def _roots(top: Path, number: int) -> list[ConfinedRoot]:
+    """Return so many roots. Those in `protected` are repositories."""
+    model = top / "model"
+    if not model.exists():
+        model.mkdir(parents=True)
+        if top.name == "protected":
             subprocess.run(["git", "init", "-q", "--template=", model], check=True)
             (model / ".git" / "hooks").mkdir()
-        for folder in folders:
-            shutil.copytree(model, folder)
-    return folders
+    folders = [top / str(number) / str(each) for each in range(number)]
+    for folder in folders:
+        shutil.copytree(model, folder, dirs_exist_ok=True)
+    return [_root(folder) for folder in folders]
 
 
 def _root(path: Path) -> ConfinedRoot:

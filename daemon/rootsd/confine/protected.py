@@ -105,11 +105,13 @@ def find_protected(root: int) -> list[ProtectedPath]:
 def kind_below(root: int, path: bytes) -> NodeKind | None:
     """Return the kind of `path`; None if it does not exist or a link above leads there."""
     try:
-        fd = open_below(root, path, os.O_NOFOLLOW)
+        if b"/" in path or path == b"..":
+            with closing(open_below(root, path, os.O_NOFOLLOW)) as fd:
+                mode = os.fstat(fd).st_mode
+        else:  # a name in the folder itself: most do not exist, and this call is cheap
+            mode = os.stat(path, dir_fd=root, follow_symlinks=False).st_mode
     except OSError:
         return None
-    with closing(fd):
-        mode = os.fstat(fd).st_mode
     if stat.S_ISDIR(mode):
         return NodeKind.FOLDER
     if stat.S_ISLNK(mode):
