@@ -1,0 +1,110 @@
+"""`rootsd connect --hook` and real agents: a file tool is refused in a denied folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.agent_programs import (
+    AgentProgram,
+    Codex,
+    CopilotCli,
+    GeminiCli,
+    QwenCode,
+    Servers,
+)
+from support.agent_world import AgentWorld
+from support.scripted_model import Call, Shell, Step
+
+pytestmark = pytest.mark.needs("user-namespaces", "npm")
+REASON = "a person denied this folder"
+
+
+class TrustingCodex(Codex):
+    """Codex that runs a hook which nobody has reviewed."""
+
+    def command(self, prompt: str) -> list[str]:
+        """Return the words that run one prompt."""
+        *words, prompt = super().command(prompt)
+        return [*words, "--dangerously-bypass-hook-trust", prompt]
+
+
+@dataclass
+class Wide:
+    """Gemini CLI or Qwen Code with all folders in its workspace, which it would not leave."""
+
+    program: AgentProgram
+    folder: str
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.program, name)
+
+    def command(self, prompt: str) -> list[str]:
+        """Return the words that run one prompt."""
+        program, *words = self.program.command(prompt)
+        return [program, "--include-directories", self.folder, *words]
+
+
+@dataclass
+class Connected:
+    """A program whose own settings get the hook after they were written."""
+
+    program: AgentProgram
+    world: AgentWorld
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.program, name)
+
+    def configure(self, home: Path, servers: Servers, model: str) -> None:
+        """Write the settings, and connect the client as a person does."""
+        self.program.configure(home, servers, model)
+        self.world.rootsd("connect", self.program.name, "--hook")
+
+
+def read(file: Path) -> Step:
+    """Return a step that reads `file` with the tool of most programs."""
+    return Call("read_file", {"absolute_path": str(file), "file_path": str(file)})
+
+
+def view(file: Path) -> Step:
+    """Return a step that reads `file` with the tool of Copilot CLI."""
+    return Call("view", {"path": str(file)})
+
+
+def patch(file: Path) -> Step:
+    """Return a step that edits `file` with a patch, as Codex does."""
+    lines = f"*** Begin Patch\n*** Update File: {file}\n@@\n-the text\n+x\n*** End Patch\n"
+    return Shell(f"apply_patch <<'EOF'\n{lines}EOF\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "step", "proof"),
+    [
+        (TrustingCodex(), patch, "Updated the following files"),
+        (CopilotCli(), view, "the text"),
+        (GeminiCli(), read, "the text"),
+        (QwenCode(), read, "the text"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_its_file_tool_is_refused_in_a_denied_folder(
+    tmp_path: Path, program: AgentProgram, step: Callable[[Path], Step], proof: str
+) -> None:
+    """The first session has no hook, so the hook is the reason for the refusal in the second."""
+    with AgentWorld(tmp_path, ["api", "secret"]) as world:
+        world.rootsd("approve", "api")
+        world.rootsd("deny", "secret")
+        file = world.parent / "secret" / "notes.txt"
+        file.write_text("the text\n")
+        if isinstance(program, GeminiCli | QwenCode):
+            program = Wide(program, str(world.parent))  # type: ignore[assignment]
+        free = world.play(program, [step(file)], {}, world.parent / "api").results[0]
+        file.write_text("the text\n")
+        hooked: AgentProgram = Connected(program, world)  # type: ignore[assignment]
+        refused = world.play(hooked, [step(file)], {}, world.parent / "api").results[0]
+        assert file.read_text() == "the text\n"
+    assert (proof in free, REASON in free) == (True, False), free
+    assert (proof in refused, REASON in refused) == (False, True), refused
