@@ -1,6 +1,6 @@
 """A cache for the parsers of stored texts.
 
-A harness opens stores with the same decisions many thousand times, and would spend most of its
+A stress test opens stores with the same decisions many thousand times, and would spend most of its
 time parsing their texts. The cache compares whole texts, so a text with one changed bit is parsed.
 """
 

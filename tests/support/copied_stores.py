@@ -1,7 +1,7 @@
-"""State folders that a harness copies without the store noticing.
+"""State folders that a stress test copies without the store noticing.
 
 A real store detects a copy by the path of its folder and by the identity of its database file. A
-harness that opens thousands of copies has to say which copies count as one file.
+stress test that opens thousands of copies has to say which copies count as one file.
 """
 
 from __future__ import annotations

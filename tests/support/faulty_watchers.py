@@ -1,4 +1,4 @@
-"""Watchers that miss one kind of event, to prove that a harness notices the loss."""
+"""Watchers that miss one kind of event, to prove that a stress test notices the loss."""
 
 from __future__ import annotations
 
