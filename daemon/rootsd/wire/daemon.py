@@ -1,5 +1,4 @@
-"""Control requests about the daemon: status, reload, stop, scans, new proposals, sessions and
-doctor.
+"""Control requests about the daemon: status, reload, stop, scans, sessions, and doctor.
 
 Each request class names the type of its answer. Times are RFC 3339 in UTC.
 """
@@ -18,10 +17,10 @@ from rootsd.wire.wall import ConfinedProgramItem
 
 @dataclass(frozen=True, slots=True)
 class AnnounceRequest(ControlRequest):
-    """Announce that the caller is about to run `command`, which decides nothing and needs no
-    permission.
+    """Announce that the caller will run `command`, which decides nothing and needs no permission.
 
-    The daemon records it if the guard would refuse a decision of this caller. The answer is `{}`.
+    The daemon records the command if the guard would not let this caller decide. The answer is
+    `{}`.
     """
 
     method: ClassVar[str] = "announce"
@@ -39,7 +38,7 @@ class StopRequest(ControlRequest):
 
 
 class DaemonStatus(TypedDict):
-    """The daemon process. `confined` is a value of `rootsd.confine` for the sandbox in force."""
+    """The daemon process. `confined` names the sandbox in which the daemon runs."""
 
     version: str
     pid: int
@@ -50,8 +49,8 @@ class DaemonStatus(TypedDict):
 class ConfigStatus(TypedDict):
     """The configuration file.
 
-    `checksum` is that of the text in force, and `changes` lists its last changes. `error` says
-    what is wrong with the current file if the daemon did not take it over.
+    `checksum` is that of the text in force, and `changes` lists its last changes. If the daemon
+    cannot use the current file, `error` says why.
     """
 
     file: str
@@ -64,7 +63,7 @@ class ConfigStatus(TypedDict):
 class ParentStatus(TypedDict):
     """A parent. `state` is a value of `ParentState`.
 
-    `note` says why the parent is not fully watched, and `remedy` what to do about it.
+    `note` says why the parent is not fully watched, and `remedy` is a command that helps.
     """
 
     path: str
@@ -85,14 +84,15 @@ class SessionStatus(TypedDict):
 
 
 class StatusResult(TypedDict):
-    """The whole of `status --json` below its envelope.
+    """The content of `status --json`, without its envelope.
 
-    * `agent_commands`: the allowed commands that decide nothing and that an agent ran since a
-      person looked, such as `down`.
+    * `agent_commands`: the commands, such as `down`, that an agent ran since a person last looked.
+      They are allowed and decide nothing.
     * `confined`: the programs behind the wall.
     * `counts`: `published`, `approved`, `waiting` (the projects that `rootsd pending` lists),
-      `denied`, `lapsed`, `lapsed_rules`, `incomplete` and `projects`.
-    * `closed_connections`: how many connections the daemon closed since it started, by reason.
+      `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and `projects`.
+    * `closed_connections`: the number of connections that the daemon closed since it started, by
+      reason.
     """
 
     revision: int
@@ -112,10 +112,9 @@ class StatusResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class StatusQuery(ControlRequest):
-    """Ask for the daemon's status, its parents, counts, connections and problems: `StatusResult`.
+    """Ask for the status of the daemon: `StatusResult`.
 
-    `is_look` is true if a person sees the answer. Earlier refusals are then no longer reported as
-    new.
+    `is_look` is true if a person sees the answer. Then earlier refusals no longer count as new.
     """
 
     method: ClassVar[str] = "status"
@@ -138,10 +137,10 @@ class ReloadRequest(ControlRequest):
 
 
 class ScanResponse(TypedDict):
-    """The result of a scan: new, gone and changed projects, the number of all, and the cost.
+    """The result of a scan: new, gone, and changed projects, total numbers, and the time it took.
 
-    `being_made` counts incomplete repositories that are still being written. They are proposed
-    once they are complete.
+    `being_made` is the number of repositories that are still being created. rootsd proposes them
+    when they are complete.
     """
 
     revision: int
@@ -174,7 +173,7 @@ class ScanProgressItem(TypedDict):
 
 
 class RequestedFolder(TypedDict):
-    """A folder that a client requests. `note` says which client and why."""
+    """A folder that a client requests. `note` says which client requests it, and why."""
 
     id: str
     name: str
@@ -182,7 +181,10 @@ class RequestedFolder(TypedDict):
 
 
 class NewProposals(TypedDict):
-    """`new` counts the proposals that no person has seen, apart from the folders in `wanted`."""
+    """The proposals that no person has seen.
+
+    `wanted` has the folders that clients request, and `new` is the number of all others.
+    """
 
     revision: int
     new: int
@@ -192,23 +194,21 @@ class NewProposals(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class NewProposalsQuery(ControlRequest):
-    """Ask for proposals since the last notification or look: `NewProposals`. They then count as
-    seen.
-    """
+    """Ask for the proposals that no person has seen: `NewProposals`. Then they count as seen."""
 
     method: ClassVar[str] = "news"
     result: ClassVar[type] = NewProposals
 
 
 class SessionView(StrEnum):
-    """Which sessions to list: the open ones, or the last ones with the roots they got."""
+    """Which sessions to list: the open ones, or the last ones with the roots that they got."""
 
     OPEN = "open"
     HISTORY = "history"
 
 
 class SentRootsItem(TypedDict):
-    """A set of roots that a session got, compared with the one before.
+    """A set of roots that a session got, compared with the set before.
 
     `roots` is the number of roots. `gained` and `lost` have the first hundred names each.
     """
@@ -232,10 +232,10 @@ class ReportedRootsItem(TypedDict):
 class SessionItem(TypedDict):
     """One session. Times are RFC 3339 in UTC; `until` and `end` are null while it is open.
 
-    * `scope`: the words that the session was opened with: names, `tag:T`, `cwd:PATH`, `any-uri`;
-      empty for all roots.
-    * `given`: the sets that the session got, oldest first; only the newest outside of the history.
-    * `told`: the roots that a run proxy last reported; null for other sessions.
+    * `scope`: the words of the session's scope: names, `tag:T`, `cwd:PATH`, `any-uri`. It is empty
+      for all roots.
+    * `given`: the sets that the session got, oldest first. For an open session, only the newest.
+    * `told`: the roots that a run proxy last reported, or null for other sessions.
     """
 
     id: str
@@ -260,7 +260,7 @@ class SessionListing(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class SessionsQuery(ControlRequest):
-    """Ask for MCP sessions: `SessionListing`. The history has the `last` ones that began."""
+    """Ask for MCP sessions: `SessionListing`. The history has the `last` sessions that began."""
 
     method: ClassVar[str] = "sessions"
     result: ClassVar[type] = SessionListing

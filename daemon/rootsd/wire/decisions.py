@@ -1,4 +1,4 @@
-"""Control requests that decide: approve, deny, forget, add, import, rename, tag, rules and focus.
+"""Control requests that decide: approve, deny, forget, add, import, rename, tag, rules, focus.
 
 Each request class names the type of its answer. `cwd` is the caller's working directory, for
 relative paths.
@@ -36,15 +36,15 @@ class ApprovalScope(StrEnum):
     """The sessions that an approval is for."""
 
     USUAL = "usual"
-    """The running session that requests the folder; all sessions if none does."""
+    """The running session that requests the folder, or all sessions if there is none."""
     SESSION = "session"
-    """The running session that requests the folder; an error if none does."""
+    """The running session that requests the folder. It is an error if there is none."""
     ALWAYS = "always"
     """All sessions, until the approval is revoked."""
 
 
 class ExecutedItem(TypedDict):
-    """A project with files that agents execute. `files` are relative to it."""
+    """A project with files that agents execute. The paths in `files` are relative to it."""
 
     id: str
     name: str
@@ -53,14 +53,15 @@ class ExecutedItem(TypedDict):
 
 
 class DecideResult(TypedDict):
-    """The effect of an order: `items` were changed, and `unchanged` already had the result.
+    """The effect of an order: it changed `items`, and `unchanged` already had the result.
 
     * `rules`: lapsed rules that approve again.
-    * `renewed`: the ids of `items` that were already approved in the same way, and are now
-      approved again for running sessions.
-    * `worktrees`: the worktrees of approved projects, both the published and the pending ones.
-    * `published`: the paths of all folders that become visible to clients, or would in a dry run.
-    * `executed`: in a dry run of an approval of many projects, those with files that agents
+    * `renewed`: the ids of those `items` that were already approved in the same way. The new
+      approval adds them to running sessions.
+    * `worktrees`: the worktrees of approved projects, published or pending.
+    * `published`: the paths of all folders that become visible to clients, or would without a dry
+      run.
+    * `executed`: in a dry run of an approval of many projects, the projects with files that agents
       execute.
     """
 
@@ -77,18 +78,19 @@ class DecideResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class DecideRequest(ControlRequest):
-    """Approve, deny or forget projects: `DecideResult`. `name` requires exactly one project.
+    """Approve, deny, or forget projects: `DecideResult`.
 
-    `refs` name the projects if `select` is NAMED. Otherwise `select` chooses them, below `under`
-    if that is given. An approval ends after `lasts` seconds if that is given.
+    If `select` is NAMED, `refs` name the projects. Otherwise `select` chooses them, only below
+    `under` if that is given. A `name` requires exactly one project. An approval ends after `lasts`
+    seconds if that is given. Without `access`, an approval that answers a session's request is for
+    reading, and any other approval is also for writing.
 
-    `shown` has the `identity` of each of `refs` from the answer to a `ShowQuery`. If one of them
-    is another directory by now, nothing is decided. Without `access`, an approval that answers a
-    session's request is for reading, and any other is also for writing.
+    `shown` has the `identity` of each of `refs`, from the answer to a `ShowQuery`. If one of these
+    is another directory now, nothing is decided.
 
-    An approval also publishes the `worktrees` that a person confirmed. Each is the `id` of a
-    `WorktreeItem` with `confirmable`, and `worktrees_shown` has the `identity` of each. If one of
-    them is another directory by now, nothing is decided.
+    An approval also publishes the `worktrees` that a person confirmed. Each of these is the `id`
+    of a `WorktreeItem` with `confirmable`, and `worktrees_shown` has its `identity`. If one of
+    them is another directory now, nothing is decided.
     """
 
     method: ClassVar[str] = "decide"
@@ -121,9 +123,9 @@ class AddResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class AddRequest(ControlRequest):
-    """Propose `what`, a path or a URI, under `name` if that is given: `AddResult`.
+    """Propose `what`, a path or a URI, with the name `name` if that is given: `AddResult`.
 
-    The project is then pending, as if discovery had found it.
+    Then the project is pending, as if discovery had found it.
     """
 
     method: ClassVar[str] = "add"
@@ -136,7 +138,7 @@ class AddRequest(ControlRequest):
 
 
 EXPORT_FORMAT = 1
-"""The version of the file format."""
+"""The version of the format of `rootsd export`."""
 
 
 MAX_IMPORT_ITEMS = 500
@@ -144,11 +146,11 @@ MAX_IMPORT_ITEMS = 500
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest(ControlRequest):
-    """Propose projects with the names and tags that they had: `DecideResult`.
+    """Propose exported projects with their names and tags: `DecideResult`.
 
-    The three lists belong together: `whats[n]` is a path or a URI, `names[n]` its name or empty,
-    and `tags[n]` its tags with newlines between them. At most `MAX_IMPORT_ITEMS`. Nothing is
-    approved, and projects with a decision stay as they are.
+    The lists are parallel: `whats[n]` is a path or a URI, `names[n]` is its name or empty, and
+    `tags[n]` has its tags, separated by newlines. There are at most `MAX_IMPORT_ITEMS`. This
+    approves nothing, and it does not change projects with a decision.
     """
 
     method: ClassVar[str] = "import"
@@ -162,7 +164,7 @@ class ImportRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class RenameRequest(ControlRequest):
-    """Name the project `ref` `name`: `DecideResult`."""
+    """Give the project `ref` the name `name`: `DecideResult`."""
 
     method: ClassVar[str] = "rename"
     result: ClassVar[type] = DecideResult
@@ -204,7 +206,7 @@ class RulesQuery(ControlRequest):
 
 
 class RuleResult(TypedDict):
-    """A rule, and the known projects that it matches, as they are now.
+    """A rule, and the known projects that it matches, in their state after the order.
 
     `is_new` is false if the rule already existed.
     """
@@ -220,7 +222,7 @@ class RuleResult(TypedDict):
 class AddRuleRequest(ControlRequest):
     """Add a rule that approves or denies all paths that match `pattern`: `RuleResult`.
 
-    See `rootsd.core.rules`. A pattern may begin with `~/`, or be relative to `cwd`.
+    `rootsd.core.rules` describes patterns. A pattern may begin with `~/`, or be relative to `cwd`.
     """
 
     method: ClassVar[str] = "rule-add"
@@ -234,7 +236,7 @@ class AddRuleRequest(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class RemoveRuleRequest(ControlRequest):
-    """Remove rule `number`, and the verdicts that came only from it: `RuleResult`."""
+    """Remove rule `number`. Verdicts that it alone gave end: `RuleResult`."""
 
     method: ClassVar[str] = "rule-rm"
     result: ClassVar[type] = RuleResult
@@ -251,7 +253,7 @@ class FocusTarget(StrEnum):
 
 
 class FocusStatus(TypedDict):
-    """The focus; `tag` is null without one. `roots` has the names that a session would see now."""
+    """The focus, and the names of the `roots` in it. `tag` is null without a focus."""
 
     revision: int
     tag: str | None
@@ -269,7 +271,7 @@ class FocusQuery(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class SetFocusRequest(ControlRequest):
-    """Narrow sessions to `tag`, or to nothing if it is null. This is an order: `FocusStatus`."""
+    """Narrow sessions to `tag`, or end the focus if it is null: `FocusStatus`. An order."""
 
     method: ClassVar[str] = "set-focus"
     result: ClassVar[type] = FocusStatus

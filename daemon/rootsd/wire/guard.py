@@ -1,4 +1,4 @@
-"""Control requests for the guard, the decision log and undo."""
+"""Control requests for the guard, the log of decisions, and undo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest
 
 MAX_LOG_WAIT_S = 30
-"""The longest time that a follower of the log waits for one answer. It then asks again."""
+"""The longest time to wait for one answer. Then a follower of the log asks again."""
 
 
 class GuardStatus(TypedDict):
@@ -32,7 +32,7 @@ class GuardQuery(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class SetGuardRequest(ControlRequest):
-    """Set the guard. This is an order like any other: `GuardStatus`."""
+    """Set the guard: `GuardStatus`. This is an order."""
 
     method: ClassVar[str] = "set-guard"
     result: ClassVar[type] = GuardStatus
@@ -52,9 +52,9 @@ class LogItem(TypedDict):
     """One event.
 
     * `path`: null if the event is not about a project, or if the path is not UTF-8.
-    * `what`: a description in words that are safe to show.
-    * `actor`, `by`: who gave the order; null for a change that the daemon observed.
-    * `undid`: null if the event undoes nothing.
+    * `what`: a description that is safe to show.
+    * `actor`, `by`: the actor that gave the order, or null for a change that the daemon observed.
+    * `undid`: the undone event, or null if this is not an undo.
     """
 
     seq: int
@@ -80,8 +80,8 @@ class LogListing(TypedDict):
 class LogQuery(ControlRequest):
     """Ask for the `last` decisions and refused attempts: `LogListing`.
 
-    With `after`, the answer has the first `last` events after that number. If there are none yet,
-    it waits for one for up to `wait_s` seconds.
+    With `after`, the answer has the first `last` events after that number. If there are none, the
+    daemon waits for one for up to `wait_s` seconds.
     """
 
     method: ClassVar[str] = "log"
@@ -93,11 +93,11 @@ class LogQuery(ControlRequest):
 
 
 class Challenge(TypedDict):
-    """The guard showed a word on the caller's own `terminal`, below a summary of the command.
+    """The guard showed a word on the caller's `terminal`, below a summary of the command.
 
-    rootsd carries out the command if the same connection sends it again and the person typed the
-    word on that terminal. The connection never carries the word. Version 0.1.0 sent it there; a
-    command of that version gives up.
+    A person types the word on that terminal, and the same connection sends the command again. Then
+    rootsd carries it out. The word is never sent over the connection. Version 0.1.0 did send it,
+    so a command of that version fails.
     """
 
     terminal: str
@@ -106,8 +106,8 @@ class Challenge(TypedDict):
 class ErrorDetails(TypedDict):
     """The `data` of an error that a caller can act on.
 
-    `code` is a value of `core.errors.ErrorCode`, and `remedy` a command, or empty. `choices` are
-    the projects that an ambiguous reference may mean.
+    `code` is a value of `core.errors.ErrorCode`, and `remedy` is a command or empty. `choices` has
+    the projects that match an ambiguous reference.
     """
 
     code: str
@@ -130,11 +130,11 @@ class RefusedStatus(TypedDict):
 
 
 CHALLENGE_ANSWER = "typed"
-"""The parameter, next to those of the order, that answers a challenge on the same connection."""
+"""The parameter that an order has besides its own when it is sent again after a challenge."""
 
 
 class UndoResult(TypedDict):
-    """The events that were undone, oldest first, and their projects as they are now."""
+    """The undone events, oldest first, and their projects in their current state."""
 
     revision: int
     undone: list[LogItem]
@@ -144,8 +144,9 @@ class UndoResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class UndoRequest(ControlRequest):
-    """Undo event `seq` of the log, or the newest order of a person that was not undone:
-    `UndoResult`.
+    """Undo event `seq` of the log: `UndoResult`.
+
+    Without `seq`, undo the newest order of a person that is not undone.
     """
 
     method: ClassVar[str] = "undo"

@@ -1,13 +1,13 @@
-"""`rootsd/hello`: the request with which our bridges and run proxies introduce themselves.
+"""`rootsd/hello`: the request with which bridges and run proxies introduce themselves.
 
-It is an ordinary JSON-RPC request. A daemon that does not know it answers -32601, and both sides
-continue as with any MCP client. It is the first message on the connection, or is not sent. A field
-that this version does not know makes the hello invalid: it might narrow the scope, and ignoring it
-would publish more than the sender asked for.
+It is an ordinary JSON-RPC request, and it must be the first message on the connection. A daemon
+that does not know it answers -32601, and both sides continue as with any MCP client. A hello with
+an unknown field is invalid: the field might narrow the scope, and without it, the sender would get
+more than it asked for.
 
-The daemon decides once which project the working directory of a session belongs to. It returns
-this as `start`. A bridge or run proxy that connects again, to the same daemon or to the next one,
-sends `start` with its hello, and the session continues as it began.
+When a session begins, the daemon finds the project that contains its working directory, and
+returns it as `start`. When a bridge or run proxy connects again, to the same daemon or a new one,
+it sends `start` with its hello. So the session continues with the same project.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notificatio
 
 HELLO_METHOD = "rootsd/hello"
 REPORTED_ROOTS_METHOD = "rootsd/told"
-"""The notification with which a run proxy reports the roots its server got. These may be fewer
-than the daemon published.
+"""The notification with which a run proxy reports the roots that it sent to its server. There may
+be fewer than the daemon published.
 """
 PROPOSED_FOLDER_METHOD = "rootsd/proposed"
-"""The notification with which a run proxy proposes a folder that its client has open and that is
-not approved. It is not a request: no session waits for an answer.
+"""The notification with which a run proxy proposes a folder that its client has open but that is
+not approved. It is not a root request: no session waits for an answer.
 """
 HELLO_VERSION = 1
 
@@ -56,7 +56,7 @@ class HelloParams(TypedDict):
 
 
 class HelloResult(TypedDict):
-    """The versions of this protocol and of rootsd.
+    """The versions of this protocol and of rootsd, and the `start` of the session.
 
     `start` is left out for a session without a working directory.
     """
@@ -74,14 +74,14 @@ class ReportedRootsParams(TypedDict):
 
 
 class ProposedFolderParams(TypedDict):
-    """A folder that a run proxy proposes, with the reason for the user."""
+    """A folder that a run proxy proposes, and the reason, which the user sees."""
 
     path: str
     reason: str
 
 
 class ResumeState(NamedTuple):
-    """The start of a session, as the daemon returned it.
+    """The facts about the start of a session that a proxy sends when it connects again.
 
     `anchor` is the absolute path of the project that contained the working directory, or None.
     `approvals` is the number of the newest approval at that time.
@@ -94,10 +94,12 @@ class ResumeState(NamedTuple):
 class RequestedScope(NamedTuple):
     """The part of the published set that a connection asks for.
 
-    A root matches if it has one of the `names` or `tags`. It also matches if it contained the
-    absolute path `cwd` when the session began, or if it is in the workspace of the absolute path
-    `workspace`. If none of the four is given, every root matches. `any_uri` adds roots without a
-    `file://` URI to `roots/list`. `start` is set to continue a session.
+    A root matches if it has one of the `names` or `tags`, if it contained the absolute path `cwd`
+    when the session began, or if it is in the workspace of the absolute path `workspace`. If none
+    of these four is given, every root matches.
+
+    `any_uri` adds roots without a `file://` URI to `roots/list`. `start` is set to continue a
+    session.
     """
 
     names: tuple[str, ...] = ()
@@ -109,15 +111,13 @@ class RequestedScope(NamedTuple):
 
     @property
     def narrows(self) -> bool:
-        """Return whether a daemon that ignored the scope would publish more than was asked for."""
+        """Return whether the scope excludes any roots."""
         by_words = bool(self.names or self.tags)
         return by_words or self.cwd is not None or self.workspace is not None
 
 
 class Hello(NamedTuple):
-    """The program that connects, and its scope. `client` is its name for people; it
-    may be empty.
-    """
+    """The program that connects, and its scope. `client` is its name for people, or empty."""
 
     version: int = HELLO_VERSION
     client: str = ""
@@ -125,11 +125,11 @@ class Hello(NamedTuple):
 
 
 class BadHello(ValueError):
-    """Parameters that are not a hello of this version. The message says why."""
+    """Parameters that are not a valid hello. The message says why."""
 
 
 class ScopeRefused(RootsdError):
-    """A scope that the daemon cannot apply. Without it, the connection would see too much."""
+    """A scope that the daemon cannot apply. The connection would get too many roots without it."""
 
     code = ErrorCode.REFUSED
 
@@ -137,9 +137,9 @@ class ScopeRefused(RootsdError):
 def parse_scope(
     words: Iterable[str], working_directory: Callable[[], str], *, any_uri: bool
 ) -> RequestedScope:
-    """Return the scope that `words` ask for: each is `cwd`, `tag:T`, or the name of a root.
+    """Return the scope for `words`, the values of `rootsd bridge --only`.
 
-    These are the values of `rootsd bridge --only`. Raises ValueError, and the errors of
+    Each word is `cwd`, `tag:T`, or the name of a root. Raises ValueError, and the errors of
     `working_directory`.
     """
     names, tags, cwd = [], [], None
@@ -177,10 +177,7 @@ def encode_hello(hello: Hello, id_: Id) -> Request:
 
 
 def hello_result(rootsd: str, start: ResumeState | None) -> HelloResult:
-    """Return the result for a hello: the versions of this protocol and of rootsd, and `start`.
-
-    `start` is None for a session without a working directory.
-    """
+    """Return the result for a hello. `start` is None for a session without a working directory."""
     result = HelloResult(version=HELLO_VERSION, rootsd=rootsd)
     if start is not None:
         result["start"] = ResumeStateItem(anchor=start.anchor, approvals=start.approvals)
@@ -190,7 +187,8 @@ def hello_result(rootsd: str, start: ResumeState | None) -> HelloResult:
 def resume_hello(hello: Hello, result: object) -> Hello:
     """Return the hello for the next connection, after the daemon answered with `result`.
 
-    Raises ScopeRefused if the answer is not valid: a session with a new start could see more.
+    Raises ScopeRefused if the answer is not valid, because with another start, the session might
+    get more roots.
     """
     match result:
         case {"start": start}:
@@ -198,7 +196,7 @@ def resume_hello(hello: Hello, result: object) -> Hello:
                 scope = hello.scope._replace(start=_start_in(start))
             except BadHello as error:
                 raise ScopeRefused(
-                    f"the daemon's answer is wrong: {error}", "rootsd up"
+                    f"the daemon's answer is not valid: {error}", "rootsd up"
                 ) from error
             return hello._replace(scope=scope)
         case _:
@@ -213,9 +211,7 @@ class ReportedRoots(NamedTuple):
 
 
 def encode_reported_roots(reported: ReportedRoots) -> Notification:
-    """Return the notification for `reported`. It is bounded, since the daemon reads no
-    long lines.
-    """
+    """Return the notification for `reported`. Limit its length: the daemon reads no long lines."""
     names = [name[:_CLIENT_LIMIT] for name in reported.names[:_MAX_REPORTED_NAMES]]
     return Notification(REPORTED_ROOTS_METHOD, {"roots": reported.roots, "names": names})
 
@@ -226,7 +222,7 @@ def encode_proposed_folder(path: str, reason: str) -> Notification:
 
 
 def decode_reported_roots(params: Params) -> ReportedRoots | None:
-    """Return the content of such a notification, or None if it is not valid."""
+    """Return the reported roots in the parameters of a notification, or None if not valid."""
     match params:
         case {"roots": int() as roots, "names": list() as names} if (
             not isinstance(roots, bool)
@@ -262,7 +258,7 @@ def decode_hello(params: Params) -> Hello:
 
 
 def scope_refusal(response: ErrorResponse) -> ScopeRefused:
-    """Return the error for a daemon's error `response` to a hello that narrows."""
+    """Return the error after a daemon refused a hello whose scope narrows."""
     reason = response.message
     match response.data:
         case {"reason": str() as said}:

@@ -1,27 +1,26 @@
 """JSON-RPC 2.0: parse and encode messages, split lines, and edit one member of a message in place.
 
-Text becomes a `Request`, `Notification`, `Response`, `ErrorResponse` or `Batch`, and back. Text
-that is no message becomes `Malformed`, a value like the others. Ids keep their type: 0, "0" and ""
-are three different ids, and all of them are legal. Nothing here knows the name of a method.
+Text becomes a `Request`, `Notification`, `Response`, `ErrorResponse`, or `Batch`, and back. Text
+that is not a message becomes `Malformed`, a value like the others. Ids keep their type: 0, "0",
+and "" are three different ids, and all of them are valid. This module knows no method names.
 
 There are two parsers. `parse` is for a program that acts on the message itself. `parse_strict` is
 for a program that passes the line on to another parser. It accepts a line only if every careful
 parser finds the same message in it. Otherwise a peer could send one message to the run proxy and
-another one to the program behind it. RFC 8259 does not define repeated names, huge numbers and
-deep nesting. RFC 7493 (I-JSON) and `parse_strict` refuse them.
+a different one to the program behind it. RFC 8259 does not define the meaning of repeated names,
+huge numbers, and deep nesting. RFC 7493 (I-JSON) and `parse_strict` refuse them.
 
-The messages are named tuples since the lean programs import this module: `dataclasses` would cost
-them 6 ms at every start.
+The messages are named tuples, because proxies import this module. `dataclasses` would add 6 ms to
+each of their starts.
 
-`LineReader` splits bytes into lines with a limited length. This is the framing of MCP's stdio
+`LineReader` splits bytes into lines of limited length. This is the framing of MCP's stdio
 transport: one message per line, without a newline inside. `mcp.sock` and `control.sock` use it
 too.
 
-`set_member`, `remove_member` and `element_spans` change JSON text and leave every other character
-as it was. The sender chooses the form of numbers, escapes, spaces and the order of members.
-Parsing and printing would change `1e400`, `1.10` or half a surrogate pair. These functions take
-text that `json.loads` accepts and read it in the same way: if members share a key, the last one
-counts.
+`set_member`, `remove_member`, and `element_spans` work on JSON text and leave all other characters
+as they are. Parsing and printing would change the form of numbers, escapes, and spaces, such as
+`1e400`, `1.10`, or half a surrogate pair. These functions take text that `json.loads` accepts, and
+read it in the same way: if members share a key, the last one counts.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Response(NamedTuple):
 
 
 class ErrorResponse(NamedTuple):
-    """The error for a request. The id is None if it could not be read."""
+    """The error for a request. The id is None if the request's id could not be read."""
 
     id: Id | None
     code: int
@@ -83,18 +82,16 @@ class ErrorResponse(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """Text that is no message."""
+    """Text that is not a message."""
 
     error: ErrorResponse
-    """The error to answer with. Its id is None if the text has no usable id."""
+    """The error to send back. Its id is None if the text has no usable id."""
     is_call: bool = False
-    """Whether the text names a method, so that the sender chose its id."""
+    """Whether the text names a method. Then the sender chose the id."""
 
 
 class Batch(NamedTuple):
-    """Several messages in one line, which only MCP 2025-03-26 allows. Never empty,
-    never nested.
-    """
+    """Several messages in one line. Only MCP 2025-03-26 allows this. Never empty or nested."""
 
     members: tuple[Message | Malformed, ...]
 
@@ -118,12 +115,12 @@ def parse(line: bytes) -> Message | Batch | Malformed:
 
 
 def parse_strict(line: bytes) -> Message | Batch | Malformed:
-    """Return the message that every parser finds in one line (without its newline).
+    """Return the message that every parser finds in one line, without its newline.
 
-    In addition to `parse`, it refuses a line break, two members with one name, deep nesting, long
-    numbers, ids beyond 53 bits or with half a surrogate pair, params that are no object, a message
-    that is both a call and a response, and a member whose name differs from a reserved one only by
-    case.
+    Unlike `parse`, this refuses a line break, two members with the same name, deep nesting, long
+    numbers, ids beyond 53 bits or with half a surrogate pair, params that are not an object, a
+    message that is both a call and a response, and a member whose name differs from a reserved
+    name only by case.
     """
     try:
         value = _strict_value(line)
@@ -164,7 +161,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _AmbiguousError(ValueError):
-    """Text that may be JSON, but that parsers read differently."""
+    """Text that may be JSON, but that parsers may read differently."""
 
 
 _RESERVED = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
@@ -178,7 +175,7 @@ _LONG_DIGITS = b"0" * (MAX_NUMBER_LENGTH // 3)  # each part of a number is a run
 def _strict_value(line: bytes) -> Any:  # noqa: ANN401
     """Return the JSON value of `line`. Raises ValueError."""
     if line.find(b"\r", 0, -1) >= 0:
-        raise _AmbiguousError("a line break lies in the line")
+        raise _AmbiguousError("the line contains a line break")
     text = line.decode()
     if _is_deep(line):
         raise _AmbiguousError("the JSON is nested too deeply")
@@ -187,7 +184,7 @@ def _strict_value(line: bytes) -> Any:  # noqa: ANN401
 
 
 def _rejected(line: bytes, why: str) -> Malformed:
-    """Return the error for a refused line, with the id that a lenient parser finds in it."""
+    """Return the error for a refused line, with the id that a lenient parser finds there."""
     try:
         value = json.loads(line.decode(errors="replace"))
     except (ValueError, RecursionError):
@@ -236,7 +233,7 @@ def _strict_message(value: object) -> Message | Malformed:
 
 
 def _why_ambiguous(value: dict[str, Any], found: Message) -> str:
-    """Return how parsers may differ on a message; empty if they do not."""
+    """Return why parsers may read a message differently; empty if they do not."""
     for name in value:
         # Some parsers ignore the case of names.
         if name not in _RESERVED and name.casefold() in _RESERVED:
@@ -270,7 +267,7 @@ def _is_exact(id_: Id | None) -> bool:
 
 
 def _is_text(text: str) -> bool:
-    """Return whether the text has no half of a surrogate pair, which some parsers replace."""
+    """Return whether the text has no half surrogate pair, which some parsers replace."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -281,7 +278,7 @@ def _is_text(text: str) -> bool:
 def _message(value: object) -> Message | Malformed:
     if not isinstance(value, dict):
         return _invalid(None, "a message is a JSON object")
-    # Python's True is an int; JSON's true is no id.
+    # To Python, True is an int, but it is not a valid id.
     id_ = value.get("id")
     if isinstance(id_, bool) or not isinstance(id_, int | str):
         id_ = None
@@ -336,13 +333,11 @@ _NUMBER_READER = json.JSONDecoder(
 
 
 MAX_REQUEST_BYTES = 64 * 1024
-"""The longest line in bytes that the daemon reads. Its answers may be longer."""
+"""The length of the longest line that the daemon reads. Its answers may be longer."""
 
 
 class LineTooLong(Exception):
-    """A line that is longer than the limit. The bytes after it cannot be trusted to
-    start a line.
-    """
+    """A line that is longer than the limit. The reader cannot tell where the next line begins."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the line is longer than {limit} bytes")
@@ -350,19 +345,19 @@ class LineTooLong(Exception):
 
 
 class LineReader:
-    """A buffer that takes bytes and returns whole lines without their newline."""
+    """A buffer that takes bytes and returns complete lines without their newline."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
-        self._searched = 0  # no newline is before this offset, so each byte is searched once
+        self._searched = 0  # there is no newline before this offset: search each byte once
 
     def feed(self, data: bytes) -> None:
-        """Add bytes, split anywhere."""
+        """Add bytes. They may begin and end anywhere in a line."""
         self._buffer += data
 
     def pop(self) -> bytes | None:
-        """Return the next whole line, or None if it needs more bytes. Raises LineTooLong."""
+        """Return the next complete line, or None if there is none yet. Raises LineTooLong."""
         end = self._buffer.find(b"\n", self._searched)
         if end > self._limit or (end < 0 and len(self._buffer) > self._limit):
             raise LineTooLong(self._limit)
@@ -375,9 +370,7 @@ class LineReader:
         return line
 
     def rest(self) -> bytes:
-        """Return the bytes after the last newline, for the end of the stream, and empty the
-        buffer.
-        """
+        """Return the bytes after the last newline, at the end of a stream. Empty the buffer."""
         rest = bytes(self._buffer)
         self._buffer.clear()
         self._searched = 0
@@ -389,7 +382,7 @@ _RAW_DECODER = json.JSONDecoder()
 
 
 class _Member(NamedTuple):
-    """The position of a member of an object: start of its key, start of its value, and end."""
+    """The position of a member of an object: where its key and its value start, and its end."""
 
     key: str
     start: int
@@ -400,7 +393,7 @@ class _Member(NamedTuple):
 def set_member(text: str, path: Sequence[str], value: str) -> str:
     """Return the text with the JSON `value` at `path`, a sequence of keys.
 
-    Raises KeyError if the object that would contain it is missing or is no object.
+    Raises KeyError if the object that would contain it is missing, or is not an object.
     """
     *parents, key = path
     target = _object_at(text, parents)

@@ -18,8 +18,8 @@ from rootsd.wire.jsonrpc import (
 )
 
 SCAN_BYTES = 600
-"""The method of a notification, or the id of a response, is within so many bytes of an end of its
-line.
+"""The method of a notification, or the id of a response, is within this many bytes of the start or
+the end of its line.
 """
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -35,17 +35,17 @@ _NOTIFICATION_BY_FILTER = {
     "promptsListChanged": "notifications/prompts/list_changed",
     "resourcesListChanged": RESOURCES_CHANGED,
 }
-# The usual start of a notification and of a response. Other servers may write them differently.
+# How notifications and responses usually start. Some servers write them differently.
 _NOTIFICATION_PREFIX = b'{"jsonrpc":"2.0","method":'
 RESULT_PREFIX = b'{"result":'
-"""Servers with the TypeScript SDK also start a response like this, and put its id last."""
+"""The start of a response from servers with the TypeScript SDK, which write the id last."""
 _ID = rb'(-?(?:0|[1-9][0-9]{0,18})|"[ !#-\[\]-~]*")'
 _FIRST_ID = re.compile(rb'\{"jsonrpc": ?"2.0", ?"id": ?' + _ID + rb', ?"(?:result|error)":')
 _LAST_ID = re.compile(rb', ?"id": ?' + _ID + rb"\}\s*\Z")
 
 
 def response_id(line: bytes) -> Id | None:
-    """Return the id of the request that a line answers, or None if it is no response."""
+    """Return the id of the request that a line answers, or None if it is not a response."""
     if line.startswith(_NOTIFICATION_PREFIX):
         return None
     if (id_ := quick_response_id(line)) is not None:
@@ -55,14 +55,13 @@ def response_id(line: bytes) -> Id | None:
 
 
 def quick_response_id(line: bytes) -> Id | None:
-    """Return the same id from the two ends of the line. None also if the ends do not show it."""
+    """Return the same id from the start or the end of the line, or None if it is not there."""
     if found := _FIRST_ID.match(line, 0, SCAN_BYTES):
         return _id_in(found[1])
     if not line.startswith(RESULT_PREFIX):
         return None
-    # In JSON, a quote after a comma begins a string, unless the comma is inside a string. Then the
-    # quote ends that string, and no colon follows. So the match is a member, and a member of the
-    # outermost object.
+    # The match is a member of the outermost object. A quote after a comma begins a string, unless
+    # the comma is inside a string. But then the quote ends that string, and no colon may follow.
     found = _LAST_ID.search(line, max(0, len(line) - SCAN_BYTES))
     return _id_in(found[1]) if found else None
 
@@ -80,9 +79,7 @@ def encode_error(id_: Id, error: RootsdError) -> bytes:
 
 
 def encode_resource_updated(uri: str) -> bytes:
-    """Return the notification that a resource has changed, for protocol versions with
-    a handshake.
-    """
+    """Return the notification that a resource changed, for protocol versions with a handshake."""
     return encode(Notification(RESOURCE_UPDATED, {"uri": uri}))
 
 
@@ -97,9 +94,7 @@ def subscription_id(notification: Notification) -> Id | None:
 
 
 def change_notifications(acknowledgement: Notification) -> Iterator[bytes]:
-    """Yield notifications as if everything that a `subscriptions/listen` stream covers had
-    changed.
-    """
+    """Yield a notification for everything that a `subscriptions/listen` stream covers."""
     params = acknowledgement.params
     honoured = params.get("notifications") if isinstance(params, dict) else None
     if not isinstance(honoured, dict):

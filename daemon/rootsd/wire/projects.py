@@ -1,6 +1,6 @@
-"""Control requests that list, show, check and explain projects, and their answers in `rootsd/1`.
+"""Control requests that list, show, check, and explain projects, and their answers in `rootsd/1`.
 
-Each request class names the type of its answer. `path_b64` has a path that is not UTF-8.
+Each request class names the type of its answer. `path_b64` is set for a path that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rootsd.wire.request import ControlRequest
 
 
 class RequestNote(str):
-    """A note that says which session requests a folder, and why."""
+    """A note about which session requests a folder, and why."""
 
     __slots__ = ()
 
@@ -22,9 +22,9 @@ class RequestNote(str):
 class FindingItem(TypedDict):
     """Something in a project that a person should know.
 
-    `concern` is `sensitive`, `executed`, `nested`, or `elsewhere`. The last one means git data in
-    another place that does not name the project in return. `path` is relative to the project.
-    `detail` is the setting, the kind, or the place.
+    `concern` is `sensitive`, `executed`, `nested`, or `elsewhere`. The last one means that the git
+    data is in another place and does not link back to the project. `path` is relative to the
+    project. `detail` is the setting, the kind of project, or the other place.
     """
 
     concern: str
@@ -41,7 +41,7 @@ class SizeItem(TypedDict):
 
 
 class LastCommitItem(TypedDict):
-    """The commit that is checked out. Anybody may have written its summary."""
+    """The commit that is checked out. rootsd does not trust its summary."""
 
     id: str
     at: str
@@ -56,9 +56,9 @@ class RemoteItem(TypedDict):
 
 
 class ProjectFacts(TypedDict):
-    """Facts that are read from a project itself, only for a `ShowQuery`.
+    """Facts from a project's own files, read only for a `ShowQuery`.
 
-    Each is null if it was not read or could not be read.
+    A fact is null if it was not read or could not be read.
     """
 
     origin: str | None
@@ -72,8 +72,8 @@ class WorktreeItem(TypedDict):
     """A worktree of a project that an approval of the project affects.
 
     `published` says whether clients see it. If not, `reason` says why it stays pending, and
-    `confirmable` whether a person can publish it together with the project. `identity` is a text
-    that stands for the directory.
+    `confirmable` says whether a person can publish it together with the project. `identity` is a
+    text that identifies the directory.
     """
 
     id: str
@@ -90,10 +90,10 @@ class WorktreeItem(TypedDict):
 class ProjectDetails(TypedDict, total=False):
     """Further fields in the answer to a `ShowQuery`.
 
-    `identity` is a text that stands for the directory: another directory in its place has another
-    one. `worktrees` are those that an approval of the project affects. `ahead` and `behind`
-    count the commits between the current branch and its `upstream`; all three are null without an
-    upstream.
+    `identity` is a text that identifies the directory. It is different for another directory at
+    the same path. `worktrees` are those that an approval of the project affects. `ahead` and
+    `behind` are numbers of commits that the current branch and its `upstream` do not share. All
+    three are null without an upstream.
     """
 
     identity: str
@@ -117,14 +117,16 @@ class Selection(StrEnum):
     LAPSED = "lapsed"
     PUBLISHED = "published"
     UNPUBLISHABLE = "unpublishable"
-    """Undecided, and no approval can ever publish them."""
+    """Undecided projects that no approval can ever publish."""
     MISSING = "missing"
-    """Gone from the disk and not denied. A denial stays for a project that may come back."""
+    """Projects that are gone from the disk and not denied. A denial stays for their return."""
 
 
 class SessionFacts(TypedDict, total=False):
-    """`session` is the program of the one session that the approval is for. `request` says which
-    session requests the folder, and why. Each is left out if there is none.
+    """The sessions that a project is for.
+
+    `session` is the program of the one session that the approval is for. `request` says which
+    session requests the folder, and why. Each is left out if there is no such session.
     """
 
     session: str
@@ -161,13 +163,13 @@ class ProjectListing(TypedDict):
     revision: int
     items: list[ProjectItem]
     unpublishable: NotRequired[list[ProjectItem]]
-    """In addition to the pending projects, those that no approval can ever publish."""
+    """In a listing of pending projects, the projects that no approval can ever publish."""
     warnings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ShowQuery(ControlRequest):
-    """Ask for projects with all details: `ProjectListing`. `refs` as in `ProjectsQuery`."""
+    """Ask for projects with all details: `ProjectListing`. `refs` are as in `ProjectsQuery`."""
 
     method: ClassVar[str] = "show"
     result: ClassVar[type] = ProjectListing
@@ -180,9 +182,9 @@ class ShowQuery(ControlRequest):
 class ProjectsQuery(ControlRequest):
     """Ask for projects: `ProjectListing`.
 
-    `refs` are names, ids, paths or globs; relative ones are relative to `cwd`. A reference that
-    matches nothing, or several projects, is an error. `select`, `verdict`, `tag` and `under`
-    narrow the result.
+    `refs` are names, ids, paths, or globs; a relative path is relative to `cwd`. A reference that
+    matches no project, or several, is an error. `select`, `verdict`, `tag`, and `under` narrow the
+    result.
     """
 
     method: ClassVar[str] = "projects"
@@ -198,9 +200,9 @@ class ProjectsQuery(ControlRequest):
 
 @dataclass(frozen=True, slots=True)
 class NextPendingQuery(ControlRequest):
-    """Ask for pending projects without those in `known`: `ProjectListing`.
+    """Ask for pending projects apart from those in `known`: `ProjectListing`.
 
-    If there is none, the answer waits for one for up to `wait_s` seconds, and is then empty.
+    If there are none, the daemon waits for one for up to `wait_s` seconds.
     """
 
     method: ClassVar[str] = "next-waiting"
@@ -211,10 +213,10 @@ class NextPendingQuery(ControlRequest):
 
 
 class RuleItem(TypedDict):
-    """One rule. `verdict` is `pending` if it approved and has lapsed.
+    """One rule. `verdict` is `pending` for an approve rule that lapsed.
 
-    `pattern` is null, and `pattern_b64` is set, if it is not UTF-8. `covers` is the number of
-    known projects that it matches.
+    If the pattern is not UTF-8, `pattern` is null and `pattern_b64` is set. `covers` is the number
+    of known projects that the rule matches.
     """
 
     number: int
@@ -226,9 +228,10 @@ class RuleItem(TypedDict):
 
 
 class PathCheckResult(TypedDict):
-    """`verdict` is null if the path is unknown.
+    """The status of a path. `verdict` is null if the path is unknown.
 
-    `published` says whether the path is in a root, and in the workspace if the query names one.
+    `published` says whether the path is in a root. If the query names a workspace, that root must
+    be in the workspace.
     """
 
     published: bool
@@ -239,10 +242,10 @@ class PathCheckResult(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class CheckQuery(ControlRequest):
-    """Ask for the status of `path` (absolute, or a URI): `PathCheckResult`.
+    """Ask for the status of `path`, an absolute path or a URI: `PathCheckResult`.
 
-    `workspace` is an absolute path or null. Only roots in the workspace of a session that begins
-    there then count as published.
+    `workspace` is an absolute path or null. If it is set, only roots count that would be in the
+    workspace of a session that begins there.
     """
 
     method: ClassVar[str] = "check"
@@ -255,8 +258,8 @@ class CheckQuery(ControlRequest):
 class ReasonItem(TypedDict):
     """One possible reason for a verdict, in the order of precedence.
 
-    `verdict` is null if the reason does not apply. `by` is the folder, or the number and pattern
-    of the rule. `decides` marks the one reason that gives the verdict.
+    `verdict` is null if the reason does not apply. `by` is the folder, or the number and the
+    pattern of the rule. `decides` is true for the one reason that gives the verdict.
     """
 
     ground: str
@@ -266,10 +269,11 @@ class ReasonItem(TypedDict):
 
 
 class WhyResult(TypedDict):
-    """`path` is the canonical path or the URI of the query, and `items` the project there, if any.
+    """The reasons for a verdict.
 
-    `published` combines the judgment and the state of the disk. Each of `obstacles` is a sentence:
-    it says why clients do not see an approved project, or why a path is no project.
+    `path` is the canonical path or the URI of the query. `items` has the project there, if there
+    is one. `published` depends on the verdict and on the disk. Each of `obstacles` is a sentence
+    about why clients do not see an approved project, or why a path is not a project.
     """
 
     revision: int

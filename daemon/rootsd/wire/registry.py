@@ -48,11 +48,10 @@ REQUEST_TYPE_BY_METHOD: Mapping[str, type[ControlRequest]] = {
 
 
 def decode_request(method: str, params: Mapping[str, Any]) -> ControlRequest:
-    """Return the request for a method and its params. Unknown keys are ignored; see
-    `unknown_params`.
+    """Return the request for a method and its params. Ignore unknown keys; see `unknown_params`.
 
-    Raises BadRequest if the method is unknown, or with all values that are missing or have the
-    wrong type.
+    Raises BadRequest for an unknown method, and for values that are missing or have the wrong
+    type. The message names all of these values.
     """
     request_type = REQUEST_TYPE_BY_METHOD.get(method)
     if request_type is None:
@@ -69,8 +68,8 @@ def decode_request(method: str, params: Mapping[str, Any]) -> ControlRequest:
 def unknown_params(method: str, params: Mapping[str, Any]) -> list[str]:
     """Return the keys of `params` that `decode_request` ignores.
 
-    A caller leaves out default values. So an unknown key means something to a newer caller, and an
-    order without it would do more than was asked, or something else.
+    A caller leaves out default values. So an unknown key has a meaning for a newer caller, and an
+    order without it would do more than the caller wants, or something else.
     """
     return [name for name in params if name != CHALLENGE_ANSWER and name not in _types_of(method)]
 
@@ -88,7 +87,7 @@ def _errors(request_type: type[ControlRequest], params: Mapping[str, Any]) -> It
 def _fits(raw: object, declared: Any) -> bool:  # noqa: ANN401 - a type is whatever was written
     try:
         msgspec.convert(raw, declared)
-    except (msgspec.ValidationError, UnicodeEncodeError):  # an enum has no lone surrogates
+    except (msgspec.ValidationError, UnicodeEncodeError):  # text with lone surrogates for an enum
         return False
     return True
 
@@ -101,7 +100,7 @@ def _types_of(method: str) -> Mapping[str, Any]:
 
 
 def _expected(declared: Any) -> str:  # noqa: ANN401 - as above
-    """Return the words for a type, for a message to the caller."""
+    """Return the description of a type in a message to the caller."""
     match msgspec.inspect.type_info(declared):
         case msgspec.inspect.UnionType(types=types):
             null_last = sorted(types, key=lambda each: isinstance(each, msgspec.inspect.NoneType))

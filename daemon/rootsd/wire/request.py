@@ -1,11 +1,11 @@
 """The base class of all control requests.
 
-A request is a frozen dataclass that knows its method and the type of its result. On the control
-socket, it is one JSON-RPC call: `method`, and the fields of the dataclass as `params`. The types
-of the fields define their JSON types. Each family of requests has its own module, together with
-its results, and `rootsd.wire.registry` collects them all.
+A request is a frozen dataclass with its method and the type of its result. On the control socket,
+it is a JSON-RPC call with the `method`, and with the fields of the dataclass as `params`. The
+types of the fields define the JSON types. Each family of requests has its own module, together
+with its results, and `rootsd.wire.registry` finds these modules.
 
-Paths travel as `str`, with lone surrogates for bytes that are not UTF-8 (PEP 383). JSON escapes
+Paths are sent as text, with lone surrogates for bytes that are not UTF-8 (PEP 383). JSON escapes
 these without loss.
 """
 
@@ -24,14 +24,14 @@ class BadRequest(RootsdError):
 
 
 class EmptyResult(TypedDict):
-    """An empty object: the daemon has nothing to say."""
+    """An empty object, for requests without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRequest:
     """The base class of all requests.
 
-    `method` is the name on the wire, and `result` the `TypedDict` of a successful answer.
+    `method` is the name on the wire, and `result` is the `TypedDict` of a successful answer.
     """
 
     method: ClassVar[str]
@@ -39,9 +39,7 @@ class ControlRequest:
 
 
 def encode_request(request: ControlRequest) -> tuple[str, dict[str, Any]]:
-    """Return the method and the params of a request. Fields with their default value
-    are left out.
-    """
+    """Return the method and the params of a request, without fields with default values."""
     params: dict[str, Any] = {}
     for field in fields(request):
         value = getattr(request, field.name)

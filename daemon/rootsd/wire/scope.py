@@ -1,4 +1,4 @@
-"""Turn the scope that a connection asks for into a `Scope`: for MCP sessions and for wardens."""
+"""Turn the scope that an MCP session or a warden asks for into a `Scope`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ async def resolve_scope(
 ) -> Scope:
     """Return the scope for `requested`.
 
-    `canonical` resolves the symlinks of a path, and `session_start` finds the start of a session
-    that begins now in a canonical folder. Raises ValueError, with a sentence about the wrong path.
+    `canonical` makes a path canonical. `session_start` returns the start of a session that begins
+    now in a canonical folder. Raises ValueError for a path that is not absolute.
     """
     uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
     scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris)
@@ -42,7 +42,7 @@ async def resolve_scope(
 
 
 def resume_state(scope: Scope) -> ResumeState | None:
-    """Return the start of a session for its peer, or None for a scope without a folder."""
+    """Return the start of a session, to send to its peer; None for a scope without a folder."""
     if scope.folder is None:
         return None
     anchor = scope.start.anchor
@@ -50,7 +50,7 @@ def resume_state(scope: Scope) -> ResumeState | None:
 
 
 def parse_absolute(field: str, path: str) -> bytes:
-    """Return the bytes of an absolute path. Raises ValueError, which names the `field`."""
+    """Return the bytes of an absolute path. Raises ValueError with the name of the `field`."""
     if not path.startswith("/") or "\0" in path:
         raise ValueError(f"{field} must be an absolute path")
     return bytes_of(path)
