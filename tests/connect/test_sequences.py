@@ -177,10 +177,10 @@ class History:
 
     def damage(self) -> None:
         """Try to connect and to disconnect while the file is not valid."""
+        self.stop_syncing()
         text = self._text(self._settings)
         if text is None:
             return
-        self.stop_syncing()
         self.steps.append("damage")
         damaged = f"{text}\n]]"
         self._settings.write_bytes(damaged.encode())
