@@ -45,7 +45,7 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
     for repository in _repositories(home):
         if (parent := _parent_of(repository, home)) is not None:
             found[parent] += 1
-    here = _repository_around(cwd)
+    here = repository_around(cwd)
     if here is not None and here.is_relative_to(home):
         around = _parent_of(here, home)
     else:
@@ -54,6 +54,14 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
         found[around] = 1
     guesses = [ParentGuess(path, count) for path, count in found.items() if count]
     return sorted(guesses, key=lambda guess: (guess.path != around, -guess.repositories))
+
+
+def repository_around(folder: Path) -> Path | None:
+    """Return the repository that contains `folder`, or None."""
+    for path in (folder, *folder.parents):
+        if any((path / name).exists() for name in _REPOSITORIES):
+            return path
+    return None
 
 
 def agent_worktree_folders(home: Path) -> list[Path]:
@@ -145,10 +153,3 @@ def _parent_of(repository: Path, home: Path) -> Path | None:
             return usual
     inside = repository.relative_to(home).parts
     return home / inside[0] if len(inside) > 1 else None
-
-
-def _repository_around(folder: Path) -> Path | None:
-    for path in (folder, *folder.parents):
-        if any((path / name).exists() for name in _REPOSITORIES):
-            return path
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -140,3 +141,36 @@ def test_a_person_is_asked_about_each_step_and_about_the_project_here(
     assert 'path = "~/src"' in config(rootsd_dir)
     assert not (home / ".bashrc").exists()
     assert bool(running.asked("decide")) is decided
+
+
+@pytest.mark.parametrize("key", ["y", "n"])
+def test_a_repository_in_no_watched_folder_is_added_only_if_it_is_published(
+    running: FakeDaemon, home: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    here = home / "alone"
+    (here / ".git").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    shutil.rmtree(home / "src")
+    item = an_item("alone", path=str(here))
+    running.answers["add"] = {"revision": 1, "items": [item], "is_new": True, "warnings": []}
+    about = {"version": __version__, "pid": 4121, "since": "2026-11-20T08:11:02Z"}
+    running.answers["status"] = a_status(daemon=about, parents=[])
+    running.answers["why"] = {
+        "revision": 1, "path": str(here), "published": False, "items": [], "voices": [],
+        "obstacles": [], "warnings": [],
+    }  # fmt: skip
+    child = pexpect.spawn(
+        sys.executable, ["-m", "rootsd", "init"], timeout=HANG_GUARD,
+        env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
+    )  # fmt: skip
+    child.expect("No folder is watched yet")
+    child.expect(r"Complete.*\] ")
+    child.send("n")
+    child.expect(r"Publish the project in ~/alone to your MCP clients\? \[y/N\] ")
+    assert running.asked("add") == []
+    child.send(key)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert config(rootsd_dir) == ""
+    assert (bool(running.asked("add")), bool(running.asked("decide"))) == (key == "y", key == "y")

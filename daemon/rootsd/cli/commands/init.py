@@ -15,6 +15,7 @@ from rootsd.cli.first_run import (
     agent_worktree_folders,
     completion_setup,
     guess_parents,
+    repository_around,
 )
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import pluralize, shorten_home
@@ -76,7 +77,7 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
 
 
 def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[str]) -> list[bytes]:
-    """Return the new parents that a person chose. Raises NothingToWatch without any parent."""
+    """Return the new parents that a person chose. Raises NothingToWatch if there is no project."""
     from rootsd.cli import config_edit
     from rootsd.system.config import read_config
 
@@ -91,9 +92,15 @@ def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[st
         chosen += _asked(invocation, steps, guess.path, note, known)
     for folder in agent_worktree_folders(home):
         chosen += _asked(invocation, steps, folder, "(worktrees that agents make)", known)
-    if not (chosen or known or steps.dry_run):
+    if not (chosen or known or steps.dry_run or _repository_here(invocation)):
         raise NothingToWatch("no folder with projects was chosen", "rootsd init ~/src")
     return chosen
+
+
+def _repository_here(invocation: Invocation) -> Path | None:
+    """Return the repository of the working directory. The home folder is none, even with git."""
+    found = repository_around(Path(invocation.cwd))
+    return None if found == Path.home() else found
 
 
 def _asked(
@@ -143,6 +150,9 @@ def _start(invocation: Invocation, steps: Questions, chosen: Sequence[bytes]) ->
     if fresh:
         names = " ".join(map(text_of, fresh))
         lifecycle.reload_if_running(invocation, f"{invocation.command} {names}")
+    if not invocation.call(StatusQuery())["parents"]:
+        invocation.output.message("No folder is watched yet. To watch one: rootsd up ~/src")
+        return
     found = invocation.scan()
     pending = invocation.call(StatusQuery())["counts"]["waiting"]
     invocation.output.message(
@@ -199,15 +209,21 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
 
 
 def _decide_here(invocation: Invocation, steps: Questions) -> int:
-    """Offer to approve the project in the working directory, if it is pending."""
+    """Offer to approve the project in the working directory, if nothing is decided about it."""
+    from rootsd.cli.confirm import Confirmation, confirm_and_send
+    from rootsd.wire.decisions import AddRequest, DecideRequest, DecisionVerb
+
     projects = invocation.call(WhyQuery(invocation.cwd))["items"]
-    if not projects or projects[0]["verdict"] != "pending" or projects[0]["path"] is None:
+    here = _repository_here(invocation)
+    if projects and projects[0]["verdict"] != "pending":
         return Exit.OK
-    shown = safe_label(shorten_home(projects[0]["path"]), limit=None)
+    path: str | None = projects[0]["path"] if projects else str(here) if here else None
+    if path is None:
+        return Exit.OK
+    shown = safe_label(shorten_home(path), limit=None)
     if not steps.agrees_to_decide(f"Publish the project in {shown} to your MCP clients?"):
         return Exit.OK
-    from rootsd.cli.confirm import Confirmation, confirm_and_send
-    from rootsd.wire.decisions import DecideRequest, DecisionVerb
-
+    if not projects:  # it lies in no folder that is watched
+        projects = invocation.call(AddRequest(path, invocation.cwd))["items"]
     order = DecideRequest(DecisionVerb.APPROVE, cwd=invocation.cwd, refs=(projects[0]["id"],))
     return confirm_and_send(invocation, order, Confirmation(Keyboard()))

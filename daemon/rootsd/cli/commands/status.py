@@ -100,7 +100,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     hint = "                              → rootsd pending" if counts["waiting"] else ""
     yield f"pending   {counts['waiting']}{hint}"
     is_next = counts["published"] and not status["sessions"]
-    hint = "                           → rootsd bridge --help" if is_next else ""
+    hint = "                           → rootsd clients" if is_next else ""
     yield f"clients   {_clients(status['sessions'])}{hint}"
     yield from _confined_lines(status.get("confined") or ())
     if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
