@@ -311,7 +311,7 @@ class Cline:
         endpoint = ["-k", "dummy", "-m", _MODEL]
         auth = ["cline", "auth", "openai-compatible", *endpoint, "-b", f"{self._model}/v1"]
         run = ["cline", "-P", "openai-compatible", *endpoint, prompt]
-        return ["sh", "-c", f"{shlex.join(auth)} && exec {shlex.join(run)}"]
+        return ["sh", "-c", f'{shlex.join(auth)} && exec "$@"', "sh", *run]
 
     def environment(self, model: str) -> dict[str, str]:
         return {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_programs import AgentProgram, ClaudeCode, Codex, Servers
+from support.agent_programs import AgentProgram, ClaudeCode, Cline, Codex, Servers
 from support.agent_world import AgentWorld
 from support.polling import until
 from support.scripted_model import Call, Shell, Step
@@ -42,6 +42,7 @@ class InWorktree:
 
 IN_CLAUDE = ".claude/worktrees"
 IN_CODEX = ".codex/worktrees"
+IN_CLINE = ".cline/worktrees"
 
 
 def commit(project: Path) -> None:
@@ -83,8 +84,9 @@ def remove(project: Path, tree: Path) -> None:
     [
         (InWorktree(ClaudeCode(), "--worktree", "fix"), f"src/api/{IN_CLAUDE}"),
         (InWorktree(Codex(), "--worktree"), f"home/{IN_CODEX}"),
+        (InWorktree(Cline(), "--worktree"), f"home/{IN_CLINE}"),
     ],
-    ids=["claude", "codex"],
+    ids=["claude", "codex", "cline"],
 )
 def test_a_worktree_made_at_the_start_is_a_root_until_it_is_removed(
     program: InWorktree, folder: str, tmp_path: Path
@@ -92,9 +94,10 @@ def test_a_worktree_made_at_the_start_is_a_root_until_it_is_removed(
     with AgentWorld(tmp_path, ["api"]) as world:
         api = world.parent / "api"
         commit(api)
-        # Outside the checkout, a worktree needs a parent. `rootsd connect codex` offers this one.
-        (world.home / IN_CODEX).mkdir(parents=True)
-        world.rootsd("parent", "add", str(world.home / IN_CODEX))
+        # Outside the checkout, a worktree needs a parent. `rootsd connect` offers these.
+        for place in (world.home / IN_CODEX, world.home / IN_CLINE):
+            place.mkdir(parents=True)
+            world.rootsd("parent", "add", str(place))
         world.rootsd("approve", "api")
         wait_for(world, api)
         begins = Shell("pwd", before=lambda: wait_for(world, api, *worktrees(api)))

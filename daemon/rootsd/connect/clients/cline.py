@@ -32,6 +32,7 @@ CLIENTS = (
             folder=SettingsPlace(".cline"),
             trial=ClientTrial.TRIED,
             health=HealthCheck(("config", "mcp"), listed=rf"(?m)^ +{ENTRY_NAME} \["),
+            worktrees=".cline/worktrees",
         )
     ),
     DescribedClient(
