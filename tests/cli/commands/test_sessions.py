@@ -57,6 +57,17 @@ def test_a_run_proxy_shows_how_many_roots_its_server_got(daemon: FakeDaemon, she
     assert shell.run("sessions").out.endswith("\t1 of 2\n")
 
 
+def test_a_server_behind_the_wall_can_have_more_roots_than_are_published(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    given = [a_change(0, [], [])]
+    told = {"roots": 1, "names": ["withheld"]}
+    daemon.answers["sessions"] = answers(a_session(given=given, told=told))
+    assert shell.run("sessions").out.endswith("\t1 sent, 0 published\n")
+    last = shell.run("sessions", "--history").out.splitlines()[-1]
+    assert last.endswith("\t0 roots, 1 sent to its server")
+
+
 def test_the_history_shows_it_beside_the_last_roots(daemon: FakeDaemon, shell: Shell) -> None:
     given = [a_change(1, ["api"], []), a_change(2, ["web"], [])]
     told = {"roots": 1, "names": ["api"]}

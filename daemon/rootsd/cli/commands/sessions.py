@@ -31,9 +31,12 @@ def _scope(item: Mapping[str, Any]) -> str:
 
 def _roots(item: Mapping[str, Any]) -> str:
     """Return the number of roots sent. For `rootsd run`, return how many its server got."""
-    given = str(item["given"][-1]["roots"]) if item["given"] else "none yet"
+    given = item["given"][-1]["roots"] if item["given"] else 0
     relayed = item.get("told")  # missing in older daemons
-    return f"{relayed['roots']} of {given}" if relayed else given
+    if not relayed:
+        return str(given) if item["given"] else "none yet"
+    sent = relayed["roots"]
+    return f"{sent} of {given}" if sent <= given else f"{sent} sent, {given} published"
 
 
 _WHO = (
@@ -85,7 +88,8 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
     wall. With --json, they are in `confined`.
 
     For a server behind `rootsd run`, ROOTS says how many of the session's roots were sent to the
-    server: `2 of 3`.
+    server: `2 of 3`. Behind the wall, a server also gets withheld roots, which other clients do not
+    get: `3 sent, 2 published`.
 
     In a pipe, the columns are id, client, pid, scope, since, and number of roots. With --history,
     they are time, id, client, scope, and event: opened, + gained, - lost, ended.
@@ -116,7 +120,10 @@ def _history_rows(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     relayed = item.get("told")  # missing in older daemons
     for given in item["given"]:
         is_last = given is item["given"][-1]
-        sent_on = f", {relayed['roots']} of them sent to its server" if relayed and is_last else ""
+        sent_on = ""
+        if relayed and is_last:
+            of_them = " of them" if relayed["roots"] <= given["roots"] else ""
+            sent_on = f", {relayed['roots']}{of_them} sent to its server"
         yield {**item, "at": given["at"], "what": _change(given) + sent_on}
     if item["until"]:
         yield {**item, "at": item["until"], "what": f"ended: {item['end']}"}
