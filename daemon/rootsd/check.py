@@ -66,12 +66,13 @@ def status_of(checked: PathCheckResult | Mapping[str, Any], *, write: bool) -> E
 def check_in_sandbox(absolute: str) -> dict[str, Any]:
     """Return the answer of the MCP socket, in the form of the daemon's other answer.
 
-    A program in a sandbox learns only whether the path is in a root. Raises RootsdError.
+    A program in a sandbox learns only whether the path is in a root. A published root that the
+    sandbox does not show counts as none. Raises RootsdError.
     """
     from rootsd.system.ipc import resolve  # noqa: PLC0415 - only needed in a sandbox
 
     root = resolve.resolve_root(absolute, TIMEOUT_S)
-    if root is None:
+    if root is None or (root["path"] is not None and not os.path.isdir(root["path"])):
         return {"published": False, "verdict": None, "root": None, "access": None}
     name, access = root["name"], root["access"]
     return {"published": True, "verdict": "approved", "root": name, "access": access}

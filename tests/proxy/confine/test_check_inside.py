@@ -33,9 +33,11 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
     person.run("down")
 
 
-def check(person: Person, *words: str, inside: bool) -> subprocess.CompletedProcess[str]:
+def check(
+    person: Person, *words: str, inside: bool, scope: tuple[str, ...] = ("--all",)
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rootsd"]
-    wall = [*command, "confine", "--all", "--"] if inside else []
+    wall = [*command, "confine", *scope, "--"] if inside else []
     return subprocess.run(
         [*wall, *command, "check", *words], check=False, capture_output=True, text=True,
         stdin=subprocess.DEVNULL, cwd=person.parent, timeout=HANG_GUARD,
@@ -68,3 +70,27 @@ def test_inside_the_json_answer_has_no_more_information(person: Person) -> None:
         (OK, {**root, "root": "read-only", "access": "read"}),
         *[(NOT_KNOWN, unknown)] * 3,
     ]
+
+
+def test_a_root_that_the_program_does_not_see_is_not_known(person: Person) -> None:
+    path = str(person.parent / "approved")
+    assert check(person, path, inside=False).returncode == OK
+    assert check(person, path, inside=True).returncode == OK
+    assert check(person, path, inside=True, scope=("--only", "read-only")).returncode == NOT_KNOWN
+
+
+def test_a_root_that_cannot_be_mounted_is_not_known(person: Person) -> None:
+    path = str(person.parent / "approved")
+    done = check(person, path, inside=True, scope=("--all", "--hide", path))
+    assert f"{path} is not shown" in done.stderr
+    assert done.returncode == NOT_KNOWN
+
+
+def test_a_withheld_root_is_not_known_although_it_is_visible(person: Person) -> None:
+    outer = person.parent / "approved"
+    person.git("clone", "-q", str(person.origin), str(outer / "inner"))
+    person.rootsd("deny", str(outer / "inner"))
+    assert check(person, str(outer), inside=True).returncode == NOT_KNOWN
+    command = [sys.executable, "-m", "rootsd", "confine", "--all", "--", "ls", str(outer)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=person.parent)
+    assert "README" in done.stdout.split()

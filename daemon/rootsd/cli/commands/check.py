@@ -41,7 +41,8 @@ def command(invocation: Invocation, *, path: str, write: bool) -> int:
     69  no daemon answers
 
     Behind the wall and in sandboxes that hide the control socket, the answer is only whether the
-    path is in a published root (0) or not (5). Prints nothing, except with --json.
+    path is in a published root that is shown there (0) or not (5). Prints nothing, except with
+    --json.
     """
     whole = absolute_path(path)
     checked: dict[str, Any]
