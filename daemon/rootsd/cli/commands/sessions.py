@@ -88,8 +88,8 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
     wall. With --json, they are in `confined`.
 
     For a server behind `rootsd run`, ROOTS says how many of the session's roots were sent to the
-    server: `2 of 3`. Behind the wall, a server also gets withheld roots, which other clients do not
-    get: `3 sent, 2 published`.
+    server: `2 of 3`. Behind the wall, a server also gets withheld roots, which other clients
+    do not get: `3 sent, 2 published`.
 
     In a pipe, the columns are id, client, pid, scope, since, and number of roots. With --history,
     they are time, id, client, scope, and event: opened, + gained, - lost, ended.
