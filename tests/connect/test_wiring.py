@@ -399,13 +399,13 @@ def test_the_lock_of_claude_code_is_held_while_its_file_is_written(
     client_home.settings("claude-code", "{}")
     lock = client_home.path / ".claude.json.lock"
     held = []
-    exchange = settings_file._exchange
+    swap = settings_file._swap
 
-    def watched(file: Path, text: str) -> str | None:
+    def watched(new: Path, file: Path) -> None:
         held.append(lock.is_dir())
-        return exchange(file, text)
+        swap(new, file)
 
-    monkeypatch.setattr(settings_file, "_exchange", watched)
+    monkeypatch.setattr(settings_file, "_swap", watched)
     client_home.wiring("claude-code").connect(WISH, Consent.NONE)
     assert held == [True]
     assert not lock.exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.settings import settings_file
+from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.reconcile import NOTHING_OWN, plan_file
 from rootsd.sync.targets import EntryKind, ListEntry
@@ -109,6 +110,36 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     with pytest.raises(SettingsUnusable, match="No space left"):
         SettingsFile(file).update(denied)
     assert (file.read_text(), left(file)) == ('{"a": 1}\n', [])
+
+
+@pytest.mark.parametrize("obstacle", ["another schema", "a full disk"])
+@pytest.mark.parametrize("newest", [None, '{"by": "client", "n": 2}'])
+def test_a_newer_text_stays_if_the_edit_of_it_fails(
+    file: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str, newest: str | None
+) -> None:
+    """The client writes when ours is ready, and perhaps again when ours is there."""
+    write, swap, swaps = settings_file._write_beside, settings_file._swap, [0]
+    newer = '{"permissions": 7}' if obstacle == "another schema" else '{"by": "client"}'
+
+    def write_too_late(there: Path, text: str, mode: int) -> Path:
+        if swaps[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        new = write(there, text, mode)
+        file.write_text(newer)
+        return new
+
+    def swap_and_write(new: Path, old: Path) -> None:
+        swap(new, old)
+        swaps[0] += 1
+        if swaps[0] == 1 and newest is not None:
+            file.write_text(newest)
+
+    monkeypatch.setattr(settings_file, "_write_beside", write_too_late)
+    monkeypatch.setattr(settings_file, "_swap", swap_and_write)
+    with pytest.raises((SettingsUnusable, NotEditable)):
+        SettingsFile(file).update(denied)
+    assert (file.read_text(), left(file)) == (newest or newer, [])
+    assert swaps[0] == (2 if newest is None else 3)
 
 
 def _read_only(file: Path) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rootsd.settings import settings_file
 from rootsd.sync.process import AccessSync
 from rootsd.sync.reconcile import NOTHING_OWN
 from rootsd.sync.record import SyncedClient, SyncRecord, holder_of
@@ -202,6 +205,68 @@ def test_a_file_that_cannot_be_written_is_a_problem_until_it_can(
     work.apply(_Feed(decisions))
     assert record.problems() == ["rootsd sync does not run (try: rootsd up)"]
     assert permissions(file) == BOTH
+
+
+def _read_only(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.chmod(0o444)
+
+
+def _full_disk(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(settings_file, "sync", no_room)
+
+
+def _other_schema(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text('{"permissions": {"deny": {"read": ["mine"]}}}')
+
+
+def _never_still(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that writes its file each time that ours is ready."""
+    write, counter = settings_file._write_beside, itertools.count(1)
+
+    def write_too_late(there: Path, text: str, mode: int) -> Path:
+        new = write(there, text, mode)
+        file.write_text(f'{{"mine": {next(counter)}}}')
+        return new
+
+    monkeypatch.setattr(settings_file, "_write_beside", write_too_late)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_read_only, "settings.json is read-only"),
+        (_full_disk, "settings.json cannot be changed: No space left on device"),
+        (_other_schema, "settings.json is left alone: permissions.deny is not an array"),
+        (_never_still, "settings.json keeps changing"),
+    ],
+)
+def test_a_persons_text_survives_each_failure_and_the_status_names_it(
+    decisions: Decisions,
+    file: Path,
+    record: SyncRecord,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[Path, pytest.MonkeyPatch], None],
+    said: str,
+) -> None:
+    whole = file.read_text()
+    with monkeypatch.context() as patch:
+        spoil(file, patch)
+        before = file.read_text()
+        AccessSync(record, record.clients()).apply(_Feed(decisions))
+        after = '{"mine": 20}' if spoil is _never_still else before
+        assert file.read_text() == after
+        assert os.listdir(file.parent) == [file.name]
+        assert said in rootsd("sync", "status").stderr
+    file.chmod(0o644)
+    file.write_text(whole)
+    work = AccessSync(record, record.clients())
+    work.apply(_Feed(decisions))
+    assert permissions(file) == BOTH
+    assert work.remove("claude-code").problem == ""
+    assert file.read_text() == whole
 
 
 def test_a_denial_that_cannot_be_written_is_named(

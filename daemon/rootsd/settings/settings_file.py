@@ -1,8 +1,9 @@
 """Read and replace a client's settings file, so that no change of another program is lost.
 
 A replacement exchanges the new file with the old one in one step. If the old one is not the text
-that was edited, because the client wrote it meanwhile, the edit is made again on the newer text.
-So a reader sees one whole text or the other, and a full disk leaves the file as it was.
+that was edited, because the client wrote it meanwhile, the old one is put back, and the edit is
+made again on it. So a reader sees one whole text or the other, a full disk leaves the file as it
+was, and so does a newer text that cannot be edited.
 """
 
 from __future__ import annotations
@@ -91,29 +92,11 @@ class SettingsFile:
         return SettingsUnusable(f"{shown} cannot be changed: {why}", f"ls -l {shown}")
 
     def _update(self, real: Path, change: Callable[[str | None], str | None]) -> None:
-        newest = there = _read(real)  # the newest text of others, and the text in the file
         for _ in range(_MAX_TRIES):
-            text = change(newest)
-            if text == there:
+            there = _read(real)
+            text = change(there)
+            if text == there or _replace(real, there, text):
                 return
-            try:
-                if text is None:
-                    displaced = _take_away(real)
-                elif there is None:
-                    displaced = _create(real, text)
-                    if displaced is not None:  # another program made the file first
-                        newest = there = displaced
-                        continue
-                else:
-                    displaced = _exchange(real, text)
-            except FileNotFoundError:
-                if not real.parent.is_dir():
-                    raise
-                newest = there = None
-                continue
-            if displaced == there:
-                return
-            newest, there = displaced, text
         raise SettingsUnusable(
             f"{display_path(self.path)} keeps changing", "close the client, then try again"
         )
@@ -140,40 +123,74 @@ def _read(file: Path) -> str | None:
         raise SettingsUnusable(f"{shown} is not UTF-8", f"file {shown}") from error
 
 
-def _exchange(file: Path, text: str) -> str | None:
-    """Put `text` at `file`, and return the text that was there."""
+def _replace(file: Path, there: str | None, text: str | None) -> bool:
+    """Put `text` in place of `there`, and return whether nobody else wrote meanwhile.
+
+    Otherwise the newest text of the others is at `file`.
+    """
+    try:
+        if text is None:
+            return _take_away(file, there)
+        if there is None:
+            return _create(file, text)
+        return _exchange(file, there, text)
+    except FileNotFoundError:
+        if not file.parent.is_dir():
+            raise
+        return False  # somebody else removed the file
+
+
+def _exchange(file: Path, there: str, text: str) -> bool:
+    """Exchange `file` with a new file that has `text`; see `_replace`.
+
+    What was displaced goes back if it is not `there`, by an exchange of names. So a full disk does
+    not prevent that. The last name that was put there is then the newest text of the others.
+    """
     mode = stat.S_IMODE(file.stat().st_mode)
     new = _write_beside(file, text, mode)
     try:
+        put = text.encode("utf-8")
         _swap(new, file)
-        return _read(new)
+        displaced = new.read_bytes()
+        if displaced == there.encode("utf-8"):
+            return True
+        for _ in range(_MAX_TRIES):
+            _swap(new, file)
+            found = new.read_bytes()
+            if found == put:
+                break
+            displaced, put = found, displaced
+        return False
     finally:
         with suppress(FileNotFoundError):
             new.unlink()
         sync_path(file.parent)
 
 
-def _create(file: Path, text: str) -> str | None:
-    """Put `text` at `file` if nothing is there, and return the text that is there otherwise."""
+def _create(file: Path, text: str) -> bool:
+    """Put `text` at `file` if nothing is there; see `_replace`."""
     new = _write_beside(file, text, 0o600)
     try:
         os.link(new, file)
     except FileExistsError:
-        return _read(file)
+        return False
     finally:
         new.unlink()
     sync_path(file.parent)
-    return None
+    return True
 
 
-def _take_away(file: Path) -> str | None:
-    """Remove `file`, and return its text."""
+def _take_away(file: Path, there: str | None) -> bool:
+    """Remove `file`; see `_replace`."""
     aside = file.with_name(f"{file.name}{_TEMPORARY}{secrets.token_hex(4)}")
     file.rename(aside)
-    text = _read(aside)
+    is_expected = aside.read_bytes() == (there or "").encode("utf-8")
+    if not is_expected:
+        with suppress(FileExistsError):  # the others made a newer one
+            os.link(aside, file)
     aside.unlink()
     sync_path(file.parent)
-    return text
+    return is_expected
 
 
 def _write_beside(file: Path, text: str, mode: int) -> Path:
