@@ -55,15 +55,21 @@ def stop(invocation: Invocation) -> None:
 def start_syncing(invocation: Invocation, client: str, chosen: SyncedClient) -> None:
     """Sync a client from now on. Raises RootsdError."""
     record = SyncRecord(invocation.places.state)
-    clients = record.clients()
-    if client in clients and clients[client].file != chosen.file:
-        stop_syncing(invocation, record, client)
-    record.save_clients({**record.clients(), client: chosen})
-    restart(invocation)
+    with record.choosing():
+        clients = record.clients()
+        if client in clients and clients[client].file != chosen.file:
+            _remove(invocation, record, client)
+        record.save_clients({**record.clients(), client: chosen})
+        restart(invocation)
 
 
 def stop_syncing(invocation: Invocation, record: SyncRecord, client: str) -> None:
     """Stop the process, and remove our entries of `client`. Raises RootsdError if that fails."""
+    with record.choosing():
+        _remove(invocation, record, client)
+
+
+def _remove(invocation: Invocation, record: SyncRecord, client: str) -> None:
     from rootsd.sync.process import AccessSync
 
     stop(invocation)

@@ -8,12 +8,11 @@ user can read them, and a disconnect deletes them.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from rootsd.system.private_files import (
     display_path,
     ensure_private_folder,
     list_names,
+    locked_folder,
     path_exists,
     read_private_file,
     replace_private_file,
@@ -71,16 +71,9 @@ class ConnectRecord:
     def __init__(self, state: bytes) -> None:
         self.folder = Path(os.fsdecode(state), "connect")
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other runs of the command line from changes meanwhile. Raises NotPrivate."""
-        ensure_private_folder(self.folder)
-        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
+        return locked_folder(self.folder)
 
     def names(self) -> list[str]:
         """Return the names of the clients that were changed. Raises NotPrivate."""

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from rootsd.sync.targets import EntryKind, ListEntry
 from rootsd.system.private_files import (
     display_path,
     ensure_private_folder,
+    locked_folder,
     open_private_file,
     path_exists,
     read_private_file,
@@ -68,6 +70,13 @@ class SyncRecord:
     def __init__(self, state: bytes) -> None:
         self.folder = Path(os.fsdecode(state), "sync")
         self.clients_file = self.folder / "clients.json"
+
+    def choosing(self) -> AbstractContextManager[None]:
+        """Keep other runs of the command line from choosing clients meanwhile.
+
+        Raises NotPrivate.
+        """
+        return locked_folder(self.folder)
 
     def clients(self) -> dict[str, SyncedClient]:
         """Return the chosen clients by name. Raises SyncRecordDamaged."""

@@ -7,7 +7,8 @@ import fcntl
 import os
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
@@ -46,6 +47,18 @@ def ensure_private_folder(folder: Path) -> None:
         is_locked = os.statvfs(folder).f_flag & os.ST_RDONLY
         remedy = "remount that disk writable" if is_locked else f"chmod 700 {folder}"
         raise NotPrivate(f"{display_path(folder)} is not writable", remedy)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of `folder`, which is made if it is missing. Raises NotPrivate."""
+    ensure_private_folder(folder)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def make_folder(folder: Path) -> None:
