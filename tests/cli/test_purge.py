@@ -14,7 +14,7 @@ from rootsd.connect.wiring import Consent
 from rootsd.core.errors import Busy
 from rootsd.service import start_record
 from rootsd.system.lock import DaemonLock, LockRecord
-from support.connectable import WISH, ClientHome
+from support.client_home import WISH, ClientHome
 
 
 @pytest.fixture

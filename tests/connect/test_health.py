@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.connect.health import ClientAnswer, ClientHealth, check_health
-from support.connectable import ClientHome, client_named
+from support.client_home import ClientHome, client_named
 
 # The output of the real programs in November 2026.
 CONNECTED = {

@@ -13,7 +13,7 @@ import pytest
 from rootsd import hook
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import Consent, HookUse, ToolAccess
-from support.connectable import ROOTSD, WISH, ClientHome, client_named
+from support.client_home import ROOTSD, WISH, ClientHome, client_named
 
 HOOKED = replace(WISH, hook=HookUse.YES)
 MINE = """{

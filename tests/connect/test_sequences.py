@@ -26,7 +26,7 @@ from rootsd.sync.process import AccessSync
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import TARGETS
 from rootsd.wire.projects import ProjectsQuery
-from support.connectable import ClientHome
+from support.client_home import ClientHome
 from support.fake_daemon import an_item
 from support.person_edits import (
     CannotEdit,

@@ -18,7 +18,7 @@ from rootsd.connect.wiring import Consent, ToolAccess, Wired, WiringWish, WrapMo
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsUnusable
-from support.connectable import ROOTSD, WISH, ClientHome
+from support.client_home import ROOTSD, WISH, ClientHome
 
 MINE = """\
 {

@@ -66,9 +66,9 @@ def test_attempts_of_self_approval_and_their_outcomes(guarded: GuardedDaemon) ->
     for kind, way in SELF_APPROVAL:
         program = guarded.named(KNOWN if kind == "known" else UNKNOWN)
         variables = MARKER if kind == "known" else {}
-        played = guarded.stage.play(program, AGENT, way, *APPROVE, **variables)
-        told[kind, way] = guarded.outcome(played)
-        outputs[kind, way] = played.output
+        completed = guarded.launcher.run(program, AGENT, way, *APPROVE, **variables)
+        told[kind, way] = guarded.outcome(completed)
+        outputs[kind, way] = completed.output
     wrong = [
         (*way, told[way], outputs[way])
         for way, outcome in SELF_APPROVAL.items()
@@ -89,12 +89,12 @@ def test_an_agent_passes_by_a_program_that_a_person_runs(guarded: GuardedDaemon)
     program.
     """
     agent = guarded.named(KNOWN)
-    own = guarded.stage.play(agent, AGENT, "own tmux", *APPROVE, **MARKER)
+    own = guarded.launcher.run(agent, AGENT, "own tmux", *APPROVE, **MARKER)
     assert guarded.outcome(own) is Outcome.REFUSED, "the server has the agent's mark from it"
-    guarded.stage.play(*guarded.tmux, "kill-server")
+    guarded.launcher.run(*guarded.tmux, "kill-server")
     hook = guarded.person.parent / "one" / ".git" / "hooks" / "pre-commit"
     planting = f"printf '#!/bin/sh\\n%s\\n' '{' '.join(APPROVE)}' >{hook}; chmod +x {hook}"
-    guarded.stage.play(agent, AGENT, "shell", "sh", "-c", planting, **MARKER)
+    guarded.launcher.run(agent, AGENT, "shell", "sh", "-c", planting, **MARKER)
     commit = f"git -C {guarded.person.parent / 'one'} commit -q --allow-empty -m x"
     assert guarded.outcome(guarded.typed_into_bash(commit)) is Outcome.PASSED
 
@@ -110,39 +110,39 @@ def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon) -> None:
     """
     agent = guarded.named(KNOWN)
     session = ["new-session", "-d", "-s", "person", "bash --norc"]
-    guarded.stage.play_on_terminal(*guarded.tmux, *session)
-    guarded.stage.begin(
+    guarded.launcher.run_on_terminal(*guarded.tmux, *session)
+    guarded.launcher.start(
         "sh", "-c", f"echo ready; exec {shlex.join(guarded.tmux)} attach -t person"
     )
     for way in BY_A_PERSONS_TMUX:
-        played = guarded.stage.play(agent, AGENT, f"mcp-tmux {way}", *APPROVE, **MARKER)
-        assert guarded.outcome(played) is Outcome.PASSED, (way, played.output)
-        clients = guarded.stage.play(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
+        completed = guarded.launcher.run(agent, AGENT, f"mcp-tmux {way}", *APPROVE, **MARKER)
+        assert guarded.outcome(completed) is Outcome.PASSED, (way, completed.output)
+        clients = guarded.launcher.run(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
         assert len(clients.split()) == 1, "the person's: the agent's client has gone"
-    guarded.stage.play(*guarded.tmux, "kill-server")
+    guarded.launcher.run(*guarded.tmux, "kill-server")
 
 
 def test_an_agents_status_query_does_not_hide_its_refusals(guarded: GuardedDaemon) -> None:
     agent = guarded.named(KNOWN)
-    guarded.stage.play(agent, AGENT, "child", *APPROVE, **MARKER)
-    shown = guarded.stage.play(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
+    guarded.launcher.run(agent, AGENT, "child", *APPROVE, **MARKER)
+    shown = guarded.launcher.run(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
     assert "refused   1 command" in shown.output
     assert "refused   1 command" in guarded.typed_into_bash(" ".join([*ROOTSD, "status"])).output
-    assert "refused" not in guarded.stage.play_on_terminal(*ROOTSD, "status").output
+    assert "refused" not in guarded.launcher.run_on_terminal(*ROOTSD, "status").output
 
 
 def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(guarded: GuardedDaemon) -> None:
-    person, stage = guarded.person, guarded.stage
-    assert stage.play(*ROOTSD, "guard", "terminal").status == 0
-    assert stage.play(*APPROVE).status == 7
-    asked = stage.play_on_terminal(*APPROVE, typed=[("to go on: ", "nonsense\n")])
+    person, launcher = guarded.person, guarded.launcher
+    assert launcher.run(*ROOTSD, "guard", "terminal").status == 0
+    assert launcher.run(*APPROVE).status == 7
+    asked = launcher.run_on_terminal(*APPROVE, typed=[("to go on: ", "nonsense\n")])
     assert asked.status == 7
     assert f"approve {person.parent / 'one'}" in asked.output
-    right = stage.play_on_terminal(*APPROVE, typed=[("to go on: ", "{word}\n")])
+    right = launcher.run_on_terminal(*APPROVE, typed=[("to go on: ", "{word}\n")])
     assert right.status == 0, right.output
-    assert stage.play(*ROOTSD, "guard", "off").status == 7
+    assert launcher.run(*ROOTSD, "guard", "off").status == 7
     assert person.rootsd("guard") == "terminal\n"
-    loosened = stage.play_on_terminal(
+    loosened = launcher.run_on_terminal(
         *ROOTSD, "guard", "agents", typed=[("to go on: ", "{word}\n")]
     )
     assert loosened.status == 0, loosened.output
@@ -162,21 +162,21 @@ def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None
     config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
     before = config.read_text()
 
-    def play(*words: str, **more: str) -> None:
-        played = guarded.stage.play(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
-        assert played.status == 0, played.output
+    def run(*words: str, **more: str) -> None:
+        completed = guarded.launcher.run(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
+        assert completed.status == 0, completed.output
 
     more = person.home / "more"
     more.mkdir()
-    play("up", str(more))
-    play("parent", "rm", str(person.parent))
-    play("config", "edit", EDITOR="sh -c 'printf \"# x\\n\" >>$0'")
-    play("down")
+    run("up", str(more))
+    run("parent", "rm", str(person.parent))
+    run("config", "edit", EDITOR="sh -c 'printf \"# x\\n\" >>$0'")
+    run("down")
     assert config.read_text() != before
     config.write_text(before)
-    guarded.stage.play_on_terminal(*ROOTSD, "up")
+    guarded.launcher.run_on_terminal(*ROOTSD, "up")
     # The same commands of a person are not recorded.
-    guarded.stage.play_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
+    guarded.launcher.run_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
     told = [event for event in guarded.log() if event["verb"] == "agent command"]
     assert [event["what"] for event in told] == [
         f"up {more}",
@@ -188,45 +188,45 @@ def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None
     assert all("Goose started it" in event["by"] for event in told)
     commands = json.loads(person.rootsd("status", "--json"))["agent_commands"]
     assert (commands["count"], commands["what"]) == (4, "down")
-    shown = guarded.stage.play_on_terminal(*ROOTSD, "status").output
+    shown = guarded.launcher.run_on_terminal(*ROOTSD, "status").output
     assert "agents    4 commands, the last" in shown
-    assert "agents" not in guarded.stage.play_on_terminal(*ROOTSD, "status").output
+    assert "agents" not in guarded.launcher.run_on_terminal(*ROOTSD, "status").output
 
 
 def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> None:
-    person, stage = guarded.person, guarded.stage
+    person, launcher = guarded.person, guarded.launcher
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGKILL)
-    assert stage.play(*APPROVE).status == 0, "another helper is started"
-    assert stage.play(*ROOTSD, "forget", "one").status == 0
+    assert launcher.run(*APPROVE).status == 0, "another helper is started"
+    assert launcher.run(*ROOTSD, "forget", "one").status == 0
     helper = _child_of(keeper)
     os.kill(keeper, signal.SIGKILL)
     os.kill(helper, signal.SIGKILL)
     assert "helper process" in person.rootsd("status")
     agent = guarded.named(KNOWN)
-    for played in (
-        stage.play(*APPROVE),
-        stage.play_on_terminal(*APPROVE),
-        stage.play(agent, AGENT, "child", *APPROVE, **MARKER),
-        stage.play(agent, AGENT, "terminal", *APPROVE, **MARKER),
+    for completed in (
+        launcher.run(*APPROVE),
+        launcher.run_on_terminal(*APPROVE),
+        launcher.run(agent, AGENT, "child", *APPROVE, **MARKER),
+        launcher.run(agent, AGENT, "terminal", *APPROVE, **MARKER),
     ):
-        assert played.status == 7, played.output
-        assert "try: rootsd down && rootsd up" in played.output
+        assert completed.status == 7, completed.output
+        assert "try: rootsd down && rootsd up" in completed.output
     person.rootsd("down")
     person.rootsd("up")
-    assert stage.play(*APPROVE).status == 0
+    assert launcher.run(*APPROVE).status == 0
 
 
 def test_a_stopped_helper_is_replaced_and_no_order_passes_unexamined(
     guarded: GuardedDaemon,
 ) -> None:
-    person, stage = guarded.person, guarded.stage
+    person, launcher = guarded.person, guarded.launcher
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGSTOP)
-    played = stage.play(guarded.named(UNKNOWN), AGENT, "mcp-child", *APPROVE)
-    assert guarded.outcome(played) is Outcome.REFUSED, played.output
+    completed = launcher.run(guarded.named(UNKNOWN), AGENT, "mcp-child", *APPROVE)
+    assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
     assert _child_of(keeper) != helper
 
 
@@ -237,12 +237,12 @@ def test_an_agent_behind_many_ancestors_is_not_admitted(
     """There are 300 of them, or 200 with environments of 1 MB each."""
     agent = guarded.named(KNOWN)
     way = "behind 200 large environments" if large else "behind 300 ancestors"
-    played = guarded.stage.play(agent, AGENT, way, *APPROVE)
-    assert guarded.outcome(played) is Outcome.REFUSED, played.output
-    played = guarded.stage.play(agent, AGENT, f"{way} on a terminal", *APPROVE)
-    assert guarded.outcome(played) is not Outcome.PASSED, played.output
+    completed = guarded.launcher.run(agent, AGENT, way, *APPROVE)
+    assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
+    completed = guarded.launcher.run(agent, AGENT, f"{way} on a terminal", *APPROVE)
+    assert guarded.outcome(completed) is not Outcome.PASSED, completed.output
     if not large:
-        assert "too many ancestors" in played.output
+        assert "too many ancestors" in completed.output
     log = guarded.log()
     assert not [each for each in log if each["actor"] == "person" and each["verb"] == "approved"]
 

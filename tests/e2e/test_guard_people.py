@@ -33,7 +33,7 @@ def scene(tmp_path: Path) -> Iterator[GuardedDaemon]:
 def _as_service(scene: GuardedDaemon, name: str) -> Completed:
     """Run the command from a shell below a process that only has a service's name."""
     service = "import subprocess, sys; sys.exit(subprocess.call(['sh', '-c', sys.argv[1]]))"
-    return scene.stage.play(scene.named(name), "-c", service, f"{' '.join(APPROVE)}; exit $?")
+    return scene.launcher.run(scene.named(name), "-c", service, f"{' '.join(APPROVE)}; exit $?")
 
 
 def _in_a_tab(scene: GuardedDaemon) -> Completed:
@@ -53,9 +53,9 @@ def _in_the_shell_that_runs_a_bridge(scene: GuardedDaemon) -> Completed:
 def _in_a_tmux_pane(scene: GuardedDaemon) -> Completed:
     told = scene.person.home / "told"
     command = f"{' '.join(APPROVE)} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
-    scene.stage.play_on_terminal(*scene.tmux, "new-session", "-d", command)
-    scene.stage.play(*scene.tmux, "wait-for", "done")
-    scene.stage.play(*scene.tmux, "kill-server")
+    scene.launcher.run_on_terminal(*scene.tmux, "new-session", "-d", command)
+    scene.launcher.run(*scene.tmux, "wait-for", "done")
+    scene.launcher.run(*scene.tmux, "kill-server")
     return Completed(0, told.read_text())
 
 
@@ -85,11 +85,11 @@ if bridge:
 
 
 def _in_an_editors_terminal(scene: GuardedDaemon) -> Completed:
-    return scene.stage.play(scene.named("code"), "-c", EDITOR, "apart", " ".join(APPROVE))
+    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "apart", " ".join(APPROVE))
 
 
 def _in_the_terminal_of_an_editor_that_started_the_bridge(scene: GuardedDaemon) -> Completed:
-    return scene.stage.play(scene.named("code"), "-c", EDITOR, "both", " ".join(APPROVE))
+    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "both", " ".join(APPROVE))
 
 
 def _by_ssh(scene: GuardedDaemon) -> Completed:
@@ -107,7 +107,7 @@ def _by_a_script(scene: GuardedDaemon) -> Completed:
 
 
 def _by_a_script_without_a_terminal(scene: GuardedDaemon) -> Completed:
-    return scene.stage.play("bash", "-c", f"{' '.join(APPROVE)}; exit $?")
+    return scene.launcher.run("bash", "-c", f"{' '.join(APPROVE)}; exit $?")
 
 
 def _by_make(scene: GuardedDaemon) -> Completed:
@@ -145,15 +145,15 @@ PEOPLE: dict[Callable[[GuardedDaemon], Completed], Outcome] = {
 
 
 def test_people_beside_an_agent_are_neither_refused_nor_challenged(scene: GuardedDaemon) -> None:
-    scene.stage.begin(scene.named(KNOWN), AGENT, "stay", **MARKER)
-    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    scene.launcher.start(scene.named(KNOWN), AGENT, "stay", **MARKER)
+    scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     clients = json.loads(scene.person.rootsd("status", "--json"))["sessions"]
     assert len(clients) == 2
     told, outputs = dict[str, Outcome](), dict[str, str]()
     for way in PEOPLE:
-        played = way(scene)
-        told[way.__name__] = scene.outcome(played)
-        outputs[way.__name__] = played.output
+        completed = way(scene)
+        told[way.__name__] = scene.outcome(completed)
+        outputs[way.__name__] = completed.output
     wrong = [
         (way.__name__, told[way.__name__], outputs[way.__name__])
         for way, outcome in PEOPLE.items()

@@ -45,8 +45,8 @@ def test_a_command_from_a_terminal_that_an_agent_created_is_challenged(
 ) -> None:
     told = dict[str, tuple[Outcome, str]]()
     for way in OF_ITS_OWN:
-        played = scene.stage.play(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *APPROVE)
-        told[way] = scene.outcome(played), played.output
+        completed = scene.launcher.run(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *APPROVE)
+        told[way] = scene.outcome(completed), completed.output
     wrong = {way: got for way, got in told.items() if got[0] is not Outcome.ASKED_AND_PASSED}
     assert not wrong, json.dumps(wrong, indent=1)
     approvals = [event for event in scene.log() if event["verb"] == "approved"]
@@ -60,10 +60,10 @@ def test_in_one_shared_group_only_the_holder_of_the_terminal_is_evidence(tmp_pat
     with guarded_daemon(tmp_path) as scene:
         agent = scene.named(UNKNOWN)
         for way in OF_ITS_OWN:
-            played = scene.stage.play(agent, AGENT, f"mcp-{way}", *APPROVE)
+            completed = scene.launcher.run(agent, AGENT, f"mcp-{way}", *APPROVE)
             is_agents = way == "orphan on the agent's terminal"
             expected = Outcome.ASKED_AND_PASSED if is_agents else Outcome.PASSED
-            assert scene.outcome(played) is expected, (way, played.output)
+            assert scene.outcome(completed) is expected, (way, completed.output)
 
 
 # A program that holds a terminal, in which a shell runs the command.
@@ -131,9 +131,9 @@ def _in_ones_own_tmux(scene: GuardedDaemon) -> Completed:
     done = f"{shlex.join(scene.tmux)} wait-for -S done"
     line = f"{_command()} >{told} 2>&1; {done}"
     attached = [*scene.tmux, "new-session", "-s", "own", f"echo ready; {line}; cat"]
-    scene.stage.begin(*attached)
-    scene.stage.play(*scene.tmux, "wait-for", "done")
-    scene.stage.play(*scene.tmux, "kill-server")
+    scene.launcher.start(*attached)
+    scene.launcher.run(*scene.tmux, "wait-for", "done")
+    scene.launcher.run(*scene.tmux, "kill-server")
     return Completed(0, told.read_text())
 
 
@@ -159,25 +159,25 @@ PEOPLE: tuple[Callable[[GuardedDaemon], Completed], ...] = (
 
 
 def test_a_person_in_the_same_terminal_program_is_not_challenged(scene: GuardedDaemon) -> None:
-    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     assert len(json.loads(scene.person.rootsd("status", "--json"))["sessions"]) == 1
     told = dict[str, tuple[Outcome, str]]()
     for way in PEOPLE:
-        played = way(scene)
-        told[way.__name__] = scene.outcome(played), played.output
+        completed = way(scene)
+        told[way.__name__] = scene.outcome(completed), completed.output
     wrong = {way: got for way, got in told.items() if got[0] is not Outcome.PASSED}
     assert not wrong, json.dumps(wrong, indent=1)
     assert not [event for event in scene.log() if event["verb"] == "refused"]
 
 
 def test_in_a_tmux_older_than_the_agent_a_person_is_not_challenged(scene: GuardedDaemon) -> None:
-    scene.stage.play_on_terminal(*scene.tmux, "new-session", "-d", "-s", "own", "bash --norc")
-    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
+    scene.launcher.run_on_terminal(*scene.tmux, "new-session", "-d", "-s", "own", "bash --norc")
+    scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     told = scene.person.home / "told"
     line = f"{_command()} >{told} 2>&1; {shlex.join(scene.tmux)} wait-for -S done"
-    scene.stage.play(*scene.tmux, "new-window", "-d", "-t", "own:", line)
-    scene.stage.play(*scene.tmux, "wait-for", "done")
-    scene.stage.play(*scene.tmux, "kill-server")
+    scene.launcher.run(*scene.tmux, "new-window", "-d", "-t", "own:", line)
+    scene.launcher.run(*scene.tmux, "wait-for", "done")
+    scene.launcher.run(*scene.tmux, "kill-server")
     assert scene.outcome(Completed(0, told.read_text())) is Outcome.PASSED
 
 
@@ -185,9 +185,9 @@ def test_an_orphan_without_a_terminal_is_refused(scene: GuardedDaemon) -> None:
     """A person's orphan and an agent's double fork look the same, and docs/SECURITY.md says so."""
     told = scene.person.home / "told"
     script = f"(setsid {_command()} >{told} 2>&1; echo $? >>{told}) & wait"
-    passed = scene.stage.play("bash", "-c", script)
+    passed = scene.launcher.run("bash", "-c", script)
     assert scene.outcome(passed) is Outcome.PASSED, "the control: no agent uses MCP"
-    scene.stage.begin(scene.named(UNKNOWN), AGENT, "stay")
-    refused = scene.stage.play("bash", "-c", script)
+    scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
+    refused = scene.launcher.run("bash", "-c", script)
     assert scene.outcome(refused) is Outcome.REFUSED
     assert "control group of" in told.read_text()

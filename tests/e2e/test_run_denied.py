@@ -19,7 +19,7 @@ from rootsd.cli import control_client as control
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.person import Person
 from support.polling import until
-from support.run_proxy import SCRIPTED, RunProxyClient, command, relay, started
+from support.run_proxy import SCRIPTED, RunProxyClient, command, run_proxy, started
 from support.sizes import Sizes
 
 NAMES = tuple(f"p{number}" for number in range(5))
@@ -62,13 +62,13 @@ def is_open(client: RunProxyClient, folder: Path) -> bool:
 
 @contextmanager
 def asking(person: Person) -> Iterator[RunProxyClient]:
-    with relay(HOME=str(person.home)) as client:
+    with run_proxy(HOME=str(person.home)) as client:
         yield client
 
 
 @contextmanager
 def configured(person: Person) -> Iterator[RunProxyClient]:
-    with relay("--deaf", "{roots}", HOME=str(person.home)) as client:
+    with run_proxy("--deaf", "{roots}", HOME=str(person.home)) as client:
         yield client
 
 

@@ -45,7 +45,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 def check(person: Person, victim: Victim, outcome: Outcome, story: object) -> None:
     assert outcome.left == [], story
-    assert victim is Victim.RELAY or not outcome.is_silent, story
+    assert victim is Victim.PROXY or not outcome.is_silent, story
     if victim is Victim.DAEMON:
         person.rootsd("up")
 
@@ -61,7 +61,7 @@ def test_after_any_kill_nothing_remains_and_no_call_is_silent(
 
 
 @pytest.mark.needs("npm")
-@pytest.mark.parametrize("victim", [Victim.SERVER, Victim.WORKER, Victim.RELAY])
+@pytest.mark.parametrize("victim", [Victim.SERVER, Victim.WORKER, Victim.PROXY])
 def test_after_any_kill_around_npx_nothing_remains(
     victim: Victim, person: Person, sizes: Sizes
 ) -> None:
@@ -74,7 +74,7 @@ def test_after_any_kill_around_npx_nothing_remains(
 
 def test_control_without_the_keeper_a_process_remains(person: Person) -> None:
     line = [sys.executable, "-c", CARELESS, *WRAPPED[3:]]
-    outcome = a_round(line, Victim.RELAY, random.Random(1), ONE_S)  # noqa: S311
+    outcome = a_round(line, Victim.PROXY, random.Random(1), ONE_S)  # noqa: S311
     for process in outcome.left:
         process.kill()
     assert outcome.left

@@ -40,7 +40,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
     person.run("down")
 
 
-def relay(
+def run_proxy(
     person: Person, cwd: Path, *flags: str, within: list[str] | None = None
 ) -> AbstractContextManager[RunProxyClient]:
     line = [*(within or []), *command(*SCRIPTED, flags=flags)]
@@ -59,7 +59,7 @@ def restart(person: Person) -> None:
 
 
 def test_a_session_gets_its_root_and_those_approved_while_it_runs(person: Person) -> None:
-    with relay(person, person.parent / "api") as client:
+    with run_proxy(person, person.parent / "api") as client:
         client.shake_hands()
         assert allowed(person, client) == ["api"]
         person.rootsd("approve", "web")
@@ -77,7 +77,7 @@ def test_a_session_gets_its_root_and_those_approved_while_it_runs(person: Person
 
 def test_a_renewed_approval_adds_the_root_to_running_sessions(person: Person) -> None:
     person.rootsd("approve", "web", "--tag", "later")
-    with relay(person, person.parent / "api") as client:
+    with run_proxy(person, person.parent / "api") as client:
         client.shake_hands()
         assert allowed(person, client) == ["api"]
         person.rootsd("approve", "--dry-run", "web")
@@ -93,14 +93,14 @@ def test_a_renewed_approval_adds_the_root_to_running_sessions(person: Person) ->
 def test_roots_that_share_a_tag_and_worktrees_belong_to_a_workspace(person: Person) -> None:
     person.rootsd("tag", "api", "work")
     person.rootsd("tag", "old", "work")
-    with relay(person, person.parent / "api") as client:
+    with run_proxy(person, person.parent / "api") as client:
         client.shake_hands()
         assert allowed(person, client) == ["api", "old"]
 
 
 def test_a_removal_opens_no_other_folder(person: Person) -> None:
     api = person.parent / "api"
-    with relay(person, api) as client:
+    with run_proxy(person, api) as client:
         client.shake_hands()
         person.rootsd("deny", "api")
         assert allowed(person, client) == []
@@ -122,8 +122,8 @@ def test_a_removal_opens_no_other_folder(person: Person) -> None:
 def test_no_scope_falls_back_to_other_roots(person: Person) -> None:
     api = person.parent / "api"
     with (
-        relay(person, api, "--only", "cwd") as one,
-        relay(person, api, "--client-roots", "auto") as other,
+        run_proxy(person, api, "--only", "cwd") as one,
+        run_proxy(person, api, "--client-roots", "auto") as other,
     ):
         for client in (one, other):
             client.shake_hands()
@@ -135,7 +135,7 @@ def test_no_scope_falls_back_to_other_roots(person: Person) -> None:
 
 
 def test_a_session_in_a_pending_project_is_empty_and_stays_separate(person: Person) -> None:
-    with relay(person, person.parent / "web") as client:
+    with run_proxy(person, person.parent / "web") as client:
         client.shake_hands()
         assert allowed(person, client) == []
         restart(person)
@@ -149,9 +149,9 @@ def test_a_session_outside_all_projects_or_with_all_has_the_whole_set(
 ) -> None:
     api = person.parent / "api"
     with (
-        relay(person, person.home) as home,
-        relay(person, api, "--all") as every,
-        relay(person, api, "--client-roots", "override") as older,
+        run_proxy(person, person.home) as home,
+        run_proxy(person, api, "--all") as every,
+        run_proxy(person, api, "--client-roots", "override") as older,
     ):
         for client in (home, every, older):
             client.shake_hands()
@@ -163,7 +163,7 @@ def test_a_clients_folder_replaced_by_a_link_is_never_sent_again(person: Person)
     sub.mkdir()
     open_there = (sub, person.parent / "web")
     roots = {"roots": [{"uri": f"file://{folder}", "name": "x"} for folder in open_there]}
-    with relay(person, person.parent / "api", "--client-roots", "narrow") as client:
+    with run_proxy(person, person.parent / "api", "--client-roots", "narrow") as client:
         assert client.ask(0, "initialize", _with_roots())["id"] == 0
         client.say(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
         client.say(reply(_question(client)["id"], roots))

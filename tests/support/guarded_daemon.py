@@ -42,7 +42,7 @@ class GuardedDaemon:
         # The pid keeps a server that a killed run left behind from serving the next run.
         server = f"{folder.name}-{os.getpid()}"
         environment |= {**TMUX, "TMUX_SERVER": server}
-        self.stage = ProcessLauncher(folder, environment, group)
+        self.launcher = ProcessLauncher(folder, environment, group)
         self.tmux = ("tmux", "-L", server, "-f", "/dev/null")
 
     def named(self, name: str) -> Path:
@@ -52,14 +52,14 @@ class GuardedDaemon:
             program.symlink_to(os.path.realpath(sys.executable))
         return program
 
-    def outcome(self, played: Completed) -> Outcome:
+    def outcome(self, completed: Completed) -> Outcome:
         """Return the outcome of an approval, and revoke it."""
         (item,) = self.person.items("ls")
         if item["verdict"] != "approved":
-            assert item["verdict"] == "pending", played.output
+            assert item["verdict"] == "pending", completed.output
             return Outcome.REFUSED
-        self.stage.play_on_terminal(*ROOTSD, "forget", "one")
-        asked = " to go on: " in played.output
+        self.launcher.run_on_terminal(*ROOTSD, "forget", "one")
+        asked = " to go on: " in completed.output
         return Outcome.ASKED_AND_PASSED if asked else Outcome.PASSED
 
     def log(self) -> list[dict[str, str]]:
@@ -69,7 +69,7 @@ class GuardedDaemon:
     def typed_into_bash(self, *lines: str) -> Completed:
         """Type lines into a shell on its own terminal."""
         typed = [("$ ", f"{line}\n") for line in lines]
-        return self.stage.play_on_terminal(
+        return self.launcher.run_on_terminal(
             "bash", "--norc", "-i", typed=[*typed, ("$ ", "exit\n")], PS1="$ "
         )
 
@@ -82,6 +82,6 @@ def guarded_daemon(folder: Path, group: Path | None = None) -> Iterator[GuardedD
     person.rootsd("up", str(person.parent))
     person.wait_until_listed("one", "pending")
     scene = GuardedDaemon(person, folder, group)
-    with scene.stage:
+    with scene.launcher:
         yield scene
     person.run("down")

@@ -42,7 +42,7 @@ class ProcessLauncher:
     def __init__(
         self, folder: Path, environment: Mapping[str, str], group: Path | None = None
     ) -> None:
-        self._path = str(folder / "stage")
+        self._path = str(folder / "launcher")
         self._group = [str(group)] if group else []
         self._environment = dict(environment)
 
@@ -70,11 +70,11 @@ class ProcessLauncher:
         self._lines.close()
         self._connection.close()
 
-    def play(self, *words: str | Path, **variables: str) -> Completed:
+    def run(self, *words: str | Path, **variables: str) -> Completed:
         """Run a program without a terminal."""
         return self._ask("run", words, variables)
 
-    def play_on_terminal(
+    def run_on_terminal(
         self, *words: str | Path, typed: Sequence[tuple[str, str]] = (), **variables: str
     ) -> Completed:
         """Run a program on its own terminal.
@@ -84,10 +84,10 @@ class ProcessLauncher:
         """
         return self._ask("terminal", words, variables, typed)
 
-    def begin(self, *words: str | Path, **variables: str) -> None:
+    def start(self, *words: str | Path, **variables: str) -> None:
         """Start a program on its own terminal. It prints `ready` and then stays."""
-        begun = self._ask("begin", words, variables)
-        assert begun.status == 0, begun.output
+        started = self._ask("begin", words, variables)
+        assert started.status == 0, started.output
 
     def _ask(
         self,
@@ -174,8 +174,8 @@ def _main(path: str, *groups: str) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         for line in connection.makefile("rb"):
-            played = _run(json.loads(line), staying)
-            answer = {"status": played.status, "output": played.output}
+            completed = _run(json.loads(line), staying)
+            answer = {"status": completed.status, "output": completed.output}
             connection.sendall(json.dumps(answer).encode() + b"\n")
         for player in staying:
             os.close(player.terminal)  # the test closed its end

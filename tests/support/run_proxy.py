@@ -35,7 +35,7 @@ def impatient_command(*server: str) -> list[str]:
 
 
 @contextmanager
-def relay(*words: str, flags: tuple[str, ...] = (), **more: str) -> Iterator[RunProxyClient]:
+def run_proxy(*words: str, flags: tuple[str, ...] = (), **more: str) -> Iterator[RunProxyClient]:
     """Run a proxy in front of a scripted server with `words`. At the end, both are gone."""
     with started(command(*SCRIPTED, *words, flags=flags), **more) as client:
         yield client

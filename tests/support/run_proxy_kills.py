@@ -31,10 +31,10 @@ class Victim(StrEnum):
     """The process to kill."""
 
     SERVER = "server"
-    """What the relay has started."""
+    """What the run proxy has started."""
     WORKER = "worker"
     """What that has started in turn, as npx does."""
-    RELAY = "relay"
+    PROXY = "proxy"
     DAEMON = "daemon"
 
 
@@ -85,7 +85,7 @@ def _call(number: int) -> dict[str, object]:
 
 def _kill(client: RunProxyClient, victim: Victim) -> None:
     match victim:
-        case Victim.RELAY:
+        case Victim.PROXY:
             client.process.kill()
         case Victim.DAEMON:
             psutil.Process(control.call(StatusQuery())["daemon"]["pid"]).kill()
@@ -96,16 +96,16 @@ def _kill(client: RunProxyClient, victim: Victim) -> None:
 
 def _below(client: RunProxyClient, victim: Victim) -> psutil.Process:
     """Wait for the server's process, or for the one that it started first, and return it."""
-    relay = psutil.Process(client.process.pid)
-    own = os.getpgid(relay.pid)
+    proxy = psutil.Process(client.process.pid)
+    own = os.getpgid(proxy.pid)
     while True:
-        servers = [each for each in relay.children() if _group(each) not in (own, each.pid, None)]
+        servers = [each for each in proxy.children() if _group(each) not in (own, each.pid, None)]
         found = servers if victim is Victim.SERVER else [w for s in servers for w in s.children()]
         if found:
             return found[0]
         client.process.poll()
         if client.process.returncode is not None:
-            raise psutil.NoSuchProcess(relay.pid)
+            raise psutil.NoSuchProcess(proxy.pid)
 
 
 def _group(process: psutil.Process) -> int | None:
@@ -121,7 +121,7 @@ def _heard(client: RunProxyClient, victim: Victim) -> Counter[bool]:
     heard: Counter[bool] = Counter()
     while heard.total() < CALLS and (line := client.stdout.readline()):
         if not line.endswith(b"\n"):
-            assert victim is Victim.RELAY, "a line that was cut short"
+            assert victim is Victim.PROXY, "a line that was cut short"
             break
         message = json.loads(line)
         if message.get("id") in range(CALLS):

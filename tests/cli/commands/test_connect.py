@@ -12,7 +12,7 @@ import pexpect
 import pytest
 
 from rootsd.sync.record import SyncedClient, SyncRecord
-from support.connectable import ROOTSD
+from support.client_home import ROOTSD
 from support.terminal import HANG_GUARD, Shell
 
 GEMINI = '{\n  "theme": "dark", // mine\n  "mcpServers": {}\n}\n'

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_plants import PLANTS, kinds_of, script_of, traces_in
 from support.agent_programs import FIVE, PROMPT, AgentProgram, ClaudeCode
 from support.agent_world import AgentWorld
 from support.confined_agents import (
@@ -18,6 +17,7 @@ from support.confined_agents import (
     was_read,
 )
 from support.isolated_user import Group
+from support.planted_files import PLANTED_FILES, kinds_of, script_of, traces_in
 from support.polling import until
 from support.scripted_model import Call, Shell
 
@@ -88,7 +88,7 @@ def test_its_next_start_outside_loads_nothing_that_was_planted(
     program: AgentProgram, tmp_path: Path
 ) -> None:
     """The control plants the same files from outside, and each of them is loaded."""
-    plants, traces = PLANTS[program.name], tmp_path / "traces"
+    plants, traces = PLANTED_FILES[program.name], tmp_path / "traces"
     with AgentWorld(tmp_path, ["api"]) as world:
         traces.mkdir()
         world.rootsd("approve", "api")
@@ -127,4 +127,4 @@ def start_outside(world: AgentWorld, program: AgentProgram, traces: Path) -> set
     finally:
         model.close()
     assert 0 in model.results, done.output
-    return traces_in(PLANTS[program.name], traces, model.requests)
+    return traces_in(PLANTED_FILES[program.name], traces, model.requests)

@@ -189,7 +189,7 @@ MUTATIONS: list[Mutation] = [
 
 
 class Trial:
-    """One relay between such a server and such a client; `leaks` is what the server learnt."""
+    """One run proxy between such a server and such a client; `leaks` is what the server learnt."""
 
     def __init__(self, era: str) -> None:
         self.harness = SessionHarness(API, profile=ServerProfile.SILENT)

@@ -98,7 +98,7 @@ def test_results_that_may_require_input_are_not_streamed(way: Way) -> None:
     asks = b'{"jsonrpc":"2.0","id":7,"result":{"x":"' + LONG
     assert way.server(asks) == b""
     rest = b'","resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}}\n'
-    assert way.server(rest) == b"", "it is the relay's to answer"
+    assert way.server(rest) == b"", "the run proxy answers it"
     way.harness.client(call_2026(8))
     complete = b'{"jsonrpc":"2.0","id":8,"result":{"resultType":"complete","x":"' + LONG
     assert way.server(complete) == complete, "it says that it asks for nothing"

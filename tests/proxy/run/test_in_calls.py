@@ -11,7 +11,7 @@ from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.runtime_files import ServerProfileFile
 from support.bridges import notice, reply, request
 from support.mcp_harness import FakeSource, root
-from support.run_proxy import SCRIPTED, relay
+from support.run_proxy import SCRIPTED, run_proxy
 from support.run_session_harness import API, WEB, SessionHarness, call, call_2026, paths
 from support.sizes import Sizes
 from support.threaded_publisher import published
@@ -109,7 +109,7 @@ def test_a_real_server_keeps_its_process_and_state_and_answers_at_once(
         (tmp_path / name).mkdir()
     api, web = root(f"{tmp_path}/api"), root(f"{tmp_path}/web")
     rounds = sizes.pick(test=100, check=100, soak=1_000)
-    with published(FakeSource(api, web)) as roots, relay("--deaf") as client:
+    with published(FakeSource(api, web)) as roots, run_proxy("--deaf") as client:
         client.shake_hands()
         first = client.call("first", "ask")
         took = []
@@ -130,7 +130,7 @@ def test_a_real_server_keeps_its_process_and_state_and_answers_at_once(
 def test_a_profile_is_used_in_the_next_session() -> None:
     with published(FakeSource(root("/src/api"))):
         for number in range(2):
-            with relay("--deaf") as client:
+            with run_proxy("--deaf") as client:
                 client.shake_hands()
                 begin = time.perf_counter()
                 client.call(1, "ask")

@@ -53,7 +53,7 @@ def test_hiding_and_forwarding_change_nothing_else() -> None:
         assert '"n":1.10' in changed
         state = json.loads(changed)["result"]["requestState"]
         back = Request(1, "tools/call", {"requestState": state})
-        assert input_required.unwrap_state(back, StateSigner(b"another relay")) is None
+        assert input_required.unwrap_state(back, StateSigner(b"another proxy")) is None
         wrapped = input_required.unwrap_state(back, StateSigner(b"a test"))
         assert wrapped is not None
         assert (wrapped.keys, wrapped.state, wrapped.has_state) == (("r",), "s", True)

@@ -17,7 +17,7 @@ from rootsd.core.errors import ErrorCode
 from support.bridges import HANG_GUARD_S, environment, notice, request
 from support.mcp_harness import FakeSource, root
 from support.polling import until
-from support.run_proxy import SCRIPTED, command, impatient_command, is_gone, relay, started
+from support.run_proxy import SCRIPTED, command, impatient_command, is_gone, run_proxy, started
 from support.sizes import Sizes
 from support.threaded_publisher import published
 
@@ -36,7 +36,7 @@ def test_a_server_has_the_approved_roots_at_the_first_call_and_every_change_at_t
     src: Path,
 ) -> None:
     api, web = root(f"{src}/api"), root(f"{src}/web")
-    with published(FakeSource(api, web)) as roots, relay() as client:
+    with published(FakeSource(api, web)) as roots, run_proxy() as client:
         client.shake_hands()
         assert client.call(1, "allowed", f"{src}/web/x") is True
         assert client.call(2, "allowed", f"{src}/docs") is False
@@ -54,7 +54,7 @@ def test_a_server_that_reads_no_roots_has_them_in_its_command_and_is_started_aga
     flags = ("--env", "ROOTS={roots}")
     with (
         published(FakeSource(api, web)) as roots,
-        relay("--deaf", "-d={roots}", flags=flags) as client,
+        run_proxy("--deaf", "-d={roots}", flags=flags) as client,
     ):
         client.shake_hands()
         first = client.call(1, "started")
@@ -71,7 +71,7 @@ def test_a_root_that_a_joined_value_cannot_hold_is_left_out_and_reported_once(sr
     (bad / "etc").mkdir(parents=True)
     api, sly = root(f"{src}/api"), root(f"{bad}/etc", name="sly")
     flags = ("--env", "ROOTS={roots}")
-    with published(FakeSource(api)) as roots, relay("--deaf", "{root}", flags=flags) as client:
+    with published(FakeSource(api)) as roots, run_proxy("--deaf", "{root}", flags=flags) as client:
         client.shake_hands()
         for approved in ((api, sly), (sly,), (api, sly)):
             roots.set(*approved)
@@ -83,14 +83,14 @@ def test_a_root_that_a_joined_value_cannot_hold_is_left_out_and_reported_once(sr
 
 @pytest.mark.parametrize("words", [("{roots:abc}",), ("x{roots:--allow}",)])
 def test_an_invalid_placeholder_is_a_usage_error(words: tuple[str, ...]) -> None:
-    with relay(*words) as client:
+    with run_proxy(*words) as client:
         assert client.process.wait(HANG_GUARD_S) == 2
         assert b"after the colon" in (said := client.complaints()) or b"whole argument" in said
 
 
 def test_a_server_that_exits_without_roots_is_started_when_there_are_some(src: Path) -> None:
     api, web = root(f"{src}/api"), root(f"{src}/web")
-    with published(FakeSource(api)) as roots, relay("--deaf", "--picky", "{root}") as client:
+    with published(FakeSource(api)) as roots, run_proxy("--deaf", "--picky", "{root}") as client:
         client.shake_hands()
         assert client.call(1, "echo", 7) == 7
         roots.set()
@@ -109,7 +109,7 @@ def test_a_server_that_exits_without_roots_is_started_when_there_are_some(src: P
 
 
 def test_without_a_daemon_nothing_is_approved_and_an_error_is_printed() -> None:
-    with relay() as client:
+    with run_proxy() as client:
         client.shake_hands()
         assert client.call(1, "allowed", "/src/api") is False
         assert client.call(2, "echo", {"a": 1}) == {"a": 1}
@@ -119,7 +119,7 @@ def test_without_a_daemon_nothing_is_approved_and_an_error_is_printed() -> None:
 
 @pytest.mark.parametrize("status", [0, 3, 255])
 def test_it_exits_with_the_servers_status_and_answers_open_requests(status: int) -> None:
-    with relay() as client:
+    with run_proxy() as client:
         client.shake_hands()
         client.call(1, "echo")
         client.start_call(2, "hang")
@@ -130,7 +130,7 @@ def test_it_exits_with_the_servers_status_and_answers_open_requests(status: int)
 
 
 def test_a_killed_server_gives_the_exit_status_of_shells() -> None:
-    with relay() as client:
+    with run_proxy() as client:
         client.shake_hands()
         server = client.server()
         client.start_call(1, "hang")
@@ -141,7 +141,7 @@ def test_a_killed_server_gives_the_exit_status_of_shells() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_go_to_the_server(number: signal.Signals) -> None:
-    with relay() as client:
+    with run_proxy() as client:
         client.shake_hands()
         server = client.server()
         client.process.send_signal(number)
@@ -151,7 +151,7 @@ def test_signals_go_to_the_server(number: signal.Signals) -> None:
 
 @pytest.mark.needs("linux")
 def test_a_killed_proxy_leaves_no_server_behind() -> None:
-    with relay("--stubborn") as client:
+    with run_proxy("--stubborn") as client:
         client.shake_hands()
         server = client.server()
         client.process.kill()
@@ -202,11 +202,11 @@ def test_a_server_that_requests_roots_without_reading_is_ended(tmp_path: Path) -
     with published(FakeSource(*many)), started(impatient_command(*SCRIPTED)) as client:
         client.shake_hands()
         client.call(0, "echo")
-        relay = psutil.Process(client.process.pid)
+        proxy = psutil.Process(client.process.pid)
         client.start_call(1, "babble", "roots/list")
-        most = relay.memory_info().rss
+        most = proxy.memory_info().rss
         while not select.select([client.stdout], [], [], 0.05)[0]:
-            most = max(most, relay.memory_info().rss)
+            most = max(most, proxy.memory_info().rss)
         error = client.answer()
         assert (error["id"], error["error"]["code"]) == (1, -32603)
         assert "again and again" in error["error"]["message"]
@@ -226,7 +226,7 @@ def test_open_requests_are_answered_after_end_of_input() -> None:
 
 def test_the_servers_stderr_is_not_touched() -> None:
     # Without the flag, `run` says that it found no configuration beside this fake daemon.
-    with published(FakeSource(API)), relay(flags=("--no-confine",)) as client:
+    with published(FakeSource(API)), run_proxy(flags=("--no-confine",)) as client:
         client.shake_hands()
         client.start_call(1, "exit", 0)
         client.process.wait(HANG_GUARD_S)
@@ -279,7 +279,7 @@ def test_a_last_line_may_lack_its_newline() -> None:
 
 def test_long_lines_pass_both_ways(sizes: Sizes) -> None:
     size = sizes.pick(test=4 << 20, check=60 << 20, soak=60 << 20)
-    with published(FakeSource(API)), relay() as client:
+    with published(FakeSource(API)), run_proxy() as client:
         client.shake_hands()
         assert len(client.call(1, "echo", "x" * size)) == size
         assert len(client.call(2, "big", size)) == size
@@ -288,7 +288,7 @@ def test_long_lines_pass_both_ways(sizes: Sizes) -> None:
 def test_full_pipes_in_both_directions_do_not_deadlock(sizes: Sizes) -> None:
     """The client writes and reads as fast as it can, and the server floods it."""
     calls = sizes.pick(test=60, check=600, soak=6000)
-    with published(FakeSource(API)), relay() as client:
+    with published(FakeSource(API)), run_proxy() as client:
         client.shake_hands()
 
         def write() -> None:
@@ -305,7 +305,7 @@ def test_full_pipes_in_both_directions_do_not_deadlock(sizes: Sizes) -> None:
 
 
 def test_a_thousand_calls_in_flight_are_all_answered() -> None:
-    with published(FakeSource(API)), relay() as client:
+    with published(FakeSource(API)), run_proxy() as client:
         client.shake_hands()
         client.say(
             *(request(n, "tools/call", {"name": "echo", "arguments": n}) for n in range(1000))

@@ -118,7 +118,7 @@ def test_a_server_that_reads_nothing_delays_no_revoke(person: Person) -> None:
     with started(line("--confine"), HOME=str(person.home)) as client:
         client.shake_hands()
         client.call(1, "watch", str(person.parent / "beta" / "NOTE"))
-        for _ in range(64):  # more than the pipe and the relay take
+        for _ in range(64):  # more than the pipe and the run proxy take
             client.say(notice("notifications/x", "x" * (1 << 15)))
         person.rootsd("deny", "beta")
         assert client.hear()["method"] == "notifications/gone"
@@ -252,10 +252,10 @@ LATE = (
 EVENT = re.compile(r"write\(.*(list_changed)|sendto\(.*(order)\\\"|recvfrom\(.*(done)\\\"")
 
 
-def events_of_a_grant_and_a_revoke(person: Person, log: Path, relay: list[str]) -> list[str]:
-    """Return what the relay sends and gets, in the order of its system calls."""
+def events_of_a_grant_and_a_revoke(person: Person, log: Path, words: list[str]) -> list[str]:
+    """Return what the run proxy sends and gets, in the order of its system calls."""
     calls = ("-e", "trace=write,sendto,recvfrom", "-s", "64", "-qq", "-o", str(log))
-    with started(["strace", *calls, *relay], HOME=str(person.home)) as client:
+    with started(["strace", *calls, *words], HOME=str(person.home)) as client:
         client.shake_hands()
         read(client, 0, person.parent / "beta" / "NOTE")
         before = len(log.read_text().splitlines())

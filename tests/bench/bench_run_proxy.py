@@ -3,7 +3,7 @@ a result of 5 MB, the start, and memory.
 
 Client and servers are written by hand, so the figures include no SDK client.
 
-Run: make bench ARGS='-k bench_relay'
+Run: make bench ARGS='-k bench_run_proxy'
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def commands(server: list[str]) -> dict[str, list[str]]:
     return {ALONE: server, RUN: command(*server)}
 
 
-def shake_hands(client: RunProxyClient) -> None:
-    """As clients do; then the server is given the roots, by the relay or by this."""
+def complete_handshake(client: RunProxyClient) -> None:
+    """Complete the MCP handshake, as clients do. Only then does the server get its roots."""
     client.say(request("i", "initialize", INITIALIZE))
     while client.hear().get("id") != "i":
         continue
@@ -66,7 +66,7 @@ def ready(stack: ExitStack, server: list[str]) -> dict[str, RunProxyClient]:
     clients = {}
     for name, words in commands(server).items():
         clients[name] = stack.enter_context(process(words))
-        shake_hands(clients[name])
+        complete_handshake(clients[name])
     return clients
 
 
