@@ -106,7 +106,7 @@ def test_a_denied_uri_affects_no_folder() -> None:
     assert catalog.is_denied(catalog.projects[URI])
 
 
-def test_a_catalog_made_from_its_parts_is_the_same() -> None:
+def test_a_catalog_rebuilt_from_its_projects_and_rules_is_equal() -> None:
     catalog = after(approved(SRC, API), Deny(LIB, ANN), forbid(b"/w/src-old"))
     parts = (catalog.projects.values(), catalog.rules, PLACES, catalog.next_rule)
     assert Catalog.of(*parts) == catalog

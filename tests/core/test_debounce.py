@@ -26,7 +26,7 @@ def test_notifications_are_an_hour_apart() -> None:
     assert pace.due() == 3710.0
 
 
-def test_no_notification_is_due_after_a_look() -> None:
+def test_no_notification_is_due_once_a_person_has_seen_the_proposals() -> None:
     pace = NotificationDebouncer()
     pace.add(0.0)
     pace.clear()

@@ -73,7 +73,7 @@ EVERYTHING = Ruling(APPROVED, (BY_RULE, BY_MAIN))
 
 
 def test_each_reason_takes_precedence_over_later_ones() -> None:
-    """Removing the reasons one by one follows the order of precedence."""
+    """Remove the reasons one by one, in the order of precedence."""
     approved = {MAIN: SINCE}.get
     no_decision = replace(EVERYTHING, decision=None)
     steps = [

@@ -1,4 +1,4 @@
-"""What a program gets whose view cannot change, and what it loses or waits for."""
+"""The roots that a program gets from the static engine, and those that it loses or waits for."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def desired(draw: st.DrawFn) -> dict[bytes, DesiredMount]:
 
 
 @given(desired(), desired())
-def test_without_a_loss_nothing_is_held_that_may_not_be(
+def test_if_nothing_is_lost_every_held_root_is_allowed(
     before: dict[bytes, DesiredMount], after: dict[bytes, DesiredMount]
 ) -> None:
     held, wanted = fixed_roots(before).shown, fixed_roots(after).shown

@@ -97,7 +97,7 @@ def judged_on(
     hosts: tuple[Process, ...] = (HOST,),
     first: TerminalHolder | None = None,
 ) -> GuardDecision:
-    """Return the decision on a command from OTHER_TERMINAL, which `holders` hold.
+    """Return the decision on a command from OTHER_TERMINAL, which `holders` have open.
 
     `first` holds the terminal of the agent's tab.
     """
@@ -165,7 +165,7 @@ def test_tmux_belongs_to_a_person_if_a_persons_terminal_displays_it() -> None:
     assert judged_on(shown, first=holder(KITTY, MANAGER)).action is ADMIT
     script = process(50, 5, "script", control_group=TAB)
     assert judged_on(shown, first=holder(script, MANAGER)).action is CHALLENGE
-    # A terminal alone is no evidence, and neither is one that no multiplexer has open.
+    # A terminal that is displayed nowhere is no evidence, nor is one without a multiplexer.
     itself = holder(tmux, MANAGER, displays=(OTHER_TERMINAL,))
     assert judged_on(itself).action is CHALLENGE
     python = process(40, 5, "python3", control_group=TAB)

@@ -21,7 +21,7 @@ letters = st.lists(st.sampled_from([b"a", b"ab", b"a-b"]), max_size=4).map(
 
 
 @given(normal, st.data())
-def test_checked_removes_only_empty_components(path: bytes, data: st.DataObject) -> None:
+def test_normalize_path_removes_only_empty_components(path: bytes, data: st.DataObject) -> None:
     slashes = st.integers(1, 3).map(lambda count: b"/" * count)
     typed = b"".join(
         data.draw(slashes) + part for part in path.split(b"/") if part

@@ -101,7 +101,7 @@ def _any_rule(*_: object) -> Rule:
     return Rule(1, b"/", Verdict.APPROVED, ANN, NOW)
 
 
-# Any seed finds each fault, but some only after seconds.
+# Any seed finds each fault, but some seeds take seconds.
 FAILS_SOON = 5
 
 
@@ -127,24 +127,24 @@ FAILS_SOON = 5
             plan_module,
             "affected_paths",
             lambda touched, *_: set(touched),
-            id="neighbours not judged",
+            id="neighbors not judged",
         ),
         pytest.param(
             core_plan, "_can_be_granted", lambda *_: True, id="refused places granted by rule"
         ),
         pytest.param(
-            plan_module, "_coalesce_observations", list, id="a second look changes something"
+            plan_module, "_coalesce_observations", list, id="a second scan changes something"
         ),
     ],
 )
-def test_a_broken_judge_is_caught(
+def test_the_harness_detects_a_broken_decision(
     monkeypatch: pytest.MonkeyPatch, where: object, name: str, broken: Callable[..., object]
 ) -> None:
     class Machine(CatalogMachine):
         pass
 
     monkeypatch.setattr(where, name, broken)
-    # A broken judge can also make the machine's own table of projects wrong.
+    # A planted fault can also damage the machine's own table of projects.
     with pytest.raises((AssertionError, KeyError, ExceptionGroup)):
         run(seed(FAILS_SOON)(Machine), settings(max_examples=5_000, phases=[Phase.generate]))
 

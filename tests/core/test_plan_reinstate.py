@@ -1,4 +1,4 @@
-"""Reinstating after a lost history restores approvals with their actors."""
+"""After a loss of the history, reinstating restores approvals with their actors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_without_a_rule_or_main_checkout_the_person_approves(rules: tuple[Rule, 
     assert made.catalog.roots[API].access is Access.READ
 
 
-def test_another_directory_is_not_reinstated_nor_one_in_a_refused_place() -> None:
+def test_neither_another_directory_nor_a_refused_place_is_reinstated() -> None:
     lost = _lost(ActorKind.RULE, replace(RULE, verdict=Verdict.APPROVED))
     with pytest.raises(IdentityChanged):
         plan(lost, [_reinstate(API, 9)], LATER)

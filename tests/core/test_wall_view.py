@@ -141,7 +141,7 @@ def test_a_submodule_may_use_the_git_directory_of_the_outermost_approved_checkou
     assert shared_git(approved, deep) == MAIN
 
 
-# After any steps
+# Random steps
 
 STEPS: st.SearchStrategy[Input] = st.one_of(
     st.sampled_from(ALL).map(approve),
@@ -241,7 +241,7 @@ def test_the_changes_of_a_view_add_up_to_it_and_name_only_what_differs(
         before = view
 
 
-def test_a_change_without_a_part_in_the_roots_keeps_them_although_one_is_withheld() -> None:
+def test_an_unrelated_change_keeps_the_roots_even_if_one_is_withheld() -> None:
     catalog = after(KNOWN, approve(API), Deny(LIB, ANN))
     followed = WallRoots.of(catalog)
     assert followed.after(after(catalog, Deny(WEB, ANN))).roots is followed.roots

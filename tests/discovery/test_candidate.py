@@ -1,4 +1,4 @@
-"""The conclusion about a candidate depends on its arrival and on the observed activity."""
+"""The stage to wait for depends on how a candidate arrived and on the observed activity."""
 
 from __future__ import annotations
 

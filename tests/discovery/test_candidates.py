@@ -1,4 +1,4 @@
-"""Whether a project is complete: by its state, by observed activity, by time, and by processes."""
+"""Candidates are settled by their state, by observed activity, by time, and by processes."""
 
 from __future__ import annotations
 
@@ -290,10 +290,10 @@ def test_one_list_of_processes_serves_all_candidates(
     assert harness.process_lists == [{raw(folder) for folder in folders}]
 
 
-class Finisher:
-    """A process that ends while it is looked for.
+class EndingProcess:
+    """A process that ends between the first read of the files and the list of processes.
 
-    It existed when the files were read, and writes on before the list of processes shows its end.
+    Before it ends, it does `work`, which changes the files.
     """
 
     def __init__(self, harness: CandidatesHarness, work: Callable[[], object]) -> None:
@@ -312,8 +312,8 @@ def test_the_last_writes_of_an_ended_process_are_seen(
 ) -> None:
     index = clone / ".git" / "index"
     index.rename(clone / "kept")
-    # It starts its checkout, and is killed in the middle.
-    Finisher(harness, (clone / ".git" / "index.lock").touch)
+    # The process starts its checkout, and someone kills it in the middle.
+    EndingProcess(harness, (clone / ".git" / "index.lock").touch)
     harness.consider(clone, GIT, Arrival.CREATED)
     assert harness.wait(3) == []
     assert harness.wait(2) == [CandidateResult(raw(clone), GIT, IncompleteReason.NOT_CHECKED_OUT)]

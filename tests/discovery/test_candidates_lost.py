@@ -39,7 +39,7 @@ def test_after_lost_events_a_given_up_candidate_is_checked_and_watched_again(
     assert harness.wait(5.1) == [
         CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
     ]
-    # As if it were another folder now: discovery does not know which watches have ended.
+    # Discovery does not know which watches have ended, so it must set all of them again.
     harness.watcher.watched.clear()
     assert harness.candidates.handle_overflow() == []
     assert harness.candidates.catch_up(1) == []

@@ -135,7 +135,7 @@ def test_a_named_plain_folder_stays_a_project(world: EngineHarness, tmp_path: Pa
 
 
 def _kept(seen: ProjectObserved) -> Project:
-    """Return what the store has of it at the next start."""
+    """Return the project as the store has it at the next start."""
     observed = ObservedState(seen.kind, seen.identity, datetime(2026, 1, 1, tzinfo=UTC))
     return Project(seen.path, "r7k2", replace(observed, named=seen.named))
 
@@ -160,7 +160,7 @@ def test_a_project_file_removed_while_the_parent_is_away_leaves_no_project(
 
 
 class _Swapping(PollingWatcher):
-    """Swaps a folder for a link just before the folder below it is watched."""
+    """A watcher that replaces a folder with a link just before it watches the folder below."""
 
     def __init__(self, swapped: Path, target: Path) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def test_three_files_named_like_a_bare_repository_are_not_a_project(world: Engin
     assert world.live() == {"one": ProjectKind.GIT_BARE}
 
 
-def test_a_missing_parent_in_a_busy_folder_costs_nothing(
+def test_a_missing_parent_in_a_busy_folder_causes_no_work(
     open_world: OpenWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = open_world(Parent(raw(tmp_path / "busy" / "late")), Parent(raw(tmp_path)))
@@ -244,7 +244,7 @@ def test_a_returned_root_is_watched_again(world: EngineHarness, tmp_path: Path) 
         world.engine.probe(raw(one))
 
 
-def test_nested_repositories_are_followed_too(open_world: OpenWorld, tmp_path: Path) -> None:
+def test_nested_repositories_are_reported(open_world: OpenWorld, tmp_path: Path) -> None:
     world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.VCS))
     fake_repository(world.top / "one")
     world.settle()
@@ -266,8 +266,7 @@ def test_real_clones_of_all_four_forms_are_reported(world: EngineHarness, tmp_pa
 def test_after_lost_events_worktree_links_are_checked_too(
     world: EngineHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Otherwise the repository is too young for its stamp to be trusted, and is read for that
-    # reason.
+    # Without this, the repository would be read because its stamp is too young to be trusted.
     monkeypatch.setattr("rootsd.discovery.parent_tree.racy_cutoff_ns", lambda: 2**62)
     one = world.top / "one"
     git("clone", make_repository(tmp_path / "up"), one)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs("linux")
 
 
 class Chaos:
-    """Random changes in a small tree, so that they often affect each other."""
+    """Random changes in a tree that is small, so the changes often affect each other."""
 
     NAMES = ("a", "b", "c", "build", "node_modules", os.fsdecode(b"\xff"))
 
@@ -87,7 +87,7 @@ def test_live_equals_fresh_after_random_changes(world: EngineHarness, sizes: Siz
         if number % 10 == 9:
             world.engine.handle([EventOverflow()])
         world.settle()
-        # The inside of a repository is not watched; a sweep checks its top folder.
+        # No watch covers the inside of a repository; a sweep checks its top folder.
         world.engine.sweep()
         world.settle()
         assert world.held() == world.fresh()

@@ -1,4 +1,4 @@
-"""Events are grouped by the work that they cause, and equal ones are merged."""
+"""A batch groups events by the work that they cause, and merges events about one entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anything that takes the path of a missing approved root is reported."""
+"""Discovery reports whatever appears at the path of a missing approved root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mounts below the parents."""
+"""Where the walk of a parent stops because of mounts and other parents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One parent's tree agrees with the disk after every kind of reported change."""
+"""After every kind of reported change, the tree of a parent agrees with the disk."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_new_deep_path_is_walked_and_watched(harness: TreeHarness) -> None:
 def test_entries_created_before_a_watch_is_renewed_are_listed(
     harness: TreeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another folder may now be at the path. Until it is watched, nothing in it is reported."""
+    """The path may have another folder now. There are no events about it until it is watched."""
     watch = harness.watcher.watch
 
     def late(folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
@@ -259,7 +259,7 @@ def test_a_removed_parent_is_scanned_again_even_with_the_same_inode(harness: Tre
 def test_an_unreadable_parent_is_scanned_again(
     harness: TreeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it is a mount's root, it cannot be watched, and no folder above reports a chmod."""
+    """If the parent is a mount point, no watch reports a chmod: not its own, nor one above it."""
 
     def refuse(_path: bytes) -> object:
         raise PermissionError

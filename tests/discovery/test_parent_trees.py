@@ -1,4 +1,4 @@
-"""The answers of several parents' trees together."""
+"""Questions about the trees of all parents together."""
 
 from __future__ import annotations
 

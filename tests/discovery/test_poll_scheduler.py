@@ -1,4 +1,4 @@
-"""When folders without events are checked."""
+"""When the scheduler polls folders without events."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_stopped_clone_is_not_reported_before_it_continues(
     smudge = f"filter.slow.smudge=cat {tmp_path / 'gate'}"
     clone = subprocess.Popen(["git", "clone", "-q", "-c", smudge, upstream, src / "one"])
     with (tmp_path / "gate").open("w") as gate:
-        # The filter reads the gate: the checkout is half done.
+        # When the filter reads the gate, half of the checkout is done.
         fake_repository(src / "other")
         observed.wait_for(raw(src / "other"))
         assert (src / "one" / ".git" / "index.lock").exists()
@@ -301,10 +301,10 @@ def test_without_watches_a_parent_is_polled_and_the_status_says_so(
     observed.wait_for(raw(src / "one"))
 
 
-class Deaf(RecordingWatcher):
-    """A watcher without events; the test sends them instead."""
+class ScriptedWatcher(RecordingWatcher):
+    """A watcher whose events come from the test."""
 
-    def listen(self, post: PostResolver) -> Watcher:
+    def start_with(self, post: PostResolver) -> Watcher:
         self.post = post
         return self
 
@@ -312,21 +312,21 @@ class Deaf(RecordingWatcher):
 def test_after_an_overflow_everything_is_checked(
     observed: ReportCollector, start: Start, src: Path
 ) -> None:
-    deaf = Deaf()
-    start(watcher=deaf.listen)
+    scripted = ScriptedWatcher()
+    start(watcher=scripted.start_with)
     fake_repository(src / "one")
-    deaf.post(resolve_overflow)
+    scripted.post(resolve_overflow)
     observed.wait_for(raw(src / "one"))
 
 
 def test_events_beyond_the_queue_limit_cause_a_full_check(
     observed: ReportCollector, start: Start, src: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deaf = Deaf()
-    discovery = start(watcher=deaf.listen)
+    scripted = ScriptedWatcher()
+    discovery = start(watcher=scripted.start_with)
     monkeypatch.setattr("rootsd.discovery.service._MAX_QUEUED_SIGNALS", 0)
     fake_repository(src / "one")
-    deaf.post(tuple)
+    scripted.post(tuple)
     assert observed.live() == {}
     discovery.set_roots(frozenset(), {})
     observed.wait_for(raw(src / "one"))

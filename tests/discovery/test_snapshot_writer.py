@@ -1,6 +1,4 @@
-"""A start from a saved snapshot gives the same result as one without, and lists only changed
-folders.
-"""
+"""A start with a snapshot has the same result as one without, but lists only changed folders."""
 
 from __future__ import annotations
 
@@ -210,7 +208,7 @@ def test_a_missing_or_replaced_parent_is_not_restored(
     life.end()
 
 
-def test_it_is_written_after_changes_and_not_too_often(src: Path, file: Path) -> None:
+def test_a_snapshot_is_written_after_changes_and_not_too_often(src: Path, file: Path) -> None:
     life = Run(Parent(raw(src)), file, Clock())
     due = life.keeping.due()
     assert due == life.clock.now + SNAPSHOT_INTERVAL_S
@@ -245,7 +243,7 @@ def test_a_file_that_cannot_be_written_is_reported_without_a_failure(
 
 
 class Changes:
-    """Random changes between two runs in a small tree, so that they often affect each other."""
+    """Random changes between two runs. The tree is small, so they often affect each other."""
 
     NAMES = ("a", "b", "build", os.fsdecode(b"\xff"))
 

@@ -17,7 +17,7 @@ from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
 
 
-class _Nobody:
+class _NoObserver:
     def found(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
         pass
 
@@ -30,12 +30,12 @@ class _Nobody:
 
 def _tree(top: Path, watcher: Watcher) -> ParentTree:
     parent = Parent(raw(top))
-    tree = ParentTree(parent, WalkRules.of(parent), watcher, _Nobody())
+    tree = ParentTree(parent, WalkRules.of(parent), watcher, _NoObserver())
     tree.explore(Arrival.FOUND)
     return tree
 
 
-def test_a_watched_parent(tmp_path: Path) -> None:
+def test_a_watched_parent_has_no_remedy(tmp_path: Path) -> None:
     fake_repository(tmp_path / "one")
     report = report_for(_tree(tmp_path, RecordingWatcher()), scanning=False)
     assert (report.state, report.coverage) == (ParentState.WATCHED, ScanCoverage.FULL)
@@ -63,6 +63,6 @@ def test_a_missing_parent_names_the_command(tmp_path: Path) -> None:
     assert "rootsd parent rm" in report.remedy
 
 
-def test_a_parent_being_scanned(tmp_path: Path) -> None:
+def test_a_parent_being_scanned_says_so(tmp_path: Path) -> None:
     report = report_for(_tree(tmp_path, RecordingWatcher()), scanning=True)
     assert report.state is ParentState.SCANNING

@@ -1,4 +1,4 @@
-"""What discovery knows about a path: what was reported, orphans, and missing roots."""
+"""The records of paths: what was reported, orphans, and missing roots."""
 
 from __future__ import annotations
 

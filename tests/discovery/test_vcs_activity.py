@@ -1,4 +1,4 @@
-"""The names of temporary files of a VCS, and the events that can end a stage."""
+"""Which files are temporary files of a VCS, and which events can end a stage."""
 
 from __future__ import annotations
 

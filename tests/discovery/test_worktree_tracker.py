@@ -1,6 +1,4 @@
-"""The worktree links of a repository are watched if there are any, and each entry until it has its
-link.
-"""
+"""The tracker watches a repository's worktree links, and each entry until it has its link."""
 
 from __future__ import annotations
 

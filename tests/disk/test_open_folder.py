@@ -109,7 +109,7 @@ def test_it_stays_the_opened_folder_if_another_takes_its_path(top: Path) -> None
         assert folder.read(b"deep/file", 100) == b"deep top"
 
 
-def test_it_leaves_no_descriptor_open(top: Path) -> None:
+def test_a_closed_folder_leaves_no_descriptor_open(top: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     with OpenFolder(raw(top)) as folder:
         folder.names_in(b"deep")

@@ -35,7 +35,7 @@ def test_the_facts_of_a_repository(tmp_path: Path) -> None:
     json.dumps(facts)
 
 
-def test_data_of_another_repository_are_pointed_out(tmp_path: Path) -> None:
+def test_git_data_of_another_repository_is_a_finding(tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other")
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / ".git").write_text(f"gitdir: {other / '.git'}\n")
@@ -53,7 +53,7 @@ def test_a_folder_without_a_repository_has_no_history(tmp_path: Path) -> None:
     assert not facts["has_history"]
 
 
-def test_names_that_are_not_text_are_reported(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_reported(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff.pem")).touch()
     (found,) = collect_facts(raw(tmp_path), ProjectKind.PROJECT)["findings"]
     assert json.loads(json.dumps(found))["path"] == "\udcff.pem"

@@ -28,7 +28,7 @@ def _touch(top: Path, *names: str) -> None:
         (top / name).touch()
 
 
-def test_secrets_by_their_names(tmp_path: Path) -> None:
+def test_secrets_are_found_by_their_names(tmp_path: Path) -> None:
     secrets = {".env", ".env.local", "deploy/id_ed25519", "tls/server.pem", ".netrc", "a.tfvars"}
     _touch(tmp_path, *secrets, ".env.example", "id_rsa.pub", "README", "keys.py", "environment")
     assert _found(tmp_path, SENSITIVE) == secrets
@@ -40,14 +40,14 @@ def test_dependencies_and_git_data_only_count_toward_the_size(tmp_path: Path) ->
     assert scan_content(raw(tmp_path), {}, None).size.files == 3
 
 
-def test_files_that_agents_run(tmp_path: Path) -> None:
+def test_files_that_agents_run_are_found(tmp_path: Path) -> None:
     _touch(tmp_path, ".mcp.json", ".envrc", ".claude/settings.json", ".claude/hooks/stop.sh")
     _touch(tmp_path, "sub/.mcp.json")
     expected = {".mcp.json", ".envrc", ".claude/settings.json", ".claude/hooks/"}
     assert _found(tmp_path, EXECUTED) == expected
 
 
-def test_settings_and_hooks_of_git_that_run_programs(tmp_path: Path) -> None:
+def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> None:
     repository = make_repository(tmp_path)
     for key, value in (
         ("core.fsmonitor", "evil"), ("core.sshCommand", "evil"), ("filter.lfs.smudge", "evil"),
@@ -70,7 +70,7 @@ def test_settings_and_hooks_of_git_that_run_programs(tmp_path: Path) -> None:
     }
 
 
-def test_nested_projects_with_their_kinds(tmp_path: Path) -> None:
+def test_nested_projects_are_found_with_their_kinds(tmp_path: Path) -> None:
     fake_repository(tmp_path / "libs" / "one")
     _touch(tmp_path, "packages/a/package.json", "package.json")
     found = scan_content(raw(tmp_path), {}, None).findings
@@ -86,7 +86,7 @@ def test_links_are_not_followed_and_their_targets_not_measured(tmp_path: Path) -
     assert found.size.is_whole
 
 
-def test_the_size_of_a_large_project_is_an_estimate(
+def test_the_size_of_a_large_project_is_a_lower_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facts, "MAX_SCAN_ENTRIES", 20)
@@ -98,7 +98,7 @@ def test_the_size_of_a_large_project_is_an_estimate(
     assert not scan_content(raw(tmp_path), {}, None).size.is_whole
 
 
-def test_more_than_a_page_of_findings_is_counted(tmp_path: Path) -> None:
+def test_findings_above_the_maximum_are_counted(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"{number}.pem" for number in range(120)))
     found = scan_content(raw(tmp_path), {}, None)
     assert (len(found.findings), found.more) == (100, 20)

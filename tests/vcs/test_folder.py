@@ -48,7 +48,7 @@ def test_a_bare_repository_is_its_own_folder(tmp_path: Path) -> None:
         assert look.git(GIT) is None
 
 
-def test_it_leaves_no_descriptor_open(tmp_path: Path) -> None:
+def test_a_closed_project_leaves_no_descriptor_open(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
     git("clone", "--bare", main, tmp_path / "bare.git")

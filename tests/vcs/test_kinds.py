@@ -27,8 +27,8 @@ def origins(tmp_path: Path) -> Origins:
     return Origins(tmp_path / "origins", files=6)
 
 
-def test_jj_goes_from_starting_to_quiet(tmp_path: Path) -> None:
-    """From its documented layout: no registry that tests may use ships the program."""
+def test_jj_by_its_files(tmp_path: Path) -> None:
+    """The files are from the documented layout, because no package ships the program."""
     jj = tmp_path / ".jj"
     (jj / "repo" / "store").mkdir(parents=True)
     (jj / "working_copy").mkdir()
@@ -113,7 +113,7 @@ def test_a_real_fossil_checkout(origins: Origins, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("fossil")
-def test_a_fossil_checkout_is_nothing_yet_between_its_database_and_its_files(
+def test_a_fossil_checkout_is_starting_between_its_database_and_its_files(
     origins: Origins, tmp_path: Path
 ) -> None:
     one = tmp_path / "one"

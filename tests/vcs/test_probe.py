@@ -51,7 +51,7 @@ def test_a_gone_folder_is_not_unreachable(tmp_path: Path) -> None:
     assert observe_absent(path, raw(tmp_path), b"elsewhere") == ProjectUnreachable(path)
 
 
-def test_a_link_or_a_file_in_its_place_has_replaced_it(tmp_path: Path) -> None:
+def test_a_link_or_a_file_at_the_path_has_replaced_the_project(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "file").touch()
     for name in ("link", "file"):

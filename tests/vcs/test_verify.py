@@ -28,7 +28,7 @@ def verifier() -> RootVerifier:
 
 @pytest.fixture
 def all_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes of a moment ago count as old ones."""
+    """Treat recent changes as old ones."""
     monkeypatch.setattr(verify, "racy_cutoff_ns", lambda: time.time_ns() + 10**9)
 
 
@@ -41,7 +41,7 @@ def _approved(*paths: Path) -> Roots:
     return {raw(path): identify(raw(path)) for path in paths}
 
 
-def test_a_root_that_holds_yields_nothing(verifier: RootVerifier, root: Path) -> None:
+def test_an_unchanged_root_yields_no_observation(verifier: RootVerifier, root: Path) -> None:
     roots = _approved(root)
     assert verifier.verify(roots) == []
     assert verifier.verify(roots) == []
@@ -154,7 +154,7 @@ def test_a_change_of_any_file_of_a_worktree_link_is_reported_at_the_next_answer(
 
 
 @pytest.mark.usefixtures("all_settled")
-def test_work_of_git_in_a_worktree_causes_no_full_check(
+def test_git_commands_in_a_worktree_cause_no_full_check(
     verifier: RootVerifier, tmp_path: Path
 ) -> None:
     tree = tmp_path / "tree"
@@ -213,7 +213,7 @@ def test_a_link_in_the_place_of_a_root_has_replaced_it(verifier: RootVerifier, r
     assert verifier.verify(roots) == [ProjectGone(raw(root), LapseReason.REPLACED)]
 
 
-def test_a_change_inside_is_a_fresh_sighting(verifier: RootVerifier, root: Path) -> None:
+def test_a_change_inside_a_root_is_a_new_observation(verifier: RootVerifier, root: Path) -> None:
     roots = _approved(root)
     verifier.verify(roots)
     (root / "new").touch()
@@ -246,7 +246,9 @@ def test_a_root_swapped_by_renames_above_it_is_detected(
     assert not roots[raw(root)].same_as(identify(raw(root)))
 
 
-def test_a_root_that_is_gone_or_out_of_reach(verifier: RootVerifier, root: Path) -> None:
+def test_a_root_that_is_gone_or_out_of_reach_is_reported(
+    verifier: RootVerifier, root: Path
+) -> None:
     roots = _approved(root)
     verifier.verify(roots)
     shutil.rmtree(root)

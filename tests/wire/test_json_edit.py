@@ -60,7 +60,7 @@ def test_a_member_is_dropped(text: str, changed: str) -> None:
     assert jsonrpc.remove_member(text, ("a",)) == changed
 
 
-def test_elements_stay_as_they_stand() -> None:
+def test_the_text_of_elements_does_not_change() -> None:
     text = ' [ {"a":1e400}, "x,]" ,[1, 2],3 ] '
     found = [text[start:end] for start, end in jsonrpc.element_spans(text)]
     assert found == ['{"a":1e400}', '"x,]"', "[1, 2]", "3"]

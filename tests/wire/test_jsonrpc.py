@@ -49,7 +49,7 @@ def test_encoded_messages_are_parsed_back(message: Message) -> None:
 
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_anything_at_all_is_parsed_to_a_value(line: bytes) -> None:
+def test_any_bytes_are_parsed_to_a_value(line: bytes) -> None:
     assert isinstance(
         parse(line), Request | Notification | Response | ErrorResponse | Batch | Malformed
     )
@@ -129,7 +129,7 @@ def test_both_parsers_agree_on_strict_messages(message: Message) -> None:
 
 
 @given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_anything_at_all_is_read_strictly_to_a_value(line: bytes) -> None:
+def test_any_bytes_are_parsed_strictly_to_a_value(line: bytes) -> None:
     assert isinstance(
         parse_strict(line), Request | Notification | Response | ErrorResponse | Batch | Malformed
     )
@@ -202,7 +202,7 @@ def test_ambiguous_lines_are_malformed(old: bytes, new: bytes, id_: object) -> N
         b'{"jsonrpc":"2.0","id":7,"result":"\xff"}',
     ],
 )
-def test_an_answer_that_is_malformed_says_which_request_it_meant(line: bytes) -> None:
+def test_a_malformed_answer_keeps_the_id_of_its_request(line: bytes) -> None:
     found = parse_strict(line)
     assert isinstance(found, Malformed)
     assert (found.error.id, found.is_call) == (7, False)

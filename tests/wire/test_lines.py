@@ -19,7 +19,7 @@ def popped(reader: LineReader) -> list[bytes]:
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=8))
-def test_lines_come_out_alike_however_the_bytes_were_split(data: bytes, cuts: list[int]) -> None:
+def test_lines_do_not_depend_on_how_the_bytes_were_split(data: bytes, cuts: list[int]) -> None:
     reader = LineReader(1000)
     edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     lines: list[bytes] = []

@@ -19,7 +19,7 @@ from rootsd.wire.mcp_messages import (
 
 
 @given(st.integers() | st.text(max_size=400), st.sampled_from([(",", ":"), (", ", ": ")]))
-def test_the_id_of_an_answer_is_read_however_the_line_is_written(
+def test_the_id_of_an_answer_does_not_depend_on_the_form_of_the_line(
     id_: Id, separators: tuple[str, str]
 ) -> None:
     for message in (Response(id_, {"text": "x" * 2000}), ErrorResponse(id_, -1, "no")):

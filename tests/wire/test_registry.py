@@ -134,7 +134,7 @@ def test_a_verdict_may_be_null() -> None:
     assert decode_request("projects", {"cwd": "/", "verdict": None}) == ProjectsQuery("/")
 
 
-def test_a_path_that_is_not_utf8_stays_ascii_on_the_wire() -> None:
+def test_a_path_that_is_not_utf8_is_ascii_on_the_wire() -> None:
     query = CheckQuery(b"/src/\xff\n".decode("utf-8", "surrogateescape"))
     line = json.dumps(encode_request(query)[1])
     assert line.isascii()

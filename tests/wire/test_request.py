@@ -16,7 +16,7 @@ def test_a_request_has_its_method_and_changed_fields() -> None:
     assert encode_request(StatusQuery(is_look=True)) == ("status", {"is_look": True})
 
 
-def test_enums_travel_as_values() -> None:
+def test_enums_are_sent_as_values() -> None:
     order = DecideRequest(
         DecisionVerb.APPROVE, cwd="/", select=Selection.LAPSED, access=Access.READ
     )

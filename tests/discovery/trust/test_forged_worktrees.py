@@ -1,9 +1,9 @@
-"""No forged worktree is published to a client, and a real one is.
+"""rootsd publishes no forged worktree to a client, but it publishes real ones.
 
-Each forgery runs twice. With the conditions of `rootsd.core.decide` it publishes nothing. The
-control is the same forgery without the conditions: then a live one publishes its folder, so the
-conditions are the reason that it fails. In addition, git creates a real worktree in the same
-parent after the approval, and that one is published.
+Each forgery runs twice. With the conditions in `rootsd.core.decide`, it publishes nothing. The
+control is the same forgery without these conditions. Then a live forgery publishes its folder,
+which shows that the conditions are what stops it. In each case, git also creates a real worktree
+in the same parent after the approval, and rootsd publishes that one.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each worktree inherit if the repository links back, as version 0.1.0 did."""
     monkeypatch.setattr(decide, "_permanent_blocker", lambda *_: None)
     monkeypatch.setattr(plan, "inheritance_blocker", lambda *_: None)
-    monkeypatch.setattr(transition, "_without_another_link", lambda project, *_: project)
+    monkeypatch.setattr(transition, "_without_replaced_link", lambda project, *_: project)
     monkeypatch.setattr(Identity, "keeps_git_file", lambda *_: True)
 
 
 @dataclass(frozen=True)
 class Forgery:
-    """`act` prepares it and returns the folder that it tries to publish.
+    """A forgery. `act` prepares it and returns the folder that it tries to publish.
 
-    The approval of `tool` comes after that, unless `act` gave it. `lives` says whether only the
-    conditions stop it. `needs` are names of `support.needs`.
+    Then `tool` is approved, unless `act` approved it. `lives` says whether the conditions are all
+    that stops the forgery. `needs` are names in `support.needs`.
     """
 
     act: Act

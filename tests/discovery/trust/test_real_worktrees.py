@@ -34,7 +34,7 @@ def reason(harness: ForgedWorktrees, path: Path) -> str | None:
     return why_not_inherited(harness.catalog, harness.known(path))
 
 
-def test_added_moved_locked_repaired_removed_and_added_again(harness: ForgedWorktrees) -> None:
+def test_a_worktree_is_followed_through_all_git_commands(harness: ForgedWorktrees) -> None:
     one, two, three = (harness.src / name for name in ("one", "two", "three"))
     harness.git_adds(one)
     assert harness.reported() == {"tool", "one"}
@@ -89,19 +89,19 @@ def test_a_main_checkout_that_returns_restores_its_worktrees(
         "tool-worktrees/fix",
     ],
 )
-def test_the_worktree_folders_of_agents(harness: ForgedWorktrees, place: str) -> None:
+def test_worktrees_in_the_folders_of_agents_inherit(harness: ForgedWorktrees, place: str) -> None:
     harness.git_adds(harness.src / place)
     assert harness.reported() == {"tool", place}
 
 
-def test_a_worktree_that_an_agent_adds_inside_of_a_worktree(harness: ForgedWorktrees) -> None:
+def test_a_worktree_inside_a_worktree_inherits(harness: ForgedWorktrees) -> None:
     one = harness.git_adds(harness.src / "one")
     assert harness.reported() == {"tool", "one"}
     harness.git_adds(one / ".claude" / "worktrees" / "inner", main=one)
     assert harness.reported() == {"tool", "one", "one/.claude/worktrees/inner"}
 
 
-def test_the_worktrees_of_a_bare_repository(harness: ForgedWorktrees) -> None:
+def test_the_worktrees_of_a_bare_repository_inherit(harness: ForgedWorktrees) -> None:
     bare = harness.src / "lib.git"
     git("clone", "-q", "--bare", harness.tool, bare)
     harness.approve(bare)
@@ -110,7 +110,7 @@ def test_the_worktrees_of_a_bare_repository(harness: ForgedWorktrees) -> None:
     assert harness.reported() == {"tool", "lib.git", "lib", "lib.git/inside"}
 
 
-def test_relative_links_of_newer_git_versions(harness: ForgedWorktrees) -> None:
+def test_worktrees_with_relative_links_inherit(harness: ForgedWorktrees) -> None:
     one = harness.git_adds(harness.src / "one")
     # In place, as git does: no new file, no new birth time.
     for file, text in (

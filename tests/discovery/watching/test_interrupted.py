@@ -144,7 +144,7 @@ def test_a_copied_lock_file_of_a_package_manager_is_no_sign_of_git(
     assert harness.wait(3.1) == [CandidateResult(raw(copy), GIT, IncompleteReason.NOT_CHECKED_OUT)]
 
 
-def test_a_clone_that_fetched_nothing_is_a_project_once_it_has_files(
+def test_a_clone_that_fetched_nothing_is_complete_once_it_has_files(
     harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
@@ -156,7 +156,7 @@ def test_a_clone_that_fetched_nothing_is_a_project_once_it_has_files(
     assert harness.wait(1) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-def test_a_complete_copy_waits_for_the_process_that_makes_it(
+def test_a_complete_copy_is_not_settled_while_its_process_runs(
     harness: CandidatesHarness, clone: Path
 ) -> None:
     harness.busy = True

@@ -30,7 +30,8 @@ for turn in range(2):
     observed.wait(lambda: observed.all[-1] == ProjectUnreachable(raw(disk / "one")))
     sh("mount", "-o", "loop", image, disk)
     observed.wait(lambda: observed.all[-1] == seen)
-# Too quick to be noticed as gone: each watch is lost none the less. Busy while it is looked at.
+# This is too quick to be noticed as gone, but each watch ends. While discovery checks a folder,
+# the unmount fails, so try again.
 fake_repository(disk / "deep" / "two")
 observed.wait_for(raw(disk / "one"), raw(disk / "deep" / "two"))
 again = f"until umount {disk}; do :; done; mount -o loop {image} {disk}"
@@ -120,7 +121,7 @@ device = found.stdout.strip()
 sh("mount", device, disk)
 fake_repository(one)
 (one / ".git" / "index").rename(one / ".git" / "index.lock")
-# As if all of it were old: what did not change since it was listed is then not listed again.
+# Make all stamps count as old. Then discovery does not list unchanged folders again.
 walk._CLOCK_SLACK_NS = -(10**12)
 asked, mounted = threading.Event(), threading.Event()
 
@@ -164,7 +165,7 @@ discovery.stop()
 assert ProjectGone(one) not in observed.all
 src.chmod(0)
 observed.all.clear()
-# It cannot even be watched now: the folder above it tells.
+# Discovery cannot even watch the parent now. The watch on the folder above reports the change.
 discovery = start(src)
 assert observed.all == []
 src.chmod(0o700)

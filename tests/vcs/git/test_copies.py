@@ -47,7 +47,7 @@ def test_a_repository_is_complete(repository: Path) -> None:
     assert _lacks(repository) is None
 
 
-def test_a_missing_file_of_the_checkout(repository: Path) -> None:
+def test_a_missing_file_makes_a_checkout_incomplete(repository: Path) -> None:
     (repository / "d3" / "f3").unlink()
     assert _lacks(repository) is PARTLY
 
@@ -79,7 +79,7 @@ def test_a_truncated_index_is_incomplete(repository: Path, left: int) -> None:
     assert _lacks(repository) is CUT
 
 
-def test_an_object_that_is_missing(tmp_path: Path) -> None:
+def test_a_missing_object_makes_a_repository_incomplete(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "one", files=3)
     assert _lacks(repository) is None
     index = (repository / ".git" / "index").read_bytes()
@@ -123,7 +123,7 @@ def test_a_bare_repository_has_only_packs(repository: Path, tmp_path: Path) -> N
     assert _lacks(bare, ProjectKind.GIT_BARE) is CUT
 
 
-def test_a_repository_of_sha256_ids(tmp_path: Path) -> None:
+def test_a_repository_with_sha256_ids_is_complete(tmp_path: Path) -> None:
     origins = Origins(tmp_path / "origins", files=5)
     git("clone", origins.sha256.as_uri(), tmp_path / "one")
     assert _lacks(tmp_path / "one") is None
@@ -131,7 +131,7 @@ def test_a_repository_of_sha256_ids(tmp_path: Path) -> None:
     assert _lacks(tmp_path / "one") is PARTLY
 
 
-def test_no_repository_lacks_everything(tmp_path: Path) -> None:
+def test_a_folder_without_a_repository_is_incomplete(tmp_path: Path) -> None:
     assert _lacks(tmp_path) is CUT
 
 

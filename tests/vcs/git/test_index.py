@@ -61,7 +61,7 @@ def test_files_of_intent_to_add_and_outside_a_sparse_checkout_are_left_out(
     assert _names(repository) == NAMES - {b"d3/f3"}
 
 
-def test_ids_of_sha256(tmp_path: Path) -> None:
+def test_sha256_ids_are_read(tmp_path: Path) -> None:
     origins = Origins(tmp_path, files=3)
     assert _names(origins.sha256, SHA256_SIZE) == {b"d0/f0", b"d1/f1", b"d2/f2"}
     with pytest.raises(BadIndex):

@@ -41,7 +41,7 @@ def test_loose_and_packed_objects_are_found(tmp_path: Path) -> None:
         assert not has_all_objects(folder, [b"\xff" * 20])
 
 
-def test_an_index_of_a_pack_that_is_none_holds_nothing(tmp_path: Path) -> None:
+def test_an_invalid_pack_index_lists_no_objects(tmp_path: Path) -> None:
     pack = tmp_path / "objects" / "pack"
     pack.mkdir(parents=True)
     for content in (b"", b"\xfftOc\x00\x00\x00\x02", b"\xfftOc\x00\x00\x00\x02" + b"\xff" * 1024):

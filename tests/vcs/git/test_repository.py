@@ -140,7 +140,7 @@ def test_a_separate_git_dir_makes_a_plain_repository(tmp_path: Path) -> None:
     "text",
     [b"", b"gitdir: /nowhere/at/all", b"garbage", b"gitdir: \0", b"gitdir: " + b"x" * 10_000],
 )
-def test_a_git_file_that_leads_nowhere(tmp_path: Path, text: bytes) -> None:
+def test_a_git_file_that_leads_nowhere_has_no_git_dirs(tmp_path: Path, text: bytes) -> None:
     (tmp_path / ".git").write_bytes(text)
     assert find_git_dirs(raw(tmp_path)) is None
 
@@ -197,7 +197,7 @@ def test_files_without_an_index_and_nothing_checked_out(tmp_path: Path) -> None:
     assert _stage(tmp_path / "one") is Stage.FILES_BEFORE_INDEX
 
 
-def test_a_pack_being_written(tmp_path: Path) -> None:
+def test_a_pack_being_written_is_a_fetch(tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     pack = tmp_path / "one" / ".git" / "objects" / "pack"
     (pack / "tmp_pack_x").touch()
@@ -228,7 +228,7 @@ def test_the_process_of_a_kept_pack_decides_its_stage(
     assert _stage(tmp_path / "one") is stage
 
 
-def test_unborn_states(tmp_path: Path) -> None:
+def test_a_repository_without_commits_has_a_stage(tmp_path: Path) -> None:
     one = tmp_path / "one"
     git("init", one)
     assert _stage(one) is Stage.UNBORN
@@ -259,7 +259,7 @@ def test_a_bare_repository_needs_no_index(tmp_path: Path) -> None:
     assert _stage(tmp_path / "bare.git", ProjectKind.GIT_BARE) is None
 
 
-def test_a_worktree_being_added(tmp_path: Path) -> None:
+def test_a_worktree_being_added_is_starting(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
     (main / ".git" / "worktrees" / "tree" / "locked").write_text("initializing")

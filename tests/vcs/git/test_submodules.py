@@ -25,7 +25,7 @@ def origins(tmp_path: Path) -> Origins:
 
 
 @pytest.mark.parametrize("missing", ["libs/middle", "libs/middle/libs/inner"])
-def test_each_submodule_counts_also_one_in_another(
+def test_each_submodule_counts_even_a_nested_one(
     origins: Origins, tmp_path: Path, missing: str
 ) -> None:
     git("clone", "--recurse-submodules", origins.super, tmp_path / "one")

@@ -35,13 +35,13 @@ def test_worktrees_of_a_checkout_are_found_anywhere(up: Path, tmp_path: Path) ->
     assert _trees(places[0]) == set()
 
 
-def test_worktrees_of_a_bare_repository(up: Path, tmp_path: Path) -> None:
+def test_worktrees_of_a_bare_repository_are_found(up: Path, tmp_path: Path) -> None:
     git("clone", "--bare", up, tmp_path / "bare.git")
     git("worktree", "add", tmp_path / "tree", cwd=tmp_path / "bare.git")
     assert _trees(tmp_path / "bare.git") == {raw(tmp_path / "tree")}
 
 
-def test_worktrees_beside_a_hidden_bare_repository(up: Path, tmp_path: Path) -> None:
+def test_worktrees_beside_a_hidden_bare_repository_are_found(up: Path, tmp_path: Path) -> None:
     top = tmp_path / "proj"
     git("clone", "--bare", up, top / ".bare")
     (top / ".git").write_text("gitdir: ./.bare\n")
@@ -50,7 +50,7 @@ def test_worktrees_beside_a_hidden_bare_repository(up: Path, tmp_path: Path) -> 
     assert _trees(top) == {raw(top / "main"), raw(top / "other")}
 
 
-def test_worktrees_of_a_separate_git_dir(up: Path, tmp_path: Path) -> None:
+def test_worktrees_of_a_separate_git_dir_are_found(up: Path, tmp_path: Path) -> None:
     git("clone", f"--separate-git-dir={tmp_path / 'data'}", up, tmp_path / "one")
     git("worktree", "add", "-b", "x", tmp_path / "tree", cwd=tmp_path / "one")
     assert _trees(tmp_path / "one") == {raw(tmp_path / "tree")}
@@ -70,7 +70,7 @@ def test_no_link_is_followed_on_the_way(up: Path, tmp_path: Path) -> None:
     assert worktrees_folder(raw(up)) is None
 
 
-def test_a_worktree_without_a_link_back_is_open(up: Path, tmp_path: Path) -> None:
+def test_a_worktree_without_a_link_back_is_unconfirmed(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     make_repository(tmp_path / "victim")
     entry = up / ".git" / "worktrees" / "tree"
@@ -83,7 +83,7 @@ def test_a_worktree_without_a_link_back_is_open(up: Path, tmp_path: Path) -> Non
     assert read_worktree_links(raw(entry.parent)).unconfirmed == {raw(entry)}
 
 
-def test_a_worktree_that_was_moved_away_is_open(up: Path, tmp_path: Path) -> None:
+def test_a_worktree_that_was_moved_away_is_unconfirmed(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     shutil.move(tmp_path / "tree", tmp_path / "moved")
     assert _trees(up) == set()
