@@ -5,7 +5,7 @@ switch is written that turns the sandbox of a client on or off.
 
 A pattern language gives some characters a meaning. A folder whose path has one of these is left
 out, and `rootsd sync status` names it. Sources: the settings references of the clients, and runs
-of Claude Code 2.1, Codex 0.169, and opencode 1.18, as of November 2026.
+of Claude Code 2.1, Codex 0.169, Copilot CLI 1.0, and opencode 1.18, as of November 2026.
 """
 
 from __future__ import annotations
@@ -185,17 +185,18 @@ def _opencode_grant(folder: GrantedFolder) -> list[ListEntry] | str:
     return _opencode_entry(folder.path, EntryKind.GRANT, "allow")
 
 
+# Its paths have no wildcards: `copilot help sandbox`, and tests/e2e/agents/test_sync_lists.py.
 _COPILOT = ("sandbox", "userPolicy", "filesystem")
 
 
 def _copilot_denial(path: str) -> list[ListEntry] | str:
     keys = (*_COPILOT, "deniedPaths")
-    return _items(keys, EntryKind.DENIAL, (path,), path, _PATTERN_CHARACTERS)
+    return _items(keys, EntryKind.DENIAL, (path,), path, _EXPANDED_CHARACTERS)
 
 
 def _copilot_grant(folder: GrantedFolder) -> list[ListEntry] | str:
     keys = (*_COPILOT, "readwritePaths" if folder.is_writable else "readonlyPaths")
-    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _PATTERN_CHARACTERS)
+    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _EXPANDED_CHARACTERS)
 
 
 def _cursor_grant(folder: GrantedFolder) -> list[ListEntry] | str:

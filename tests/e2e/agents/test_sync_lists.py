@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_programs import Codex
+from support.agent_programs import Codex, CopilotCli
 from support.agent_world import AgentWorld
 from support.polling import until
-from support.scripted_model import Shell
+from support.scripted_model import Call, Shell
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
 
@@ -30,6 +30,15 @@ class SandboxedCodex(Codex):
     def command(self, prompt: str) -> list[str]:
         """Return the words that run one prompt."""
         return ["codex", "exec", "--skip-git-repo-check", "-s", "workspace-write", prompt]
+
+
+class SandboxedCopilot(CopilotCli):
+    """Copilot CLI in its own sandbox, which also holds its file tools to the lists."""
+
+    def command(self, prompt: str) -> list[str]:
+        """Return the words that run one prompt."""
+        copilot, *words = super().command(prompt)
+        return [copilot, "--experimental", "--sandbox", *words]
 
 
 @pytest.fixture
@@ -62,3 +71,25 @@ def test_commands_of_codex_are_held_to_the_profile(folder: Path) -> None:
     assert "wrote" not in without[1]
     assert "Permission denied" in with_profile[0]
     assert "wrote" in with_profile[1]
+
+
+def test_file_tools_of_copilot_are_held_to_the_lists(folder: Path) -> None:
+    """The sandbox opens the working directory alone. The lists change that, for odd names, too."""
+    denied, granted = "work/s(e)[c]ret", "lib*{x}"
+    with AgentWorld(folder, ["work/api", denied, granted]) as world:
+        world.rootsd("approve", str(world.parent / "work" / "api"))
+        world.rootsd("approve", str(world.parent / granted), "--tag", "work")
+        world.rootsd("deny", str(world.parent / denied))
+        script = [
+            Call("view", {"path": str(world.parent / name / "README.md")})
+            for name in (denied, granted)
+        ]
+        before = world.play(SandboxedCopilot(), script, {}, world.parent / "work").results
+        world.rootsd("sync", "add", "copilot", "--only", "tag:work")
+        settings = world.home / ".copilot" / "settings.json"
+        until(lambda: settings.exists() and "readwritePaths" in settings.read_text())
+        after = world.play(SandboxedCopilot(), script, {}, world.parent / "work").results
+    blocked = "sandbox is active and blocked"
+    assert [blocked in before[step] for step in (0, 1)] == [False, True], before
+    assert [blocked in after[step] for step in (0, 1)] == [True, False], after
+    assert ("the text of" in before[0], "the text of" in after[1]) == (True, True)
