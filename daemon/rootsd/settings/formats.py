@@ -26,6 +26,8 @@ class SettingsFormat(Protocol):
 
     new_file: str
     """The text of a new file, before anything is inserted."""
+    edits_every_value: bool = False
+    """Whether a value can be edited in whatever notation it is."""
 
     @abstractmethod
     def values(self, text: str) -> dict[str, Any]:
@@ -94,6 +96,7 @@ class JsonFormat(SettingsFormat):
     """JSON with comments and trailing commas. A file that has none of these gets none."""
 
     new_file = "{}\n"
+    edits_every_value = True
 
     def values(self, text: str) -> dict[str, Any]:
         """Return all values. A text without any value is an empty object."""
