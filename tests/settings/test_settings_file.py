@@ -175,7 +175,7 @@ def test_an_unusable_file_is_left_alone(file: Path, spoil: Callable[[Path], None
 
 def test_a_symlink_or_a_repository_needs_consent(tmp_path: Path) -> None:
     dotfiles = tmp_path / "dotfiles"
-    (dotfiles / ".git").mkdir(parents=True)
+    (dotfiles / ".git" / "refs").mkdir(parents=True)
     real, link = dotfiles / "settings.json", tmp_path / "settings.json"
     real.write_text("{}")
     link.symlink_to(real)
@@ -186,6 +186,16 @@ def test_a_symlink_or_a_repository_needs_consent(tmp_path: Path) -> None:
     SettingsFile(link, is_accepted=True).update(denied)
     assert link.is_symlink()
     assert "deny" in real.read_text()
+
+
+def test_an_empty_marker_is_no_repository(file: Path) -> None:
+    marker = file.parent / ".git"
+    marker.mkdir()
+    SettingsFile(file).update(denied)
+    marker.rmdir()
+    marker.write_text("gitdir: /src/api/.git/worktrees/fix\n")
+    with pytest.raises(SettingsUnusable):
+        SettingsFile(file).update(denied)
 
 
 def test_without_an_exchange_of_files_nothing_else_changes(

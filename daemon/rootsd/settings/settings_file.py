@@ -58,7 +58,7 @@ class SettingsFile:
             return f"{shown} is a symlink to {display_path(real)}"
         for folder in real.parents:
             for name in _REPOSITORIES:
-                if (folder / name).exists():
+                if _is_there(folder / name):
                     return f"{shown} is in the repository {display_path(folder)}"
         return None
 
@@ -100,6 +100,18 @@ class SettingsFile:
         raise SettingsUnusable(
             f"{display_path(self.path)} keeps changing", "close the client, then try again"
         )
+
+
+def _is_there(marker: Path) -> bool:
+    """Return whether the marker of a repository is a file, or a folder with something in it.
+
+    The sandbox of Codex leaves empty `.git` folders where its commands may write, such as /tmp.
+    """
+    try:
+        with os.scandir(marker) as entries:
+            return any(entries)
+    except OSError:
+        return marker.exists()
 
 
 def _read(file: Path) -> str | None:
