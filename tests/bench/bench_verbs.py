@@ -1,11 +1,14 @@
-"""The overhead of a verb: its start compared with an empty Python, and `ls` of 20,000 projects
-compared with `ls` of none, in a pipe, from the command to the last byte.
+"""The overhead of a verb and of a hook: its start compared with an empty Python.
+
+And `ls` of 20,000 projects compared with `ls` of none, in a pipe, from the command to the last
+byte.
 
 Run: make bench ARGS='-k bench_verbs'
 """
 
 from __future__ import annotations
 
+import json
 import socket
 import statistics
 import subprocess
@@ -19,6 +22,7 @@ import anyio
 import pytest
 
 from bench.measuring import interleaved
+from rootsd import hook
 from rootsd.control.routes import RequestContext
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
@@ -30,6 +34,13 @@ from support.sample_decisions import PERSON, identity
 
 ROUNDS = 9
 MOST = 12.0
+MOST_OF_HOOK = 5.0
+PATCH = "*** Begin Patch\n*** Delete File: /src/x\n*** End Patch\n"
+TOOL_CALLS: dict[str, tuple[str, dict[str, str]]] = {
+    "codex": ("apply_patch", {"command": PATCH}),
+    "gemini": ("read_file", {"file_path": "/src/x"}),
+    "qwen": ("read_file", {"file_path": "/src/x"}),
+}
 PROJECTS = 20_000
 MOST_BEYOND_S = 0.5
 BASE = "python -c pass"
@@ -90,6 +101,37 @@ def test_a_verb_takes_at_most_twelve_times_as_long_as_an_empty_python(
     for name, ratio in ratios.items():
         print(f"{name:<24} {costs[name].wall_ms:6.1f} ms  {ratio:5.2f} x")
     assert max(ratios.values()) <= MOST
+
+
+def _ask(client: str) -> Callable[[], object]:
+    """Return a run of the hook of `client`, which must deny."""
+    tool, given = TOOL_CALLS.get(client, ("Read", {"file_path": "/src/x", "path": "/src/x"}))
+    call = {
+        "hook_event_name": hook.CLIENTS[client].events[-1], "cwd": "/", "tool_name": tool,
+        "tool_input": given,
+    }  # fmt: skip
+    words = [sys.executable, "-m", "rootsd", "hook", client]
+
+    def run() -> None:
+        done = subprocess.run(words, input=json.dumps(call).encode(), stdout=-1, check=True)
+        assert b"deny" in done.stdout
+
+    return run
+
+
+def test_a_hook_takes_at_most_five_times_as_long_as_an_empty_python(
+    answering: FakeDaemon,
+) -> None:
+    """That is 60 ms where an empty Python takes 12 ms. An agent waits for it at each call."""
+    answering.answers["check"] = {
+        "published": False, "verdict": "denied", "root": None, "access": None,
+    }  # fmt: skip
+    actions = {BASE: _run("-c", "pass")} | {name: _ask(name) for name in hook.CLIENTS}
+    costs = interleaved(actions, ROUNDS)
+    ratios = {name: cost.wall_ms / costs[BASE].wall_ms for name, cost in costs.items()}
+    for name, ratio in ratios.items():
+        print(f"{name:<24} {costs[name].wall_ms:6.1f} ms  {ratio:5.2f} x")
+    assert max(ratios.values()) <= MOST_OF_HOOK
 
 
 async def _answer_of_many() -> tuple[dict[str, Any], float]:
