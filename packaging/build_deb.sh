@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds dist/rootsd_*.deb of this tree, on the Debian that it is for: sh packaging/build_deb.sh
+# Builds dist/rootsd_*.deb from this tree, on the Debian release that the package is for:
+# sh packaging/build_deb.sh
 # Needs debhelper, dpkg-dev, python3-pip, python3-venv, and the network for the pinned wheels.
 set -eu
 
@@ -7,7 +8,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# dpkg-buildpackage wants debian/ at the top, and writes beside the tree.
+# dpkg-buildpackage expects debian/ at the top, and writes its results beside the tree.
 mkdir "$work/rootsd"
 cp -R LICENSE README.md completions daemon docs launchd packaging pyproject.toml requirements systemd \
     tools "$work/rootsd"

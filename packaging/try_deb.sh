@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tries dist/rootsd_*.deb, as root: installs it over a view of this machine, uses it as a user who has
-# nothing, and removes it without a trace. The machine itself stays as it is.
+# Tests dist/rootsd_*.deb, as root: installs it in an overlay over /usr, /etc, and /var, uses it as a
+# user with an empty home folder, and removes it. The files of the machine itself do not change.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

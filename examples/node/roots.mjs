@@ -1,8 +1,8 @@
-// Follows the approved roots over the daemon's socket, with nothing but Node's own modules:
+// Prints the approved roots as one line of JSON, and another line whenever they change:
 //
 //     node roots.mjs
 //
-// prints one JSON line with the roots, and another one whenever they change.
+// It uses the daemon's socket, and only modules that come with Node.
 
 import fs from "node:fs";
 import net from "node:net";
@@ -10,8 +10,8 @@ import os from "node:os";
 import path from "node:path";
 import readline from "node:readline";
 
-// Where the daemon listens: found from uid and home, never from an XDG_ variable, since MCP hosts
-// strip those.
+// Return the paths at which the daemon may listen. They depend on the user id and the home folder,
+// and not on an XDG_ variable, because MCP hosts do not pass those on.
 function socketPaths() {
   if (process.env.ROOTSD_DIR) return [path.join(process.env.ROOTSD_DIR, "run/pub/mcp.sock")];
   if (process.platform === "darwin") {
@@ -26,7 +26,7 @@ function socketPaths() {
 function follow(onRoots) {
   const socketPath = socketPaths().find((candidate) => fs.existsSync(candidate));
   if (!socketPath) throw new Error("rootsd is not running; try: rootsd up");
-  // Anybody could listen at a path; only our own user's daemon is to be believed.
+  // Another user could listen at this path. Trust only a socket of our own user.
   if (fs.statSync(socketPath).uid !== process.getuid()) throw new Error(`${socketPath} is not ours`);
 
   const socket = net.createConnection(socketPath);
@@ -39,10 +39,10 @@ function follow(onRoots) {
     const message = JSON.parse(line);
     if (message.method === "notifications/roots/list_changed") ask("roots/list");
     else if (message.result) onRoots(message.result.roots);
-    else if (message.error) onRoots([]); // it cannot tell: nothing is known to be approved
+    else if (message.error) onRoots([]); // the daemon cannot answer, so treat nothing as approved
   });
   socket.on("error", (error) => fail(error));
-  socket.on("close", () => fail(new Error("rootsd has gone away")));
+  socket.on("close", () => fail(new Error("rootsd closed the connection")));
 }
 
 function fail(error) {

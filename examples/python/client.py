@@ -2,7 +2,7 @@
 
     python client.py COMMAND ARGS…
 
-starts the MCP server COMMAND, answers its `roots/list`, and shows the roots until Ctrl-C.
+This starts the MCP server COMMAND, answers its `roots/list`, and prints the roots until Ctrl-C.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from rootsd.client import RootsdError, list_roots_callback, watch_roots
 
-# Roots are deprecated in 2026-07-28; servers of the years before need them all the same.
+# MCP 2026-07-28 deprecates roots, but older servers still need them.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 
@@ -24,7 +24,7 @@ async def main(command: str, *arguments: str) -> None:
         print(f"connected, {client.protocol_version}", flush=True)
         async for roots in watch_roots(client="example"):
             print("roots:", *(root.name for root in roots), flush=True)
-            if client.protocol_version < "2026-07-28":  # later revisions ask again by themselves
+            if client.protocol_version < "2026-07-28":  # later revisions need no notification
                 await client.send_roots_list_changed()
 
 

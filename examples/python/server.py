@@ -1,6 +1,6 @@
-"""An MCP server that reads files, and only inside of roots that the user approved.
+"""An MCP server that reads only files in the roots that the user approved.
 
-claude mcp add files -- python server.py
+To add it to Claude Code: claude mcp add files -- python server.py
 """
 
 from pathlib import Path
@@ -15,17 +15,17 @@ server = MCPServer("files")
 
 @server.tool()
 def read_file(path: str) -> str:
-    """Read a text file that lies in an approved folder."""
+    """Read a text file in an approved folder."""
     try:
-        real = Path(path).resolve()  # what is asked about is what is opened
+        real = Path(path).resolve()  # check the same path that is read below
         if is_path_allowed(real):
             return real.read_text()
-    except RootsdError as error:  # the daemon does not answer, for instance
+    except RootsdError as error:  # for example, the daemon does not answer
         raise ToolError(f"{error.message}; try: {error.remedy}") from error
-    except (OSError, ValueError, RuntimeError) as error:  # missing, no text, a loop of links
+    except (OSError, ValueError, RuntimeError) as error:  # missing, not text, or a loop of links
         raise ToolError(f"{path} cannot be read: {error}") from error
-    # The model gets the message of a ToolError; of any other exception it gets none.
-    raise ToolError(f"{path} is in no folder that the user approved")
+    # The model sees the message of a ToolError, but not of other exceptions.
+    raise ToolError(f"{path} is not in a folder that the user approved")
 
 
 if __name__ == "__main__":

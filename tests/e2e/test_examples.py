@@ -25,8 +25,8 @@ SERVER = EXAMPLES / "python" / "server.py"
 
 # The answers to the model, in the order of the calls.
 REASONS = (
-    "in no folder that the user approved",
-    "in no folder that the user approved",
+    "not in a folder that the user approved",
+    "not in a folder that the user approved",
     "No such file",
     "Is a directory",
     "can't decode",
