@@ -122,7 +122,7 @@ def test_node_follows_the_roots_over_the_socket(person: Person) -> None:
         person.rootsd("down")
         assert process.wait(HANG_GUARD) == 1
         assert process.stderr
-        assert "gone away" in process.stderr.read()
+        assert "closed the connection" in process.stderr.read()
     with running(person, "node", script) as process:
         assert process.wait(HANG_GUARD) == 1
         assert process.stderr
