@@ -237,6 +237,9 @@ def test_clients_lists_what_is_wired_and_what_was_not_tried(clients: Path, shell
     assert [line[0] for line in lines] == ["cursor", "gemini"]
     assert [line[2] for line in lines] == ["no", "yes"]
     assert [line[6] for line in lines] == ["not tried", "tried"]
+    for words, is_asked in ((("clients",), True), (("clients", "--no-check"), False)):
+        shown = shell.run_on_terminal(*words)
+        assert ("Asking each client" in shown.out + shown.err) is is_asked
     everything = items(shell.run("clients", "--all", "--no-check", "--json").out)
     assert len(everything) > len(lines)
 

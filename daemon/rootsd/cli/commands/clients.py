@@ -89,6 +89,8 @@ def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None
         if everything or client.is_found(environment) or name in record.names()
     ]
     items = [_item(client, environment, record, synced) for client in clients]
+    if items and not no_check and invocation.output.on_terminal:
+        invocation.output.message("Asking each client (skip this with --no-check).")
     health = _health(clients, items, environment, is_asked=not no_check)
     for item, found in zip(items, health, strict=True):
         item |= {"version": found.version or None, "answers": found.answer, "reason": found.reason}
