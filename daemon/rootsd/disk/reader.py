@@ -22,6 +22,7 @@ import os
 import stat
 import struct
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -129,35 +130,36 @@ def read_small(path: bytes, cap: int, dir_fd: int | None = None) -> bytes | None
 
     `path` is absolute, or relative to the folder open at `dir_fd`.
     """
-    try:
-        fd = _open(path, _FILE_FLAGS, dir_fd)
-    except (OSError, ValueError):
-        return None
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            return None
+
+    def read(fd: int, file_size: int) -> bytes:
         # Do not allocate `cap` bytes if the file is small: a buffer of megabytes takes four times
         # as long as the read. Some file systems report the size 0 for every file.
-        room = max(found.st_size, _MIN_READ_BYTES) if found.st_size else cap
+        room = max(file_size, _MIN_READ_BYTES) if file_size else cap
         return os.read(fd, min(cap, room))
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
+
+    return _read_regular_file(path, dir_fd, read)
 
 
 def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None:
     """Return the last `size` bytes of a regular file that is at least that long, else None."""
+
+    def read(fd: int, file_size: int) -> bytes | None:
+        return os.pread(fd, size, file_size - size) if file_size >= size else None
+
+    return _read_regular_file(path, dir_fd, read)
+
+
+def _read_regular_file(
+    path: bytes, dir_fd: int | None, read: Callable[[int, int], bytes | None]
+) -> bytes | None:
+    """Return what `read` returns for the descriptor and size of a regular file, else None."""
     try:
         fd = _open(path, _FILE_FLAGS, dir_fd)
     except (OSError, ValueError):
         return None
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size < size:
-            return None
-        return os.pread(fd, size, found.st_size - size)
+        return read(fd, found.st_size) if stat.S_ISREG(found.st_mode) else None
     except OSError:
         return None
     finally:

@@ -31,7 +31,7 @@ from rootsd.disk.markers import (
 )
 from rootsd.disk.reader import list_names
 from rootsd.vcs.git.config import GitConfig, is_safe_for_libgit2, read_git_config
-from rootsd.vcs.git.repository import git_dir_links_back
+from rootsd.vcs.git.repository import GitDirs, git_dir_links_back
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
 
 MAX_SCAN_ENTRIES = 50_000
@@ -267,9 +267,7 @@ def collect_facts(
     del files[_MAX_PROJECT_FILES:]
     declared = (declared_name(path + b"/" + name) for name in files)
     dirs = git_dirs_of(path, kind)
-    settings = read_git_config(dirs) if dirs is not None else {}
-    hooks = dirs.common + b"/hooks" if dirs is not None else None
-    found = scan_content(path, settings, hooks, project_files)
+    found = scan_content(path, *_settings_and_hooks(dirs), project_files)
     if dirs is not None and dirs.work == path and not git_dir_links_back(dirs):
         found.add(ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder)))
     return {
@@ -294,12 +292,15 @@ def list_executed_files(path: bytes, kind: ProjectKind) -> list[str]:
 
     This makes about 30 lstat(2) calls and reads one small git file.
     """
-    dirs = git_dirs_of(path, kind)
-    settings = read_git_config(dirs) if dirs is not None else {}
-    hooks = dirs.common + b"/hooks" if dirs is not None else None
-    return list(
-        dict.fromkeys(os.fsdecode(each.path) for each in find_executed(path, settings, hooks))
-    )
+    executed = find_executed(path, *_settings_and_hooks(git_dirs_of(path, kind)))
+    return list(dict.fromkeys(os.fsdecode(each.path) for each in executed))
+
+
+def _settings_and_hooks(dirs: GitDirs | None) -> tuple[GitConfig, bytes | None]:
+    """Return the git settings and the folder of hooks; none without a git directory."""
+    if dirs is None:
+        return {}, None
+    return read_git_config(dirs), dirs.common + b"/hooks"
 
 
 def _ecosystem(name: bytes) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rootsd.core.model import ProjectKind
 from rootsd.disk.hung_mounts import may_follow
 from rootsd.disk.reader import (
@@ -19,14 +17,13 @@ from rootsd.disk.reader import (
 from rootsd.vcs.base import MarkedVcs, TemporaryFiles
 from rootsd.vcs.git.config import git_origin
 from rootsd.vcs.git.repository import (
+    REMOTE_SECTION,
     TEMPORARY_PACK_PREFIXES,
     GitDirs,
     bare_git_dirs,
     find_git_dirs,
 )
 from rootsd.vcs.stages import Stage
-
-_REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 
 
 class Jujutsu(MarkedVcs):
@@ -86,7 +83,7 @@ def _git_store_stage(path: bytes, git: bytes) -> Stage:
         return Stage.FETCHING
     packed = read_small(git + b"/packed-refs", PACKED_REFS_CAP) or b""
     fetched = exists_no_follow(git + b"/refs/remotes") or b"refs/remotes" in packed
-    if not fetched and _REMOTE.search(read_small(git + b"/config", CONFIG_CAP) or b""):
+    if not fetched and REMOTE_SECTION.search(read_small(git + b"/config", CONFIG_CAP) or b""):
         empty = list_names(path) <= {b".jj", b".git"}
         return Stage.CONNECTING if empty else Stage.REMOTE_ALONE
     return Stage.JJ

@@ -39,7 +39,7 @@ _GIT_KINDS = frozenset(
     (ProjectKind.GIT, ProjectKind.GIT_WORKTREE, ProjectKind.GIT_SUBMODULE, ProjectKind.GIT_BARE)
 )
 _OBJECT_ID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\s*$")
-_REMOTE = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
+REMOTE_SECTION = re.compile(rb"^[ \t]*\[remote ", re.MULTILINE)
 _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
 _BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
 _WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
@@ -249,7 +249,7 @@ def _unborn_stage(
         section = rb'^[ \t]*\[branch "' + re.escape(branch) + rb'"\][^\[]*^[ \t]*merge[ \t]*='
         if re.search(section, config, re.MULTILINE):
             return None
-    if not _REMOTE.search(config):
+    if not REMOTE_SECTION.search(config):
         return Stage.UNBORN
     # A killed `git clone` leaves an empty folder. A person who adds a remote usually has files.
     if not repository.is_bare and not repository.work.names() <= {_MARKER}:
