@@ -200,15 +200,17 @@ def _granted_by_0_1_0(born_ns: int) -> Catalog:
     return Catalog.of([*catalog.projects.values(), old], (), PLACES, 1)
 
 
-@pytest.mark.parametrize(("born_ns", "told"), [(AFTER_NS, {MAIN, TREE}), (BEFORE_NS, {MAIN})])
-def test_a_grant_of_0_1_0_to_a_worktree_does_not_count(born_ns: int, told: set[bytes]) -> None:
+@pytest.mark.parametrize(("born_ns", "published"), [(AFTER_NS, {MAIN, TREE}), (BEFORE_NS, {MAIN})])
+def test_a_grant_of_0_1_0_to_a_worktree_does_not_count(
+    born_ns: int, published: set[bytes]
+) -> None:
     catalog = _granted_by_0_1_0(born_ns)
     assert catalog.roots.keys() == {MAIN}
     looked = ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)
     catalog = after(catalog, looked)
-    assert catalog.roots.keys() == told
+    assert catalog.roots.keys() == published
     doubt = inheritance_blocker(catalog.projects[TREE], catalog.decision_context)
-    assert (doubt is InheritanceBlocker.OLDER) is (TREE not in told)
+    assert (doubt is InheritanceBlocker.OLDER) is (TREE not in published)
     confirmed = ConfirmedWorktree(TREE, tree(2, born_ns))
     again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
     assert after(catalog, again).roots.keys() == {MAIN, TREE}

@@ -323,10 +323,10 @@ def test_names_of_processes_are_escaped_in_messages() -> None:
     evil = process(30, 20, "my\x1b]0;x\n-agent")
     finding = judged(replace(CALLER, parent=30, terminal=0), evil, hosts=(evil,))
     assert finding.why.isprintable()
-    told = describe_caller(Caller(Lineage((CALLER, evil))))
-    assert told.isprintable()
-    assert "pid 90" in told
-    assert "pts/0" in told
+    description = describe_caller(Caller(Lineage((CALLER, evil))))
+    assert description.isprintable()
+    assert "pid 90" in description
+    assert "pts/0" in description
     assert describe_caller(Caller(Lineage())) == "an unknown process"
     assert "no terminal" in describe_caller(Caller(Lineage(without_terminal(CALLER))))
 

@@ -1,4 +1,4 @@
-"""The users and groups that an access control list lets write, besides those of the mode."""
+"""The users and groups that an access control list allows to write, besides those of the mode."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_acl_writers_are_those_with_write_permission(above: Path) -> None:
 def test_an_acl_writer_above_a_project_is_a_hazard(above: Path, tag: int) -> None:
     assert OURS.hazard(raw(above / "one")) is None
     give(above, (tag, WRITE, STRANGER))
-    assert above.stat().st_mode & 0o777 == 0o775, "no mode tells of it"
+    assert above.stat().st_mode & 0o777 == 0o775, "the mode does not show it"
     hazard = OURS.hazard(raw(above / "one"))
     assert hazard is not None
     assert hazard.reason is LapseReason.EXPOSED
@@ -56,7 +56,7 @@ def test_an_acl_writer_above_a_project_is_a_hazard(above: Path, tag: int) -> Non
     [(USER, READ, STRANGER), (USER, WRITE, UID), (USER, WRITE, 0), (GROUP, WRITE, 7)],
     ids=["who may only read", "the user", "root", "a group of the user's own"],
 )
-def test_an_acl_may_name_the_user_and_root(above: Path, entry: tuple[int, int, int]) -> None:
+def test_an_acl_for_the_user_and_root_is_safe(above: Path, entry: tuple[int, int, int]) -> None:
     give(above, entry)
     assert OURS.hazard(raw(above / "one")) is None
 

@@ -1,4 +1,4 @@
-"""A few lookups show that a path is canonical; other paths are left to a thread."""
+"""Most canonical paths on local disks are recognized at once; other paths need a thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.repositories import raw
 
 
 class Mounted:
-    """A table of mounts, as far as it is asked."""
+    """The part of a mount table that the check uses."""
 
     def __init__(self, remote: tuple[bytes, ...] = (), automounts: tuple[bytes, ...] = ()) -> None:
         self._remote, self._automounts = remote, automounts

@@ -1,4 +1,4 @@
-"""A path that a project names is followed only if the lookup ends and mounts nothing."""
+"""rootsd follows a path in a project only if the lookup neither hangs nor mounts anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOME, INDIRECT, ANN = Mount(b"/home", b"autofs"), Mount(b"/net", b"autofs"), b"/
 
 
 class Mounted(MountTable):
-    """What is mounted according to a test."""
+    """A mount table with the mounts of a test."""
 
     def __init__(self, *found: Mount) -> None:
         self._listed = found
@@ -104,7 +104,7 @@ served.wait(30)
 def test_a_git_file_that_leads_to_a_hung_mount_does_not_block(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "behind" / "main")
     git("worktree", "add", tmp_path / "near", cwd=main)
-    # As git writes it where the repository is used through the other mount.
+    # git writes this if the repository is used through the other mount.
     admin = tmp_path / "far" / "main" / ".git" / "worktrees" / "near"
     (tmp_path / "near" / ".git").write_text(f"gitdir: {admin}\n")
     links = tmp_path / "near.links" / "tree"
@@ -117,7 +117,7 @@ def test_a_git_file_that_leads_to_a_hung_mount_does_not_block(tmp_path: Path) ->
     assert run_python(OWN_MOUNTS, _HANGING, tmp_path) == ("no answer\n", "")
 
 
-# Each has a folder of a repository, or something on the way to it, replaced by a link.
+# In each of these repositories, a link replaces this folder.
 _LINKED = (
     "git/.git",
     "git/.git/objects",
@@ -213,12 +213,12 @@ def test_no_path_in_a_project_is_followed_to_a_hung_mount(tmp_path: Path) -> Non
     leading.mkdir()
     (leading / "way").symlink_to(hung)
     (leading / ".git").write_text("gitdir: way/x\n")
-    told = run_python(OWN_MOUNTS, _LINKS, tmp_path, hung)
-    assert told == ("held up\nended\ndone\n", "")
+    output = run_python(OWN_MOUNTS, _LINKS, tmp_path, hung)
+    assert output == ("held up\nended\ndone\n", "")
 
 
 def _make_like(kind: str, folder: Path) -> None:
-    """A folder with enough of a repository of the kind to be read."""
+    """Create enough files of a repository of this kind that its readers try to read it."""
     if kind == "git":
         make_repository(folder)
         (folder / ".gitmodules").write_text('[submodule "x"]\n\tpath = way/x\n')

@@ -1,4 +1,4 @@
-"""A mount that does not respond is not waited for."""
+"""Nothing waits long for a mount that does not respond."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HANG_S = 30.0
 
 
 class Server:
-    """Answers as long as it is up."""
+    """A server that responds while it is up."""
 
     def __init__(self) -> None:
         self.up = threading.Event()

@@ -1,4 +1,4 @@
-"""A folder is told apart from its replacement, and a gone folder from an unreachable one."""
+"""A folder is distinguished from its replacement, and a gone folder from an unreachable one."""
 
 from __future__ import annotations
 
@@ -119,5 +119,5 @@ def test_a_folder_without_permission_is_unreachable(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     (hidden / "a").mkdir(parents=True)
     hidden.chmod(0)
-    told = run_python(UNPRIVILEGED, ABSENCE, hidden / "a", tmp_path)
-    assert told == ("unreachable\n", "")
+    output = run_python(UNPRIVILEGED, ABSENCE, hidden / "a", tmp_path)
+    assert output == ("unreachable\n", "")

@@ -1,4 +1,4 @@
-"""The mounts of macOS, by a fake getfsstat(2) with the layout of the system header."""
+"""The mounts on macOS, from a fake getfsstat(2) with the layout of the system header."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def statfs(point: bytes, kind: bytes, flags: int) -> bytes:
 
 
 class Mac:
-    """Answers as getfsstat(2) does; `late` are mounted once it was asked how many there are."""
+    """A fake getfsstat(2). The file systems in `late` are mounted after the call that counts."""
 
     def __init__(self, *mounted: tuple[bytes, bytes, int], late: int = 0) -> None:
         self._mounted = mounted
@@ -31,10 +31,10 @@ class Mac:
     def getfsstat(self, buffer: ctypes.Array[ctypes.c_char] | None) -> int:
         if buffer is None:
             return len(self._mounted) - self._late
-        told = self._mounted[: len(buffer) // STATFS.size]
-        listed = b"".join(statfs(*one) for one in told)
+        mounted = self._mounted[: len(buffer) // STATFS.size]
+        listed = b"".join(statfs(*one) for one in mounted)
         ctypes.memmove(buffer, listed, len(listed))
-        return len(told)
+        return len(mounted)
 
 
 DISK = (b"/", b"apfs", LOCAL | JOURNALED)

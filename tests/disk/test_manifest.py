@@ -1,4 +1,4 @@
-"""The names that project files declare, even in files made to attack a parser."""
+"""The names that project files declare, also in files that attack a parser."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ POM = """<project>
         ("api.cabal", "cabal-version: 2\nName: api"),
     ],
 )
-def test_the_declared_name(tmp_path: Path, file: str, text: str) -> None:
+def test_each_project_file_declares_a_name(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / file).write_text(text)
     assert declared_name(raw(tmp_path / file)) == "api"
 
 
 @pytest.mark.parametrize("file", ["package.json", "Cargo.toml", "Gemfile", "a.sln", "pom.xml"])
-def test_a_file_that_declares_none(tmp_path: Path, file: str) -> None:
+def test_a_file_without_a_name_declares_none(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text("nothing of that kind\n")
     assert declared_name(raw(tmp_path / file)) is None
     assert declared_name(raw(tmp_path / "none" / file)) is None
@@ -71,7 +71,7 @@ def test_a_file_that_declares_none(tmp_path: Path, file: str) -> None:
         "<parent>" * (MANIFEST_CAP // 8),
     ],
 )
-def test_hostile_manifests_cost_little(tmp_path: Path, bomb: str) -> None:
+def test_hostile_manifests_take_little_time(tmp_path: Path, bomb: str) -> None:
     begin = time.process_time()
     for file in ("package.json", "Cargo.toml", "pyproject.toml", "pom.xml", "setup.py", "go.mod",
                  "CMakeLists.txt", "api.cabal"):  # fmt: skip
@@ -99,7 +99,7 @@ default = ["d"]
     assert values == ["a", "b", "c", "d"]
 
 
-def test_strings_of_json_come_with_their_keys() -> None:
+def test_json_strings_are_yielded_with_their_keys() -> None:
     text = '{"workspaces": {"packages": ["a", "b"]}, "name": "x", "n": 1, "deep": [[[["no"]]]]}'
     assert list(json_strings((text,))) == [
         (("workspaces", "packages"), "a"),

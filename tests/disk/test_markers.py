@@ -96,7 +96,7 @@ def test_build_folders_are_skipped_beside_configured_project_files() -> None:
     assert b"build" not in rules.skipped({b"build", b"go.mod"})
 
 
-def test_the_users_names_and_globs_are_skipped_too() -> None:
+def test_configured_names_and_globs_are_skipped() -> None:
     rules = WalkRules.of(Parent(b"/src", skip=(b"old", b"tmp-*", b"caf\xe9*")))
     skipped = rules.skipped(set())
     entered = [b"old", b"older", b"tmp-1", b"caf\xe9s", b"xtmp-"]
@@ -110,7 +110,7 @@ def test_other_parents_and_mounts_are_not_entered() -> None:
     assert rules.enters(b"/src/sub", b"disk", rules.skipped(set()))
 
 
-def test_below_the_top_there_is_one_slash() -> None:
+def test_a_child_of_the_root_folder_has_one_slash() -> None:
     assert child(b"/", b"src") == b"/src"
     assert child(b"/src", b"a") == b"/src/a"
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("linux")
 def test_without_change_reports_mounts_are_listed_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on macOS: no list of mount points for the walk, but the remote mounts are known."""
+    """This is as on macOS: the walk has no list of mount points, but remote mounts are known."""
     monkeypatch.setattr(mounts, "MOUNTINFO", b"/nowhere")
     monkeypatch.setattr(mounts, "read_mountinfo", lambda: None)
     share = Mount(b"/Volumes/share", b"smbfs", local=False)
@@ -48,8 +48,8 @@ print(target in mount_points(table.now()))
 
 @pytest.mark.needs("namespaces")
 def test_the_table_is_read_again_after_a_mount(tmp_path: Path) -> None:
-    told = "False True\nTrue ()\nTrue\n"
-    assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (told, "")
+    output = "False True\nTrue ()\nTrue\n"
+    assert run_python(OWN_MOUNTS, TABLE, tmp_path) == (output, "")
 
 
 RENAMED = """
@@ -72,8 +72,8 @@ print(table.has_moved())
 
 @pytest.mark.needs("namespaces")
 def test_mounts_below_a_renamed_folder_are_found_on_request(tmp_path: Path) -> None:
-    told = "False True\nTrue True True\nFalse\n"
-    assert run_python(OWN_MOUNTS, RENAMED, tmp_path) == (told, "")
+    output = "False True\nTrue True True\nFalse\n"
+    assert run_python(OWN_MOUNTS, RENAMED, tmp_path) == (output, "")
 
 
 MOUNT = """
@@ -91,7 +91,7 @@ watch.stop()
 
 
 @pytest.mark.needs("namespaces")
-def test_a_mount_on_a_name_with_blanks_is_listed_and_reported(tmp_path: Path) -> None:
+def test_a_mount_point_with_spaces_is_listed_and_reported(tmp_path: Path) -> None:
     target = tmp_path / "a b\n\\c"
     target.mkdir()
     assert run_python(OWN_MOUNTS, MOUNT, target) == ("True True\n", "")

@@ -1,4 +1,4 @@
-"""Every answer of an open folder is about that folder, and never about the target of a link."""
+"""An open folder answers about itself, never about another folder or the target of a link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.repositories import raw
 
 Ask = Callable[[OpenFolder, bytes], object]
 
-# Each with what it says of what is not there.
+# Each method with its result for an entry that does not exist.
 NOTHING: dict[str, tuple[Ask, object]] = {
     "read": (lambda folder, name: folder.read(name, 100), None),
     "read_tail": (lambda folder, name: folder.read_tail(name, 1), None),
@@ -28,7 +28,7 @@ asked = pytest.mark.parametrize("ask", NOTHING)
 
 @pytest.fixture(params=["all calls", "older calls"])
 def top(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a file and a folder, and as much outside it."""
+    """Create a folder with a file and a folder in it, and another file and folder outside."""
     if request.param == "older calls":
         monkeypatch.setattr(reader, "_open_canonical", reader._open_by_components)
         monkeypatch.setattr(reader, "_CAN_USE_ACCESS", False)
@@ -80,7 +80,9 @@ def test_a_link_exists_and_reads_as_nothing(top: Path) -> None:
 
 @asked
 @pytest.mark.parametrize("name", [b"..", b"../outside", b"deep/../../outside/file", b"/"])
-def test_a_name_that_leads_out_of_it_finds_nothing(top: Path, ask: str, name: bytes) -> None:
+def test_a_name_that_leads_out_of_the_folder_finds_nothing(
+    top: Path, ask: str, name: bytes
+) -> None:
     question, nothing = NOTHING[ask]
     with OpenFolder(raw(top)) as folder:
         assert question(folder, name) == nothing
@@ -101,7 +103,7 @@ def test_a_folder_that_cannot_be_opened_or_is_closed_looks_empty(top: Path, ask:
         assert folder.names() == frozenset()
 
 
-def test_it_stays_the_opened_folder_if_another_takes_its_path(top: Path) -> None:
+def test_an_open_folder_stays_the_same_if_its_path_gets_another_folder(top: Path) -> None:
     with OpenFolder(raw(top)) as folder:
         top.rename(top.parent / "moved")
         (top.parent / "outside").rename(top)

@@ -127,7 +127,7 @@ def test_a_folder_behind_a_link_is_not_opened(tmp_path: Path) -> None:
         open_folder(raw(tmp_path / "link"))
 
 
-def test_names_in_a_folder(tmp_path: Path) -> None:
+def test_the_names_in_a_folder_are_listed(tmp_path: Path) -> None:
     (tmp_path / "HEAD").touch()
     assert list_names(raw(tmp_path)) == {b"HEAD"}
 

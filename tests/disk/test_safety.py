@@ -1,4 +1,4 @@
-"""Whether another user could replace a folder, by the owners and modes above it."""
+"""The owners and modes of the folders above show who could replace a folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_everybody_can_write_an_ancestor(tmp_path: Path, mode: int) -> None:
     assert "everybody" in hazard.sentence
 
 
-def test_a_group_of_the_users_own_may_write(tmp_path: Path) -> None:
+def test_a_group_with_the_user_as_its_only_member_may_write(tmp_path: Path) -> None:
     project = _project(tmp_path, 0o775)
     assert OURS.hazard(project) is None
     hazard = SHARED.hazard(project)
@@ -122,7 +122,7 @@ def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
     assert hazard is not None
     assert hazard.reason is LapseReason.REFUSED_PLACE
     assert hazard.sentence == f"it is {tmp_path / 'alias'} under another name"
-    # By its own name, the rules of places refuse it.
+    # `rootsd.core.paths` refuses it under its own name.
     assert FolderSafety(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
 
 
@@ -160,8 +160,8 @@ for place, at in ((".ssh", "src/one"), ("state", "src/two"), ("..", "src/over"))
 for name in sys.argv[2:]:
     path = os.fsencode(home / name)
     hazard = safety.hazard(path)
-    told = RootVerifier(safety).verify({path: identify(path)})
-    print(name, hazard and hazard.sentence, [seen.reason.value for seen in told])
+    reasons = RootVerifier(safety).verify({path: identify(path)})
+    print(name, hazard and hazard.sentence, [seen.reason.value for seen in reasons])
 """
 
 
@@ -204,15 +204,15 @@ places = unchanged = RefusedPlaces(b"/home/ann")
 safety = FolderSafety(os.getuid(), places=lambda: places, mounted=mounted.now)
 verifier = verify.RootVerifier(safety)
 verify.racy_cutoff_ns = lambda: 1 << 62
-def told(path):
+def reasons(path):
     return [seen.reason.value for seen in verifier.verify({path: identify(path)})]
-print(told(path), told(path))
+print(reasons(path), reasons(path))
 places = unchanged._replace(refused=(top + b"/vault",))
-print(told(path), told(path), safety.hazard(top + b"/src").sentence)
+print(reasons(path), reasons(path), safety.hazard(top + b"/src").sentence)
 places = unchanged._replace(refused=(top + b"/vault/x/inner",))
-print(told(path), safety.hazard(path).sentence)
+print(reasons(path), safety.hazard(path).sentence)
 places = unchanged
-print(told(path), safety.hazard(path))
+print(reasons(path), safety.hazard(path))
 """
 
 
@@ -220,7 +220,7 @@ print(told(path), safety.hazard(path))
 def test_a_newly_refused_place_is_refused_under_another_name(
     tmp_path: Path,
 ) -> None:
-    """This also holds for a verified root, and for the folder that holds the refused place."""
+    """This is also true for a verified root, and for a folder that contains the refused place."""
     for name in ("vault/x/inner", "src"):
         (tmp_path / name).mkdir(parents=True)
     another = "under another name"

@@ -60,13 +60,13 @@ def test_every_kind_of_folder_has_its_own_code() -> None:
     assert len(TRAITS_BY_CODE) == (len(ProjectKind) + 1) * len(ProposalScope) * 2
 
 
-def test_a_doubted_folder_has_no_stamp() -> None:
+def test_an_invalidated_folder_has_no_stamp() -> None:
     tree = a_tree()
     tree.invalidate(1)
     assert [stamp for _, _, _, stamp in tree.rows()] == [STAMP, NO_STAMP, NO_STAMP]
 
 
-def test_a_missing_or_special_file_holds_no_snapshot(file: Path) -> None:
+def test_a_missing_or_special_file_has_no_snapshot(file: Path) -> None:
     assert read_snapshots(file) == {}
     os.mkfifo(file)
     assert read_snapshots(file) == {}
@@ -76,7 +76,7 @@ def test_a_missing_or_special_file_holds_no_snapshot(file: Path) -> None:
     assert read_snapshots(file) == {}
 
 
-def test_a_changed_or_truncated_file_holds_no_snapshot(file: Path) -> None:
+def test_a_changed_or_truncated_file_has_no_snapshot(file: Path) -> None:
     write_snapshots(file, {b"/src": a_tree()})
     whole = file.read_bytes()
     for at in range(len(whole)):
@@ -86,7 +86,7 @@ def test_a_changed_or_truncated_file_holds_no_snapshot(file: Path) -> None:
         assert read_snapshots(file) == {}
 
 
-def test_a_file_of_another_format_holds_no_snapshot(file: Path) -> None:
+def test_a_file_of_another_format_has_no_snapshot(file: Path) -> None:
     write_snapshots(file, {b"/src": a_tree()})
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"rootsd index 1", b"rootsd index 2"))

@@ -13,7 +13,7 @@ from support.repositories import raw
 
 
 def _insensitive(path: bytes) -> os.stat_result:
-    """As lstat(2) on a volume that takes capitals for small letters, and accents apart."""
+    """Do what lstat(2) does on a volume that ignores case and how accents are composed."""
     folder, name = os.path.split(path)
     alike = _folded(name)
     for entry in os.listdir(folder):
@@ -30,7 +30,7 @@ def _folded(name: bytes) -> str:
     ("there", "asked"),
     [("Api", "API"), ("Api", "Api"), ("café", "cafe\u0301"), ("CAFÉ", "café"), ("42", "42")],
 )
-def test_a_volume_that_takes_other_spellings_is_asked_for_its_own(
+def test_a_volume_that_accepts_other_spellings_gives_its_own(
     tmp_path: Path, there: str, asked: str
 ) -> None:
     (tmp_path / there).mkdir()
@@ -55,7 +55,7 @@ def test_a_hard_link_is_not_another_spelling(tmp_path: Path) -> None:
     assert canonical_spelling(raw(tmp_path / "one")) == raw(tmp_path / "one")
 
 
-def test_a_path_of_which_a_part_is_missing_is_kept(tmp_path: Path) -> None:
+def test_a_path_with_a_missing_part_is_kept(tmp_path: Path) -> None:
     gone = raw(tmp_path) + b"/gone/Further"
     assert canonical_spelling(gone) == gone
     assert canonical_spelling(b"/") == b"/"

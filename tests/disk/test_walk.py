@@ -23,7 +23,7 @@ from rootsd.disk.walk import (
 from support.repositories import fake_repository, raw
 from support.subprocesses import UNPRIVILEGED, run_python
 
-# Every listing counts as settled, because nothing is this young.
+# With this cutoff, no folder counts as recently changed.
 NEVER = 2**62
 
 
@@ -42,7 +42,7 @@ def _found(scan: WalkResult, top: Path) -> dict[str, ProjectKind]:
 
 
 def _listed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return the folders that are listed from now on."""
+    """Return a list to which each listed folder is added."""
     listed: list[bytes] = []
     scandir = os.scandir
 
@@ -117,7 +117,7 @@ def test_a_parent_is_a_repository_but_no_project_by_its_files(tmp_path: Path) ->
     assert set(_found(_scan(tmp_path), tmp_path)) == {".", "one"}
 
 
-def test_depth_limits_how_deep_a_project_may_lie(tmp_path: Path) -> None:
+def test_the_depth_limits_how_deep_a_project_may_be(tmp_path: Path) -> None:
     fake_repository(tmp_path / "a" / "b" / "c")
     for depth, found in ((2, set()), (3, {"a/b/c"})):
         assert set(_found(_scan(tmp_path, Parent(raw(tmp_path), depth=depth)), tmp_path)) == found
@@ -130,7 +130,7 @@ def test_skipped_hidden_and_stopped_folders_are_not_entered(tmp_path: Path) -> N
     assert set(_found(scan, tmp_path)) == {"kept/one"}
 
 
-def test_build_folders_are_entered_where_no_project_file_is(tmp_path: Path) -> None:
+def test_build_folders_are_entered_without_a_project_file_beside_them(tmp_path: Path) -> None:
     fake_repository(tmp_path / "build" / "one")
     _project(tmp_path / "app")
     fake_repository(tmp_path / "app" / "build" / "two")
@@ -245,7 +245,7 @@ def test_an_entry_created_just_before_the_watch_is_listed(tmp_path: Path) -> Non
     assert stamp is not None
 
     def add_watch(path: bytes) -> None:
-        # The clock that stamps folders ticks in steps: make sure that this one is seen to change.
+        # The clock for file times advances in steps, so wait until the folder gets another time.
         for number in itertools.count():
             (tmp_path / f"late{number}").mkdir()
             if read_stamp(path) != stamp:
@@ -305,10 +305,10 @@ def test_without_known_mounts_another_device_is_not_entered(tmp_path: Path) -> N
 def test_a_walk_reports_progress_and_can_be_cancelled(tmp_path: Path) -> None:
     for number in range(600):
         (tmp_path / str(number)).mkdir()
-    told: list[int] = []
+    numbers: list[int] = []
     walker = Walker(WalkRules.of(Parent(raw(tmp_path))))
     top = WalkFolder(raw(tmp_path), 4, top=True)
-    scan = walker.walk(top, progress=lambda folders, _: told.append(folders))
-    assert told == [512]
+    scan = walker.walk(top, progress=lambda folders, _: numbers.append(folders))
+    assert numbers == [512]
     assert scan.coverage is ScanCoverage.FULL
     assert walker.walk(top, cancelled=lambda: True).coverage is ScanCoverage.PARTIAL

@@ -47,7 +47,7 @@ NPM = '{"workspaces": ["packages/*", "libs/**", "!**/test/**"], "files": ["no/*"
         ("Cargo.toml", CARGO),
     ],
 )
-def test_patterns_of_each_tool(tmp_path: Path, file: str, text: str) -> None:
+def test_the_patterns_of_each_tool_are_read(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / file).write_text(text)
     members = read_workspace_members(raw(tmp_path), {file.encode(), b"README"})
     assert members is not None

@@ -60,8 +60,8 @@ def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> N
     found = scan_content(
         raw(repository), read_git_config(place), place.common + b"/hooks"
     ).findings
-    told = {(os.fsdecode(each.path), each.detail) for each in found}
-    assert told == {
+    seen = {(os.fsdecode(each.path), each.detail) for each in found}
+    assert seen == {
         (".git/config", "alias.st"),
         (".git/config", "core.fsmonitor"),
         (".git/config", "core.sshcommand"),

@@ -314,5 +314,5 @@ def test_verifying_one_root_checks_only_it_and_the_folders_above(
         patched.setattr(verify, "identify", None)  # neither has to be checked in full
         assert verifier.verify_more(one) == []
     root.parent.chmod(0o777)
-    assert [type(told) for told in verifier.verify_more(one)] == [ProjectUnsafe]
-    assert {told.path for told in verifier.verify(roots)} == roots.keys()
+    assert [type(reported) for reported in verifier.verify_more(one)] == [ProjectUnsafe]
+    assert {reported.path for reported in verifier.verify(roots)} == roots.keys()

@@ -93,9 +93,9 @@ def test_a_tag_without_a_name_is_refused() -> None:
 
 def test_reported_roots_are_bounded() -> None:
     names = tuple(str(n) * 200 for n in range(100))
-    told = decode_reported_roots(encode_reported_roots(ReportedRoots(100, names)).params)
-    assert told is not None
-    assert (told.roots, len(told.names), len(told.names[0])) == (100, 20, 128)
+    reported = decode_reported_roots(encode_reported_roots(ReportedRoots(100, names)).params)
+    assert reported is not None
+    assert (reported.roots, len(reported.names), len(reported.names[0])) == (100, 20, 128)
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ def test_other_lines_answer_nothing(line: bytes) -> None:
 
 
 def test_an_error_names_the_next_command() -> None:
-    told = json.loads(encode_error("a", DaemonUnreachable("gone", "rootsd up")))["error"]
-    assert told["message"] == "gone; try: rootsd up"
-    assert told["data"] == {"reason": "unreachable", "remedy": "rootsd up"}
+    error = json.loads(encode_error("a", DaemonUnreachable("gone", "rootsd up")))["error"]
+    assert error["message"] == "gone; try: rootsd up"
+    assert error["data"] == {"reason": "unreachable", "remedy": "rootsd up"}
 
 
 def test_change_notifications_cover_exactly_the_subscribed_kinds() -> None:
@@ -61,8 +61,8 @@ def test_change_notifications_cover_exactly_the_subscribed_kinds() -> None:
     honoured = {"toolsListChanged": True, "resourcesListChanged": False}
     acknowledged = Notification("a", {**meta, "notifications": honoured})
     news = [json.loads(line) for line in change_notifications(acknowledged)]
-    assert [told["method"] for told in news] == ["notifications/tools/list_changed"]
-    assert [told["params"] for told in news] == [meta]
+    assert [each["method"] for each in news] == ["notifications/tools/list_changed"]
+    assert [each["params"] for each in news] == [meta]
 
 
 @pytest.mark.parametrize("params", [None, [], {}, {"_meta": {}}, {"_meta": 1}])

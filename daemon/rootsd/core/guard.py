@@ -1,5 +1,4 @@
-"""Decide whether a caller may give commands, from facts about its processes and its terminal.
-Pure.
+"""Decide whether a caller may give commands. Pure.
 
 The guard uses three facts: the processes that started the caller (its lineage), the programs that
 use MCP (the hosts), and the program that has the master side of the caller's terminal open. A

@@ -55,7 +55,7 @@ class FileEvent:
     """A report that something changed in `folder`. It may be late: the receiver checks the disk.
 
     `name` is the entry that changed. It is empty if the folder itself changed, or if the entry is
-    unknown. `moved` means that an existing folder was renamed to this place with its content.
+    unknown. `moved` means that an existing file or folder was renamed to `name`.
     """
 
     folder: bytes

@@ -133,13 +133,13 @@ def test_no_code_point_breaks_the_messages_to_clients(sizes: Sizes) -> None:
         each = [listed({"content": [{"text": line}]}) for line in lines]
         places = [place for one in each for place in one.values()]
         assert places == [text_of(root.path) for root in roots]
-        told = json.loads(approved_resource_text(PublishedSet(1, tuple(roots)), UriFilter.FILE))[
+        shown = json.loads(approved_resource_text(PublishedSet(1, tuple(roots)), UriFilter.FILE))[
             "roots"
         ]
-        assert len(told) == len(roots)
-        assert not _harmful().intersection("".join(root["name"] for root in told))
-        assert [root["uri"] for root in told] == [root.uri for root in roots]
-        assert all(root["uri"].isascii() and root["uri"].isprintable() for root in told)
+        assert len(shown) == len(roots)
+        assert not _harmful().intersection("".join(root["name"] for root in shown))
+        assert [root["uri"] for root in shown] == [root.uri for root in roots]
+        assert all(root["uri"].isascii() and root["uri"].isprintable() for root in shown)
 
 
 def test_control_an_unescaped_name_breaks_them() -> None:

@@ -15,11 +15,11 @@ def test_the_commit_that_is_checked_out(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "one")
     git("commit", "--allow-empty", "-m", "Say it\n\nmore", cwd=repository)
     git("worktree", "add", "--detach", tmp_path / "tree", "HEAD~1", cwd=repository)
-    told = last_commit(raw(repository))
-    assert told is not None
-    assert told["summary"] == "Say it"
-    assert told["at"].endswith("Z")
-    assert len(told["id"]) == 40
+    commit = last_commit(raw(repository))
+    assert commit is not None
+    assert commit["summary"] == "Say it"
+    assert commit["at"].endswith("Z")
+    assert len(commit["id"]) == 40
     tree = last_commit(raw(tmp_path / "tree"))
     assert tree is not None
     assert tree["summary"] == "one"
