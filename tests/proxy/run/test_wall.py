@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pexpect
 import psutil
 import pytest
 
@@ -111,6 +113,20 @@ def test_without_the_wall_a_denied_folder_is_read(person: Person) -> None:
     with started(line(), HOME=str(person.home)) as client:
         client.shake_hands()
         assert wrong_answers(person, client) == ROUNDS
+
+
+@pytest.mark.parametrize("flags", [("--confine",), ("--confine", "--static"), ("--no-confine",)])
+def test_only_without_a_wall_a_server_has_the_terminal_of_the_user(
+    person: Person, flags: tuple[str, ...]
+) -> None:
+    script = "import os, sys; print('is terminal:', os.isatty(2), file=sys.stderr)"
+    words = ["-m", "rootsd", "run", "--all", *flags, "--", "/usr/bin/python3", "-c", script]
+    proxy = pexpect.spawn(sys.executable, words, env={**os.environ}, encoding="utf-8", timeout=60)
+    proxy.expect("is terminal: (True|False)")
+    assert isinstance(proxy.match, re.Match)
+    assert proxy.match[1] == str("--no-confine" in flags)
+    proxy.expect(pexpect.EOF)
+    proxy.close()
 
 
 def test_a_server_that_reads_nothing_delays_no_revoke(person: Person) -> None:

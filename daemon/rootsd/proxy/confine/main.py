@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -114,7 +114,9 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
 
     `scope` is the one that the owner has on the MCP socket.
     """
+    fill_closed_files()
     _check_platform()
+    _check_standard_files((2,))  # the owner makes pipes for the others
     kind = engine_for(options)
     subscription = subscribe(_subscription_params(options, scope, kind))
     view = kind.compose(options, subscription.settings)
@@ -152,7 +154,7 @@ def _confine(options: ConfineOptions) -> int:
         _show(kind, view, roots)
         return Exit.OK
     kind.check(options, view)
-    _check_standard_files()
+    _check_standard_files(STANDARD)
     if agent is not None:
         for sentence in agent.prepare():
             _print_line(sentence)
@@ -306,12 +308,12 @@ def _run_program(
     return status
 
 
-def _check_standard_files() -> None:
-    """Raise CannotConfine if a standard file would lead out of the wall."""
-    for fd, name in STANDARD.items():
+def _check_standard_files(fds: Iterable[int]) -> None:
+    """Raise CannotConfine if one of these standard files would lead out of the wall."""
+    for fd in fds:
         if kind := refused_kind(fd):
-            redirection = "< FILE" if fd == 0 else f"{fd}> FILE"
-            raise CannotConfine(f"{name} is {kind}", f"rootsd confine -- PROGRAM {redirection}")
+            remedy = "the same with < FILE" if fd == 0 else f"the same with {fd}> FILE"
+            raise CannotConfine(f"{STANDARD[fd]} is {kind}", remedy)
 
 
 def _disabled_layers(options: ConfineOptions) -> frozenset[Layer]:

@@ -76,11 +76,14 @@ class ServerProcess:
         environment = {**os.environ, **launch.environment}
         self._is_walled = False  # until there is a waiter
         self._keeper = _start_keeper()
+        # In a sandbox, a server must not read what the user types.
+        self._printer = _start_printer() if sandbox is not None and os.isatty(2) else None
         try:
             self._process = subprocess.Popen(  # noqa: S603  # starting the user's command is the task
                 launch.words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=None if self._printer is None else self._printer.stdin,
                 bufsize=0,
                 env=environment if sandbox is None else sandbox.environment(environment),
                 process_group=self._keeper.pid,
@@ -88,10 +91,13 @@ class ServerProcess:
             )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             self._end_group()
+            self._end_printer()
             if sandbox is not None and isinstance(error, FileNotFoundError):
                 raise _not_inside(sandbox.explain_missing(launch.words[0])) from error
             raise _start_error(launch.words[0], error) from error
         self._is_walled = sandbox is not None
+        if self._printer is not None and self._printer.stdin is not None:
+            self._printer.stdin.close()  # so that it ends with the server
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin = self._process.stdin
@@ -185,6 +191,7 @@ class ServerProcess:
         self._stdin.close()
         self._stdout.close()
         self._end_group()
+        self._end_printer()
         return 128 - status if status < 0 else status
 
     def _end_group(self) -> None:
@@ -192,6 +199,25 @@ class ServerProcess:
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
         self._keeper.wait()
+
+    def _end_printer(self) -> None:
+        """Wait until the last message of a server in a sandbox is on the terminal."""
+        if self._printer is not None and self._printer.stdin is not None:
+            self._printer.stdin.close()
+            self._printer.wait()
+
+
+def _start_printer() -> subprocess.Popen[bytes]:
+    """Start a process that copies a pipe to the terminal, which is standard error."""
+    try:
+        return subprocess.Popen(  # noqa: S603  # a fixed command
+            [_SHELL, "-c", "exec cat >&2"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the server, which may have more to say
+        )
+    except OSError as error:
+        raise _start_error(_SHELL, error) from error
 
 
 def _start_keeper() -> subprocess.Popen[bytes]:
