@@ -28,6 +28,7 @@ from support import preloaded
 from support.leftover_processes import end_left_behind
 from support.needs import unmet
 from support.sizes import Size, Sizes
+from support.worker_order import slow_first
 
 KEPT_VARIABLES = (
     "CI", "COLUMNS", "LINES", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "USER",
@@ -134,6 +135,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         generated = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if "sizes" in names or generated:
             item.add_marker("sized")
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = slow_first(items, workers)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

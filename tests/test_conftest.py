@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 
 import psutil
 import pytest
 
 from support.needs import NEEDS, unmet
 from support.sizes import Size, Sizes
+from support.worker_order import slow_first
 
 TOP = Path(__file__).parent.parent
 
@@ -136,6 +138,27 @@ def test_the_mark_sized_selects_only_sized_tests(suite: Suite) -> None:
 @pytest.mark.parametrize(("size", "picked"), [(Size.TEST, 1), (Size.CHECK, 2), (Size.SOAK, 3)])
 def test_sizes_follow_the_option(size: Size, picked: int) -> None:
     assert Sizes(size).pick(test=1, check=2, soak=3) == picked
+
+
+@dataclass(frozen=True)
+class Placed:
+    path: PurePath
+    number: int
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize(("slow", "quick"), [(9, 51), (30, 31), (7, 0), (0, 7)])
+def test_each_workers_part_starts_with_slow_files_and_has_each_test_once(
+    workers: int, slow: int, quick: int
+) -> None:
+    tests = [Placed(PurePath(f"e2e/test_{n // 3}.py"), n) for n in range(slow)]
+    tests += [Placed(PurePath("core/test_a.py"), n) for n in range(quick)]
+    ordered = slow_first(tests, workers)
+    assert sorted(ordered, key=tests.index) == tests
+    size = len(tests) // workers
+    for first in range(0, size * workers, size):
+        part = [test.path.parts[0] for test in ordered[first : first + size]]
+        assert part == sorted(part, reverse=True)
 
 
 def test_home_cannot_be_made_even_by_root() -> None:

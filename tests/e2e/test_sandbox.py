@@ -30,9 +30,9 @@ def prepared(user: UserManager) -> UserManager:
     """Return a user with two repositories, one of which the service publishes."""
     for name in ("api", "secret"):
         user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+    user.succeed("rootsd", "service", "install")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/api")
-    user.succeed("rootsd", "service", "install")
     return user
 
 

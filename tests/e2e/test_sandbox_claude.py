@@ -49,9 +49,9 @@ def user(installation: Path) -> Iterator[UserManager]:
         pipx_install.put_back(user, installation)
         for name in ("api", "secret"):
             user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+        user.succeed("rootsd", "service", "install")
         user.succeed("rootsd", "up", f"{HOME}/src")
         user.succeed("rootsd", "approve", f"{HOME}/src/api")
-        user.succeed("rootsd", "service", "install")
         user.succeed("rootsd", "guard", "off")  # the sandbox must be the only obstacle
         yield user
 

@@ -28,10 +28,10 @@ def synced(user: UserManager) -> UserManager:
     for name in ("api", "secret"):
         user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
     user.succeed("sh", "-c", f"mkdir {HOME}/.claude && echo '{{}}' >{SETTINGS}")
+    user.succeed("rootsd", "service", "install")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/api", "--tag", "work")
     user.succeed("rootsd", "deny", f"{HOME}/src/secret")
-    user.succeed("rootsd", "service", "install")
     user.succeed("rootsd", "sync", "add", "claude-code", "--only", "tag:work")
     until(lambda: permissions(user) == BOTH)
     return user

@@ -42,9 +42,9 @@ def next_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepared(user: UserManager) -> UserManager:
     """Return a user with a repository that this version's service publishes."""
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    user.succeed("rootsd", "service", "install")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/api")
-    user.succeed("rootsd", "service", "install")
     return user
 
 
