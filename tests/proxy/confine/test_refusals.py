@@ -43,11 +43,11 @@ def test_each_refusal_of_the_kernel_names_a_command(
 
 
 def test_on_macos_it_refuses_and_says_why(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert confine.main(["--", "true"]) == 7
-    assert "Linux only" in capsys.readouterr().err
+    assert "Linux only" in capfd.readouterr().err
 
 
 def a_view(on_revoke: RevokePolicy) -> ComposedView:
