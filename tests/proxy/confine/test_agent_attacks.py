@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -37,22 +36,14 @@ print("done")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    (home / "bin").mkdir(parents=True)
+def home(home: Path) -> Path:
+    """Return a home with a stand-in for each agent."""
+    (home / "bin").mkdir()
     for name in [*PROGRAMS, "unknown"]:
         program = home / "bin" / name
         program.write_text(f"#!{sys.executable}\n{_STAND_IN}")
         program.chmod(0o755)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
     return home
-
-
-@pytest.fixture
-def publisher(tmp_path: Path, home: Path) -> Iterator[RootsPublisher]:
-    with RootsPublisher(tmp_path / "rootsd") as publisher:
-        yield publisher
 
 
 def kinds_of(program: str) -> list[str]:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -18,21 +17,6 @@ from support.roots_publisher import RootsPublisher
 pytestmark = [pytest.mark.needs("wall")]
 
 _HANG_GUARD_S = 120
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
-    return home
-
-
-@pytest.fixture
-def publisher(tmp_path: Path, home: Path) -> Iterator[RootsPublisher]:
-    with RootsPublisher(tmp_path / "rootsd") as publisher:
-        yield publisher
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -38,21 +37,6 @@ assert libc.prctl(22, ctypes.c_ulong(2), program, 0, 0) == 0
 os.execv(sys.argv[2], sys.argv[2:])
 """
 EPERM, ENOSPC = 1, 28
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
-    return home
-
-
-@pytest.fixture
-def publisher(tmp_path: Path, home: Path) -> Iterator[RootsPublisher]:
-    with RootsPublisher(tmp_path / "rootsd") as publisher:
-        yield publisher
 
 
 @pytest.fixture
