@@ -1,6 +1,6 @@
-"""Build hook: writes the man page, from the definitions of the command line, into wheel and sdist.
+"""Build hook: write the man page, from the definitions of the command line, into wheel and sdist.
 
-It is kept nowhere else, so that it cannot lag behind `--help`.
+The page is not in the repository, so it always matches `--help`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class WriteManual(BuildHookInterface):  # type: ignore[type-arg]  # hatchling fi
     """Adds share/man/man1/rootsd.1 to a wheel, and man/rootsd.1 to a source archive."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Before the build: write the page, and have it taken along."""
+        """Before the build, write the page and add it to the archive."""
         del version
         sys.path.insert(0, str(Path(self.root, "daemon")))
         from rootsd.cli.man_page import render_man_page  # noqa: PLC0415 - of the tree that is built
@@ -33,6 +33,6 @@ class WriteManual(BuildHookInterface):  # type: ignore[type-arg]  # hatchling fi
             build_data["force_include"][str(page)] = f"man/{PAGE}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """After the build: remove what was written."""
+        """After the build, remove the page."""
         del version, build_data, artifact_path
         self._folder.cleanup()

@@ -30,8 +30,7 @@ EXIT_STATUSES: Mapping[Exit, tuple[str, str]] = {
 
 REF_SYNTAX = (
     "REF is a name from rootsd ls, an id, a path, . for the working directory, or a glob over "
-    "names and paths. The last components of a name are enough if only one project ends with "
-    "them."
+    "names and paths. The end of a name, after a slash, is enough if only one project has it."
 )
 
 OUTPUT_FORMATS = (

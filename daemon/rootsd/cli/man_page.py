@@ -17,8 +17,8 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import ALIASES, SUMMARY, root
 from rootsd.cli.verb_table import verb_table
 
-# The day of the last notable change. Today's date would make builds differ.
-DATE = "2026-11-22"
+# The day of the last notable change. With today's date, two builds would differ.
+DATE = "2026-11-25"
 _WIDTH = 70
 _PREFORMATTED = "\b\n"  # marks a paragraph that click must not wrap
 
@@ -52,9 +52,9 @@ def _lines() -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield _filled(
         "rootsd is one daemon per user. It finds the repositories and project folders below the "
-        "folders that you name, and proposes each one. It publishes those that you approve, by "
-        "name, to every local MCP client and server. Changes take effect at once. rootsd without "
-        "a verb is rootsd status."
+        "folders that you name, and proposes each one. You approve or deny it, once. rootsd "
+        "publishes the approved ones, by name, to every MCP client and server on the machine. "
+        "Changes take effect at once. Without a verb, rootsd shows rootsd status."
     )
     yield from _paragraph(help_text.REF_SYNTAX)
     yield from _paragraph(help_text.OUTPUT_FORMATS)
