@@ -11,6 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from rootsd.sync.reconcile import OwnEntries
 from rootsd.sync.record import SyncedClient, SyncRecord
 from support.client_home import ROOTSD
 from support.terminal import HANG_GUARD, Shell
@@ -68,6 +69,21 @@ def test_disconnect_restores_everything(clients: Path, shell: Shell) -> None:
     assert os.listdir(clients / ".cursor") == []
     assert shell.run("disconnect", "gemini").out.split("\t")[1] == "unchanged"
     assert shell.run("disconnect", "--all").status == 5
+
+
+def test_disconnect_removes_a_container_that_sync_had_to_leave(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    file = clients / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text('{"x": 1, "permissions": {}}')
+    (rootsd_dir / "state").mkdir(mode=0o700, parents=True)
+    record = SyncRecord(bytes(rootsd_dir / "state"))
+    record.save_own({str(file): OwnEntries(made=(("permissions",),))})
+    shell.run("connect", "claude-code", "--allow-tools")
+    assert "mcp__rootsd__list_roots" in file.read_text()
+    assert shell.run("disconnect", "claude-code").status == 0
+    assert (file.read_text(), record.own()) == ('{"x": 1}', {})
 
 
 def test_a_dry_run_prints_the_difference_and_writes_nothing(clients: Path, shell: Shell) -> None:
