@@ -1,4 +1,4 @@
-"""Candidates with a clock that the test moves and a fixed list of processes."""
+"""Candidates with a clock that the test advances, and a fake list of processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.repositories import raw
 
 
 class CandidatesHarness:
-    """Candidates with a clock that the test moves and a fixed list of processes."""
+    """Candidates with a clock that the test advances, and a fake list of processes."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -26,7 +26,7 @@ class CandidatesHarness:
         )
 
     def find_in_use(self, folders: Collection[bytes]) -> frozenset[bytes]:
-        """Return the folders that processes use: none, or all."""
+        """Return the folders in which processes work: none or all."""
         self.process_lists.append(frozenset(folders))
         return self.process_lists[-1] if self.busy else frozenset()
 
@@ -40,12 +40,12 @@ class CandidatesHarness:
         return self.candidates.handle(at_work) + self.candidates.due()
 
     def watches(self) -> int:
-        """Count the watched folders, after dropping the unneeded ones."""
+        """Remove the watches that are no longer needed, and return the number of others."""
         self.candidates.remove_unused_watches()
         return self.watcher.count()
 
     def wait(self, seconds: float) -> list[CandidateResult]:
-        """Advance the clock, and look whenever the candidates ask for it."""
+        """Advance the clock, and check the candidates whenever they are due."""
         end, settled = self.clock.now + seconds, []
         while (due := self.candidates.next_due()) is not None and due <= end:
             self.clock.now = max(self.clock.now, due)

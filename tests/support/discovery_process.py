@@ -54,8 +54,8 @@ from rootsd.watch.events import PostResolver, Watcher
 from rootsd.watch.polling import PollingWatcher
 from support.faulty_watchers import Fault, make_faulty_watcher
 
-# How long a difference may last before it counts. A correct state is found without waiting. A busy
-# machine gives the process little of this time.
+# How long a difference may last before it counts. If the state is correct, no time is needed. On a
+# busy machine, the process gets only a part of this time.
 PATIENCE_S = 20.0
 _OF_IT_OURS = 0.2
 # A guard against hangs only.

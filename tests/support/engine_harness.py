@@ -1,4 +1,4 @@
-"""A discovery engine on the real kernel, without threads, compared with a fresh one."""
+"""A discovery engine on the real kernel, without threads, to compare with a new engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.repositories import raw
 
 
 class EngineHarness:
-    """An engine on real inotify, without threads. It reads events when `settle` is called."""
+    """An engine on real inotify, without threads. `settle` reads the events."""
 
     def __init__(self, top: Path, *parents: Parent) -> None:
         self.top = top / "src"
@@ -34,20 +34,20 @@ class EngineHarness:
         self.settle()
 
     def close(self) -> None:
-        """End the watching, and close all descriptors of the engine."""
+        """End all watches, and close all descriptors of the engine."""
         self.pumped.watcher.stop()
         self.engine.close()
 
     def engine_on(self, watcher: Watcher) -> DiscoveryEngine:
-        """Another engine of the same parents, looked through; whoever asks for it closes it."""
-        surroundings = FolderSafety(os.getuid())
-        engine = DiscoveryEngine(watcher, surroundings, lambda _folders: frozenset(), self.clock)
+        """Return an engine that has scanned the same parents. The caller must close it."""
+        safety = FolderSafety(os.getuid())
+        engine = DiscoveryEngine(watcher, safety, lambda _folders: frozenset(), self.clock)
         for tree in engine.set_parents(self.parents):
             engine.explore(tree)
         return engine
 
     def settle(self) -> None:
-        """Process all events until only time could change anything, then let that time pass."""
+        """Process events, and advance the clock, until nothing is left to do."""
         while True:
             batch = self.pumped.pump()
             self.engine.handle(batch)
@@ -70,7 +70,7 @@ class EngineHarness:
         return {self.name(p): s.kind for p, s in live.items() if s.incomplete is None}
 
     def held(self) -> dict[str, ProjectKind]:
-        """What is there and held by a tree: not what lies below another project by now."""
+        """Return the existing projects that a tree has: none below another project."""
         trees = self.engine.trees
         return {
             name: kind
@@ -91,7 +91,7 @@ class EngineHarness:
         return os.path.relpath(os.fsdecode(path), self.top)
 
     def take(self) -> list[Observation]:
-        """Return the reports since the last call, after settling."""
+        """Settle, and return the reports since the last call."""
         self.settle()
         reported, self._taken = self.reported[self._taken :], len(self.reported)
         return reported
@@ -102,20 +102,22 @@ OpenWorld = Callable[..., EngineHarness]
 
 @pytest.fixture
 def open_world(tmp_path: Path) -> Iterator[OpenWorld]:
-    """Return a factory for the harness of this test; its arguments are parents."""
+    """Return a function that creates a harness with the given parents."""
     with ExitStack() as stack:
         yield lambda *parents: stack.enter_context(closing(EngineHarness(tmp_path, *parents)))
 
 
 @pytest.fixture
 def world(open_world: OpenWorld) -> EngineHarness:
-    """Return the harness of this test, with one parent."""
+    """Return a harness with one parent."""
     return open_world()
 
 
 def run_down(engine: DiscoveryEngine, clock: Clock) -> bool:
-    """Look at what was put off, and let the time pass that candidates wait for; whether there was
-    nothing of either."""
+    """Do deferred work, and advance the clock until no candidate is due.
+
+    Return whether there was nothing to do.
+    """
     waited = engine.has_deferred_work()
     while engine.has_deferred_work():
         engine.catch_up(64)

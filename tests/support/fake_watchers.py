@@ -14,54 +14,54 @@ from support.repositories import raw
 
 
 class Clock:
-    """A monotonic clock that a test moves."""
+    """A monotonic clock that a test advances."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
 
     def __call__(self) -> float:
-        """The time in seconds."""
+        """Return the time in seconds."""
         return self.now
 
 
 class RecordingWatcher:
-    """A `Watcher` that accepts up to `budget` watches and reports no events."""
+    """A `Watcher` that accepts up to `budget` watches and posts no events."""
 
     def __init__(self, budget: int = 1_000_000) -> None:
         self.watched: set[tuple[bytes, WatchPurpose]] = set()
         self.budget = budget
 
     def start(self) -> None:
-        """Nothing to start."""
+        """Do nothing."""
 
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
-        """Remember it."""
+        """Record the watch."""
         if len(self.watched) >= self.budget:
             return WatchOutcome.LIMIT
         self.watched.add((folder, purpose))
         return WatchOutcome.WATCHED
 
     def unwatch(self, folder: bytes, purpose: WatchPurpose) -> None:
-        """Forget it."""
+        """Remove the watch."""
         self.watched.discard((folder, purpose))
 
     def set_project_files(self, files: ProjectFiles) -> None:
-        """Nothing is reported here."""
+        """Do nothing."""
 
     def count(self) -> int:
-        """How many are remembered."""
+        """Return the number of watches."""
         return len(self.watched)
 
     def stop(self) -> None:
-        """Nothing to stop."""
+        """Do nothing."""
 
     def folders(self, purpose: WatchPurpose) -> set[bytes]:
-        """What is watched for a purpose."""
+        """Return the folders that are watched for a purpose."""
         return {folder for folder, its in self.watched if its is purpose}
 
 
 class PumpedInotify:
-    """The real inotify watcher. It reads events when the test asks."""
+    """The real inotify watcher. `pump` reads its events."""
 
     def __init__(self, barrier: Path) -> None:
         barrier.mkdir()
@@ -73,7 +73,7 @@ class PumpedInotify:
         self.watcher.start()
 
     def pump(self) -> list[FileEvent | EventOverflow]:
-        """What happened since the last call."""
+        """Return the events since the last call."""
         last = self._barrier / str(next(self._turn))
         last.mkdir()
         reported: list[FileEvent | EventOverflow] = []

@@ -19,7 +19,7 @@ from rootsd.watch.events import (
 )
 from rootsd.watch.inotify import InotifyWatcher
 
-# What is moved to tell that all before it was heard, see `support.discovery_process`.
+# The folder with this name comes after all earlier events: see `support.discovery_process`.
 _BARRIER = b"still-"
 
 
