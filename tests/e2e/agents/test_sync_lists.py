@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from support.agent_programs import Codex, CopilotCli
+from support.agent_programs import (
+    AgentProgram,
+    Codex,
+    CopilotCli,
+    GeminiCli,
+    OpenCode,
+    Servers,
+)
 from support.agent_world import AgentWorld
 from support.polling import until
 from support.scripted_model import Call, Shell
@@ -39,6 +47,26 @@ class SandboxedCopilot(CopilotCli):
         """Return the words that run one prompt."""
         copilot, *words = super().command(prompt)
         return [copilot, "--experimental", "--sandbox", *words]
+
+
+@dataclass
+class Synced:
+    """A program whose own settings get the lists after they were written."""
+
+    program: AgentProgram
+    world: AgentWorld
+    settings: str
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.program, name)
+
+    def configure(self, home: Path, servers: Servers, model: str) -> None:
+        """Write the settings, and wait for the lists in them."""
+        self.program.configure(home, servers, model)
+        file = home / self.settings
+        before = file.read_text()
+        self.world.rootsd("sync", "add", self.program.name, "--only", "tag:work")
+        until(lambda: file.read_text() != before)
 
 
 @pytest.fixture
@@ -93,3 +121,36 @@ def test_file_tools_of_copilot_are_held_to_the_lists(folder: Path) -> None:
     assert [blocked in before[step] for step in (0, 1)] == [False, True], before
     assert [blocked in after[step] for step in (0, 1)] == [True, False], after
     assert ("the text of" in before[0], "the text of" in after[1]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("program", "settings", "tool", "key", "lib_before", "secret_before"),
+    [
+        (GeminiCli(), ".gemini/settings.json", "read_file", "file_path", False, False),
+        (OpenCode(), ".config/opencode/opencode.json", "read", "filePath", True, True),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_file_tools_of_others_are_held_to_the_lists(
+    folder: Path,
+    program: AgentProgram,
+    settings: str,
+    tool: str,
+    key: str,
+    *,
+    lib_before: bool,
+    secret_before: bool,
+) -> None:
+    """Gemini CLI opens its workspace alone, and opencode everything that nobody denies."""
+    with AgentWorld(folder, ["api", "lib", "secret"]) as world:
+        world.rootsd("approve", "api")
+        world.rootsd("approve", "lib", "--tag", "work")
+        world.rootsd("deny", "secret")
+        script = [
+            Call(tool, {key: str(world.parent / name / "README.md")}) for name in ("lib", "secret")
+        ]
+        before = world.play(program, script, {}, world.parent / "api").results
+        synced: AgentProgram = Synced(program, world, settings)  # type: ignore[assignment]
+        after = world.play(synced, script, {}, world.parent / "api").results
+    opened = ["the text of" in results[step] for results in (before, after) for step in (0, 1)]
+    assert opened == [lib_before, secret_before, True, False], (before, after)
