@@ -103,3 +103,12 @@ def test_a_command_in_an_awkward_place_is_quoted(client_home: ClientHome) -> Non
     client_home.wiring("qwen").connect(wish, Consent.NONE)
     [command] = commands_in(json.loads(file_of(client_home, "qwen").read_text()))
     assert command == "env 'ROOTSD_DIR=/a b' '/my '\"'\"'tools'\"'\"'/rootsd' hook qwen"
+
+
+def test_a_hook_that_a_person_changed_stays_and_is_named(client_home: ClientHome) -> None:
+    wiring, file = client_home.wiring("codex"), file_of(client_home, "codex")
+    wiring.connect(HOOKED, Consent.NONE)
+    file.write_text(file.read_text().replace('"timeout": 10', '"timeout": 3'))
+    _, left = wiring.take_back(None)
+    assert left == ["a hook of rootsd in hooks.PreToolUse was changed, so it stays"]
+    assert '"timeout": 3' in file.read_text()

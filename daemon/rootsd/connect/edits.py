@@ -161,7 +161,7 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
             case AppendedItems(keys, items, made):
                 text = json_spans.remove(text, json_spans.Items(keys, items))
                 text, _ = json_spans.remove_empty(text, made)
-                kept = ""
+                kept = _changed_hook(text, change)
         left += [kept] if kept else []
     return text, left
 
@@ -173,6 +173,28 @@ def _bridge_in(client: McpClient, entries: Mapping[str, Any]) -> str | None:
         name: form.words(entry) for name, entry in entries.items() if isinstance(entry, dict)
     }
     return next((name for name, words in commands.items() if is_bridge(words or ())), None)
+
+
+def _changed_hook(text: str, change: AppendedItems) -> str:
+    """Return a sentence if a hook of ours stays, because a person changed it."""
+    there = json_spans.contents(text, change.keys, is_mapping=False)
+    own = {command for item in change.items for command in _hook_commands(item)}
+    if any(own.intersection(_hook_commands(item)) for item in there):
+        return f"a hook of rootsd in {'.'.join(change.keys)} was changed, so it stays"
+    return ""
+
+
+def _hook_commands(value: object) -> list[str]:
+    """Return the strings in an entry that run `rootsd hook`."""
+    match value:
+        case str():
+            return [value] if " hook " in value else []
+        case dict():
+            return _hook_commands(list(value.values()))
+        case list():
+            return [command for each in value for command in _hook_commands(each)]
+        case _:
+            return []
 
 
 def _without_entry(client: McpClient, text: str, made: Sequence[Keys]) -> tuple[str, str]:
