@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rootsd.confine import holders, root_folder, tree
+from rootsd.confine import covers, holders, root_folder, tree
 from rootsd.confine.default_view import base_entries
 from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.confine.kernel import close_from
@@ -338,8 +338,9 @@ def _weaken(weakness: Weakness) -> None:
             setattr(tree, "open_path", _open_following)  # noqa: B010
             setattr(root_folder, "open_path", _open_following)  # noqa: B010
             setattr(tree, "open_below", _open_below_following)  # noqa: B010
+            setattr(covers, "open_below", _open_below_following)  # noqa: B010
         case Weakness.NO_HOLD:
-            setattr(tree, "_hold_above", lambda *_: None)  # noqa: B010
+            setattr(covers, "hold_above", lambda *_: None)  # noqa: B010
         case Weakness.NO_REPAIR:
             setattr(tree.SharedTree, "find_broken", lambda *_: {})  # noqa: B010
 

@@ -31,7 +31,7 @@ sockets, and injected terminal input. `terminal` keeps the user's terminal outsi
 
 **Protection.** Files in a root that programs outside run or obey are read-only inside: see
 `protected`. The kernel drops such a mount when the file is replaced outside; the warden notices
-and mounts it again.
+and mounts it again: see `covers`.
 
 **Orders.** The view is data. `core.view` computes the mounts for a set of roots, and the changes
 between two sets. An owner that knows the roots sends them as `orders`, and gets a report after the

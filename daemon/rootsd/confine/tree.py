@@ -13,20 +13,14 @@ A root is attached whole: there is no moment in which it is visible without its 
 To hide a root, the tree unmounts it lazily and then removes the mount point, which detaches copies
 that a program keeps in its own namespace.
 
-A protection and a mask are *covers*: mounts over a path in a root. They belong to the file and not
-to its name. The kernel drops a cover when a process outside replaces the file below it, for
-example with `git config`. If such a process moves the file away, the cover moves with it, and a
-new file at the old path has none. Mountinfo signals the first, and `NameWatch` both. `find_broken`
-finds what lost its cover, and `repair` covers it again. A file is protected in place. If a folder
-was replaced, a program may have opened the new one, so the whole root is hidden and shown again.
-
-A program must not move a cover away itself. So the folders between a root and its covers, and
-between a root and the roots inside it, are *held*: mounted on themselves.
+What must not be changed or seen in a root is covered; see `covers`. Mountinfo signals a cover that
+the kernel dropped, and `NameWatch` also one that was moved away. `find_broken` finds what lost its
+cover, and `repair` covers it again. A file is protected in place. If a folder was replaced, a
+program may have opened the new one, so the whole root is hidden and shown again.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import stat
@@ -35,6 +29,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from typing import NamedTuple
 
+from rootsd.confine import covers
 from rootsd.confine.kernel import (
     Attribute,
     Depth,
@@ -57,7 +52,6 @@ from rootsd.confine.name_watch import NameWatch
 from rootsd.confine.protected import (
     NodeKind,
     ProtectedPath,
-    Protection,
     ProtectionPolicy,
     find_protected,
     kind_below,
@@ -74,7 +68,6 @@ from rootsd.core.view import (
 VIEW_FOLDER, _SKELETON, _STAGE, _EMPTY = b"/view", b"/skeleton", b"/stage", b"/empty"
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"
 _NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
-_MAX_RENAME_TRIES = 10_000
 _INODES = b"nr_inodes=1m"
 _ATTRIBUTES = {
     ViewEntryKind.READ: Attribute.READ_ONLY | Attribute.NO_DEVICES,
@@ -84,11 +77,10 @@ _ATTRIBUTES = {
     ViewEntryKind.DEVICE: Attribute.NO_EXEC,
 }
 _OPEN_TO_ALL = frozenset((b"/tmp", b"/var/tmp", b"/dev/shm"))
-_MOUNT_POINT_FIELD = 4  # in a line of /proc/self/mountinfo; see proc_pid_mountinfo(5)
 
 
-class _Cover(Enum):
-    """What hides the skeleton at a path."""
+class _Mounted(Enum):
+    """What is mounted over the skeleton at a path."""
 
     BOUND = "a tree from outside"
     PRIVATE = "a private folder"
@@ -129,7 +121,7 @@ class SharedTree:
         self._base = base
         self._policy = policy
         self._skeleton = base + _SKELETON
-        self._covers: dict[bytes, _Cover] = {}
+        self._mounted: dict[bytes, _Mounted] = {}
         self._shown: dict[bytes, _Shown] = {}
         self._stages = 0
         self.names = NameWatch()
@@ -177,7 +169,7 @@ class SharedTree:
                 self._policy is ProtectionPolicy.PROTECT
                 and desired.access is MountAccess.READ_WRITE
             )
-            protected = _merge(known, find_protected(source)) if protects else ()
+            protected = covers.merge(known, find_protected(source)) if protects else ()
             attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
             if desired.access is MountAccess.READ:
                 attributes |= Attribute.READ_ONLY
@@ -199,7 +191,7 @@ class SharedTree:
             self.unwatched.discard(inner)
         self.names.forget(path)
         self.unwatched.discard(path)
-        del self._covers[path]
+        del self._mounted[path]
         try:
             detach(shown.fd)
         finally:
@@ -217,7 +209,7 @@ class SharedTree:
             if path in self._shown:
                 self._watch(path)  # a folder on the way may be another one
         if changed is None:
-            mounted = _mount_points()
+            mounted = covers.mount_points()
             suspects = {
                 path: {
                     each for each in shown.covers if self.root + path + b"/" + each not in mounted
@@ -235,8 +227,7 @@ class SharedTree:
                 if path in self._shown
             }
         broken = {
-            path: {each for each in names if not _is_covered(self._shown[path].fd, each)}
-            for path, names in suspects.items()
+            path: covers.uncovered(self._shown[path].fd, names) for path, names in suspects.items()
         }
         return {path: names for path, names in broken.items() if names}
 
@@ -249,9 +240,9 @@ class SharedTree:
             if each is None or kind_below(shown.fd, each.path) is not NodeKind.FILE:
                 self._show_again(path)
                 return
-            _protect(shown.fd, each)
+            covers.protect(shown.fd, each)
         # The new settings may name other files.
-        if _merge(shown.protected, find_protected(shown.fd)) != shown.protected:
+        if covers.merge(shown.protected, find_protected(shown.fd)) != shown.protected:
             self._show_again(path)
             return
         self._watch(path)
@@ -271,16 +262,9 @@ class SharedTree:
         """Watch the names on the way to all covers of a shown root."""
         self.unwatched.discard(path)
         shown = self._shown[path]
-        wanted: dict[bytes, dict[bytes, bytes]] = {}
-        for cover in shown.covers:
-            folder = b"."
-            for name in cover.split(b"/"):
-                inner = name if folder == b"." else folder + b"/" + name
-                wanted.setdefault(folder, {})[name] = inner
-                folder = inner
         with ExitStack() as stack:
             folders = []
-            for folder, names in wanted.items():
+            for folder, names in covers.names_on_the_way(shown.covers).items():
                 with suppress(OSError):  # if it appears, the folder above tells
                     fd = open_below(shown.fd, folder, os.O_DIRECTORY)
                     folders.append((stack.enter_context(closing(fd)), names))
@@ -312,9 +296,9 @@ class SharedTree:
     ) -> None:
         """Mount the masks and protections of a root."""
         for each in protected:
-            _protect(root, each)
+            covers.protect(root, each)
         for mask in desired.masks:
-            _hold_above(root, mask.path[len(desired.path) + 1 :])
+            covers.hold_above(root, mask.path[len(desired.path) + 1 :])
         for mask in desired.masks:
             self._mask(root, desired.path, mask.path, mask.inner)
 
@@ -332,8 +316,7 @@ class SharedTree:
                 cover = self._base + _EMPTY + b"/%d" % self._stages
                 for each in inner:
                     os.makedirs(cover + each[len(path) :], exist_ok=True)
-            with closing(open_path(cover)) as source:
-                attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
+            covers.mask(point, cover)
 
     def _attach_root(
         self, tree: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
@@ -344,28 +327,28 @@ class SharedTree:
         # Not by the path: it may lead elsewhere by now, and nothing could find this mount again.
         fd = os.dup(tree)
         self._shown[desired.path] = _Shown(desired, fd, point, protected)
-        self._covers[desired.path] = _Cover.BOUND
+        self._mounted[desired.path] = _Mounted.BOUND
         self._watch(desired.path)
 
     # Mount points
 
     def _make_point(self, path: bytes) -> bytes:
         """Make the folder to mount `path` on, and return where it was made."""
-        above = next((each for each in ancestors(path) if each in self._covers), None)
-        match self._covers.get(above or b""):
-            case _Cover.BOUND:
+        above = next((each for each in ancestors(path) if each in self._mounted), None)
+        match self._mounted.get(above or b""):
+            case _Mounted.BOUND:
                 assert above is not None
                 with closing(open_path(self.root + above)) as outer:
-                    _hold_above(outer, path[len(above) + 1 :])
+                    covers.hold_above(outer, path[len(above) + 1 :])
                 return b""  # the folder outside is the mount point
-            case _Cover.PRIVATE:
+            case _Mounted.PRIVATE:
                 assert above is not None
                 first = _first_below(above, path)
                 self._clear_way(first)
                 if first == path:
                     return self.root + path
                 self._lock(first)
-            case _Cover.LOCKED | None:
+            case _Mounted.LOCKED | None:
                 pass
         os.makedirs(self._skeleton + path, exist_ok=True)
         return self._skeleton + path
@@ -389,7 +372,7 @@ class SharedTree:
         """Cover a folder of a private folder by one in which nothing can be made or moved."""
         os.makedirs(self._skeleton + path, exist_ok=True)
         self._attach_copy(self._skeleton + path, self.root + path, Attribute.READ_ONLY, Depth.ONE)
-        self._covers[path] = _Cover.LOCKED
+        self._mounted[path] = _Mounted.LOCKED
 
     def _remove_point(self, point: bytes) -> None:
         """Remove a mount point, which detaches copies of the mount, and empty folders above."""
@@ -402,7 +385,7 @@ class SharedTree:
             if not point.startswith(self._skeleton):
                 return
             path = os.path.dirname(point[len(self._skeleton) :])
-            while path != b"/" and path not in self._covers:
+            while path != b"/" and path not in self._mounted:
                 os.rmdir(self._skeleton + path)
                 path = os.path.dirname(path)
 
@@ -447,12 +430,12 @@ class SharedTree:
         self._make_folder(path)
         mode = b"mode=1777" if path in _OPEN_TO_ALL else b"mode=0700"
         mount(b"rootsd-private", self.root + path, _TMPFS, _NO_PRIVILEGES, mode)
-        self._covers[path] = _Cover.PRIVATE
+        self._mounted[path] = _Mounted.PRIVATE
 
     def _add_private_file(self, path: bytes, content: bytes) -> None:
         """Write a file into a private folder. Never write where a folder from outside is."""
-        above = next(each for each in ancestors(path) if each in self._covers or each == b"/")
-        if self._covers.get(above) is _Cover.PRIVATE and not os.path.lexists(self.root + path):
+        above = next(each for each in ancestors(path) if each in self._mounted or each == b"/")
+        if self._mounted.get(above) is _Mounted.PRIVATE and not os.path.lexists(self.root + path):
             flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
             with open(os.open(self._new_place(path), flags, 0o600), "wb") as file:
                 file.write(content)
@@ -460,7 +443,7 @@ class SharedTree:
     def _add_bound(self, path: bytes, attributes: Attribute, source: bytes) -> None:
         if os.path.isdir(source):
             self._make_folder(path)
-            self._covers[path] = _Cover.BOUND
+            self._mounted[path] = _Mounted.BOUND
         else:
             self._make_file(path)
         self._attach_copy(source, self.root + path, attributes | Attribute.NO_SUID, Depth.ALL)
@@ -475,12 +458,12 @@ class SharedTree:
         data = b"lowerdir=%s,upperdir=%s,workdir=%s,userxattr" % options
         try:
             mount(_OVERLAY, self.root + path, _OVERLAY, _NO_PRIVILEGES, data)
-            self._covers[path] = _Cover.BOUND
+            self._mounted[path] = _Mounted.BOUND
         except OSError as error:
             # Less is visible than described, never more.
             self.notes.append(f"{os.fsdecode(path)} is empty inside: {error.strerror}")
             mount(b"rootsd-private", self.root + path, _TMPFS, _NO_PRIVILEGES, b"mode=0700")
-            self._covers[path] = _Cover.PRIVATE
+            self._mounted[path] = _Mounted.PRIVATE
 
     def _add_kept(self, path: bytes, layers: bytes) -> None:
         if os.path.isdir(path):
@@ -503,9 +486,9 @@ class SharedTree:
 
     def _new_place(self, path: bytes) -> bytes:
         """Return where to make `path`, after its parents: in a private folder or the skeleton."""
-        above = next((each for each in ancestors(path) if each in self._covers), None)
+        above = next((each for each in ancestors(path) if each in self._mounted), None)
         place = self._skeleton + path
-        if above is not None and self._covers[above] is not _Cover.LOCKED:
+        if above is not None and self._mounted[above] is not _Mounted.LOCKED:
             first = _first_below(above, path)
             if above in _OPEN_TO_ALL and first != path:
                 os.mkdir(self.root + first, 0o755)
@@ -515,7 +498,7 @@ class SharedTree:
                 # Programs may write there, so a root below needs a locked folder deeper down.
                 between = [each for each in ancestors(path) if contains(above, each)]
                 for folder in reversed(between):
-                    self._covers.setdefault(folder, _Cover.PRIVATE)
+                    self._mounted.setdefault(folder, _Mounted.PRIVATE)
                     _make_folders(self.root + folder, 0o700)  # ssh and gpg insist on this mode
         _make_folders(os.path.dirname(place), 0o755)
         return place
@@ -546,78 +529,6 @@ def _make_folders(path: bytes, mode: int) -> None:
 def _first_below(folder: bytes, path: bytes) -> bytes:
     """Return the path of the entry of `folder` that is or contains `path`."""
     return folder + b"/" + path[len(folder) + 1 :].split(b"/", 1)[0]
-
-
-def _mount_over(root: int, each: ProtectedPath) -> None:
-    """Mount a path below `root` on itself, read-only if it must not be changed."""
-    is_locked = each.protection is Protection.READ_ONLY
-    attributes = Attribute.READ_ONLY if is_locked else Attribute(0)
-    depth = Depth.ALL if each.kind is NodeKind.FOLDER else Depth.ONE
-    with closing(open_below(root, each.path, os.O_NOFOLLOW)) as point:
-        attach_copy(point, point, attributes, depth)
-
-
-def _protect(root: int, each: ProtectedPath) -> None:
-    """Protect a file that may be replaced at this moment; do nothing if there is none.
-
-    The kernel drops the old mount in the middle of the rename. Until the rename is over, the name
-    still leads to the old file, on which nothing can be mounted (ENOENT).
-    """
-    for _ in range(_MAX_RENAME_TRIES):
-        try:
-            os.close(open_below(root, each.path, os.O_NOFOLLOW))
-        except FileNotFoundError:
-            return
-        with suppress(FileNotFoundError):
-            _mount_over(root, each)
-            return
-    raise OSError(errno.EBUSY, f"{os.fsdecode(each.path)} cannot be protected")
-
-
-def _hold_above(root: int, path: bytes) -> None:
-    """Mount the folders between `root` and `path` on themselves, so that they stay in place."""
-    *folders, _ = path.split(b"/")
-    above = b""
-    for name in folders:
-        above = above + b"/" + name if above else name
-        try:
-            point = open_below(root, above, os.O_DIRECTORY)
-        except FileNotFoundError:
-            return
-        with closing(point):
-            if not is_mount_root(point):
-                attach_copy(point, point, Attribute(0), Depth.ALL)
-
-
-def _is_covered(root: int, path: bytes) -> bool:
-    """Return whether something is mounted on `path`, or nothing can be reached there."""
-    try:
-        found = open_below(root, path, os.O_NOFOLLOW)
-    except OSError:
-        return True
-    with closing(found):
-        return is_mount_root(found)
-
-
-def _merge(
-    known: Iterable[ProtectedPath], found: Iterable[ProtectedPath]
-) -> tuple[ProtectedPath, ...]:
-    """Return all protected paths, outermost first. What exists now counts for its kind."""
-    merged = {each.path: each for each in (*known, *found)}
-    return tuple(sorted(merged.values(), key=lambda each: (each.path.count(b"/"), each.path)))
-
-
-def _mount_points() -> set[bytes]:
-    with open("/proc/self/mountinfo", "rb") as lines:
-        return {_unescape(line.split(b" ", 5)[_MOUNT_POINT_FIELD]) for line in lines}
-
-
-def _unescape(path: bytes) -> bytes:
-    r"""Return a path of mountinfo without its escapes, such as `\040` for a space."""
-    if b"\\" not in path:
-        return path
-    first, *rest = path.split(b"\\")
-    return first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest)
 
 
 def _flat_name(path: bytes) -> bytes:
