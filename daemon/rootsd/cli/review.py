@@ -235,7 +235,7 @@ class Review:
             self.denied += count
         for item in decided["items"]:
             for_session = (
-                f", for the session of {item['session']} alone" if "session" in item else ""
+                f", only for the session of {item['session']}" if "session" in item else ""
             )
             _print_lines(f"{item['verdict']} {safe_label(path_of(item), limit=None)}{for_session}")
         for tree in decided.get("worktrees", ()):

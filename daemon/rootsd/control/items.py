@@ -190,13 +190,13 @@ def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
 
 
 def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
-    """Return the reason for the verdict on `project`, or None if the verdict alone is clear."""
+    """Return the reason for the verdict on `project`, or None if none is needed."""
     judgment = catalog.judgments[project.path]
     match judgment.reason:
         case VerdictReason.APPROVED if (
             session := catalog.session_bound.get(project.path)
         ) is not None:
-            return f"for the session of {session.label} alone"
+            return f"only for the session of {session.label}"
         case VerdictReason.HOLDS_DENIED:
             inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
             return f"withheld: contains {catalog.name_of(inner)}, which is denied"

@@ -141,7 +141,7 @@ class ProjectSelector:
         self, catalog: Catalog, request: DecideRequest, project: Project
     ) -> str | None:
         if self._has_ended(request, project):
-            return "its approval has ended meanwhile"
+            return "its approval has ended in the meantime"
         return _obstacle(catalog, project)
 
     async def _look_at_unknown(

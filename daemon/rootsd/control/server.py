@@ -279,7 +279,7 @@ def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorRespons
 
 
 _WITHOUT_HELPER = (
-    "rootsd recognizes a finished copy by quiet periods alone, and refuses every command that "
+    "rootsd recognizes a finished copy only by quiet periods, and refuses every command that "
     "decides something, because it cannot see the caller; try: rootsd down && rootsd up"
 )
 _QUERY_ACTOR = Actor(ActorKind.PERSON)

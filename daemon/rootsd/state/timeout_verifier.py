@@ -74,7 +74,7 @@ class TimeoutVerifier:
         return self._report(found)
 
     async def verify_more(self, roots: _Roots) -> Sequence[Observation]:
-        """Do the same for some roots alone, published ones or ones about to be approved.
+        """Verify some roots, which are published or about to be approved.
 
         The verifier keeps what it knows about all other roots.
         """

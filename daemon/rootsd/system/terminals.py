@@ -115,7 +115,7 @@ def terminal_holders(pid: int, device: int, reader: ProcessReader) -> TerminalHo
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The terminals of which a process has the master side or the other side open."""
+    """The terminals that a process has open, on the master side or on the other side."""
 
     pid: int
     masters: frozenset[int]

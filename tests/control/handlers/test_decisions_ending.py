@@ -65,13 +65,13 @@ async def test_an_approval_past_its_end_is_not_reinstated_with_all_others() -> N
     await control.decide(APPROVE, "p2")
     await _replaced(control, 1)
     control.world.clock.pass_time(HOUR)
-    with pytest.raises(UnknownProject, match="p1 is left out: its approval has ended meanwhile"):
+    with pytest.raises(UnknownProject, match="p1 is left out: its approval has ended"):
         await control.decide(APPROVE, select=Selection.LAPSED)
     control.world.disk.folders[path(2)] = identity(41)
     await control.world.ledger.observe([sight(2, now=41)])
     done = await control.decide(APPROVE, select=Selection.LAPSED)
     assert names(done["items"]) == ["p2"]
-    assert done["warnings"] == ["p1 is left out: its approval has ended meanwhile"]
+    assert done["warnings"] == ["p1 is left out: its approval has ended in the meantime"]
     assert await control.world.told() == {path(2)}
     await control.decide(APPROVE, "p1")  # naming it makes a new decision
     assert _end(control, 1) is None

@@ -115,7 +115,7 @@ def translate_errors(file: Path) -> Iterator[None]:
 
 
 def connect(file: Path) -> Database:
-    """Open the existing database `file` for writing, for this process alone.
+    """Open the existing database `file` for writing, so that no other process can open it.
 
     SQLite rolls back a transaction that a crash left incomplete. Raises StoreUnusable if it did
     not, and StoreDamaged if SQLite would not write to the file.
