@@ -214,12 +214,11 @@ class DiscoveryEngine:
         self._watch_parents_and_refresh()
 
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
-        """Watch each approved root in `paths` for a change of its permissions, removal, or move.
+        """Watch each approved root in `paths`.
 
-        Also watch it for its first worktree.
-
-        `missing` has the approved roots that are gone. From now on, the engine checks whether
-        they return.
+        The watches report a change of its permissions, its removal, its move, and its first
+        worktree. `missing` has the approved roots that are gone. From now on, the engine checks
+        whether they return.
         """
         self._path_watches.set_roots(paths)
         self._worktrees.set_roots(paths)

@@ -5,9 +5,9 @@ anywhere, even outside of all parents, so these links are the only way to find i
 `WorktreeTracker` watches the folders with links. It also notes the worktrees that a repository no
 longer links to. They are no longer worktrees, although nothing in their own folders changed.
 
-The first worktree of a repository creates the folder for the links. An approved root passes its
-approval on to its worktrees, so its `.git` folder is watched for that. The files that git writes
-there cause no event, because only folders matter in a watched folder.
+git creates the folder for the links together with the first worktree of a repository. The tracker
+notices that at once for approved roots, because their worktrees may inherit the approval: it
+watches the `.git` folder of each of them. Most files that git writes there cause no event.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WorktreeTracker:
     def set_roots(self, roots: AbstractSet[bytes]) -> None:
         """Watch for the first worktree of each of these repositories, and of no others.
 
-        The caller never changes the set. A root without a `.git` folder is not watched.
+        A root without a `.git` folder is not watched. The caller never changes the set.
         """
         for path in self._roots - roots:
             folder = git_folder(path)

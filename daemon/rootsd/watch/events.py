@@ -22,7 +22,9 @@ class WatchPurpose(Enum):
     ABOVE = 4
     """The nearest folder above a missing parent: added and removed entries."""
     LINKS = 5
-    """The folder where a repository keeps its links to worktrees: added and removed entries."""
+    """The folder with a repository's links to worktrees, or the `.git` folder in which git will
+    create it: added and removed entries.
+    """
 
 
 class WatchOutcome(Enum):
