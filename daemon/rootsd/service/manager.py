@@ -99,10 +99,7 @@ class ServiceManager(Protocol):
         """Replace the running daemon with a new one. Raises StartFailed."""
 
     def restart_sync(self) -> bool:
-        """Restart `rootsd sync`, and return whether it has a file of its own.
-
-        Raises StartFailed.
-        """
+        """Restart `rootsd sync`, and return whether it is installed. Raises StartFailed."""
 
     def stop(self) -> None:
         """Stop the daemon, and close the sockets that the service manager holds for it."""
