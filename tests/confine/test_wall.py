@@ -271,22 +271,33 @@ def test_no_process_or_mount_outlives_any_part_of_the_wall(
         assert os.fsencode(tmp_path) not in mounts.read()
 
 
-def test_many_cycles_leak_no_mount_and_no_descriptor(
+def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
     tmp_path: Path, wall: Wall, sizes: Sizes
 ) -> None:
     roots = [make_root(tmp_path / name / "deep") for name in "ab"]
     wall.order(OrderKind.SET)
 
-    def state() -> tuple[int, int, str]:
-        mounts = Path(f"/proc/{wall.warden_pid}/mountinfo").read_bytes().count(b"\n")
-        inside = wall.run("result = read('/proc/self/mountinfo').count(b'\\n')")
-        return mounts, inside, wall.run(f"result = str(os.listdir('{tmp_path}'))")
+    def state() -> dict[str, object]:
+        warden = Path(f"/proc/{wall.warden_pid}")
+        status = (warden / "status").read_text().splitlines()
+        return {
+            "mounts": (warden / "mountinfo").read_bytes().count(b"\n"),
+            "mounts inside": wall.run("result = read('/proc/self/mountinfo').count(b'\\n')"),
+            "folders inside": wall.run(f"result = str(os.listdir('{tmp_path}'))"),
+            # An ordinary user cannot list the descriptors, but sees the size of their table.
+            "descriptors": next(line for line in status if line.startswith("FDSize:")),
+            "processes": len(_processes_in_other_namespaces(wall.process.pid)),
+        }
 
     before = state()
     for _ in range(sizes.pick(test=50, check=2_000, soak=100_000)):
         assert not wall.order(OrderKind.SET, *roots).failed
         wall.order(OrderKind.SET)
     assert state() == before
+    # The control: what is shown takes mounts and descriptors.
+    wall.order(OrderKind.SET, *(make_root(tmp_path / "many" / str(each)) for each in range(100)))
+    shown = state()
+    assert all(shown[each] != before[each] for each in ("mounts", "mounts inside", "descriptors"))
 
 
 def _processes_in_other_namespaces(front: int) -> list[int]:
