@@ -8,8 +8,7 @@ import os
 from rootsd.confine.kernel import open_path
 from rootsd.confine.protected import shared_git_folder
 from rootsd.core.view import DesiredMount, FolderIdentity, MountPurpose
-from rootsd.disk.file_handle import file_handle
-from rootsd.disk.reader import birth_time_ns_fd
+from rootsd.disk.inode import birth_time_ns_fd, file_handle
 
 
 class FolderChanged(OSError):

@@ -20,12 +20,11 @@ from functools import lru_cache
 from rootsd.core.doctor import DoctorFinding, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.core.model import GitEntry, Identity
-from rootsd.disk.file_handle import file_handle
 from rootsd.disk.hung_mounts import may_follow
+from rootsd.disk.inode import birth_time_ns_fd, file_handle
 from rootsd.disk.reader import (
     REF_CAP,
     OpenFolder,
-    birth_time_ns_fd,
     open_folder,
     read_small,
     resolve_path,

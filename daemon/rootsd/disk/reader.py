@@ -11,7 +11,7 @@ open folder. Such a name cannot lead out of the folder either.
 An `OpenFolder` is open during a whole check, so each answer is about the same folder. A lookup in
 an open folder takes a quarter of the time of a lookup by its whole path.
 
-Sources: openat2(2), statx(2), open(2) and stat(2) of macOS.
+Sources: openat2(2); open(2) and stat(2) on macOS.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
+
+from rootsd.disk.inode import birth_time_ns_fd
 
 REF_CAP = 4 << 10
 NOTE_CAP = 256
@@ -257,38 +259,7 @@ def resolve_path(base: bytes, path: bytes) -> bytes:
     return os.path.normpath(os.path.join(base, path))
 
 
-_AT_EMPTY_PATH = 0x1000
-_STATX_BTIME = 0x800
-_BTIME_OFFSET = 80
-# Creating an instance of this type costs a tenth of `create_string_buffer`.
-_StatxBuffer = ctypes.c_char * 256
-
 if sys.platform == "linux":
-    _statx = ctypes.CDLL(None, use_errno=True).statx
-    _statx.argtypes = [
-        ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p,
-    ]  # fmt: skip
-
-    def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
-        """Return the birth time of the open file in nanoseconds, or None if there is none.
-
-        `found` is its stat result. Raises OSError if statx(2) fails.
-        """
-        buffer = _StatxBuffer()
-        if _statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) < 0:
-            error = ctypes.get_errno()
-            raise OSError(error, os.strerror(error))
-        if not struct.unpack_from("I", buffer, 0)[0] & _STATX_BTIME:
-            return None
-        seconds, nanoseconds = struct.unpack_from("qI", buffer, _BTIME_OFFSET)
-        return int(seconds) * 10**9 + int(nanoseconds)
-
-    def birth_time_ns_fd(fd: int, found: os.stat_result) -> int | None:
-        """Return the birth time of the open file in nanoseconds, or None if it is unknown."""
-        try:
-            return read_birth_time_ns(fd, found)
-        except OSError:
-            return None
 
     def birth_time_ns(path: bytes, dir_fd: int | None = None) -> int | None:
         """Return the birth time in nanoseconds of an entry, even of a link itself, or None."""
@@ -302,16 +273,6 @@ if sys.platform == "linux":
             os.close(fd)
 
 else:
-
-    def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
-        """Return the birth time of the open file in nanoseconds, or None if there is none.
-
-        `found` is its stat result.
-        """
-        born = getattr(found, "st_birthtime_ns", None)
-        return born or int(getattr(found, "st_birthtime", 0) * 10**9) or None
-
-    birth_time_ns_fd = read_birth_time_ns
 
     def birth_time_ns(path: bytes, dir_fd: int | None = None) -> int | None:
         """Return the birth time in nanoseconds of an entry, even of a link itself, or None."""

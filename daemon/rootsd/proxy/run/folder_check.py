@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from rootsd.disk.reader import birth_time_ns_fd, open_folder
+from rootsd.disk.inode import birth_time_ns_fd
+from rootsd.disk.reader import open_folder
 
 
 class FolderFingerprint(NamedTuple):

@@ -71,8 +71,7 @@ from typing import Self
 
 from rootsd.core.encoding import BadRecord
 from rootsd.core.history import ChainHead
-from rootsd.disk.file_handle import file_handle
-from rootsd.disk.reader import read_birth_time_ns
+from rootsd.disk.inode import file_handle, read_birth_time_ns
 from rootsd.state.store.database import Database
 from rootsd.state.store.nocow import write_in_place
 from rootsd.system.private_files import (
