@@ -18,7 +18,15 @@ import pytest
 from rootsd.connect.base import McpClient
 from rootsd.connect.edits import AddedEntry, Change, take_back
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import ClientWiring, Consent, ToolAccess, Wired, WiringWish, WrapMode
+from rootsd.connect.wiring import (
+    ClientWiring,
+    Consent,
+    HookUse,
+    ToolAccess,
+    Wired,
+    WiringWish,
+    WrapMode,
+)
 from rootsd.core.errors import RootsdError
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import JsonFormat, TomlFormat, YamlFormat
@@ -93,10 +101,16 @@ class History:
         if self._target is not None:
             language = LANGUAGES[JsonFormat if self._facts.name != "codex" else TomlFormat]
             files[self._home.path / self._target.file] = language
+        self._new_texts: dict[Path, str] = {}
+        if (hook := self._facts.hook) is not None:
+            place = hook.place.locate(self._home.environment)
+            files[place] = LANGUAGES[JsonFormat]
+            self._new_texts[place] = hook.language.new_file
         self._files = files
         self._copies: dict[Path, str | None] = dict.fromkeys(files)
         self._exact = dict.fromkeys(files, True)
         self._is_rewritten = dict.fromkeys(files, False)
+        self._made_by_us: set[Path] = set()
         for file in files:
             if self._random.random() < 0.85 and not self._is_ours_alone(file):
                 self._create(file)
@@ -125,9 +139,10 @@ class History:
 
     def _connect(self, tools: ToolAccess, names: Sequence[str]) -> None:
         wraps = {name: self._random.choice(list(WrapMode)) for name in names}
-        wish = WiringWish(self._random.choice(COMMANDS), tools, wraps)
+        hook = self._random.choice(list(HookUse))
+        wish = WiringWish(self._random.choice(COMMANDS), tools, wraps, hook=hook)
         wiring = self._wiring()
-        self.steps.append(f"connect {tools.value} {list(wraps)}")
+        self.steps.append(f"connect {tools.value} {hook.value} {list(wraps)}")
         try:
             wiring.connect(wiring.wish_again(wish), Consent.NONE)
         except (NotEditable, RootsdError) as error:
@@ -139,7 +154,7 @@ class History:
         state = wiring.state()
         if state.wired is Wired.YES:
             self.steps.append("unwrap")
-            wiring.take_back(WiringWish(state.rootsd, state.tools))
+            wiring.take_back(WiringWish(state.rootsd, state.tools, hook=state.hook))
             assert self._wiring().state().wrapped == ()
 
     def sync(self) -> None:
@@ -172,6 +187,7 @@ class History:
         AccessSync(self._sync, {}).remove_containers()
         self.check()
         self._copies = {file: self._text(file) for file in self._files}
+        self._made_by_us = set()
         self._exact = dict.fromkeys(self._files, True)
         self._is_rewritten = dict.fromkeys(self._files, False)
 
@@ -201,9 +217,10 @@ class History:
         if text is None and copy is None:
             self._create(file)
             return
-        is_ours = copy is None
         if copy is None:
-            copy = "{}" if isinstance(self._files[file][1], Jsonc) else ""
+            self._made_by_us.add(file)
+            new = "{}" if isinstance(self._files[file][1], Jsonc) else ""
+            copy = self._new_texts.get(file, new)
         edit = self._some_edit(file, copy)
         try:
             after, new_copy = edit(text or ""), edit(copy)
@@ -213,8 +230,9 @@ class History:
         self._files[file][1].read(new_copy)
         self._files[file][1].read(after)
         self._exact[file] = False
-        if not is_ours or self._files[file][1].read(new_copy) or MARK.search(new_copy):
-            self._copies[file] = new_copy
+        self._copies[file] = new_copy
+        if file in self._made_by_us and not MARK.search(new_copy):
+            self._copies[file] = None  # a client wrote a file of ours anew
         file.write_bytes(after.encode())
 
     def _some_edit(self, file: Path, copy: str) -> Edit:
@@ -256,7 +274,7 @@ class History:
                 assert text == copy
                 continue
             language = self._files[file][1]
-            assert language.read(text) == language.read(copy)
+            assert without_empty(language.read(text)) == without_empty(language.read(copy))
             assert MARK.findall(text) == MARK.findall(copy)
             assert "rootsd" not in text
             if self._exact[file]:
@@ -306,11 +324,16 @@ class History:
         return file.read_bytes().decode() if file.exists() else None
 
     def _is_ours_alone(self, file: Path) -> bool:
-        return file.name == "rootsd.config.toml"
+        return "rootsd" in file.name
 
     def _new(self, kind: str) -> str:
         self._number += 1
         return f"{kind}{self._number}"
+
+
+def without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values without empty ones: in YAML, a key without a value may be a list."""
+    return {key: value for key, value in values.items() if value not in (None, [], {})}
 
 
 def run_all(count: int, top: Path) -> None:

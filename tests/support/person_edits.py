@@ -185,6 +185,8 @@ class Yaml(Language):
 
     def _head(self, text: str) -> int:
         marker = re.search(r"^---[^\n]*\n", text, re.MULTILINE)
+        if marker is None and "---" in text:
+            raise CannotEdit
         return marker.end() if marker else len(_BOM) if text.startswith(_BOM) else 0
 
 

@@ -112,6 +112,7 @@ class AccessSync:
     def remove(self, name: str) -> ClientOutcome:
         """Remove everything that is ours for client `name`."""
         self._write(name, Wanted())
+        self._forget(self.clients[name].file)
         return self.outcomes[name]
 
     def remove_containers(self) -> None:
@@ -126,6 +127,14 @@ class AccessSync:
                 client = SyncedClient(file, is_accepted=True)
                 with suppress(NotEditable, SettingsUnusable):
                     self._write_file(TargetFile.SHARED, client, ())
+                    self._forget(file)
+
+    def _forget(self, file: str) -> None:
+        """Forget that we made a file: nothing in it is ours, and others wrote in it."""
+        everything = self.record.own()
+        own = everything.get(file, NOTHING_OWN)
+        if own != NOTHING_OWN and not own.entries and not own.made:
+            self.record.save_own({**everything, file: NOTHING_OWN})
 
     def _write(self, name: str, wanted: Wanted) -> None:
         client = self.clients[name]
