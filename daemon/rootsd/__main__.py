@@ -8,6 +8,7 @@ stay in its memory.
 
 from __future__ import annotations
 
+import gc
 import sys
 
 INTERRUPTED = 130
@@ -22,6 +23,10 @@ def main() -> int:
         return _dispatch(sys.argv[1:])
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        # Otherwise, the interpreter looks for garbage at its end, among all that was loaded. That
+        # takes a sixth of the time of a command, and 0.3 s for a daemon with the MCP SDK.
+        gc.freeze()
 
 
 def _dispatch(words: list[str]) -> int:

@@ -141,7 +141,7 @@ def test_an_interrupt_ends_with_130_and_says_nothing(
 
 
 def test_a_closed_pipe_is_not_reported_as_a_bug(daemon: FakeDaemon, rootsd_dir: Path) -> None:
-    daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(20_000)))
+    daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(5_000)))
     read, write = os.pipe()
     os.close(read)
     process = subprocess.run(

@@ -6,7 +6,6 @@ daemon's memory.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Sequence
 
@@ -59,6 +58,3 @@ def run_in_foreground(invocation: Invocation, ready_fd: int | None = None) -> in
         return daemon.run(invocation.places, helper=helper, ready_fd=ready_fd)
     finally:
         helper.close()
-        # Otherwise, the end of the interpreter looks for garbage among all that the daemon loaded,
-        # which takes longer than all else at the end.
-        gc.freeze()
