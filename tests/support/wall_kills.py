@@ -200,6 +200,11 @@ def live(
     return Outcome(report["hit"], has_remains, tuple(faults))
 
 
+def flags(engine: WallEngine) -> list[str]:
+    """Return the flags of the walls, which all have one folder."""
+    return ["--name", "victim", *(["--static"] if engine is WallEngine.STATIC else [])]
+
+
 def prepare(person: Person) -> None:
     """Make the projects, and start the daemon."""
     for name in (KEPT, CHANGING, PENDING):
@@ -229,7 +234,7 @@ def _without_daemon(person: Person, engine: WallEngine, witness: _Witness) -> It
 def _keeper(
     person: Person, engine: WallEngine, moment: Moment, leak: Leak
 ) -> Iterator[subprocess.Popen[str]]:
-    words = ["--all", *(["--static"] if engine is WallEngine.STATIC else []), "--"]
+    words = [*flags(engine), "--all", "--"]
     names = (KEPT, CHANGING, PENDING)
     spec = {
         "command": [
