@@ -150,7 +150,11 @@ def test_a_revoke_ends_a_static_server_at_once_and_the_next_one_answers(person: 
         person.run("deny", "beta")
         failed = client.answer()
         assert failed["id"] == 2
-        assert "was restarted" in failed["error"]["message"]
+        # The proxy may learn of the denial before it reads the call. Then the next server answers.
+        if "error" in failed:
+            assert "was restarted" in failed["error"]["message"]
+        else:
+            assert failed["result"]["said"] == "refused"
         assert client.call(3, "read", str(note))["said"] == "refused"
         said = client.call(4, "read", str(person.parent / "alpha" / "NOTE"))
         assert (said["said"], said["roots"]) == ("alpha", ["alpha"])
