@@ -80,11 +80,7 @@ class SettingsFile:
         try:
             self._update(real, change)
         except OSError as error:
-            shown = display_path(self.path)
-            why = error.strerror or str(error)
-            raise SettingsUnusable(
-                f"{shown} cannot be changed: {why}", f"ls -l {shown}"
-            ) from error
+            raise self._unusable(error) from error
 
     def _unusable(self, error: OSError) -> SettingsUnusable:
         shown = display_path(self.path)
