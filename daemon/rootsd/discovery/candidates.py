@@ -94,6 +94,7 @@ class Candidate:
     * `saw_vcs_activity`: whether a lock or temporary file of a VCS came or went. Then a VCS
       creates the project; it is not a mere copy.
     * `is_in_use`: whether a process worked in the folder when rootsd last listed the processes.
+    * `given_up`: why the candidate was given up, or None if it is still being created.
     * `folders`: the watched progress folders.
     """
 
@@ -131,14 +132,14 @@ class Candidate:
         """
         if isinstance(state, PendingProject):
             return state.stage
-        made = self.arrival is Arrival.CREATED
+        created = self.arrival is Arrival.CREATED
         if state.kind is ProjectKind.PROJECT:
-            return Stage.PROJECT_FILE if made else None
-        if made and not is_git(state.kind):
+            return Stage.PROJECT_FILE if created else None
+        if created and not is_git(state.kind):
             return Stage.SETTLING if self.saw_vcs_activity else Stage.COPYING
         if self.arrival is Arrival.FOUND and not is_git(state.kind) and self._may_be_growing():
             return Stage.COPYING
-        if made and not self.saw_vcs_activity and state.kind not in _CREATED_AT_ONCE_BY_GIT:
+        if created and not self.saw_vcs_activity and state.kind not in _CREATED_AT_ONCE_BY_GIT:
             return Stage.COPYING
         if interrupted_copy(project, state.kind) is not None:
             return Stage.COPYING
@@ -503,7 +504,7 @@ class Candidates:
         result counts only if both states are equal. That is safe in each case:
 
         * A process that worked between the two reads is in the list.
-        * A process that ended before the list was made has already written everything that the
+        * A process that ended before the list was created has already written everything that the
           second read shows.
         * A process that started later found a project at rest.
         """
