@@ -61,15 +61,15 @@ def test_after_any_kill_nothing_remains_and_no_call_is_silent(
 
 
 @pytest.mark.needs("npm")
-@pytest.mark.parametrize("victim", [Victim.SERVER, Victim.WORKER, Victim.PROXY])
-def test_after_any_kill_around_npx_nothing_remains(
-    victim: Victim, person: Person, sizes: Sizes
-) -> None:
+def test_after_any_kill_around_npx_nothing_remains(person: Person, sizes: Sizes) -> None:
     folder = shlex.quote(str(node_packages.packages()))
     line = command("sh", "-c", f"cd {folder} && exec npx --no -- mcp-server-everything")
-    for seed in range(sizes.pick(test=1, check=3, soak=100)):
-        chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
-        check(person, victim, a_round(line, victim, chance), seed)
+    every = (Victim.PROXY, Victim.SERVER, Victim.WORKER)
+    victims, rounds = sizes.pick(test=(every[:1], 1), check=(every, 3), soak=(every, 100))
+    for victim in victims:
+        for seed in range(rounds):
+            chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
+            check(person, victim, a_round(line, victim, chance), (victim, seed))
 
 
 def test_control_without_the_keeper_a_process_remains(person: Person) -> None:

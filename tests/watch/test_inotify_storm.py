@@ -86,7 +86,7 @@ def test_a_storm_is_reported_completely_and_in_order(
     inotify_here: PumpedInotify, tmp_path: Path, sizes: Sizes, seed: int
 ) -> None:
     storm = Storm(tmp_path, inotify_here.watcher, seed)
-    for _ in range(sizes.pick(test=2, check=20, soak=200)):
+    for _ in range(sizes.pick(test=1, check=20, soak=200)):
         storm.blow(2_000)
         assert inotify_here.pump() == storm.expected
         storm.expected.clear()
