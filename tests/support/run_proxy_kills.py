@@ -78,6 +78,17 @@ def a_round(
     return Outcome(heard[True], heard[False], left)
 
 
+def remaining_after_an_answer(line: Sequence[str], patience: float) -> list[psutil.Process]:
+    """Start the proxy `line`, kill it after its server's first answer, and return what remains."""
+    mark = "after an answer"
+    with started(list(line), **{_MARK: mark}) as client:
+        client.shake_hands()
+        client.process.kill()
+        client.process.wait(HANG_GUARD_S)
+    _, left = psutil.wait_procs(processes_with(_MARK, mark), patience)
+    return left
+
+
 def _call(number: int) -> dict[str, object]:
     name, value = (("echo", "x" * 1000), ("flood", 20), ("spawn", None))[number % 3]
     return {"name": name, "arguments": value}
