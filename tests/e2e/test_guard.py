@@ -26,6 +26,7 @@ from support.guarded_daemon import (
     Outcome,
     guarded_daemon,
 )
+from support.polling import until
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
 
@@ -203,7 +204,7 @@ def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> No
     helper = _child_of(keeper)
     os.kill(keeper, signal.SIGKILL)
     os.kill(helper, signal.SIGKILL)
-    assert "helper process" in person.rootsd("status")
+    until(lambda: "helper process" in person.rootsd("status"))
     agent = guarded.named(KNOWN)
     for completed in (
         launcher.run(*APPROVE),
