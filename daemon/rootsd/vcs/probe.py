@@ -1,4 +1,4 @@
-"""Probe one folder: find out whether it is a project, of which kind, and whether it is complete.
+"""Probe one folder: is it a project, what kind is it, and is it complete?
 
 Every result depends on the disk alone. No function runs a program.
 """
