@@ -23,7 +23,7 @@ from support.ledger_harness import DiskRefuses
 from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process
 from support.sample_decisions import PERSON
 
-HANG_GUARD = 10
+HANG_GUARD = 60
 
 
 class Notes:

@@ -55,7 +55,7 @@ from rootsd.state.ledger import Ledger
 from support.sample_decisions import NOON as NOON  # noqa: PLC0414 - handed on to the tests
 from support.sample_decisions import PERSON, identity, project
 
-HANG_GUARD = 10
+HANG_GUARD = 60
 HOME = b"/home/ann"
 SOURCES = HOME + b"/src"
 PLACES = RefusedPlaces(HOME, (HOME + b"/.local/state/rootsd",))

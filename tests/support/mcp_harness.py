@@ -29,7 +29,7 @@ from rootsd.mcp.connection import (
 )
 from rootsd.wire.jsonrpc import LineReader
 
-HANG_GUARD_S = 10
+HANG_GUARD_S = 60
 TAKEN_AT_ONCE = 16 * 1024
 Message = dict[str, Any]
 META_2026: Mapping[str, Any] = {

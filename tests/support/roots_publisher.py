@@ -67,6 +67,7 @@ class RootsPublisher:
         with self._lock:
             for subscriber in self._subscribers:
                 subscriber.shutdown(socket.SHUT_RDWR)
+            self._subscribers.clear()
 
     def close(self) -> None:
         self._waker.close()

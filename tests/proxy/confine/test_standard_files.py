@@ -188,7 +188,7 @@ def test_a_program_without_a_terminal_stops_with_its_front(shell: UserShell, roo
     until((root / "started").exists)
     shell.press("\x1a")
     shell.expect("Stopped")
-    assert _states("sleep", "10003") == [psutil.STATUS_STOPPED]
+    until(lambda: _states("sleep", "10003") == [psutil.STATUS_STOPPED])
     shell.run("fg")
     until(lambda: _states("sleep", "10003") == [psutil.STATUS_SLEEPING])
     shell.press("\x03")

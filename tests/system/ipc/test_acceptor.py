@@ -20,7 +20,7 @@ from rootsd.system.ipc.connect import connect
 from rootsd.system.ipc.listener import Listener, listen
 from rootsd.system.ipc.unix_socket import Peer
 
-HANG_GUARD_S = 10
+HANG_GUARD_S = 60
 
 
 @pytest.fixture

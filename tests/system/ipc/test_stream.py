@@ -12,7 +12,7 @@ from anyio.abc import UNIXSocketStream
 
 from rootsd.system.ipc.stream import DirectSocketStream
 
-HANG_GUARD_S = 10
+HANG_GUARD_S = 60
 
 
 @pytest.fixture
