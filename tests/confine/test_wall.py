@@ -97,6 +97,15 @@ def test_a_replaced_folder_is_not_shown(tmp_path: Path, wall: Wall) -> None:
     assert [each.path for each in wall.order(OrderKind.SET, linked).failed] == [linked.path]
 
 
+def test_a_root_that_could_not_be_shown_is_attempted_again(tmp_path: Path, wall: Wall) -> None:
+    root = make_root(tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "elsewhere")
+    assert [each.path for each in wall.order(OrderKind.SET, root).failed] == [root.path]
+    (tmp_path / "elsewhere").rename(tmp_path / "a")
+    until(lambda: bool(wall.run(f"result = os.path.exists('{tmp_path}/a/file')")))
+    assert wall.next_report().shown == 1
+
+
 def test_a_link_planted_by_a_program_is_not_followed(tmp_path: Path, wall: Wall) -> None:
     """The warden sees the files outside, so it must not follow a program's links."""
     (tmp_path / "outside").mkdir()

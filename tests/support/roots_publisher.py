@@ -141,7 +141,8 @@ class RootsPublisher:
 
 
 def _send_view(subscriber: socket.socket, change: dict[str, Any]) -> None:
-    subscriber.sendall(_line({"jsonrpc": "2.0", "method": "view", "params": change}))
+    with suppress(BrokenPipeError):  # a subscriber that has just gone misses it
+        subscriber.sendall(_line({"jsonrpc": "2.0", "method": "view", "params": change}))
 
 
 def _line(message: dict[str, Any]) -> bytes:

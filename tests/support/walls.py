@@ -306,9 +306,13 @@ class Wall(Interpreter):
         self._number += 1
         removed = tuple(os.fsencode(path) for path in paths)
         self._channel.sendall(encode_order(WardenOrder(self._number, kind, roots, removed)))
-        while (report := decode_report(self._reports.readline())).number != self._number:
+        while (report := self.next_report()).number != self._number:
             pass
         return report
+
+    def next_report(self) -> WardenReport:
+        """Return the next report, after an order or a change that the warden made by itself."""
+        return decode_report(self._reports.readline())
 
     def close(self) -> None:
         self._reports.close()

@@ -5,12 +5,17 @@ files. So the warden notices that a protection or a mask is gone because a proce
 the file. Between that moment and the repair, a program inside can write the new file. The window
 is the time in which the warden wakes up and mounts again; it depends on the load, and is mostly
 below a few milliseconds. If the user has no inotify watch left, it is a second.
+
+A root that cannot be shown, or not with its protection, is attempted again, after a pause that
+grows with each failure.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import select
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
@@ -28,6 +33,8 @@ TREE_ROOT = _TREE + VIEW_FOLDER
 _MAX_HOLDERS = 32
 _UNWATCHED_INTERVAL_S = 1
 _MAX_REPAIRS = 100
+_FIRST_RETRY_S = 1
+_LAST_RETRY_S = 64
 
 
 class MountedView:
@@ -39,6 +46,9 @@ class MountedView:
     def __init__(self, settings: WardenSettings, owner: int) -> None:
         self.watched = -1
         self._timer = -1
+        self._desired: Mapping[bytes, DesiredMount] = {}
+        self._pause_s = _FIRST_RETRY_S
+        self._retry_at = math.inf
         self._settings = settings
         self._tree = SharedTree(settings.folder + _TREE, settings.protection)
         self.notes = self._tree.notes
@@ -64,7 +74,12 @@ class MountedView:
 
     def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
         """Mount and unmount roots until they are those of `desired`."""
-        change = difference(self._tree.shown, desired)
+        self._desired = desired
+        self._pause_s = _FIRST_RETRY_S
+        return self._apply()
+
+    def _apply(self) -> AppliedChange:
+        change = difference(self._tree.shown, self._desired)
         devices = frozenset(self._devices(change.remove))
         for path in change.remove:
             if path in self._tree.shown:
@@ -75,11 +90,14 @@ class MountedView:
                 self._tree.show(mount)
             except OSError as error:
                 failed.append(FailedRoot(mount.path, error.strerror or "it cannot be mounted"))
-        self._set_timer()
+        self._plan()
         return AppliedChange(tuple(failed), self._holders(devices))
 
     def repair(self) -> AppliedChange:
-        """Cover again what was replaced outside. A root that cannot be covered goes away."""
+        """Cover again what was replaced outside, and try again to show what is missing.
+
+        A root that cannot be covered goes away until the next attempt.
+        """
         changed = self._tree.names.changed()
         # Only the other sources tell about roots without a watch, and files of other machines.
         is_complete = changed is not None and not self._tree.unwatched
@@ -95,8 +113,16 @@ class MountedView:
         for path in broken:
             self._tree.hide(path)
             failed[path] = FailedRoot(path, "it is replaced all the time outside")
-        self._set_timer()
+        if not failed and time.monotonic() >= self._retry_at:
+            return self._retry()
+        self._plan()
         return AppliedChange(tuple(failed.values()))
+
+    def _retry(self) -> AppliedChange:
+        missing = self._desired.keys() - self._tree.shown.keys()
+        self._pause_s = min(self._pause_s * 2, _LAST_RETRY_S)
+        change = self._apply()
+        return change._replace(restored=tuple(missing & self._tree.shown.keys()))
 
     def _repair_root(
         self, path: bytes, broken: set[bytes], failed: dict[bytes, FailedRoot]
@@ -121,13 +147,18 @@ class MountedView:
     def close(self) -> None:
         """Do nothing: the mounts end with this process."""
 
-    def _set_timer(self) -> None:
-        """Look regularly while there are roots without a watch."""
+    def _plan(self) -> None:
+        """Set the time of the next attempt, and of the next look at roots without a watch."""
+        if self._desired.keys() <= self._tree.shown.keys():
+            self._retry_at = math.inf
+        elif self._retry_at == math.inf or time.monotonic() >= self._retry_at:
+            self._retry_at = time.monotonic() + self._pause_s
         if self._timer >= 0:
             os.close(self._timer)  # this takes it out of the events
             self._timer = -1
-        if self._tree.unwatched:
-            self._timer = interval_timer(_UNWATCHED_INTERVAL_S)
+        if self._tree.unwatched or self._retry_at < math.inf:
+            pause = _UNWATCHED_INTERVAL_S if self._tree.unwatched else self._pause_s
+            self._timer = interval_timer(pause)
             self._events.register(self._timer, select.EPOLLIN)
 
     def _devices(self, paths: Iterable[bytes]) -> Iterator[int]:

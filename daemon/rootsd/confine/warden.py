@@ -98,12 +98,16 @@ class WallSetupFailed(OSError):
 
 
 class AppliedChange(NamedTuple):
-    """The result of a change of the roots; see `WardenReport`."""
+    """The result of a change of the roots; see `WardenReport`.
+
+    `restored` are the roots that `repair` has shown after an earlier failure.
+    """
 
     failed: tuple[FailedRoot, ...] = ()
     holders: tuple[str, ...] = ()
     lost: tuple[bytes, ...] = ()
     waiting: tuple[bytes, ...] = ()
+    restored: tuple[bytes, ...] = ()
 
 
 class EnforcedView(Protocol):
@@ -127,7 +131,7 @@ class EnforcedView(Protocol):
         """Show these roots and no others."""
 
     def repair(self) -> AppliedChange:
-        """Restore what `watched` has signaled."""
+        """Do what `watched` has signaled: restore protections, or try again what failed."""
 
     def gates(self) -> list[int]:
         """Return new descriptors that a program needs to get in."""
@@ -305,7 +309,7 @@ class _WardenLoop:
                 return
             if self._view.watched in ready:
                 repaired = self._view.repair()
-                if repaired.failed:
+                if repaired.failed or repaired.restored:
                     self._report(self._state(0, repaired))
 
     def build(self, roots: Iterable[ConfinedRoot]) -> WardenReport:

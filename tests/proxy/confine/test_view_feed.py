@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.proxy.confine import view_feed
 from rootsd.proxy.confine.view_feed import BadView, FollowedView, ViewFeed, subscribe
 from support.roots_publisher import RootsPublisher
 from support.sent_view import SentView
@@ -108,6 +109,23 @@ def test_after_a_wrong_change_nothing_is_shown_until_the_whole_view_is_there(
     following.until_shown(API)
     publisher.publish(API, DOCS)
     following.until_shown(API, DOCS)
+
+
+def test_after_a_view_that_is_too_long_nothing_is_shown_until_a_shorter_one(
+    publisher: RootsPublisher,
+    follow: Callable[[], Following],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(view_feed, "_MAX_LINE_BYTES", 1_000)
+    publisher.publish(API)
+    following = follow()
+    publisher.publish(*(API._replace(path=b"/src/%d" % number) for number in range(100)))
+    following.until_shown()
+    publisher.publish(API)
+    following.until_shown(API)
+    publisher.publish(*(API._replace(path=b"/src/%d" % number) for number in range(100)))
+    with pytest.raises(BadView):
+        follow()
 
 
 def test_a_new_connection_gets_the_whole_view(

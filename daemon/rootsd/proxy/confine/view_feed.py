@@ -34,6 +34,7 @@ from rootsd.wire.hello import ResumeState
 from rootsd.wire.jsonrpc import (
     ErrorResponse,
     LineReader,
+    LineTooLong,
     Notification,
     Request,
     Response,
@@ -127,6 +128,14 @@ class BadView(RootsdError):
 def subscribe(params: dict[str, Any]) -> WallSubscription:
     """Connect to the daemon, starting it if necessary, and subscribe. Raises RootsdError."""
     connection = _connect_or_start()
+    try:
+        return _subscribe_on(connection, params)
+    except RootsdError:
+        connection.close()
+        raise
+
+
+def _subscribe_on(connection: socket.socket, params: dict[str, Any]) -> WallSubscription:
     connection.settimeout(_ANSWER_TIMEOUT_S)
     lines = LineReader(_MAX_LINE_BYTES)
     try:
@@ -138,6 +147,8 @@ def subscribe(params: dict[str, Any]) -> WallSubscription:
             lines.feed(data)
     except OSError as error:
         raise DaemonUnreachable("the daemon does not answer", _RESTART) from error
+    except LineTooLong as error:
+        raise BadView("the daemon sent a view that is too long", _RESTART) from error
     result = _result(line)
     view = FollowedView()
     view.take(result.get("view"))
@@ -245,7 +256,7 @@ class ViewFeed:
         try:
             while (line := self._lines.pop()) is not None:
                 has_changed = self._take(line) or has_changed
-        except RootsdError:
+        except (RootsdError, LineTooLong):
             self._disconnect()
             self._policy.lost(time.monotonic(), useful=False)
             self._hide_at = math.inf
