@@ -12,6 +12,7 @@ from rootsd.cli.confirm import (
     Confirmation,
     ExistingWorktrees,
     KeyPolicy,
+    PendingGitDirectories,
     confirm_and_send,
 )
 from rootsd.cli.invocation import Invocation
@@ -53,13 +54,26 @@ def a_worktree(name: str, **changes: object) -> dict[str, Any]:
     return {**known, **changes}
 
 
+def a_git_directory(**changes: object) -> dict[str, Any]:
+    known = {
+        "root": "id-fix", "root_name": "fix", "access": "read-write", "id": "id-api",
+        "name": "api", "path": "/src/api", "path_b64": None, "git_directory": "/src/api/.git",
+        "identity": "mark-api", "included": False, "confirmable": True,
+        "reason": "its checkout is pending",
+    }  # fmt: skip
+    return {**known, **changes}
+
+
 def planned(
     daemon: FakeDaemon,
     count: int = 1,
     trees: tuple[dict[str, Any], ...] = (),
     executed: tuple[dict[str, Any], ...] = (),
+    git: tuple[dict[str, Any], ...] = (),
 ) -> None:
-    """Let each order cover this many projects, with these worktrees and executed files."""
+    """Let each order cover this many projects, with these worktrees, executed files, and Git
+    directories.
+    """
     items = [an_item(f"p{number}", id=f"i{number}") for number in range(count)]
 
     def decide(params: dict[str, Any]) -> dict[str, Any]:
@@ -68,8 +82,13 @@ def planned(
             {**tree, "published": True, "confirmable": False} if tree["id"] in confirmed else tree
             for tree in trees
         ]
+        included = params.get("shared_git", [])
+        shared = [
+            {**each, "included": True, "confirmable": False} if each["root"] in included else each
+            for each in git
+        ]
         more = {"executed": list(executed)} if params.get("effect") == "dry-run" else {}
-        return {**a_decision(*items), "worktrees": shown, **more}
+        return {**a_decision(*items), "worktrees": shown, "shared_git": shared, **more}
 
     daemon.answers["decide"] = decide
 
@@ -216,3 +235,132 @@ def test_hostile_names_cannot_deceive_the_person_who_is_asked(
     assert "\x1b" not in said
     assert "\u202e" not in said
     assert "\nPublish nothing" not in said
+
+
+# Git directories of pending checkouts
+
+ASK_GIT = "Include it? [y,n,q] "
+
+
+@pytest.mark.parametrize(
+    ("access", "use"), [("read-write", "read and write it"), ("read", "read it")]
+)
+def test_one_key_includes_the_git_directory_of_a_pending_checkout(
+    daemon: FakeDaemon, access: str, use: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(daemon, git=(a_git_directory(access=access),))
+    person = Person("?", "y")
+    assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
+    assert person.questions == [ASK_GIT, ASK_GIT]
+    (order,) = sent(daemon)
+    assert (order["shared_git"], order["shared_git_shown"]) == (["id-fix"], ["mark-api"])
+    said = capsys.readouterr().err
+    start = "fix uses the Git directory of api, which is pending: /src/api/.git. Programs behind"
+    assert f"  {start} the wall could {use}.\n" in said
+    assert f"\n{start} the wall can {use}.\n" in said
+
+
+@pytest.mark.parametrize(("key", "status", "orders"), [("n", Exit.OK, 1), ("q", Exit.FAILED, 0)])
+def test_another_key_publishes_without_it_or_not_at_all(
+    daemon: FakeDaemon, key: str, status: Exit, orders: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(daemon, git=(a_git_directory(),))
+    assert confirm_and_send(Invocation(), API, Confirmation(Person(key))) == status
+    assert len(sent(daemon)) == orders
+    assert all("shared_git" not in order for order in sent(daemon))
+    if orders:
+        assert "To include it: rootsd approve fix --shared-git\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "confirmation",
+    [
+        Confirmation(Person(is_there=False)),
+        Confirmation(Person(), key=KeyPolicy.NEVER),
+        Confirmation(Person(), ExistingWorktrees.PUBLISH, KeyPolicy.NEVER),
+    ],
+)
+def test_without_its_own_flag_no_git_directory_is_included(
+    daemon: FakeDaemon, confirmation: Confirmation
+) -> None:
+    planned(daemon, 1, (a_worktree("fix"),), git=(a_git_directory(),))
+    assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
+    assert all("shared_git" not in order for order in sent(daemon))
+
+
+def with_git(person: Person, key: KeyPolicy = KeyPolicy.IF_THERE) -> Confirmation:
+    include = PendingGitDirectories.INCLUDE
+    return Confirmation(person, key=key, git_directories=include)
+
+
+@pytest.mark.parametrize(
+    "confirmation",
+    [with_git(Person(is_there=False)), with_git(Person(), KeyPolicy.NEVER), with_git(Person("y"))],
+)
+def test_the_flag_includes_it_without_a_terminal_and_with_a_key_on_one(
+    daemon: FakeDaemon, confirmation: Confirmation
+) -> None:
+    planned(daemon, 1, (a_worktree("old"),) if not confirmation.asks(Invocation()) else (),
+            git=(a_git_directory(),))  # fmt: skip
+    assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
+    (order,) = sent(daemon)
+    assert order["shared_git"] == ["id-fix"]
+    assert "worktrees" not in order, "the flag is about Git directories only"
+
+
+def test_the_flag_says_if_there_is_no_such_git_directory(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(daemon)
+    assert confirm_and_send(Invocation(), API, with_git(Person())) == Exit.OK
+    assert "No project of this approval uses the Git directory" in capsys.readouterr().err
+
+
+def test_the_git_directory_of_an_unknown_folder_is_included_after_it(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def decide(params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("effect") == "dry-run":
+            raise Objection(ErrorCode.NOTHING_MATCHED, "not known yet", "rootsd ls")
+        return {**a_decision(), "shared_git": [a_git_directory()]}
+
+    daemon.answers["decide"] = decide
+    for confirmation in (Confirmation(Person("y")), with_git(Person(is_there=False))):
+        assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
+    given = [order.get("shared_git") for order in sent(daemon)]
+    assert given == [None, ["id-fix"], None, ["id-fix"]]
+    assert "No project of this approval" not in capsys.readouterr().err
+
+
+def test_worktrees_and_git_directories_are_asked_about_one_after_the_other(
+    daemon: FakeDaemon,
+) -> None:
+    git = (a_git_directory(), a_git_directory(root="id-x", root_name="x"))
+    planned(daemon, 1, (a_worktree("old"),), git=git)
+    person = Person("p", "y")
+    assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
+    assert person.questions[1] == "Include them? [y,n,q] "
+    (order,) = sent(daemon)
+    assert "worktrees" not in order
+    assert order["shared_git"] == ["id-fix", "id-x"]
+
+
+def test_a_dry_run_lists_the_git_directory(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(daemon, git=(a_git_directory(),))
+    order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("fix",), effect=ApplyMode.DRY_RUN)
+    assert confirm_and_send(Invocation(), order, Confirmation(Person())) == Exit.OK
+    assert "which is pending: /src/api/.git." in capsys.readouterr().err
+    assert sent(daemon) == []
+
+
+def test_hostile_names_of_checkouts_cannot_deceive_either(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = "a\x1b[2J\nInclude nothing"
+    planned(daemon, git=(a_git_directory(name=bad, root_name=bad, git_directory=f"/{bad}"),))
+    confirm_and_send(Invocation(), API, Confirmation(Person("n")))
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "\nInclude nothing" not in said

@@ -74,6 +74,7 @@ DOCUMENTED = {
         "--for",
         "--read-only",
         "--worktrees",
+        "--shared-git",
         "--yes",
         "--write",
         "--session",

@@ -237,6 +237,49 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     assert review.left == 0
 
 
+GIT = {
+    "root": "id-a", "root_name": "a", "access": "read-write", "id": "id-m", "name": "m",
+    "path": "/src/m", "path_b64": None, "git_directory": "/src/m/.git", "identity": "mark-m",
+    "included": False, "confirmable": True, "reason": "its checkout is pending",
+}  # fmt: skip
+
+
+def test_one_key_publishes_a_project_with_the_git_directory_that_is_shown(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item = a_project("a", shared_git=GIT)
+    daemon.answers["show"] = a_listing(item)
+    daemon.answers["decide"] = a_decision({**item, "verdict": "approved"})
+    for key in ("?g", "y"):
+        person = Scripted(*key)
+        Review(Invocation(), person).ask_about([item])
+        assert person.questions[0] == "[1/1] publish a? [y,g,n,a,d,s,r,q,?] "
+    including, plain = daemon.asked("decide")
+    assert (including["shared_git"], including["shared_git_shown"]) == (["id-a"], ["mark-m"])
+    assert "shared_git" not in plain
+    said = " ".join(capsys.readouterr().err.split())
+    assert "shared git /src/m/.git (closed behind the wall: its checkout is pending" in said
+    assert "g publish it, and let programs behind the wall use its Git directory" in said
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        a_project("a", shared_git={**GIT, "confirmable": False}),
+        a_project("a", shared_git=GIT, request="an agent requests it"),
+        a_project("a"),
+    ],
+)
+def test_the_key_for_the_git_directory_does_nothing_if_none_can_be_included(
+    daemon: FakeDaemon, item: dict[str, Any]
+) -> None:
+    daemon.answers["show"] = a_listing(item)
+    person = Scripted("g", "s")
+    Review(Invocation(), person).ask_about([item])
+    assert ",g," not in person.questions[0]
+    assert daemon.asked("decide") == []
+
+
 def test_the_key_for_worktrees_does_nothing_if_none_is_listed(waiting: FakeDaemon) -> None:
     review, _ = reviewed("w", "s", "s", "s")
     assert orders(waiting) == []

@@ -40,6 +40,8 @@ ROOTS = st.builds(
     st.none() | PATHS,
     st.text(max_size=9),
     st.booleans(),
+    st.none() | IDENTITIES,
+    st.text(max_size=9),
 )
 
 
@@ -83,7 +85,7 @@ def test_any_other_line_is_rejected(line: bytes) -> None:
     [
         {"access": "all"}, {"denied": "x"}, {"denied": ["x"]}, {"identity": 7},
         {"identity": {"inode": 1, "owner": 1, "handle": "x", "born_ns": None}}, {"shared_git": 1},
-        {"path": "/a\0"},
+        {"path": "/a\0"}, {"git_access": 1}, {"shared_git_identity": 7},
     ],
 )  # fmt: skip
 def test_a_root_that_is_not_described_correctly_is_refused(changes: dict[str, object]) -> None:

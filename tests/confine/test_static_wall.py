@@ -18,7 +18,7 @@ from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.wall import WallEngine
 from support.sizes import Sizes
-from support.walls import Interpreter, Refused, Wall
+from support.walls import Interpreter, Refused, Wall, identity_of
 
 pytestmark = [pytest.mark.needs("static-wall")]
 
@@ -241,9 +241,14 @@ def test_a_worktree_brings_its_repository_here_too(tmp_path: Path) -> None:
     tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), MountAccess.READ_WRITE)
     commit = [*git, "-C", os.fspath(tmp_path / "tree"), "commit", "-q", "--allow-empty", "-m", "2"]
     run = f"subprocess.run({commit}, check=True, stderr=subprocess.DEVNULL)"
-    with StaticTestWall(tmp_path, [tree._replace(shared_git=os.fsencode(main))]) as wall:
+    shared = tree._replace(shared_git=os.fsencode(main), shared_git_identity=identity_of(main))
+    with StaticTestWall(tmp_path, [shared]) as wall:
         wall.run(run)
         assert wall.error_of(f"make('{main}/new')") == "EACCES"
+        assert wall.order(OrderKind.SET, tree).lost == (os.fsencode(main / ".git"),)
+    other = shared._replace(shared_git_identity=identity_of(tmp_path))
+    with StaticTestWall(tmp_path, [other]) as wall:
+        assert wall.error_of(f"read('{main}/.git/config')") == "EACCES"
     with StaticTestWall(tmp_path, [tree]) as wall:
         assert wall.error_of(f"read('{main}/.git/config')") == "EACCES"
 

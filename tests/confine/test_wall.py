@@ -16,7 +16,7 @@ from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.wall import RevokePolicy
 from support.polling import until
 from support.sizes import Sizes
-from support.walls import Refused, Wall, Weakness
+from support.walls import Refused, Wall, Weakness, identity_of
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -160,6 +160,34 @@ def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
     (tmp_path / "forged" / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
     wall.order(OrderKind.SET, forged._replace(shared_git=os.fsencode(main)))
     assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
+
+
+def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
+    tmp_path: Path, wall: Wall
+) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    subprocess.run(["git", "init", "-q", main], check=True)
+    subprocess.run(["git", "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
+    root = ConfinedRoot(
+        os.fsencode(tree), MountAccess.READ_WRITE, shared_git=os.fsencode(main),
+        shared_git_identity=identity_of(main),
+    )  # fmt: skip
+    commit = ["git", "-C", os.fspath(tree), "commit", "-q", "--allow-empty", "-m", "2"]
+    wall.order(OrderKind.SET, root)
+    wall.run(f"subprocess.run({commit}, check=True)")
+    assert wall.error_of(f"make('{main}/new')") == "EROFS"
+    wall.order(OrderKind.SET)
+    # The same Git directory, with the same links, in another folder at that path.
+    main.rename(tmp_path / "old")
+    main.mkdir()
+    (tmp_path / "old" / ".git").rename(main / ".git")
+    report = wall.order(OrderKind.SET, root)
+    assert [each.reason for each in report.failed] == ["another folder is there now"]
+    assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
+    known = root._replace(shared_git_identity=identity_of(main))
+    assert wall.order(OrderKind.SET, known).failed == ()
+    wall.run(f"subprocess.run({commit}, check=True)")
 
 
 def test_holders_are_reported_or_killed(tmp_path: Path, wall: Wall) -> None:

@@ -19,16 +19,16 @@ from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import MAX_LINE_LENGTH, MAX_LINES, MAX_WARDENS
 from rootsd.core.changes import FocusChange
 from rootsd.core.errors import Busy
-from rootsd.core.model import Actor, Project, SessionKey
+from rootsd.core.model import UNDECIDED, Actor, Project, SessionKey
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
-from rootsd.wire.decisions import TagRequest
+from rootsd.wire.decisions import ApplyMode, TagRequest
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.request import BadRequest, ControlRequest
 from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, at
-from support.sample_decisions import PERSON, approved, project
+from support.sample_decisions import PERSON, approved, project, worktree
 
 P1, P2, P3 = ("/home/ann/src/p1", "/home/ann/src/p2", "/home/ann/src/p3")
 INNER = P1 + "/inner"
@@ -125,7 +125,8 @@ async def test_each_change_is_sent_on_the_same_connection() -> None:
                     "filesystem": known.filesystem.hex(), "inode": known.inode,
                     "handle": known.handle.hex(), "born_ns": known.born_ns, "owner": known.owner,
                 },
-                "denied": [], "shared_git": None, "git_target": None, "withheld": False,
+                "denied": [], "shared_git": None, "shared_git_identity": None, "git_access": "",
+                "git_target": None, "withheld": False,
             }
         ]  # fmt: skip
         await control.decide(DENY, INNER)
@@ -136,6 +137,34 @@ async def test_each_change_is_sent_on_the_same_connection() -> None:
         await control.decide(FORGET, INNER)
         await control.decide(APPROVE, "p1")
         assert (await warden.view())[P1]["denied"] == []
+
+
+async def test_an_included_git_directory_is_sent_and_taken_away_with_a_denial() -> None:
+    main, tree = project(1), replace(worktree(2, 1), ruling=UNDECIDED)
+    control = ControlHarness(main, tree)
+    plan = await control.decide(APPROVE, "p2", effect=ApplyMode.DRY_RUN)
+    (item,) = plan["shared_git"]
+    await control.decide(APPROVE, "p2")
+    async with connected(control) as warden:
+        view = by_path((await warden.call("confine", name="claude"))["view"])
+        assert view[P2]["shared_git"] is view[P2]["shared_git_identity"] is None
+        assert view[P2]["git_access"] == (
+            "its checkout is pending; to include it: rootsd approve p2 --shared-git"
+        )
+        shown: dict[str, Any] = {
+            "shared_git": (item["root"],),
+            "shared_git_shown": (item["identity"],),
+        }
+        await control.decide(APPROVE, "p2", **shown)
+        sent = (await warden.view())[P2]
+        assert (sent["shared_git"], sent["git_access"]) == (P1, "the approval includes it")
+        assert main.observed.identity is not None
+        assert sent["shared_git_identity"]["inode"] == main.observed.identity.inode
+        for verb, given in ((DENY, None), (FORGET, P1)):
+            await control.decide(verb, "p1")
+            sent = (await warden.view())[P2]
+            assert sent["shared_git"] == given
+            assert (sent["shared_git_identity"] is None) is (given is None)
 
 
 async def test_a_change_names_nothing_that_stays_as_it_is() -> None:

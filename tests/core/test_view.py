@@ -80,12 +80,28 @@ def test_a_shared_git_directory_is_shown_where_the_daemon_allows_it() -> None:
     git = {b"/wt": b"/main/.git"}
     allowed = desired_mounts([root(b"/wt", shared_git=b"/main")], git)
     assert allowed[b"/main/.git"] == DesiredMount(
-        b"/main/.git", MountAccess.READ_WRITE, MountPurpose.SHARED_GIT, owner=b"/wt"
+        b"/main/.git",
+        MountAccess.READ_WRITE,
+        MountPurpose.SHARED_GIT,
+        owner=b"/wt",
+        checkout=b"/main",
     )
+    main = FolderIdentity(1, 0, b"a", 5)
+    known = root(b"/wt", shared_git=b"/main")._replace(shared_git_identity=main)
+    assert desired_mounts([known], git)[b"/main/.git"].identity == main
     assert b"/main/.git" not in desired_mounts([root(b"/wt")], git)
     assert b"/main/.git" not in desired_mounts([root(b"/wt", shared_git=b"/other")], git)
     denied = [root(b"/wt", shared_git=b"/main"), root(b"/", b"/main")]
     assert b"/main/.git" not in desired_mounts(denied, git)
+
+
+def test_a_shared_git_directory_is_writable_if_one_of_its_roots_is() -> None:
+    git = {b"/a": b"/main/.git", b"/b": b"/main/.git"}
+    one, other = root(b"/a", shared_git=b"/main"), root(b"/b", shared_git=b"/main")
+    read = one._replace(access=MountAccess.READ)
+    for roots in ([read, other], [other, read]):
+        assert desired_mounts(roots, git)[b"/main/.git"].access is MountAccess.READ_WRITE
+    assert desired_mounts([read], git)[b"/main/.git"].access is MountAccess.READ
 
 
 def test_a_shared_git_directory_inside_a_root_needs_no_mount() -> None:

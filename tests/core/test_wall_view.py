@@ -112,7 +112,8 @@ WITH_TREE = after(
 
 
 def shared_git(catalog: Catalog, path: bytes) -> bytes | None:
-    return WallRoots.of(catalog).roots[path].shared_git
+    git = WallRoots.of(catalog).roots[path].shared_git
+    return git.checkout if git is not None and git.access.is_granted else None
 
 
 def test_a_worktree_may_use_the_git_directory_of_an_approved_main_checkout_only() -> None:

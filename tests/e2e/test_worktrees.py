@@ -124,3 +124,20 @@ def test_files_that_agents_execute_are_shown_before_the_key(up: Person) -> None:
     assert "risky  .mcp.json" in shown
     up.rootsd("approve", "--all")
     assert "risky" in up.names("ls", "--published")
+
+
+def test_on_a_terminal_one_key_includes_the_git_directory_of_a_pending_checkout(
+    up: Person,
+) -> None:
+    for key, status, included in (("q", 1, None), ("n", 0, False), ("y", 0, True)):
+        ended, shown = _on_a_terminal(up, "approve", "fix", key=key)
+        assert ended == status
+        assert "fix uses the Git directory of tool, which is pending: ~/src/tool/.git." in shown
+        (item,) = up.items("show", "fix")
+        assert (item["published"], item["shared_git"]["included"]) == (
+            included is not None,
+            bool(included),
+        )
+    status, shown = _on_a_terminal(up, "approve", "fix", "--yes", key="y")
+    assert status == 0
+    assert not up.items("show", "fix")[0]["shared_git"]["included"]

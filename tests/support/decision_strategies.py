@@ -76,6 +76,7 @@ decisions = st.builds(
     st.none() | expiries,
     number=st.integers(0, 99),
     since_ns=sinces,
+    shared_git=st.none() | identities,
 )
 rulings = st.builds(
     Ruling,

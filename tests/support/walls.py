@@ -37,8 +37,15 @@ from rootsd.confine.protected import ProtectionPolicy
 from rootsd.confine.supervision import CellOptions, Layer, Network
 from rootsd.confine.terminal import wait_for
 from rootsd.confine.warden import WardenSettings
-from rootsd.core.view import ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.view import ConfinedRoot, FolderIdentity, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy, WallEngine
+from rootsd.disk.identity import identify
+
+
+def identity_of(folder: Path) -> FolderIdentity:
+    """Return the identity of a folder, as a daemon sends it."""
+    seen = identify(os.fsencode(folder))
+    return FolderIdentity(seen.inode, seen.owner, seen.handle, seen.born_ns)
 
 
 class Weakness(Enum):

@@ -5,6 +5,9 @@ main checkout has worktrees. On a terminal, a person sees the plan and confirms 
 The order that is then sent names exactly the worktrees that were shown, by their identities.
 Without a terminal, the named projects are published without a question. Worktrees that are older
 than the approval are published only after a key, or with `--worktrees`.
+
+An approval of a linked worktree or a submodule can include its Git directory in a pending
+checkout, for programs behind the wall. It does so only after another key, or with `--shared-git`.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from rootsd.cli.decisions import confirmable_worktrees, print_result
-from rootsd.cli.formatting import path_of, pluralize, shorten_home
+from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees, print_result
+from rootsd.cli.formatting import describe_shared_git, path_of, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
@@ -27,6 +30,7 @@ BULK_THRESHOLD = 10
 _MOST_LINES = 20
 _GLOB = frozenset("*?[")
 _UNDO = "rootsd undo takes this back."
+_NO_GIT_DIRECTORY = "No project of this approval uses the Git directory of a pending checkout."
 
 Item = Mapping[str, Any]
 
@@ -48,6 +52,13 @@ class ExistingWorktrees(Enum):
     PUBLISH = auto()
 
 
+class PendingGitDirectories(Enum):
+    """What to do with Git directories of pending checkouts that approved projects use."""
+
+    ASK = auto()
+    INCLUDE = auto()
+
+
 class KeyPolicy(Enum):
     """Whether to ask a person for a key."""
 
@@ -62,6 +73,15 @@ class Confirmation:
     prompt: ConfirmationPrompt
     existing_worktrees: ExistingWorktrees = ExistingWorktrees.ASK
     key: KeyPolicy = KeyPolicy.IF_THERE
+    git_directories: PendingGitDirectories = PendingGitDirectories.ASK
+
+    @property
+    def needs_plan(self) -> bool:
+        """Return whether the person confirmed in advance something that only a plan lists."""
+        return (
+            self.existing_worktrees is ExistingWorktrees.PUBLISH
+            or self.git_directories is PendingGitDirectories.INCLUDE
+        )
 
     def asks(self, invocation: Invocation) -> bool:
         """Return whether a key can be asked for."""
@@ -76,45 +96,71 @@ def confirm_and_send(
     if order.effect is ApplyMode.DRY_RUN:
         print_result(invocation, order, invocation.call(order))
         return Exit.OK
-    asks = confirmation.asks(invocation)
     plan: dict[str, Any] | None = None
-    if asks or confirmation.existing_worktrees is ExistingWorktrees.PUBLISH:
+    if confirmation.asks(invocation) or confirmation.needs_plan:
         plan = _planned(invocation, order)
     if plan is not None:
-        trees = confirmable_worktrees(plan)
-        if asks and (trees or _is_bulk(order, plan)):
-            chosen = _ask(confirmation.prompt, order, plan, trees)
-            if chosen is None:
-                invocation.output.message("Nothing was published.")
-                return Exit.FAILED
-            trees = chosen
-        order = _with_worktrees(order, trees)
+        confirmed = _confirmed(invocation, order, plan, confirmation)
+        if confirmed is None:
+            invocation.output.message("Nothing was published.")
+            return Exit.FAILED
+        order = confirmed
     decided = invocation.call(order)
     print_result(invocation, order, decided)
     if _is_open_ended(order) and decided["items"]:
         invocation.output.message(_UNDO)
-    if plan is None and (trees := confirmable_worktrees(decided)):
-        return _publish_older(invocation, order, decided, trees, confirmation)
+    if plan is None:
+        _add_to_unknown(invocation, order, decided, confirmation)
+    if confirmation.git_directories is PendingGitDirectories.INCLUDE and not (
+        confirmable_git_directories(plan or decided) or order.shared_git
+    ):
+        invocation.output.message(_NO_GIT_DIRECTORY)
     return Exit.OK
 
 
-def _publish_older(
+def _confirmed(
+    invocation: Invocation,
+    order: DecideRequest,
+    plan: Mapping[str, Any],
+    confirmation: Confirmation,
+) -> DecideRequest | None:
+    """Return the order with what a person confirmed, or None to publish nothing."""
+    asks, prompt = confirmation.asks(invocation), confirmation.prompt
+    trees: Sequence[Item] = ()
+    if asks or confirmation.existing_worktrees is ExistingWorktrees.PUBLISH:
+        trees = confirmable_worktrees(plan)
+    directories: Sequence[Item] = ()
+    if asks or confirmation.git_directories is PendingGitDirectories.INCLUDE:
+        directories = confirmable_git_directories(plan)
+    if asks and (trees or _is_bulk(order, plan)):
+        chosen = _ask(prompt, order, plan, trees)
+        if chosen is None:
+            return None
+        trees = chosen
+    if asks and directories:
+        chosen = _ask_about_git_directories(prompt, directories)
+        if chosen is None:
+            return None
+        directories = chosen
+    return replace(
+        order,
+        worktrees=tuple(tree["id"] for tree in trees),
+        worktrees_shown=tuple(tree["identity"] for tree in trees),
+        shared_git=tuple(each["root"] for each in directories),
+        shared_git_shown=tuple(each["identity"] for each in directories),
+    )
+
+
+def _add_to_unknown(
     invocation: Invocation,
     order: DecideRequest,
     decided: Mapping[str, Any],
-    trees: Sequence[Item],
     confirmation: Confirmation,
-) -> int:
-    """Handle the existing worktrees of a folder that was unknown before its approval."""
-    if confirmation.existing_worktrees is ExistingWorktrees.ASK:
-        if not confirmation.asks(invocation):
-            return Exit.OK
-        chosen = _ask(confirmation.prompt, order, {**decided, "items": ()}, trees)
-        if not chosen:
-            return Exit.OK
-    again = _with_worktrees(order, trees)
-    print_result(invocation, again, invocation.call(again))
-    return Exit.OK
+) -> None:
+    """Handle what a person can confirm for a folder that was unknown before its approval."""
+    again = _confirmed(invocation, order, {**decided, "items": ()}, confirmation)
+    if again is not None and again != order:
+        print_result(invocation, again, invocation.call(again))
 
 
 def _planned(invocation: Invocation, order: DecideRequest) -> dict[str, Any] | None:
@@ -126,14 +172,6 @@ def _planned(invocation: Invocation, order: DecideRequest) -> dict[str, Any] | N
         if error.code is ErrorCode.NOTHING_MATCHED:
             return None
         raise
-
-
-def _with_worktrees(order: DecideRequest, trees: Sequence[Item]) -> DecideRequest:
-    return replace(
-        order,
-        worktrees=tuple(tree["id"] for tree in trees),
-        worktrees_shown=tuple(tree["identity"] for tree in trees),
-    )
 
 
 def _is_open_ended(order: DecideRequest) -> bool:
@@ -175,6 +213,26 @@ def _ask(
                 if trees and not is_alone:
                     _write("p  publish the projects without these worktrees")
                 _write("n  publish nothing")
+
+
+def _ask_about_git_directories(
+    prompt: ConfirmationPrompt, directories: Sequence[Item]
+) -> Sequence[Item] | None:
+    """Return the Git directories to include, or None to publish nothing."""
+    _write_some([describe_shared_git(each) for each in directories])
+    what = "it" if len(directories) == 1 else "them"
+    while True:
+        match prompt.press(f"Include {what}? [y,n,q] "):
+            case "y":
+                return directories
+            case "n":
+                return ()
+            case "q":
+                return None
+            case _:
+                _write(f"y  publish, and let programs behind the wall use {what}")
+                _write(f"n  publish without {what}")
+                _write("q  publish nothing")
 
 
 def _show_bulk(plan: Mapping[str, Any]) -> None:

@@ -14,6 +14,8 @@ from rootsd.cli.formatting import (
     PROJECT_COLUMNS,
     VERDICT,
     coverage_of,
+    describe_shared_git,
+    how_to_include,
     path_of,
     pattern_of,
     shorten_home,
@@ -32,7 +34,7 @@ DRY_RUN_NOTICE = "Dry run: nothing was changed."
 _DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _NAMING_COLUMNS = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
 # Keys that not every response has.
-_OPTIONAL_KEYS = ("rules", "worktrees", "published", "executed", "renewed")
+_OPTIONAL_KEYS = ("rules", "worktrees", "shared_git", "published", "executed", "renewed")
 _ALREADY = {
     DecisionVerb.APPROVE: "already approved",
     DecisionVerb.DENY: "already denied",
@@ -105,6 +107,10 @@ def _others_published(decided: Mapping[str, Any]) -> Iterator[str]:
         for where in places:
             yield f"Worktree {where} stays pending: it is older than the approval"
         yield f"To publish {'it' if len(places) == 1 else 'them'}, too: {_how_to_publish(main)}"
+    for git in decided.get("shared_git", ()):
+        yield describe_shared_git(git)
+        if git["confirmable"]:
+            yield f"The approval does not include it. To include it: {how_to_include(git)}"
 
 
 def _how_to_publish(main: str) -> str:
@@ -139,3 +145,8 @@ def _already_message(order: ProjectOrder) -> str:
 def confirmable_worktrees(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the worktrees of a project or a plan that a person may publish with it."""
     return [tree for tree in item.get("worktrees", ()) if tree["confirmable"]]
+
+
+def confirmable_git_directories(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the Git directories of pending checkouts that a person may include in an approval."""
+    return [each for each in plan.get("shared_git", ()) if each["confirmable"]]

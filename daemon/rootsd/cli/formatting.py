@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import Any
 
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column
-from rootsd.core.labels import exact_path
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.paths import text_of
 
 VERDICT_STYLES = {"approved": "green", "denied": "red", "pending": "yellow"}
@@ -127,6 +128,7 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
         ("branch", item["branch"] or ""),
         ("upstream", _upstream(item)),
         ("worktree of", item["worktree_of"] or ""),
+        ("shared git", _shared_git(item.get("shared_git"), for_person=for_person)),
         ("last commit", _commit(item.get("last_commit"), for_person=for_person)),
         ("calls itself", ", ".join(item["declared_names"] or ())),
         ("files", " ".join(item["project_files"] or ())),
@@ -145,6 +147,32 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
         yield _FINDING_LABELS.get(finding["concern"], finding["concern"]), finding["path"] + detail
     if left_out := item.get("findings_left_out"):
         yield "and", f"{left_out} more findings"
+
+
+def describe_shared_git(git: Mapping[str, Any]) -> str:
+    """Return sentences about a Git directory of a pending checkout."""
+    root, name = safe_label(git["root_name"]), safe_label(git["name"])
+    place = safe_label(shorten_home(git["git_directory"] or path_of(git)), limit=None)
+    use = "read it" if git["access"] == "read" else "read and write it"
+    return (
+        f"{root} uses the Git directory of {name}, which is pending: {place}. "
+        f"Programs behind the wall {'can' if git['included'] else 'could'} {use}."
+    )
+
+
+def how_to_include(git: Mapping[str, Any]) -> str:
+    """Return the command that includes a Git directory in the approval of its root."""
+    return f"rootsd approve {shlex.quote(git['root_name'])} --shared-git"
+
+
+def _shared_git(git: Mapping[str, Any] | None, *, for_person: bool) -> str:
+    if git is None:
+        return ""
+    path = git["git_directory"] or path_of(git)
+    place = shorten_home(path) if for_person else exact_path(path)
+    state = "open" if git["included"] else "closed"
+    how = f"; to include it: {how_to_include(git)}" if git["confirmable"] else ""
+    return f"{place} ({state} behind the wall: {git['reason']}{how})"
 
 
 def _worktree_outcome(tree: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ Item = Mapping[str, Any]
 KEY_HELP = """\
 y  publish it
 w  publish it with its listed worktrees
+g  publish it, and let programs behind the wall use its Git directory in a pending checkout
 n  deny it: rootsd never proposes it again
 a  publish it and the rest of this group
 d  deny it and the rest of this group
@@ -37,7 +38,6 @@ r  rename it, then ask again
 q  quit; the rest stays pending
 rootsd undo takes the last answer back."""
 _KEYS = "y,n,a,d,s,r,q,?"
-_KEYS_WITH_WORKTREES = "y,w,n,a,d,s,r,q,?"
 _REQUEST_KEYS = "y,e,p,P,"
 _REQUEST_HELP = """\
 y  publish it, read-only, to the session that requested it, until that session ends
@@ -185,7 +185,7 @@ class Review:
                         return key
                     case "r":
                         rest[0] = self._rename(rest[0])
-                    case "y" | "n" | "w" | "e" | "p" | "P" if key in keys:
+                    case "y" | "n" | "w" | "g" | "e" | "p" | "P" if key in keys:
                         self._decide(key, rest[:1])
                         return key
                     case _:
@@ -211,6 +211,7 @@ class Review:
         verb = DecisionVerb.DENY if key in "nd" else DecisionVerb.APPROVE
         span, access = _GRANTS.get(key, (ApprovalScope.USUAL, None))
         trees = confirmable_worktrees(meant[0]) if key == "w" else ()
+        git = _confirmable_git(meant[0]) if key == "g" else None
         ids = tuple(item["id"] for item in meant)
         # A denial holds for the path, an approval for the directory that was shown.
         shown: tuple[str, ...] = ()
@@ -225,6 +226,8 @@ class Review:
             shown=shown,
             worktrees=tuple(tree["id"] for tree in trees),
             worktrees_shown=tuple(tree["identity"] for tree in trees),
+            shared_git=() if git is None else (git["root"],),
+            shared_git_shown=() if git is None else (git["identity"],),
         )
         decided = self.invocation.call(order)
         count = len(decided["items"]) + len(decided["unchanged"])
@@ -255,8 +258,19 @@ class Review:
 
 def _keys_for(item: Item) -> str:
     """Return the keys that a question about `item` accepts."""
-    keys = _KEYS_WITH_WORKTREES if confirmable_worktrees(item) else _KEYS
+    more = "w," if confirmable_worktrees(item) else ""
+    more += "g," if _confirmable_git(item) else ""
+    keys = _KEYS.replace("y,", f"y,{more}", 1)
     return keys.replace("y,", _REQUEST_KEYS, 1) if "request" in item else keys
+
+
+def _confirmable_git(item: Item) -> Item | None:
+    """Return the Git directory that an approval of `item` can include, or None.
+
+    An answer to a session includes none.
+    """
+    git: Item | None = item.get("shared_git")
+    return git if git is not None and git["confirmable"] and "request" not in item else None
 
 
 def _help(keys: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ it:
      "lost": [PATH, ...], "waiting": [PATH, ...]}
 
     ROOT = {"path": PATH, "access": "read" | "read-write", "identity": IDENTITY | null,
-            "denied": [PATH, ...], "shared_git": PATH | null, "name": TEXT, "withheld": BOOLEAN}
+            "denied": [PATH, ...], "shared_git": PATH | null, "name": TEXT, "withheld": BOOLEAN,
+            "shared_git_identity": IDENTITY | null, "git_access": TEXT}
     IDENTITY = {"inode": N, "owner": N, "handle": HEX | null, "born_ns": N | null}
 
 Paths are text with lone surrogates for bytes that are not UTF-8. ROOT is also the form in which
@@ -152,15 +153,16 @@ def decode_report(line: bytes) -> WardenReport:
 
 def encode_root(root: ConfinedRoot) -> dict[str, Any]:
     """Return the JSON object for `root`."""
-    identity = root.identity
     return {
         "path": text_of(root.path),
         "access": root.access.value,
-        "identity": None if identity is None else _encode_identity(identity),
+        "identity": _encode_optional(root.identity),
         "denied": [text_of(path) for path in sorted(root.denied)],
         "shared_git": None if root.shared_git is None else text_of(root.shared_git),
         "name": root.name,
         "withheld": root.is_withheld,
+        "shared_git_identity": _encode_optional(root.shared_git_identity),
+        "git_access": root.git_access,
     }
 
 
@@ -170,10 +172,13 @@ def decode_root(item: object) -> ConfinedRoot:
         case {"path": str() as path, "access": "read" | "read-write" as access, **more}:
             denied, shared = more.get("denied", []), more.get("shared_git")
             name, withheld = more.get("name", ""), more.get("withheld", False)
+            git_access = more.get("git_access", "")
             if not isinstance(denied, list):
                 raise BadOrder("denied is a list")
             if not isinstance(name, str) or not isinstance(withheld, bool):
                 raise BadOrder("name is a string, and withheld is true or false")
+            if not isinstance(git_access, str):
+                raise BadOrder("git_access is a string")
             return ConfinedRoot(
                 _path(path),
                 MountAccess(access),
@@ -182,12 +187,16 @@ def decode_root(item: object) -> ConfinedRoot:
                 None if shared is None else _path(shared),
                 name,
                 withheld,
+                _decode_identity(more.get("shared_git_identity")),
+                git_access,
             )
         case _:
             raise BadOrder("not a root")
 
 
-def _encode_identity(identity: FolderIdentity) -> dict[str, Any]:
+def _encode_optional(identity: FolderIdentity | None) -> dict[str, Any] | None:
+    if identity is None:
+        return None
     return {
         "inode": identity.inode,
         "owner": identity.owner,

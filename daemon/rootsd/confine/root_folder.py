@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from rootsd.confine.kernel import open_path
+from rootsd.confine.kernel import closing, open_below, open_path
 from rootsd.confine.protected import shared_git_folder
 from rootsd.core.view import DesiredMount, FolderIdentity, MountPurpose
 from rootsd.disk.inode import birth_time_ns_fd, file_handle
@@ -20,18 +22,31 @@ def open_root(desired: DesiredMount) -> int:
 
     Raises FolderChanged if another folder is there now, or OSError.
     """
-    if desired.purpose is MountPurpose.SHARED_GIT:
-        _check_points_back(desired)
-    folder = _open_folder(desired.path)
-    if desired.identity is not None and not desired.identity.matches(_identity(folder)):
+    if desired.purpose is MountPurpose.ROOT:
+        return _open_verified(desired.path, desired.identity)
+    _check_points_back(desired)
+    checkout = _open_verified(desired.checkout, desired.identity)
+    inside = desired.path[len(desired.checkout) + 1 :]
+    if not inside:  # the checkout is a bare repository
+        return checkout
+    with closing(checkout), _other_kinds_as_changes():
+        return open_below(checkout, inside, os.O_DIRECTORY)
+
+
+def _open_verified(path: bytes, identity: FolderIdentity | None) -> int:
+    with _other_kinds_as_changes():
+        folder = open_path(path, os.O_DIRECTORY)
+    if identity is not None and not identity.matches(_identity(folder)):
         os.close(folder)
         raise FolderChanged(errno.ESTALE, "another folder is there now")
     return folder
 
 
-def _open_folder(path: bytes) -> int:
+@contextmanager
+def _other_kinds_as_changes() -> Iterator[None]:
+    """Raise FolderChanged if something other than a folder is opened."""
     try:
-        return open_path(path, os.O_DIRECTORY)
+        yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
             raise FolderChanged(errno.ESTALE, "something else is there now") from error

@@ -12,8 +12,9 @@ from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
 from rootsd.core.paths import contains, is_utf8, text_of, to_uri
+from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.timestamps import rfc3339
-from rootsd.wire.projects import ProjectItem, RequestNote, WorktreeItem
+from rootsd.wire.projects import ProjectItem, RequestNote, SharedGitItem, WorktreeItem
 
 _UNDECIDED_REASONS = (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
 
@@ -51,6 +52,34 @@ def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
         published=is_inherited,
         confirmable=blocker is InheritanceBlocker.OLDER,
         reason=blocker.value if blocker else None,
+    )
+
+
+def shared_git_item(catalog: Catalog, project: Project) -> SharedGitItem | None:
+    """Return the Git directory that `project` uses in another checkout, or None if it has its own.
+
+    An approval of `project` can include it if the checkout is undecided.
+    """
+    git = shared_git(catalog, project)
+    if git is None:
+        return None
+    checkout = catalog.projects.get(git.checkout)
+    is_bare = checkout is not None and checkout.observed.kind is ProjectKind.GIT_BARE
+    readable = is_utf8(git.checkout)
+    place = text_of(git.checkout)
+    return SharedGitItem(
+        root=project.id,
+        root_name=catalog.name_of(project),
+        access=project.ruling.access.value,
+        id="" if checkout is None else checkout.id,
+        name=place if checkout is None else catalog.name_of(checkout),
+        path=place if readable else None,
+        path_b64=None if readable else b64encode(git.checkout).decode(),
+        git_directory=(place if is_bare else f"{place}/.git") if readable else None,
+        identity=identity_fingerprint(git.identity),
+        included=git.access.is_granted,
+        confirmable=git.access is GitAccess.CHECKOUT_PENDING,
+        reason=git.access.value,
     )
 
 

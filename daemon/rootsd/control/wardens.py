@@ -16,6 +16,7 @@ safe to show. It also limits the number of wardens.
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -29,6 +30,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Focus, Identity, SessionKey
 from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
+from rootsd.core.shared_git import GitAccess
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.wall import WallSettings
 from rootsd.core.wall_view import (
@@ -243,16 +245,31 @@ def _view_item(number: int, change: WallViewChange) -> WallViewItem:
 
 def _root_item(shown: WallRoot) -> WallRootItem:
     root, target = shown.root, shown.identity.git_target
+    git = shown.shared_git
+    granted = git if git is not None and git.access.is_granted else None
     return WallRootItem(
         path=text_of(root.path),
         name=root.name,
         access=root.access.value,
         identity=_identity_item(shown.identity),
         denied=[text_of(path) for path in shown.denied],
-        shared_git=None if shown.shared_git is None else text_of(shown.shared_git),
-        git_target=None if target is None else _identity_item(target),
+        shared_git=None if granted is None else text_of(granted.checkout),
+        shared_git_identity=None if granted is None else _optional_identity(granted.identity),
+        git_access="" if git is None else _describe_access(git.access, root.name),
+        git_target=_optional_identity(target),
         withheld=shown.is_withheld,
     )
+
+
+def _describe_access(access: GitAccess, name: str) -> str:
+    if access is GitAccess.CHECKOUT_PENDING:
+        how = f"rootsd approve {shlex.quote(name)} --shared-git"
+        return f"{access.value}; to include it: {how}"
+    return access.value
+
+
+def _optional_identity(identity: Identity | None) -> IdentityItem | None:
+    return None if identity is None else _identity_item(identity)
 
 
 def _identity_item(identity: Identity) -> IdentityItem:

@@ -316,6 +316,7 @@ def _decision(decision: Decision) -> Json:
             "number": decision.number or None,
             "since": decision.since_ns,
             "session": _map_optional(decision.session, _session),
+            "shared_git": _map_optional(decision.shared_git, _identity),
         }
     )
 
@@ -331,6 +332,7 @@ def _read_decision(fields: RecordReader) -> Decision:
         fields.maybe("number", fields.number) or 0,
         fields.maybe("since", fields.number),
         _map_optional(fields.maybe("session", fields.inner), _read_session),
+        _map_optional(fields.maybe("shared_git", fields.inner), _read_identity),
     )
 
 

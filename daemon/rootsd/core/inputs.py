@@ -110,6 +110,7 @@ class Approve:
     * `worktrees`: existing worktrees that the person confirmed; they inherit the approval.
     * `since_ns`: see `Decision.since_ns`.
     * `session`: the one session that the approval is for, or None for all.
+    * `shared_git`: see `Decision.shared_git`; the checkout that the person saw.
     """
 
     path: bytes
@@ -124,6 +125,7 @@ class Approve:
     worktrees: tuple[ConfirmedWorktree, ...] = ()
     since_ns: int | None = None
     session: SessionKey | None = None
+    shared_git: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)

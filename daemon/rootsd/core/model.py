@@ -296,6 +296,8 @@ class Decision:
       since the epoch, if that is not `at`. Only worktrees that were born later inherit the
       approval without confirmation.
     * `session`: the one session that the approval is for and ends with, or None for all sessions.
+    * `shared_git`: the undecided checkout whose Git directory the approval includes for programs
+      behind the wall, or None. See `rootsd.core.shared_git`.
     """
 
     verdict: Verdict
@@ -307,6 +309,7 @@ class Decision:
     number: int = 0
     since_ns: int | None = None
     session: SessionKey | None = None
+    shared_git: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import is_utf8
 from rootsd.core.rules import apply_rule_change, rule_change
+from rootsd.core.shared_git import shared_git
 from rootsd.core.transition import apply_input
 
 
@@ -210,6 +211,7 @@ class _PlanBuilder:
         self._touches_all = False
         self._approvals: dict[bytes, None] = {}
         self._confirmed: set[bytes] = set()
+        self._sharing: set[bytes] = set()
         self._new_worktrees: dict[bytes, set[bytes]] = defaultdict(set)
         self._new_ids: dict[str, bytes] = {}
         self._new_names: dict[str, bytes] = {}
@@ -270,6 +272,8 @@ class _PlanBuilder:
             judged = self._judged()
         for path in self._approvals:
             _check_took_effect(judged, path)
+            if path in self._sharing:
+                _check_shared_git(judged, path)
         changes = tuple(self._changes)
         return Plan(judged, changes, None if judged is ungranted else ungranted)
 
@@ -334,6 +338,8 @@ class _PlanBuilder:
         if before is not None and is_denied_by_person(before):
             self._overrule(order.path)  # the projects below are no longer denied
         self._approvals[order.path] = None
+        if order.shared_git is not None:
+            self._sharing.add(order.path)
 
     def _numbered(self, order: Approve) -> Approve:
         if order.number is not None:
@@ -566,3 +572,13 @@ def _check_took_effect(judged: Catalog, path: bytes) -> None:
         raise DeniedHere(f"deny rule {by} covers {shown}", f"rootsd rule rm {by}")
     folder = safe_label(by or path, limit=None)
     raise DeniedHere(f"{shown} lies in {folder}, which is denied", f"rootsd forget {folder}")
+
+
+def _check_shared_git(judged: Catalog, path: bytes) -> None:
+    """Raise IdentityChanged if the approval of `path` does not include the Git directory shown."""
+    git = shared_git(judged, judged.projects[path])
+    if git is None or not git.access.is_granted:
+        where = safe_label(path if git is None else git.checkout, limit=None)
+        raise IdentityChanged(
+            f"{where} is not the pending checkout you were shown", f"rootsd show {where}"
+        )

@@ -296,6 +296,7 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         order.number or 0,
         order.since_ns,
         order.session,
+        order.shared_git,
     )
     return replace(
         project,

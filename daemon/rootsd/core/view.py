@@ -89,6 +89,8 @@ class ConfinedRoot(NamedTuple):
     * `identity`: the folder that was approved, or None if the sender does not know it.
     * `denied`: the folders inside the root that no program may see.
     * `shared_git`: the checkout whose git directory the root (a worktree or submodule) may use.
+    * `shared_git_identity`: that checkout, or None if the sender does not know it.
+    * `git_access`: whether the root may use a git directory outside, and why, for people.
     * `name`: the name under which MCP clients get the root.
     * `is_withheld`: whether MCP clients do not get the root, because of a denied project in it.
     """
@@ -100,6 +102,8 @@ class ConfinedRoot(NamedTuple):
     shared_git: bytes | None = None
     name: str = ""
     is_withheld: bool = False
+    shared_git_identity: FolderIdentity | None = None
+    git_access: str = ""
 
 
 class MountPurpose(Enum):
@@ -117,7 +121,10 @@ class Mask(NamedTuple):
 
 
 class DesiredMount(NamedTuple):
-    """One folder that a program must see."""
+    """One folder that a program must see.
+
+    `identity` is that of the folder, or for a shared git directory, that of its `checkout`.
+    """
 
     path: bytes
     access: MountAccess
@@ -126,6 +133,8 @@ class DesiredMount(NamedTuple):
     masks: tuple[Mask, ...] = ()
     owner: bytes = b""
     """The root that uses a shared git directory. That directory must link back to the root."""
+    checkout: bytes = b""
+    """The checkout that a shared git directory lies in."""
 
 
 class ViewChange(NamedTuple):
@@ -142,7 +151,7 @@ def desired_mounts(
 
     `git_directories` has, for a root whose git directory is outside of it, that directory. It gets
     a mount only if `shared_git` allows it and no denial covers it. It needs no mount of its own if
-    it is inside another root.
+    it is inside another root. If several roots share one, it is writable if one of them is.
     """
     known = {root.path: root for root in roots}
     shown = {
@@ -160,7 +169,7 @@ def desired_mounts(
         for path, root in shown.items()
     }
     denied = [path for root in known.values() for path in root.denied]
-    for root in shown.values():
+    for root in sorted(shown.values(), key=lambda each: each.access is MountAccess.READ):
         git = git_directories.get(root.path)
         if git is None or root.shared_git is None or not contains(root.shared_git, git):
             continue
@@ -168,7 +177,14 @@ def desired_mounts(
             continue
         if git in mounts or _holder(git, shown) is not None:
             continue
-        mounts[git] = DesiredMount(git, root.access, MountPurpose.SHARED_GIT, owner=root.path)
+        mounts[git] = DesiredMount(
+            git,
+            root.access,
+            MountPurpose.SHARED_GIT,
+            root.shared_git_identity,
+            owner=root.path,
+            checkout=root.shared_git,
+        )
     return mounts
 
 

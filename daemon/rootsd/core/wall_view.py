@@ -8,15 +8,14 @@ A view has more roots than the published set. A root that contains a denied proj
 from MCP clients, because a client could read the denied project through it. But a warden masks the
 denied project, so the view includes the withheld root.
 
-A linked worktree or a submodule needs a Git directory outside of its own folder. The view names
-the checkout of that Git directory, but only if the program may reach that checkout itself. So no
-root gives access to the Git directory of a denied or pending checkout.
+A linked worktree or a submodule needs a Git directory outside of its own folder. The view says
+which one, and whether the program may use it: see `rootsd.core.shared_git`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rootsd.core.catalog import Catalog
@@ -31,6 +30,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import ancestors
 from rootsd.core.scope import Scope, apply_scope, is_folder
+from rootsd.core.shared_git import SharedGit, shared_git
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class WallRoot:
 
     * `identity`: the identity of the folder that was approved.
     * `denied`: the folders inside to mask, sorted. None of them is inside another.
-    * `shared_git`: the checkout whose Git directory the root uses, if the program may reach it.
+    * `shared_git`: the Git directory outside that the root uses, if there is one.
     * `is_withheld`: whether MCP clients do not get the root, because of `denied`.
     """
 
     root: PublishedRoot
     identity: Identity
     denied: tuple[bytes, ...] = ()
-    shared_git: bytes | None = None
+    shared_git: SharedGit | None = None
     is_withheld: bool = False
 
 
@@ -159,7 +159,7 @@ def _wall_root(
         root,
         catalog.identities[root.path],
         masks.get(root.path, ()),
-        _shared_git(catalog, root),
+        shared_git(catalog, catalog.projects[root.path]),
         root.path in catalog.withheld,
     )
 
@@ -187,31 +187,3 @@ def _outermost_denied(catalog: Catalog) -> Mapping[bytes, tuple[bytes, ...]]:
 def _is_folder_there(project: Project) -> bool:
     seen = project.observed
     return seen.kind is not ProjectKind.URI and seen.presence is not Presence.MISSING
-
-
-def _shared_git(catalog: Catalog, root: PublishedRoot) -> bytes | None:
-    """Return the checkout whose Git directory `root` uses, or None if it may not be shown."""
-    if catalog.identities[root.path].git is not GitEntry.FILE:
-        return None
-    owner = root.main_checkout or _superproject(catalog, ancestors(root.path))
-    if owner is None:
-        return None
-    shown = catalog.roots.get(owner) or catalog.withheld.get(owner)
-    return owner if shown is not None and shown.session in (None, root.session) else None
-
-
-def _superproject(catalog: Catalog, above: Iterable[bytes]) -> bytes | None:
-    """Return the checkout with the Git directories of the submodules below it, or None.
-
-    The Git directory of a submodule in a submodule is in the outermost checkout. The Git directory
-    of a submodule in a worktree is in the main checkout.
-    """
-    for path in above:
-        project = catalog.projects.get(path)
-        if project is None or project.observed.identity is None:
-            continue
-        if project.observed.main_checkout is not None:
-            return project.observed.main_checkout
-        if project.observed.identity.git is GitEntry.FOLDER:
-            return path
-    return None

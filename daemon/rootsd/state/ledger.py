@@ -66,6 +66,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import Plan, plan
+from rootsd.core.shared_git import shared_git
 from rootsd.state.effects import granted_projects, only_narrows, plan_deferred_grants
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.write_behind import ChangeStore, WriteBehindQueue
@@ -373,6 +374,7 @@ class Ledger:
             chosen = {o.path: identity for o in approvals if (identity := _approved_identity(o))}
             confirmed = (o.worktrees for o in approvals if isinstance(o, Approve))
             chosen |= {each.path: each.identity for trees in confirmed for each in trees}
+            chosen |= _included_checkouts(self._catalog, approvals)
             seen_now = await self._verifier.verify_more(chosen)
             if seen_now:
                 await self._apply(plan(self._catalog, seen_now, self._now()))
@@ -433,6 +435,20 @@ class Ledger:
         self._published = PublishedSet(self._published.revision + 1, roots, focus)
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _included_checkouts(
+    catalog: Catalog, orders: Iterable[Approve | Reinstate | Restore]
+) -> dict[bytes, Identity]:
+    """Return the checkouts whose Git directories the orders include, with the identity shown."""
+    included = {}
+    for order in orders:
+        project = catalog.projects.get(order.path)
+        if isinstance(order, Approve) and order.shared_git is not None and project is not None:
+            git = shared_git(catalog, project)
+            if git is not None:
+                included[git.checkout] = order.shared_git
+    return included
 
 
 def _approved_identity(order: Approve | Reinstate | Restore) -> Identity | None:

@@ -11,7 +11,13 @@ from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import Access, Verdict
-from rootsd.wire.projects import ProjectItem, RuleItem, Selection, WorktreeItem
+from rootsd.wire.projects import (
+    ProjectItem,
+    RuleItem,
+    Selection,
+    SharedGitItem,
+    WorktreeItem,
+)
 from rootsd.wire.request import ControlRequest
 
 MAX_APPROVAL_S = 3650 * 86_400  # the longest time for an approval with an end
@@ -59,6 +65,8 @@ class DecideResult(TypedDict):
     * `renewed`: the ids of those `items` that were already approved in the same way. The new
       approval adds them to running sessions.
     * `worktrees`: the worktrees of approved projects, published or pending.
+    * `shared_git`: the Git directories of undecided checkouts that approved projects use, whether
+      the approval includes them or could.
     * `published`: the paths of all folders that become visible to clients, or would without a dry
       run.
     * `executed`: in a dry run of an approval of many projects, the projects with files that agents
@@ -71,6 +79,7 @@ class DecideResult(TypedDict):
     warnings: list[str]
     rules: NotRequired[list[RuleItem]]
     worktrees: NotRequired[list[WorktreeItem]]
+    shared_git: NotRequired[list[SharedGitItem]]
     published: NotRequired[list[str]]
     executed: NotRequired[list[ExecutedItem]]
     renewed: NotRequired[list[str]]
@@ -91,6 +100,10 @@ class DecideRequest(ControlRequest):
     An approval also publishes the `worktrees` that a person confirmed. Each of these is the `id`
     of a `WorktreeItem` with `confirmable`, and `worktrees_shown` has its `identity`. If one of
     them is another directory now, nothing is decided.
+
+    Likewise, each of `shared_git` is the `root` of a `SharedGitItem` with `confirmable`, and
+    `shared_git_shown` has its `identity`. Programs behind the wall may then use that Git
+    directory.
     """
 
     method: ClassVar[str] = "decide"
@@ -110,6 +123,8 @@ class DecideRequest(ControlRequest):
     shown: tuple[str, ...] = ()
     worktrees: tuple[str, ...] = ()
     worktrees_shown: tuple[str, ...] = ()
+    shared_git: tuple[str, ...] = ()
+    shared_git_shown: tuple[str, ...] = ()
 
 
 class AddResult(TypedDict):

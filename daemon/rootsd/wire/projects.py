@@ -87,13 +87,40 @@ class WorktreeItem(TypedDict):
     reason: str | None
 
 
+class SharedGitItem(TypedDict):
+    """The Git directory in another checkout that a linked worktree or a submodule uses.
+
+    * `root`, `root_name`, `access`: the id, the name, and the access of the project that uses it.
+    * `id`, `name`, `path`, `path_b64`: the checkout. `id` is empty if it is not a known project.
+    * `git_directory`: the path of its Git directory, or null if it is not UTF-8.
+    * `identity`: a text that identifies the directory of the checkout.
+    * `included`: whether programs behind the wall may use the Git directory with the project.
+    * `confirmable`: whether a person can include it in an approval of the project.
+    * `reason`: why it is included, or why not.
+    """
+
+    root: str
+    root_name: str
+    access: str
+    id: str
+    name: str
+    path: str | None
+    path_b64: str | None
+    git_directory: str | None
+    identity: str
+    included: bool
+    confirmable: bool
+    reason: str
+
+
 class ProjectDetails(TypedDict, total=False):
     """Further fields in the answer to a `ShowQuery`.
 
     `identity` is a text that identifies the directory. It is different for another directory at
-    the same path. `worktrees` are those that an approval of the project affects. `ahead` and
-    `behind` are numbers of commits that the current branch and its `upstream` do not share. All
-    three are null without an upstream.
+    the same path. `worktrees` are those that an approval of the project affects. `shared_git` is
+    the Git directory in another checkout that the project uses. `ahead` and `behind` are numbers
+    of commits that the current branch and its `upstream` do not share. All three are null without
+    an upstream.
     """
 
     identity: str
@@ -106,6 +133,7 @@ class ProjectDetails(TypedDict, total=False):
     behind: int | None
     remotes: list[RemoteItem]
     worktrees: list[WorktreeItem]
+    shared_git: SharedGitItem
 
 
 class Selection(StrEnum):

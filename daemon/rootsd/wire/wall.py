@@ -39,6 +39,9 @@ class WallRootItem(TypedDict):
     * `denied`: the folders inside to mask, sorted; none of them lies inside another.
     * `shared_git`: the checkout whose Git directory the root uses, or null if it may not be shown.
       The warden checks that this directory points back to the root.
+    * `shared_git_identity`: of that checkout.
+    * `git_access`: whether the root may use a Git directory outside, and why, for people. Empty if
+      it uses none.
     * `git_target`: the identity of the directory that the `.git` file of the root leads to.
     * `withheld`: whether MCP clients do not get the root, because it holds a denied project.
     """
@@ -49,6 +52,8 @@ class WallRootItem(TypedDict):
     identity: IdentityItem
     denied: list[str]
     shared_git: str | None
+    shared_git_identity: IdentityItem | None
+    git_access: str
     git_target: IdentityItem | None
     withheld: bool
 

@@ -7,7 +7,13 @@ import re
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.confirm import Confirmation, ExistingWorktrees, KeyPolicy, confirm_and_send
+from rootsd.cli.confirm import (
+    Confirmation,
+    ExistingWorktrees,
+    KeyPolicy,
+    PendingGitDirectories,
+    confirm_and_send,
+)
 from rootsd.cli.decisions import effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
@@ -99,6 +105,11 @@ _complete_pending = completion.projects(Selection.PENDING)
     is_flag=True,
     help="also publish their existing worktrees; on a terminal, a key confirms it",
 )
+@click.option(
+    "--shared-git",
+    is_flag=True,
+    help="also let programs behind the wall use the Git directory of a pending checkout",
+)
 @click.option("--yes", is_flag=True, help="do not ask for a key")
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
 @pass_invocation
@@ -117,6 +128,7 @@ def command(  # noqa: PLR0913 - one for each flag
     lapsed: bool,
     under: str | None,
     worktrees: bool,
+    shared_git: bool,
     yes: bool,
     dry_run: bool,
 ) -> int:
@@ -130,6 +142,10 @@ def command(  # noqa: PLR0913 - one for each flag
     approve lists the folders on a terminal and asks for a key. Without a terminal, they stay
     pending unless you use --worktrees. A glob, --all, or --under asks for a key if it covers more
     than ten projects, or files that agents execute.
+
+    A linked worktree or a submodule uses the Git directory of another checkout. If that checkout
+    is pending, git works in the root behind the wall only if the approval includes the Git
+    directory: with a key on a terminal, or with --shared-git.
 
     If a running session has requested the folder, the approval answers that request. It is then
     read-only, for that session alone, and ends with the session. Use --write or --always to grant
@@ -153,12 +169,17 @@ def command(  # noqa: PLR0913 - one for each flag
         lasts=lasts,
         effect=effect_of(dry_run=dry_run),
     )
-    confirmation = Confirmation(
+    confirmation = _confirmation(worktrees=worktrees, shared_git=shared_git, yes=yes)
+    return confirm_and_send(invocation, order, confirmation)
+
+
+def _confirmation(*, worktrees: bool, shared_git: bool, yes: bool) -> Confirmation:
+    return Confirmation(
         Keyboard(),
         ExistingWorktrees.PUBLISH if worktrees else ExistingWorktrees.ASK,
         KeyPolicy.NEVER if yes else KeyPolicy.IF_THERE,
+        PendingGitDirectories.INCLUDE if shared_git else PendingGitDirectories.ASK,
     )
-    return confirm_and_send(invocation, order, confirmation)
 
 
 def _check_selection(refs: tuple[str, ...], name: str | None, *, is_open_ended: bool) -> None:

@@ -24,7 +24,12 @@ from rootsd.control.facts import (
     no_refresh,
 )
 from rootsd.control.handlers.rules import rule_item
-from rootsd.control.items import dropped_project_items, project_items, worktree_items
+from rootsd.control.items import (
+    dropped_project_items,
+    project_items,
+    shared_git_item,
+    worktree_items,
+)
 from rootsd.control.references import check_label, check_name, check_tag, is_glob
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
 from rootsd.control.selection import ProjectSelection, ProjectSelector
@@ -58,6 +63,7 @@ from rootsd.core.model import (
     Actor,
     ActorKind,
     Expiry,
+    Identity,
     Parent,
     Project,
     ProjectKind,
@@ -66,6 +72,7 @@ from rootsd.core.model import (
     stricter_access,
 )
 from rootsd.core.paths import is_utf8, text_of
+from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.state.ledger import Conflict, Ledger
 from rootsd.wire.decisions import (
     MAX_APPROVAL_S,
@@ -76,7 +83,7 @@ from rootsd.wire.decisions import (
     DecisionVerb,
     ExecutedItem,
 )
-from rootsd.wire.projects import Selection
+from rootsd.wire.projects import Selection, SharedGitItem
 from rootsd.wire.request import BadRequest
 
 
@@ -188,6 +195,11 @@ class DecisionHandlers:
                 tree for tree in preview.get("worktrees", ()) if tree["id"] in request.worktrees
             )
             paths += [safe_label(tree["path"] or tree["name"], limit=None) for tree in trees]
+            included = (git for git in preview.get("shared_git", ()) if git["included"])
+            paths += [
+                f"the use of {safe_label(git['git_directory'] or git['name'], limit=None)}"
+                for git in included
+            ]
         more = len(paths) - _MAX_PREVIEW_LINES
         lines = [f"{request.verb.value} {path}" for path in paths[:_MAX_PREVIEW_LINES]]
         return [*lines, f"and {more} more"] if more > 0 else lines
@@ -209,6 +221,7 @@ class DecisionHandlers:
         sessions = await self.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
         confirmed = _confirmed_worktrees(request, before)
+        included = _included_checkouts(request, before)
         while True:
             orders = [
                 _verdict_order(
@@ -220,6 +233,7 @@ class DecisionHandlers:
                         origins.get(each.path),
                         sessions.get(each.path),
                         confirmed.get(each.path, ()),
+                        included.get(each.path),
                     ),
                 )
                 for each in chosen.projects
@@ -262,12 +276,17 @@ class DecisionHandlers:
         trees = worktree_items(after, (project.path for project in chosen.projects))
         known = {text_of(path) for path in before.roots}
         answer["worktrees"] = [tree for tree in trees if tree["path"] not in known]
+        fresh = {item["id"] for item in answer["items"]}
+        answer["shared_git"] = [
+            git
+            for project in chosen.projects
+            if project.id in fresh and (git := _shared_git_of(after, project.path)) is not None
+        ]
         answer["published"] = [
             text_of(path) for path in sorted(after.roots.keys() - before.roots.keys())
         ]
         is_broad = request.select is not Selection.NAMED or any(map(is_glob, request.refs))
         if request.effect is ApplyMode.DRY_RUN and is_broad:
-            fresh = {item["id"] for item in answer["items"]}
             projects = [project for project in chosen.projects if project.id in fresh]
             found = await self.executed_in(projects)
             answer["executed"] = [
@@ -339,13 +358,14 @@ def _check_request(request: DecideRequest, catalog: Catalog) -> None:
 class _ApprovalContext:
     """The facts about one project that the catalog does not have.
 
-    They are its origin, the session that the approval is about, and its worktrees that the person
-    confirmed.
+    They are its origin, the session that the approval is about, its worktrees that the person
+    confirmed, and the undecided checkout whose Git directory the person included.
     """
 
     origin: str | None
     session: SessionKey | None
     worktrees: tuple[ConfirmedWorktree, ...]
+    shared_git: Identity | None
 
 
 def _verdict_order(
@@ -369,6 +389,7 @@ def _verdict_order(
                 number=_restored_number(request, project),
                 worktrees=context.worktrees,
                 session=session_for(request, context.session),
+                shared_git=context.shared_git,
             )
             if _should_reinstate(request, project):
                 return Reinstate(project.path, approval, actor)
@@ -404,6 +425,53 @@ def _confirmed_worktrees(
             raise IdentityChanged(f"{shown} is not the worktree you were shown", "rootsd pending")
         confirmed[main] = (*confirmed.get(main, ()), ConfirmedWorktree(path, identity))
     return confirmed
+
+
+def _included_checkouts(request: DecideRequest, catalog: Catalog) -> Mapping[bytes, Identity]:
+    """Return the checkouts whose Git directories the person included, by the path of the root.
+
+    Raises IdentityChanged if one is not the directory that was shown.
+    """
+    if len(request.shared_git) != len(request.shared_git_shown):
+        raise BadRequest("each Git directory needs the identity that was shown", "rootsd pending")
+    included: dict[bytes, Identity] = {}
+    for id_, fingerprint in zip(request.shared_git, request.shared_git_shown, strict=True):
+        path = catalog.ids.get(id_)
+        git = shared_git(catalog, catalog.projects[path]) if path is not None else None
+        if (
+            path is None
+            or git is None
+            or git.identity is None
+            or identity_fingerprint(git.identity) != fingerprint
+        ):
+            shown = safe_label(id_ if path is None else path, limit=None)
+            raise IdentityChanged(
+                f"the Git directory of {shown} is not in the checkout you were shown",
+                "rootsd pending",
+            )
+        included[path] = git.identity
+    return included
+
+
+def _shared_git_of(catalog: Catalog, path: bytes) -> SharedGitItem | None:
+    """Return the Git directory of an undecided checkout that the approved project at `path` uses.
+
+    Return None for an approval by a rule or for one session. A session that requests a folder does
+    not request a Git directory elsewhere.
+    """
+    project = catalog.projects.get(path)
+    decision = project.ruling.decision if project is not None else None
+    if (
+        project is None
+        or decision is None
+        or decision.verdict is not Verdict.APPROVED
+        or decision.session is not None
+    ):
+        return None
+    git = shared_git(catalog, project)
+    if git is None or git.access not in (GitAccess.CHECKOUT_PENDING, GitAccess.INCLUDED):
+        return None
+    return shared_git_item(catalog, project)
 
 
 def _should_reinstate(request: DecideRequest, project: Project) -> bool:
@@ -457,6 +525,7 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
                 and order.name in (None, ruling.name)
                 and set(order.tags) <= set(ruling.tags)
                 and not order.worktrees
+                and order.shared_git in (None, ruling.decision.shared_git)
             )
         case Reinstate():
             return False

@@ -10,7 +10,12 @@ import anyio
 from anyio import to_thread
 
 from rootsd.control.facts import CollectFacts, ReadOrigins, RefreshWorktrees, no_refresh
-from rootsd.control.items import NoteForPath, project_items, worktree_items
+from rootsd.control.items import (
+    NoteForPath,
+    project_items,
+    shared_git_item,
+    worktree_items,
+)
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
@@ -139,6 +144,8 @@ class ProjectHandlers:
         for item, project, facts in zip(items, chosen, seen, strict=True):
             if trees := self._worktrees(project):
                 item["worktrees"] = trees
+            if (git := shared_git_item(catalog, project)) is not None:
+                item["shared_git"] = git
             # Return the identity that was known before the facts were read. Then an approval of a
             # folder that was replaced in between is refused.
             item["identity"] = identity_fingerprint(project.observed.identity)

@@ -15,9 +15,11 @@ from rootsd.confine import landlock
 from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.confine.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee
 from rootsd.confine.probe import LANDLOCK_FOR_STATIC
+from rootsd.confine.protected import shared_git_folder
 from rootsd.confine.warden import WallSetupFailed
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
+from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.view import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.options import ConfineOptions, Opening
@@ -115,7 +117,7 @@ class NamespaceWall:
         for entry in view.entries:
             yield ViewRow(entry.path, entry.kind.value, entry.reason)
         for root in roots:
-            yield _root_row(root)
+            yield from _root_rows(root)
             for path in sorted(root.denied):
                 yield ViewRow(path, ViewEntryKind.HIDDEN.value, "denied, inside an approved root")
 
@@ -196,7 +198,10 @@ class StaticWall:
                 kind = kinds.get(entry.kind, entry.kind.value)
                 yield ViewRow(entry.path, kind, reason or entry.reason)
         for root in roots:
-            yield ViewRow(root.path, "refused", HOLDS_HIDDEN) if root.denied else _root_row(root)
+            if root.denied:
+                yield ViewRow(root.path, "refused", HOLDS_HIDDEN)
+            else:
+                yield from _root_rows(root)
 
     def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:
         """Return the variables with the places of kept folders, which no mount can move."""
@@ -229,6 +234,11 @@ class StaticWall:
             yield NETWORK_IS_ON
 
 
-def _root_row(root: ConfinedRoot) -> ViewRow:
+def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:
+    """Yield a root, and the git directory outside of it that it uses."""
     kind = ViewEntryKind.READ if root.access is MountAccess.READ else ViewEntryKind.WRITE
-    return ViewRow(root.path, kind.value, "an approved root")
+    yield ViewRow(root.path, kind.value, "an approved root")
+    if root.git_access and (git := shared_git_folder(root.path)) is not None:
+        shown = "not shown" if root.shared_git is None else kind.value
+        name = safe_label(root.name)
+        yield ViewRow(git, shown, f"the git directory of {name}: {safe_text(root.git_access)}")
