@@ -53,7 +53,10 @@ class AttackTargets:
         self.home = self.base / "home"
         self.root, self.read_only = self.base / "root", self.base / "read-only"
         self.pending, self.gone = self.base / "pending", self.base / "gone"
+        self.tree, self.checkout = self.base / "tree", self.base / "checkout"
+        self.forged, self.claimed = self.base / "forged", self.base / "claimed"
         self._make_folders()
+        self._make_worktrees()
         victim = self._start_victim()
         abstract = f"rootsd-attack-{os.getpid()}"
         display = Path(f"/tmp/rootsd-display-{os.getpid()}")
@@ -101,7 +104,8 @@ class AttackTargets:
             "pending": self.pending, "gone": self.gone, "victim": victim.pid,
             "abstract": abstract, "port": server.getsockname()[1], "temporary": temporary,
             "segment": segment, "port6": server6.getsockname()[1], "shared": shared,
-            "display": display,
+            "display": display, "tree": self.tree, "checkout": self.checkout,
+            "claimed": self.claimed,
         }  # fmt: skip
 
     def _start_victim(self) -> subprocess.Popen[bytes]:
@@ -154,6 +158,15 @@ class AttackTargets:
         return [
             ConfinedRoot(os.fsencode(self.root), MountAccess.READ_WRITE, denied=denied),
             ConfinedRoot(os.fsencode(self.read_only), MountAccess.READ),
+            *(
+                ConfinedRoot(
+                    os.fsencode(tree), MountAccess.READ_WRITE, shared_git=os.fsencode(checkout)
+                )
+                for tree, checkout in (
+                    (self.tree, self.checkout),
+                    (self.forged, self.claimed),
+                )
+            ),
         ]
 
     def gone_root(self) -> ConfinedRoot:
@@ -209,6 +222,21 @@ class AttackTargets:
             ("config", "include.path", "../shared.gitconfig"),
         ):  # fmt: skip
             subprocess.run(["git", "-C", self.root, *words], check=True, capture_output=True)
+
+    def _make_worktrees(self) -> None:
+        """Make a worktree of a checkout that is no root, and a forged one of another checkout."""
+        for checkout, tree in ((self.checkout, self.tree), (self.claimed, self.base / "real")):
+            subprocess.run(["git", "init", "-q", checkout], check=True, capture_output=True)
+            (checkout / "key").write_text("secret")
+            (checkout / ".git" / "hooks").mkdir(exist_ok=True)
+            for words in (
+                ("commit", "-q", "--allow-empty", "-m", "1"),
+                ("worktree", "add", "-q", os.fspath(tree)),
+            ):
+                subprocess.run(["git", "-C", checkout, *words], check=True, capture_output=True)
+        self.forged.mkdir()
+        # The entry of the real worktree links back to that one.
+        (self.forged / ".git").write_bytes((self.base / "real" / ".git").read_bytes())
 
     def _bind(self, kind: socket.SocketKind, address: str) -> socket.socket:
         bound = self._stack.enter_context(socket.socket(socket.AF_UNIX, kind))

@@ -172,6 +172,11 @@ _VIEW_AS_ROOT = {
     "write a library": "append(os.path.realpath('/usr/lib/os-release'))",
     "change the scheduler of a processor": "append('/sys/devices/system/cpu/cpu0/uevent')",
     "set the host name by proc": "append('/proc/sys/kernel/hostname')",
+    "read a file of the checkout beside its included git directory": "read('{checkout}/key')",
+    "create a file beside an included git directory": "make('{checkout}/new')",
+    "move an included git directory": "there_and_back('{checkout}/.git', '{checkout}/moved')",
+    "read the git directory that a forged worktree claims": "read('{claimed}/.git/HEAD')",
+    "add a branch to the git directory that a forged worktree claims": "make('{claimed}/.git/refs/heads/new')",
 }  # fmt: skip
 _PROTECTION = {
     "append to the repository's settings": "append('{root}/.git/config')",
@@ -208,6 +213,11 @@ _PROTECTION = {
     "move a link": "there_and_back('{root}/.continue', '{root}/moved')",
     "make a temporary file among the hooks": "os.close(os.open('{root}/.git/hooks', os.O_TMPFILE | os.O_RDWR))",
     "move a folder above a protected file": "there_and_back('{root}/.github', '{root}/moved')",
+    "append to the settings of an included git directory": "append('{checkout}/.git/config')",
+    "add a hook to an included git directory": "make('{checkout}/.git/hooks/pre-commit')",
+    "move the hooks of an included git directory": "there_and_back('{checkout}/.git/hooks', '{checkout}/.git/moved')",
+    "lead a worktree to another git directory": "append('{tree}/.git')",
+    "link an included git directory to another worktree": "append('{checkout}/.git/worktrees/tree/gitdir')",
 }  # fmt: skip
 _LANDLOCK = {
     "read by the working directory": "read('file')",
