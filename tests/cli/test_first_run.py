@@ -13,7 +13,7 @@ from rootsd.cli.first_run import completion_setup, guess_parents
 
 def make(home: Path, *repositories: str) -> None:
     for name in repositories:
-        (home / name / ".git").mkdir(parents=True)
+        (home / name / ".git" / "refs").mkdir(parents=True)
 
 
 def guessed(home: Path, cwd: Path | None = None) -> list[tuple[str, int]]:
@@ -41,7 +41,7 @@ def test_the_folder_around_the_working_directory_comes_first(home: Path) -> None
 def test_the_home_folder_is_never_guessed(home: Path) -> None:
     make(home, "api", ".dotfiles", "src")
     assert guessed(home, home / "api") == []
-    (home / ".git").mkdir()
+    (home / ".git" / "refs").mkdir(parents=True)
     assert guessed(home, home) == []
 
 
@@ -57,6 +57,11 @@ def test_repositories_in_repositories_and_links_do_not_count(home: Path) -> None
     make(home, "src/one", "src/one/vendor/two", "other/real")
     (home / "src" / "link").symlink_to(home / "other")
     assert sorted(guessed(home)) == [("other", 1), ("src", 1)]
+
+
+def test_an_empty_marker_is_no_repository(home: Path) -> None:
+    (home / "src" / "one" / ".git").mkdir(parents=True)
+    assert guessed(home, home / "src" / "one") == []
 
 
 def test_the_search_ends_on_a_huge_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

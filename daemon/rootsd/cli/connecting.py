@@ -183,22 +183,25 @@ class ClientConnector:
             self._tell_variables(client, wiring.state().variables)
 
     def offer_worktrees(self, client: McpClient) -> None:
-        """Offer to watch the folder in which a client makes worktrees, if it is there."""
+        """Offer to watch the folder in which a client makes worktrees.
+
+        The folder is created if need be: the client does that at its first worktree.
+        """
         from rootsd.cli import config_edit, lifecycle
         from rootsd.system.config import read_config
 
-        folder = self._environment.home / client.facts.worktrees
-        if not client.facts.worktrees or not folder.is_dir():
+        if not client.facts.worktrees:
             return
-        known = [
-            parent.path for parent in read_config(self._invocation.places.config_file).parents
-        ]
-        path = config_edit.validate_parent(self._invocation, str(folder))
+        folder = self._environment.home / client.facts.worktrees
+        place = os.fsencode(os.path.realpath(folder))
+        known = read_config(self._invocation.places.config_file).parents
         shown = safe_label(shorten_home(str(folder)), limit=None)
-        if any(contains(each, path) for each in known) or not self._questions.agrees(
-            f"Watch {shown}, the worktrees of {client.facts.title}?"
+        if any(contains(parent.path, place) for parent in known) or not self._questions.agrees(
+            f"Watch {shown}, where {client.facts.title} makes worktrees?"
         ):
             return
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = config_edit.validate_parent(self._invocation, str(folder))
         config_edit.add_parents(self._invocation, [path], {})
         lifecycle.reload_if_running(self._invocation, f"connect {client.facts.name}")
         self.report.messages.append(f"{shown} is now watched.")

@@ -13,12 +13,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rootsd.system.repository_folder import (
+    REPOSITORY_MARKERS,
+    is_repository,
+    repository_around,
+)
+
 USUAL_NAMES = (
     "src", "code", "Code", "projects", "Projects", "dev", "Developer", "Development", "git",
     "go/src", "repos", "work", "workspace", "Documents/GitHub",
 )  # fmt: skip
 AGENT_WORKTREES = (".claude/worktrees", ".codex/worktrees", ".cursor/worktrees")
-_REPOSITORIES = frozenset((".git", ".hg", ".jj", ".svn"))
 # Folders with many files and no projects of a person.
 _SKIPPED = frozenset(("Library", "node_modules", "snap", "Applications", "Pictures", "Music"))
 _MAX_DEPTH = 4
@@ -54,14 +59,6 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
         found[around] = 1
     guesses = [ParentGuess(path, count) for path, count in found.items() if count]
     return sorted(guesses, key=lambda guess: (guess.path != around, -guess.repositories))
-
-
-def repository_around(folder: Path) -> Path | None:
-    """Return the repository that contains `folder`, or None."""
-    for path in (folder, *folder.parents):
-        if any((path / name).exists() for name in _REPOSITORIES):
-            return path
-    return None
 
 
 def agent_worktree_folders(home: Path) -> list[Path]:
@@ -117,7 +114,7 @@ def _repositories(home: Path) -> Iterator[Path]:
         folder, depth = waiting.popleft()
         seen += 1
         names = _folders_in(folder)
-        if folder != home and not _REPOSITORIES.isdisjoint(names):
+        if folder != home and not REPOSITORY_MARKERS.isdisjoint(names) and is_repository(folder):
             yield folder
         elif depth < _MAX_DEPTH:
             inner = (name for name in names if name[0] != "." and name not in _SKIPPED)
@@ -125,7 +122,7 @@ def _repositories(home: Path) -> Iterator[Path]:
 
 
 def _folders_in(folder: Path) -> list[str]:
-    """Return the names of the folders in `folder`, and of a `.git` file; none if unreadable."""
+    """Return the names of the folders in `folder`, and of markers; none if unreadable."""
     try:
         device = folder.stat().st_dev
         with os.scandir(folder) as entries:
@@ -137,7 +134,7 @@ def _folders_in(folder: Path) -> list[str]:
 
 def _is_inside(entry: os.DirEntry[str], device: int) -> bool:
     """Return whether an entry is a folder of the same file system, and not a symlink."""
-    if entry.name in _REPOSITORIES:
+    if entry.name in REPOSITORY_MARKERS:
         return True
     try:
         status = entry.stat(follow_symlinks=False)

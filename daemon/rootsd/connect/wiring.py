@@ -320,7 +320,7 @@ class ClientWiring:
             result = FileChange(path, text, after)
             return after
 
-        SettingsFile(path, new.is_accepted).update(change)
+        SettingsFile(path, new.is_accepted, f"rootsd connect {name} --yes").update(change)
         if not has_changes:
             self._record.save(name, str(path), None)
             _remove_folders(new.made_folders)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.system.private_files import display_path, sync, sync_path
+from rootsd.system.repository_folder import repository_around
 
 MAX_BYTES = 64 << 20
 _MAX_TRIES = 20
@@ -28,7 +29,6 @@ _AT_FDCWD = -100
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2), and RENAME_SWAP of renameatx_np(2)
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP))
 _TEMPORARY = ".rootsd-"
-_REPOSITORIES = (".git", ".hg", ".svn", ".jj", ".bzr", "_darcs", ".pijul")
 
 
 class SettingsUnusable(RootsdError):
@@ -40,11 +40,12 @@ class SettingsFile:
     """The settings file of a client at `path`.
 
     `is_accepted` says that a person accepted changes of a file that is a symlink or in a
-    repository.
+    repository. `consent_command` is the command that accepts them.
     """
 
     path: Path
     is_accepted: bool = False
+    consent_command: str = ""
 
     def folder(self) -> Path:
         """Return the folder that holds the file itself, with all symlinks resolved."""
@@ -56,10 +57,8 @@ class SettingsFile:
         real = Path(os.path.realpath(self.path))
         if self.path.is_symlink():
             return f"{shown} is a symlink to {display_path(real)}"
-        for folder in real.parents:
-            for name in _REPOSITORIES:
-                if _is_there(folder / name):
-                    return f"{shown} is in the repository {display_path(folder)}"
+        if (repository := repository_around(real.parent)) is not None:
+            return f"{shown} is in the repository {display_path(repository)}"
         return None
 
     def read(self) -> str | None:
@@ -75,7 +74,7 @@ class SettingsFile:
         `change` may be called several times. Raises SettingsUnusable, and what `change` raises.
         """
         if not self.is_accepted and (reason := self.special_reason()):
-            raise SettingsUnusable(reason, "rootsd sync add --yes")
+            raise SettingsUnusable(reason, self.consent_command)
         real = Path(os.path.realpath(self.path))
         try:
             self._update(real, change)
@@ -96,18 +95,6 @@ class SettingsFile:
         raise SettingsUnusable(
             f"{display_path(self.path)} keeps changing", "close the client, then try again"
         )
-
-
-def _is_there(marker: Path) -> bool:
-    """Return whether the marker of a repository is a file, or a folder with something in it.
-
-    The sandbox of Codex leaves empty `.git` folders where its commands may write, such as /tmp.
-    """
-    try:
-        with os.scandir(marker) as entries:
-            return any(entries)
-    except OSError:
-        return marker.exists()
 
 
 def _read(file: Path) -> str | None:

@@ -276,12 +276,12 @@ def test_hostile_names_of_servers_are_shown_safely(
 def test_the_folder_for_worktrees_is_offered_and_watched(
     clients: Path, shell: Shell, rootsd_dir: Path
 ) -> None:
-    (clients / ".codex" / "worktrees").mkdir(parents=True)
     config = rootsd_dir / "config" / "config.toml"
     assert shell.run("connect", "codex").status == 0
     assert not config.exists()
     assert "is now watched" in shell.run("connect", "codex", "--yes").err
     assert 'path = "~/.codex/worktrees"' in config.read_text()
+    assert (clients / ".codex" / "worktrees").is_dir()
     assert "is now watched" not in shell.run("connect", "codex", "--yes").err
 
 

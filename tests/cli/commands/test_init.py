@@ -20,7 +20,7 @@ from support.terminal import HANG_GUARD, Shell
 def src(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two repositories below a home folder; the working directory is one of them."""
     for name in ("one", "two"):
-        (home / "src" / name / ".git").mkdir(parents=True)
+        (home / "src" / name / ".git" / "refs").mkdir(parents=True)
     monkeypatch.chdir(home / "src" / "one")
     monkeypatch.setenv("SHELL", "/bin/bash")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no client is there
@@ -148,7 +148,7 @@ def test_a_repository_in_no_watched_folder_is_added_only_if_it_is_published(
     running: FakeDaemon, home: Path, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     here = home / "alone"
-    (here / ".git").mkdir(parents=True)
+    (here / ".git" / "refs").mkdir(parents=True)
     monkeypatch.chdir(here)
     shutil.rmtree(home / "src")
     item = an_item("alone", path=str(here))

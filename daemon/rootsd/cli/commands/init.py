@@ -11,12 +11,7 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.first_run import (
-    agent_worktree_folders,
-    completion_setup,
-    guess_parents,
-    repository_around,
-)
+from rootsd.cli.first_run import agent_worktree_folders, completion_setup, guess_parents
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
@@ -26,6 +21,7 @@ from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
+from rootsd.system.repository_folder import repository_around
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.projects import WhyQuery
 
