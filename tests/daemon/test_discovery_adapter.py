@@ -18,6 +18,7 @@ from rootsd.core.errors import NotPresent, RefusedPlace
 from rootsd.core.inputs import Approve, InputEvent, ProjectGone, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import RefusedPlaces
+from rootsd.core.shared_git import included_checkouts
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.disk.safety import explain_alias
@@ -271,3 +272,25 @@ async def test_other_tasks_run_while_many_observations_are_processed(
         monkeypatch.setattr(ledger, "apply_events", recorded)
         await surveyor.scan(None, None)
     assert order == ["batch", "another"] * 4
+
+
+async def test_a_pending_checkout_is_watched_while_an_approval_includes_its_git_directory(
+    home: Path,
+) -> None:
+    """No parent contains the checkout, so nothing else would notice that it is replaced."""
+    checkout, tree = make_repository(home / "checkout"), home / "tree"
+    git("worktree", "add", "--detach", str(tree), cwd=checkout)
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        for path in (checkout, tree):
+            await surveyor.propose(raw(path))
+        known = {
+            path: ledger.catalog.projects[raw(path)].observed.identity for path in (checkout, tree)
+        }
+        approval = Approve(raw(tree), known[tree], PERSON, shared_git=known[checkout])
+        await ledger.execute([approval])
+        assert included_checkouts(ledger.catalog) == {raw(checkout)}
+        for _ in range(2):  # before the second scan begins, discovery watches the checkout
+            await surveyor.scan(None, None)
+        checkout.rename(home / "elsewhere")
+        while included_checkouts(catalog := ledger.catalog):
+            await ledger.wait_for_change(catalog)

@@ -230,6 +230,11 @@ class Catalog:
         }
 
     @cached_property
+    def including_git(self) -> Mapping[bytes, Project]:
+        """Return the projects whose approval includes a Git directory in another checkout."""
+        return {p.path: p for p in self.projects.values() if _includes_git(p)}
+
+    @cached_property
     def missing_approved(self) -> Mapping[bytes, Project]:
         """Return the approved projects that are missing, by path. They may come back."""
         return {p.path: p for p in self.projects.values() if _is_missing_approved(p)}
@@ -409,6 +414,11 @@ def _session_of(project: Project) -> SessionKey | None:
     return None if decision is None else decision.session
 
 
+def _includes_git(project: Project) -> bool:
+    decision = project.ruling.decision
+    return decision is not None and decision.shared_git is not None
+
+
 def _is_missing_approved(project: Project) -> bool:
     return project.observed.presence is Presence.MISSING and project.ruling.approves
 
@@ -417,6 +427,7 @@ def _is_missing_approved(project: Project) -> bool:
 _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "worktrees": lambda project: project.observed.main_checkout,
     "missing_approved": lambda project: project if _is_missing_approved(project) else None,
+    "including_git": lambda project: project if _includes_git(project) else None,
     "expiring": _end_of,
     "session_bound": _session_of,
     "ids": lambda project: project.id,

@@ -72,6 +72,14 @@ def shared_git(catalog: Catalog, project: Project) -> SharedGit | None:
     return SharedGit(path, identity, _access(catalog, project, path, checkout))
 
 
+def included_checkouts(catalog: Catalog) -> frozenset[bytes]:
+    """Return the checkouts whose Git directories an approval includes, while they are pending."""
+    shared = (shared_git(catalog, project) for project in catalog.including_git.values())
+    return frozenset(
+        git.checkout for git in shared if git is not None and git.access is GitAccess.INCLUDED
+    )
+
+
 def _access(
     catalog: Catalog, project: Project, path: bytes, checkout: Project | None
 ) -> GitAccess:

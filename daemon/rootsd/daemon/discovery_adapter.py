@@ -31,6 +31,7 @@ from rootsd.core.inputs import (
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.paths import contains, text_of
+from rootsd.core.shared_git import included_checkouts
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.discovery.status import DiscoveryStatus, ParentState, ScanProgress
 from rootsd.disk.hung_mounts import HungMountDetector
@@ -133,16 +134,17 @@ class DiscoveryAdapter:
     async def follow_roots(self) -> None:
         """Keep discovery's list of roots up to date for as long as the daemon runs.
 
-        Discovery watches each published or withheld root, and looks for approved roots that are
-        gone.
+        Discovery watches each published or withheld root, and each pending checkout whose Git
+        directory an approval includes. It also looks for approved roots that are gone.
         """
         seen: tuple[object, ...] = ()
         while True:
             catalog, revision = self._ledger.catalog, self._ledger.revision
             awaited, withheld = catalog.missing_approved, catalog.withheld.keys()
-            if seen != (revision, withheld, id(awaited)):
-                seen = revision, withheld, id(awaited)
-                self._discovery.set_roots(catalog.roots.keys() | withheld, awaited)
+            included = included_checkouts(catalog)
+            if seen != (revision, withheld, included, id(awaited)):
+                seen = revision, withheld, included, id(awaited)
+                self._discovery.set_roots(catalog.roots.keys() | withheld | included, awaited)
             await self._ledger.wait_for_change(catalog)
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:

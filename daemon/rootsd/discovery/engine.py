@@ -26,8 +26,10 @@ An event passes through the packages in one direction:
 4. mcp. Each session waits for a newer revision of the published set and notifies its client.
 
 Two requests go in the other direction. When the published set changes, the daemon passes the roots
-to `set_roots`, and discovery watches each of them. When an answer finds a root out of reach, the
-daemon passes its path to `recheck`, and discovery rechecks the root until it is back.
+to `set_roots`, and discovery watches each of them. It also passes the pending checkouts whose Git
+directories an approval includes, because programs behind the wall use them. When an answer finds a
+root out of reach, the daemon passes its path to `recheck`, and discovery rechecks the root until
+it is back.
 
 The engine has no thread and no queue. The service calls it from one thread, so it needs no locks.
 """
@@ -214,7 +216,7 @@ class DiscoveryEngine:
         self._watch_parents_and_refresh()
 
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
-        """Watch each approved root in `paths`.
+        """Watch each approved root in `paths`, and each checkout whose Git directory one includes.
 
         The watches report a change of its permissions, its removal, its move, and its first
         worktree. `missing` has the approved roots that are gone. From now on, the engine checks

@@ -140,7 +140,7 @@ class Discovery:
         self._queue.put(_Task(partial(self._set_parents, tuple(parents))))
 
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
-        """Watch each approved root in `paths`.
+        """Watch each approved root in `paths`, and each checkout whose Git directory one includes.
 
         The approved roots in `missing` are gone. Discovery checks whether they return, or whether
         something else appears in their place.
