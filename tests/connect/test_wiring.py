@@ -190,12 +190,35 @@ def test_both_forms_of_an_entry_are_wrapped(client_home: ClientHome) -> None:
     wiring = client_home.wiring("cline")
     modes = {"old": WrapMode.OPEN, "new": WrapMode.OPEN}
     wiring.connect(WiringWish(ROOTSD, wraps=modes), Consent.NONE)
-    args = ["run", "--no-confine", "--", "npx"]
-    assert entry_of(file, "mcpServers", "old") == {"command": ROOTSD, "args": args}
-    assert entry_of(file, "mcpServers", "new", "transport") == {"command": ROOTSD, "args": args}
+    command = {"command": ROOTSD, "args": ["run", "--no-confine", "--", "npx"]}
+    assert entry_of(file, "mcpServers", "old") == {**command, "timeout": 60}
+    assert entry_of(file, "mcpServers", "new") == {"transport": command, "timeout": 60}
     file.write_text(file.read_text() + "\n")
     wiring.take_back(None)
     assert file.read_text() == CLINE + "\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "written", "changed", "left"),
+    [
+        ("", ', "timeout": 60', ', "timeout": 60', ""),
+        ("", ', "timeout": 60', ', "timeout": 90', ', "timeout": 90'),
+        (', "timeout": 5', ', "timeout": 5', ', "timeout": 5', ', "timeout": 5'),
+    ],
+)
+def test_a_server_of_cline_gets_time_to_start_if_it_has_no_limit(
+    client_home: ClientHome, before: str, written: str, changed: str, left: str
+) -> None:
+    text = '{"mcpServers": {"files": {"transport": {"command": "npx"}%s}}}'
+    file = client_home.settings("cline", text % before)
+    wiring = client_home.wiring("cline")
+    wiring.connect(WRAPPED, Consent.NONE)
+    assert entry_of(file, "mcpServers", "rootsd", "timeout") == 60
+    assert f"]}}{written}}}" in file.read_text()
+    edited = file.read_text().replace(f"]}}{written}}}", f"]}}{changed}}}", 1)
+    file.write_text(edited.replace('"files"', '"renamed"'))
+    assert wiring.take_back(None)[1] == []
+    assert file.read_text() == (text % left).replace('"files"', '"renamed"')
 
 
 def test_a_wrapped_server_with_another_program_or_name_is_restored(

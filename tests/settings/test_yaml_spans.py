@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from random import Random
 
 import pytest
@@ -70,7 +71,11 @@ def check(text: str, *, is_list: bool) -> None:
         after, is_new = yaml_spans.insert_member(text, KEYS, "rootsd", OURS)
         assert yaml_spans.parse(after)["servers"]["rootsd"] == OURS
         left = yaml_spans.remove_member(after, (*KEYS, "rootsd"))
-    assert (yaml_spans.remove_empty(left, KEYS) if is_new else left) == text
+    if is_new:
+        left = yaml_spans.remove_empty(left, KEYS)
+    elif yaml_spans.parse(text)["servers"] is None:
+        left = re.sub(r"(?m)^servers: (\[\]|\{\})", "servers:", left)
+    assert left == text
 
 
 def check_many(count: int, *, is_list: bool) -> None:
@@ -101,6 +106,21 @@ def test_a_text_that_cannot_be_continued_is_edited_at_its_start(text: str) -> No
         check(text, is_list=is_list)
 
 
+def test_a_container_that_loses_its_last_child_has_a_value() -> None:
+    """Continue refuses a whole file in which its list has none."""
+    items = "servers: # mine\r\n- name: rootsd\r\n  x: 1\r\nb: 1"
+    assert yaml_spans.remove_item(items, KEYS, "rootsd") == "servers: [] # mine\r\nb: 1"
+    members = "a:\n  servers:\n    rootsd:\n      x: 1\n"
+    assert yaml_spans.remove_member(members, ("a", *KEYS, "rootsd")) == "a:\n  servers: {}\n"
+    assert yaml_spans.remove_member("rootsd: 1\n", ("rootsd",)) == ""
+
+
+@pytest.mark.parametrize("text", ["servers: %s\n", "a: 1\nservers: %s # mine\r\nb: 1\r\n"])
+def test_an_empty_container_in_flow_style_is_empty_again_afterwards(text: str) -> None:
+    check(text % "{}", is_list=False)
+    check(text % "[]", is_list=True)
+
+
 @pytest.mark.filterwarnings("error")
 def test_an_anchor_may_have_the_name_of_an_earlier_one() -> None:
     text = "a: &x 1\nservers:\n  s: &x 2\n"
@@ -122,7 +142,8 @@ def test_control_an_edit_that_rewrites_the_file_is_found(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "text",
     [
-        "servers: {}\n", "servers: {a: {}}\n", "{a: 1}\n", "- a\n", "a: 1\na: 2\n", "a: *x\n",
+        "servers: []\n", "servers: { }\n", "servers: {a: {}}\n", "{a: 1}\n", "- a\n",
+        "a: 1\na: 2\n", "a: *x\n",
         "a: 1\n---\nb: 2\n", "servers: x\n", "a: [\n", "a:\n\t- b\n", "\x00", "servers: [1]\n",
         "a: &x [1]\nb: *x\n", "a: &a {x: 1}\nservers:\n  <<: *a\n", "a: !!python/object:os.x {}\n",
         "[" * 3_000, "a: 1\nservers:\n  rootsd: 1\n",

@@ -80,11 +80,13 @@ class SettingsPlace:
 class EntryForm:
     """How a client writes the command of a server.
 
-    * `fixed`: members of each new entry before the command, and `more` those after it.
+    * `fixed`: members of each new entry before the command. `more` are members of the entry after
+      the command, outside of `inside`.
     * `program`: the key of the program. `arguments` is the key of its arguments. None says that
       `program` has a list with the arguments in it.
     * `environment`: the key of the variables.
     * `inside`: the key of an object around the command, in entries that have one.
+    * `wrapped`: JSON members that the entry of a wrapped server gets, if it does not have them.
     """
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class EntryForm:
     arguments: str | None = "args"
     environment: str = "env"
     inside: str = ""
+    wrapped: Mapping[str, Any] = field(default_factory=dict)
 
     def entry(
         self, words: Sequence[str], extra: Mapping[str, Any], variables: Mapping[str, str]
@@ -103,10 +106,10 @@ class EntryForm:
             command[self.program] = list(words)
         else:
             command |= {self.program: words[0], self.arguments: list(words[1:])}
-        command |= self.more
         if variables:
             command[self.environment] = dict(variables)
-        return {self.inside: command, **extra} if self.inside else {**command, **extra}
+        whole = {self.inside: command} if self.inside else command
+        return {**whole, **self.more, **extra}
 
     def command_keys(self, entry: Mapping[str, Any]) -> Keys:
         """Return the keys that lead from an entry to the object with its command."""

@@ -7,7 +7,7 @@ rest of the file. What was changed itself is left alone, and a sentence says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rootsd.connect.base import ENTRY_NAME, McpClient
@@ -34,7 +34,8 @@ class WrappedServer:
 
     `keys` lead to the object with the command, and `front` are the words after the program.
     `program` is the raw text of the program from before, or None if it stands in the list, too.
-    `arguments` is the raw text of the list, or None if there was none.
+    `arguments` is the raw text of the list, or None if there was none. `added` are the members
+    that the entry got.
     """
 
     name: str
@@ -42,6 +43,7 @@ class WrappedServer:
     front: tuple[str, ...]
     program: str | None
     arguments: str | None
+    added: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,15 @@ def wrap_server(
     words = form.words(entry) if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or words is None:
         return text, []
+    missing = {key: value for key, value in form.wrapped.items() if key not in entry}
+    if missing:
+        place = (*client.facts.keys, name)
+        text, _ = json_spans.insert(text, json_spans.Items(place, missing))
     keys = (*client.facts.keys, name, *form.command_keys(entry))
     if form.arguments is None:
         raw = _raw(client, text, (*keys, form.program))
         text = language.replace(text, (*keys, form.program), language.prepend(raw, front))
-        return text, [WrappedServer(name, keys, tuple(front), None, raw)]
+        return text, [WrappedServer(name, keys, tuple(front), None, raw, missing)]
     program = _raw(client, text, (*keys, form.program))
     after = [*front[1:], words[0]]
     arguments = (*keys, form.arguments)
@@ -102,7 +108,7 @@ def wrap_server(
     else:
         text = language.replace(text, arguments, language.prepend(raw_arguments, after))
     text = language.replace(text, (*keys, form.program), language.literal(front[0]))
-    return text, [WrappedServer(name, keys, tuple(after), program, raw_arguments)]
+    return text, [WrappedServer(name, keys, tuple(after), program, raw_arguments, missing)]
 
 
 def append_items(text: str, keys: Keys, items: Sequence[Any]) -> tuple[str, list[Change]]:
@@ -158,6 +164,9 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
             case WrappedServer():
                 found = _renamed(client, text, change, changes)
                 text, kept = _unwrapped(client, text, found)
+                if found.added and not kept:
+                    place = (*client.facts.keys, found.name)
+                    text = json_spans.remove(text, json_spans.Items(place, found.added))
             case AppendedItems(keys, items, made):
                 text = json_spans.remove(text, json_spans.Items(keys, items))
                 text, _ = json_spans.remove_empty(text, made)

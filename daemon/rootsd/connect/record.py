@@ -174,10 +174,10 @@ def _encode_change(change: Change) -> dict[str, Any]:
     match change:
         case AddedEntry(made):
             return {"kind": "entry", "made": made}
-        case WrappedServer(name, keys, front, program, arguments):
+        case WrappedServer(name, keys, front, program, arguments, added):
             return {
                 "kind": "wrapped", "name": name, "keys": keys, "front": front, "program": program,
-                "arguments": arguments,
+                "arguments": arguments, "added": added,
             }  # fmt: skip
         case AppendedItems(keys, items, made):
             return {"kind": "items", "keys": keys, "items": items, "made": made}
@@ -191,7 +191,8 @@ def _decode_change(value: Mapping[str, Any]) -> Change:
             "kind": "wrapped", "name": str(name), "keys": list(keys), "front": list(front),
             "program": None | str() as program, "arguments": None | str() as arguments,
         }:  # fmt: skip
-            return WrappedServer(name, _keys(keys), _keys(front), program, arguments)
+            added = dict(value.get("added", {}))
+            return WrappedServer(name, _keys(keys), _keys(front), program, arguments, added)
         case {"kind": "items", "keys": list(keys), "items": list(items), "made": list(made)}:
             return AppendedItems(_keys(keys), tuple(items), _all_keys(made))
         case _:

@@ -2,8 +2,8 @@
 
 ruamel.yaml finds the positions of values. An insertion writes whole lines directly below the key
 of the container, and a removal deletes whole lines. So every other byte stays, and comments stay
-above the values that they belong to. Containers in flow style, and texts with aliases, are
-refused. As in the other formats, each edit parses its own result.
+above the values that they belong to. Containers in flow style, unless they are empty, and texts
+with aliases, are refused. As in the other formats, each edit parses its own result.
 
 `keys` lead through mappings by their keys, and through sequences of mappings by the member `name`
 of each item. The raw text of a sequence in block style is all its lines.
@@ -37,6 +37,7 @@ _ALIAS = re.compile(r"(?:^|[\s,\[{:-])\*[^\s*]", re.MULTILINE)
 _DEEP = re.compile(r"(?:[\[{][\s-]*){65}")  # ruamel.yaml takes the square of the levels
 _MARKER = re.compile(r"^---[^\n]*\n", re.MULTILINE)
 _COLON = re.compile(r"[ \t]*:")
+_EMPTY = re.compile(r"[ \t]*(?:\[\]|\{\})(?=[ \t]*(?:[\r\n]|$|[ \t]#))")
 _COMMA = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*,")
 _KEY = "x: "
 _REST = re.compile(r"[ \t]*(?:#[^\r\n]*)?(\r?\n|$)")
@@ -100,7 +101,8 @@ def remove_member(text: str, keys: Keys) -> str:
         return text
     del container[keys[-1]]
     key, value = _member(_node_at(text, keys[:-1]), keys[-1])
-    return _cut(text, key.start_mark.index, _end(_body(text), value, key), expected)
+    text = _cut(text, key.start_mark.index, _end(_body(text), value, key), expected)
+    return text if container else _with_value(text, keys[:-1], "{}")
 
 
 def raw_at(text: str, keys: Keys) -> str | None:
@@ -202,6 +204,7 @@ def remove_item(text: str, keys: Keys, name: str) -> str:
         node = _node_at(text, keys)
         item = node.value[at]
         text = _cut(text, item.start_mark.index, _end(_body(text), item, None), expected)
+        text = text if items else _with_value(text, keys, "[]")
 
 
 def remove_empty(text: str, keys: Keys) -> str:
@@ -234,6 +237,9 @@ def _inserted(
             after = _with_block(text, top, block, newline)
         return _verified(after, expected), True
     key, value = _member(root, keys[0])
+    if (empty := _EMPTY.match(body, _colon(body, key) + 1)) is not None:
+        without = f"{_mark(text)}{body[: empty.start()]}{body[empty.end() :]}"
+        return _inserted(without, keys, lines, expected)
     indent = _indent(value, key)
     match = _REST.match(body, _colon(body, key) + 1)
     if match is None:
@@ -273,6 +279,19 @@ def _cut(text: str, start: int, end: int, expected: dict[str, Any]) -> str:
     else:
         body = body[:first] + body[last + 1 :]
     return _verified(_mark(text) + body, expected)
+
+
+def _with_value(text: str, keys: Keys, empty: str) -> str:
+    """Return `text` with `empty` as the value at `keys`, which lost its last child.
+
+    Continue refuses a whole file in which a key has no value.
+    """
+    if not keys:
+        return text
+    body = _body(text)
+    key, _ = _member(_node_at(text, keys[:-1]), keys[-1])
+    colon = _colon(body, key) + 1
+    return _verified(f"{_mark(text)}{body[:colon]} {empty}{body[colon:]}", parse(text))
 
 
 def _has_alias(body: str) -> bool:
@@ -483,4 +502,9 @@ def _has_values(text: str, expected: dict[str, Any]) -> bool:
 
 def _without_null(value: dict[str, Any]) -> dict[str, Any]:
     """Return the values without empty containers: a key may have none, or an empty one."""
-    return {key: each for key, each in value.items() if each not in (None, {}, [])}
+    found = {}
+    for key, each in value.items():
+        inner = _without_null(each) if isinstance(each, dict) else each
+        if inner not in (None, {}, []):
+            found[key] = inner
+    return found

@@ -1,8 +1,10 @@
 """Cline: the program for the terminal, and the extension of VS Code. Each has its own file.
 
 The program reads entries with the command in `transport`. Other installers write it directly into
-the entry, so both forms are understood. Its listing starts no server. Source: runs of version
-3.0.65.
+the entry, so both forms are understood. Its listing starts no server.
+
+A server has three seconds to answer. With `timeout`, that is the limit, and the one of each
+request, which is 60 seconds otherwise. Sources: runs of version 3.0.65, and its schema.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from rootsd.connect.base import (
 
 _FILE = "cline_mcp_settings.json"
 _EXTENSION = f"Code/User/globalStorage/saoudrizwan.claude-dev/settings/{_FILE}"
+_LIMIT = {"timeout": 60}
 
 CLIENTS = (
     DescribedClient(
@@ -27,7 +30,9 @@ CLIENTS = (
             title="Cline",
             places=(SettingsPlace(f".cline/data/settings/{_FILE}"),),
             keys=("mcpServers",),
-            form=EntryForm(fixed={"type": "stdio"}, inside="transport"),
+            form=EntryForm(
+                fixed={"type": "stdio"}, inside="transport", more=_LIMIT, wrapped=_LIMIT
+            ),
             programs=("cline",),
             folder=SettingsPlace(".cline"),
             trial=ClientTrial.TRIED,
