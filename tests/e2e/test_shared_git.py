@@ -33,21 +33,30 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 class ConfinedShell:
-    """A shell behind the wall that runs one command after the other in a folder."""
+    """A shell behind the wall that runs one command after the other in a folder.
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    It enters the folder for each command. A working directory ends with the root, and the root is
+    gone for a moment if its Git directory is moved.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process = process
+        self._folder = folder
 
     def succeeds(self, command: str) -> bool:
         """Run a command, and return whether it succeeds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"({command}) >/dev/null 2>&1; echo $?\n")
+        self._process.stdin.write(f"(cd {self._folder} && {command}) >/dev/null 2>&1; echo $?\n")
         self._process.stdin.flush()
         return self._process.stdout.readline() == "0\n"
 
+    def has_git(self) -> bool:
+        """Return whether git finds its data. This takes no lock, which a revoke would leave."""
+        return self.succeeds("git rev-parse HEAD")
+
     def commits(self) -> bool:
-        """Return whether a commit succeeds."""
+        """Return whether a commit succeeds. Do not call it while a revoke is on its way."""
         return self.succeeds(COMMIT)
 
 
@@ -60,7 +69,7 @@ def confined(person: Person, name: str) -> Iterator[ConfinedShell]:
         text=True, cwd=person.parent / name, env=person.environment(),
     ) as process:  # fmt: skip
         try:
-            yield ConfinedShell(process)
+            yield ConfinedShell(process, person.parent / name)
         finally:
             process.terminate()
             process.wait(HANG_GUARD)
@@ -83,7 +92,8 @@ def test_a_running_program_uses_the_git_directory_exactly_while_an_approval_incl
         assert shell.succeeds("cat README")
         assert not shell.commits()
         person.rootsd("approve", "fix", "--shared-git")
-        until(shell.commits)
+        until(shell.has_git)
+        assert shell.commits()
         assert not shell.succeeds(f"cat {tool}/README"), "no other file of the checkout"
         assert not shell.succeeds(f"touch {tool}/new")
         assert not shell.succeeds("git config a.b c")
@@ -93,14 +103,16 @@ def test_a_running_program_uses_the_git_directory_exactly_while_an_approval_incl
             (("approve", "fix"), ("undo",)),
         ):
             person.rootsd(*end)
-            until(lambda: not shell.commits())
+            until(lambda: not shell.has_git())
+            assert not shell.commits()
             person.rootsd(*again)
-            until(shell.commits)
+            until(shell.has_git)
+            assert shell.commits()
         replace_around_git(tool)
-        until(lambda: not shell.commits())
+        until(lambda: not shell.has_git())
         person.wait_until_listed("tool", "pending")
         person.rootsd("approve", "fix", "--shared-git")
-        until(shell.commits)
+        until(shell.has_git)
 
 
 def test_the_flag_includes_nothing_for_a_worktree_that_its_repository_does_not_know(
