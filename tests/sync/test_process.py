@@ -201,6 +201,13 @@ def test_a_file_that_cannot_be_written_is_a_problem_until_it_can(
     work.apply(_Feed(decisions))
     (_, problem) = record.problems()
     assert "is left alone: permissions is not an object" in problem
+    moved = file.with_name("moved.json")
+    file.rename(moved)
+    file.symlink_to(moved)
+    work.apply(_Feed(decisions))
+    (_, problem) = record.problems()
+    assert f"is a symlink to {moved} (try: rootsd sync add claude-code --yes)" in problem
+    file.unlink()
     file.write_text(text)
     work.apply(_Feed(decisions))
     assert record.problems() == ["rootsd sync does not run (try: rootsd up)"]

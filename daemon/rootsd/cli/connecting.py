@@ -185,8 +185,22 @@ class ClientConnector:
     def offer_worktrees(self, client: McpClient) -> None:
         """Offer to watch the folder in which a client makes worktrees.
 
-        The folder is created if need be: the client does that at its first worktree.
+        The folder is created if need be: the client does that at its first worktree. A failure is
+        a warning, because the client is connected already.
         """
+        try:
+            self._offer_worktrees(client)
+        except RootsdError as error:
+            hint = f" (try: {error.remedy})" if error.remedy else ""
+            self._warn_of_worktrees(client, error.message + hint)
+        except OSError as error:
+            self._warn_of_worktrees(client, error.strerror or str(error))
+
+    def _warn_of_worktrees(self, client: McpClient, why: str) -> None:
+        title = client.facts.title
+        self.report.warnings.append(f"{title}: its worktrees are not watched: {why}")
+
+    def _offer_worktrees(self, client: McpClient) -> None:
         from rootsd.cli import config_edit, lifecycle
         from rootsd.system.config import read_config
 

@@ -23,7 +23,6 @@ USUAL_NAMES = (
     "src", "code", "Code", "projects", "Projects", "dev", "Developer", "Development", "git",
     "go/src", "repos", "work", "workspace", "Documents/GitHub",
 )  # fmt: skip
-AGENT_WORKTREES = (".claude/worktrees", ".codex/worktrees", ".cursor/worktrees")
 # Folders with many files and no projects of a person.
 _SKIPPED = frozenset(("Library", "node_modules", "snap", "Applications", "Pictures", "Music"))
 _MAX_DEPTH = 4
@@ -59,11 +58,6 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
         found[around] = 1
     guesses = [ParentGuess(path, count) for path, count in found.items() if count]
     return sorted(guesses, key=lambda guess: (guess.path != around, -guess.repositories))
-
-
-def agent_worktree_folders(home: Path) -> list[Path]:
-    """Return the folders in which agents keep their worktrees, of those that exist."""
-    return [path for name in AGENT_WORKTREES if (path := home / name).is_dir()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,8 @@ class ClientFacts:
     * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
     * `hook`: where it keeps its permission hooks, if `rootsd hook` answers them.
     * `applies`: when it notices a change.
-    * `worktrees`: the folder, relative to home, in which it makes worktrees for itself.
+    * `worktrees`: the folder, relative to home, in which it makes worktrees for itself. Without
+      it, the client makes none, or makes them in the checkout.
     * `notes`: sentences that `rootsd clients` prints.
     """
 

@@ -139,14 +139,14 @@ class AccessSync:
     def _write(self, name: str, wanted: Wanted) -> None:
         client = self.clients[name]
         omitted = wanted.omitted
+        consent = f"rootsd sync add {name} --yes"
         try:
-            conflicts = self._write_file(TARGETS[name].kept_in, client, wanted.entries)
+            conflicts = self._write_file(TARGETS[name].kept_in, client, wanted.entries, consent)
         except (RootsdError, NotEditable) as error:
-            problem = (
-                error.message
-                if isinstance(error, RootsdError)
-                else f"{display_path(Path(client.file))} is left alone: {error}"
-            )
+            if isinstance(error, RootsdError):
+                problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")
+            else:
+                problem = f"{display_path(Path(client.file))} is left alone: {error}"
             self._note(name, ClientOutcome(problem=problem, omitted=omitted))
             return
         others = [f"{entry.name} has another value in the file" for entry in conflicts]
@@ -154,7 +154,11 @@ class AccessSync:
         self._note(name, done)
 
     def _write_file(
-        self, kept_in: TargetFile, client: SyncedClient, wanted: tuple[ListEntry, ...]
+        self,
+        kept_in: TargetFile,
+        client: SyncedClient,
+        wanted: tuple[ListEntry, ...],
+        consent: str = "",
     ) -> tuple[ListEntry, ...]:
         everything = self.record.own()
         own = everything.get(client.file, NOTHING_OWN)
@@ -178,7 +182,7 @@ class AccessSync:
                     f"{display_path(file.parent)} is missing", "start the client once"
                 )
             return ()
-        SettingsFile(file, client.is_accepted).update(change)
+        SettingsFile(file, client.is_accepted, consent).update(change)
         if everything.get(client.file, NOTHING_OWN) != plan.own:
             everything[client.file] = plan.own
             self.record.save_own(everything)

@@ -285,6 +285,22 @@ def test_the_folder_for_worktrees_is_offered_and_watched(
     assert "is now watched" not in shell.run("connect", "codex", "--yes").err
 
 
+def test_a_folder_for_worktrees_that_cannot_be_watched_is_a_warning(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    (clients / ".codex").mkdir()
+    (clients / ".codex" / "worktrees").write_text("a file")
+    done = shell.run("connect", "codex", "--yes")
+    assert (done.status, done.out.split("\t")[1]) == (0, "connected")
+    assert "Codex: its worktrees are not watched: File exists" in done.err
+    config = rootsd_dir / "config"
+    config.mkdir()
+    (config / "config.toml").write_text("no = [")
+    done = shell.run("connect", "codex", "--yes")
+    assert (done.status, done.out.split("\t")[1]) == (0, "unchanged")
+    assert "Codex: its worktrees are not watched: " in done.err
+
+
 def test_denials_are_synced_on_request_where_the_client_has_lists(
     clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

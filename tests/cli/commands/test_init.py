@@ -76,6 +76,20 @@ def test_yes_connects_the_clients_that_are_there_and_allows_no_tools(
     assert not (home / ".cursor" / "mcp.json").exists()
 
 
+def test_the_folders_in_which_clients_make_worktrees_are_watched(
+    running: FakeDaemon, shell: Shell, home: Path, rootsd_dir: Path
+) -> None:
+    for name in (".codex", ".claude", ".cursor"):
+        (home / name).mkdir()
+    dry = shell.run("init", "--dry-run").err
+    assert "It would ask: Connect Codex, in ~/.codex/config.toml?" in dry
+    assert "It would ask: Watch ~/.codex/worktrees, where Codex makes worktrees?" in dry
+    assert os.listdir(home / ".codex") == []
+    assert shell.run("init", "--yes").status == 0
+    assert 'path = "~/.codex/worktrees"' in config(rootsd_dir)
+    assert config(rootsd_dir).count("worktrees") == 1  # Claude Code makes them in the checkout
+
+
 def test_an_installation_in_a_cache_connects_no_client_and_says_so(
     running: FakeDaemon, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

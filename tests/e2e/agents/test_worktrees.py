@@ -94,10 +94,8 @@ def test_a_worktree_made_at_the_start_is_a_root_until_it_is_removed(
     with AgentWorld(tmp_path, ["api"]) as world:
         api = world.parent / "api"
         commit(api)
-        # Outside the checkout, a worktree needs a parent. `rootsd connect` offers these.
-        for place in (world.home / IN_CODEX, world.home / IN_CLINE):
-            place.mkdir(parents=True)
-            world.rootsd("parent", "add", str(place))
+        # Outside the checkout, a worktree needs a parent. The folder does not exist yet.
+        world.rootsd("connect", "codex", "cline", "--yes")
         world.rootsd("approve", "api")
         wait_for(world, api)
         begins = Shell("pwd", before=lambda: wait_for(world, api, *worktrees(api)))

@@ -11,7 +11,7 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.first_run import agent_worktree_folders, completion_setup, guess_parents
+from rootsd.cli.first_run import completion_setup, guess_parents
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
@@ -86,8 +86,6 @@ def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[st
         count = guess.repositories
         note = f"({count} repositories)" if count > 1 else "(1 repository)"
         chosen += _asked(invocation, steps, guess.path, note, known)
-    for folder in agent_worktree_folders(home):
-        chosen += _asked(invocation, steps, folder, "(worktrees that agents make)", known)
     if not (chosen or known or steps.dry_run or _repository_here(invocation)):
         raise NothingToWatch("no folder with projects was chosen", "rootsd init ~/src")
     return chosen
@@ -191,13 +189,16 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
         return
     for client in found_clients(environment):
         title, wiring = client.facts.title, connector.wiring(client)
-        if wiring.state().wired is not Wired.NO:
-            continue
-        shown = safe_label(shorten_home(str(wiring.settings)), limit=None)
-        if not is_tried(client):
-            output.message(f"To connect {title}: rootsd connect {client.facts.name}")
-        elif steps.agrees(f"Connect {title}, in {shown}?"):
-            connector.connect(client, rootsd, ConnectOptions())
+        if wiring.state().wired is Wired.NO:
+            shown = safe_label(shorten_home(str(wiring.settings)), limit=None)
+            if not is_tried(client):
+                output.message(f"To connect {title}: rootsd connect {client.facts.name}")
+                continue
+            if steps.agrees(f"Connect {title}, in {shown}?"):
+                connector.connect(client, rootsd, ConnectOptions())
+            elif not steps.dry_run:
+                continue
+        connector.offer_worktrees(client)
     output.warn(connector.report.warnings)
     for message in connector.report.messages:
         output.message(message)

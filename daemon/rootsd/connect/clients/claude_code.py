@@ -1,5 +1,7 @@
 """Claude Code. It rewrites `~/.claude.json` all the time, and holds a lock meanwhile.
 
+It makes worktrees in `.claude/worktrees` of the checkout itself, so they need no parent.
+
 Sources: its documentation of settings and MCP, and runs of version 2.1.330.
 """
 
@@ -60,7 +62,6 @@ CLIENTS = (
                 connected=rf"(?m)^{ENTRY_NAME}: .*Connected",
             ),
             lock=ClientLock.FOLDER,
-            worktrees=".claude/worktrees",
         )
     ),
 )
