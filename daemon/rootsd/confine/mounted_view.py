@@ -76,6 +76,7 @@ class MountedView:
         """Mount and unmount roots until they are those of `desired`."""
         self._desired = desired
         self._pause_s = _FIRST_RETRY_S
+        self._retry_at = math.inf  # this is an attempt already
         return self._apply()
 
     def _apply(self) -> AppliedChange:
