@@ -179,13 +179,20 @@ def test_a_person_is_asked_about_each_client_and_apart_about_its_tools(
     assert ("bridge" in text, '"trust": true' in text) == (True, trusted)
 
 
-def wrap(home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, script: str) -> str:
+def wrap(
+    home: Path,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    *,
+    has_wall: bool = True,
+) -> str:
     """Connect with --wrap, where `script` stands for `rootsd run`, and return the messages."""
     program = home / "bin" / "rootsd"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: str(program))
-    monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: True)
+    monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: has_wall)
     monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
     settings(home).write_text(SERVER % "npx")
     return shell.run("connect", "gemini", "--wrap").err
@@ -225,6 +232,19 @@ def test_a_server_that_fails_behind_the_wall_is_not_wrapped_without_a_key(
     assert shell.run("connect", "gemini", "--wrap", "--no-confine").status == 0
     assert words_of(clients) == ["rootsd", "run", "--no-confine", "--", "npx", "x"]
     assert "files (no wall)" in shell.run("clients", "--no-check").out
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_without_a_wall_each_server_needs_a_key_if_the_configuration_wants_the_wall(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path, default: bool
+) -> None:
+    (rootsd_dir / "config").mkdir(parents=True)
+    (rootsd_dir / "config" / "config.toml").write_text(f"[confine]\ndefault = {default}".lower())
+    script = f'case "$*" in *" --confine "*) echo "no wall" >&2; exit 1;; esac\n{_WORKS}'
+    said = wrap(clients, shell, monkeypatch, script, has_wall=False)
+    front = [] if default else ["rootsd", "run", "--no-confine", "--"]
+    assert words_of(clients) == [*front, "npx", "x"]
+    assert ("it does not work behind the wall: no wall" in said) is default
 
 
 def test_a_server_that_does_not_work_at_all_is_not_wrapped(

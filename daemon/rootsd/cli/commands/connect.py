@@ -27,6 +27,7 @@ from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import HookUse, ToolAccess
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.system.confine_default import confines_by_default
 
 SECTION = "Set up"
 
@@ -118,7 +119,7 @@ def command(  # noqa: PLR0913 - one for each flag
     if not dry_run:
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
-    wall = WallChoice.IF_IT_WORKS if wrap and not no_confine and has_wall() else WallChoice.NEVER
+    wall = _wall_choice() if wrap and not no_confine else WallChoice.NEVER
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
         HookUse.YES if hook else HookUse.NO,
@@ -135,6 +136,16 @@ def command(  # noqa: PLR0913 - one for each flag
         if sync_access:
             connector.sync_access(client)
     return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _wall_choice() -> WallChoice:
+    """Return whether to try servers behind the wall. Raises BadConfig.
+
+    If config.toml wants the wall for each server, a person must agree to each one without it, on
+    a system that has no wall, too.
+    """
+    is_tried = has_wall() or confines_by_default()
+    return WallChoice.IF_IT_WORKS if is_tried else WallChoice.NEVER
 
 
 def _chosen(
