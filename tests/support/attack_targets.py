@@ -200,9 +200,11 @@ class AttackTargets:
         subprocess.run(["git", "init", "-q", self.root], check=True, capture_output=True)
         (self.root / "denied" / "inner").mkdir(parents=True)
         (self.root / "denied" / "key").write_text("secret")
+        (self.root / "denied" / ".git").write_text("gitdir: ../.git/modules/denied\n")
         for name in (
-            ".git/hooks/post-merge", ".git/modules/sub/config", ".git/modules/sub/HEAD", ".envrc",
-            ".mcp.json", ".vscode/settings.json", ".claude/settings.json",
+            ".git/hooks/post-merge", ".git/modules/sub/config", ".git/modules/sub/HEAD",
+            ".git/modules/denied/HEAD", ".envrc", ".mcp.json", ".vscode/settings.json",
+            ".claude/settings.json",
         ):  # fmt: skip
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)

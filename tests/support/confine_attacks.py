@@ -341,6 +341,7 @@ OPEN = {
     "create a protected file that does not exist": "make('{root}/.exrc')",
     "write a protected file by a second hard link": "append('{root}/second-name')",
     "write the settings of a nested repository": "append('{root}/nested/.git/config')",
+    "read the git directory of a denied submodule": "read('{root}/.git/modules/denied/HEAD')",
     "make a user namespace, which reaches more of the kernel": "nested(lambda: None)",
 }  # fmt: skip
 """The attacks that succeed, and so are published in `docs/CONFINEMENT.md`."""
