@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from threading import Event
 from typing import TypeVar
 
 HANG_GUARD = 60
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 
 Seen = TypeVar("Seen")
 
 
 def until(look: Callable[[], Seen]) -> Seen:
-    """Return the first true answer of `look`. Each call of `look` takes some time by itself."""
+    """Return the first true answer of `look`.
+
+    After each look it pauses for as long as the look took. So at least half of the time is left to
+    what it waits for, and to the other tests of the run.
+    """
     end = time.monotonic() + HANG_GUARD
-    while not (seen := look()):
-        assert time.monotonic() < end, f"still {seen!r}"
-    return seen
+    pause = Event()
+    while True:
+        began = time.monotonic()
+        if seen := look():
+            return seen
+        now = time.monotonic()
+        assert now < end, f"still {seen!r}"
+        pause.wait(min(max(now - began, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S))

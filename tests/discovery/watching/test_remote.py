@@ -115,19 +115,19 @@ served.wait(HANG_S)
 _SILENT = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from support.person import HANG_GUARD, Person, Start
+from support import preloaded
+from support.person import HANG_GUARD, Person
 from support.polling import until
 
 top, restarts = Path(sys.argv[1]), sys.argv[2:]
-person = Person(top, start=Start.PROGRAM)
+person = Person(top)
 behind, far = top / "behind", top / "far"
 far.mkdir()
 person.clone("near")
 person.git("clone", "-q", str(person.origin), str(behind / "away"))
 person.git("clone", "-q", str(person.origin), str(behind / "main"))
 served = subprocess.Popen(["bindfs", "-f", behind, far])
-while not os.path.ismount(far):
-    os.sched_yield()
+until(lambda: os.path.ismount(far))
 
 # On this disk, with its data over there.
 person.git("-C", str(far / "main"), "worktree", "add", "-q", str(person.parent / "tree"))
@@ -162,6 +162,7 @@ try:
 finally:
     served.send_signal(signal.SIGCONT)
     person.run("down")
+    preloaded.close()
     until(lambda: not subprocess.run(["umount", far], capture_output=True).returncode)
     served.wait(HANG_GUARD)
 print("done")
