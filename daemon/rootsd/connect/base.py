@@ -248,7 +248,8 @@ class ClientFacts:
     * `applies`: when it notices a change.
     * `worktrees`: the folder, relative to home, in which it makes worktrees for itself. Without
       it, the client makes none, or makes them in the checkout.
-    * `notes`: sentences that `rootsd clients` prints.
+    * `no_hook`: why the hooks that it has are of no use for that.
+    * `notes`: sentences that `rootsd connect` prints.
     """
 
     name: str
@@ -265,6 +266,7 @@ class ClientFacts:
     applies: str = "at its next start"
     tools: ToolPermission | None = None
     hook: HookFile | None = None
+    no_hook: str = ""
     health: HealthCheck | None = None
     lock: ClientLock = ClientLock.NONE
     worktrees: str = ""

@@ -341,7 +341,7 @@ def test_denials_are_synced_on_request_where_the_client_has_lists(
 def test_clients_says_when_a_synced_client_applies_decisions(
     clients: Path, shell: Shell, rootsd_dir: Path
 ) -> None:
-    for name in (".codex", ".config/zed"):
+    for name in (".codex", ".config/zed", ".config/opencode"):
         (clients / name).mkdir(parents=True)
     state = rootsd_dir / "state"
     state.mkdir(0o700, parents=True)
@@ -352,12 +352,14 @@ def test_clients_says_when_a_synced_client_applies_decisions(
     assert "Denied paths can be read in the settings of a synced client." in said
     assert "grants stay until the next start of rootsd" in said
     assert "zed: it has no lists to sync: its sandbox limits only" in said
+    assert "opencode: it has no permission hook for rootsd: its hooks are code" in said
 
 
 def test_the_hook_is_offered_installed_and_removed(clients: Path, shell: Shell) -> None:
     assert "rootsd connect gemini --hook" in shell.run("connect", "gemini").err
-    done = shell.run("connect", "gemini", "amp", "--hook")
+    done = shell.run("connect", "gemini", "amp", "opencode", "--hook")
     assert "Amp has no permission hook that rootsd answers" in done.err
+    assert "opencode has no permission hook that rootsd answers: its hooks are code" in done.err
     assert "connect gemini --hook" not in done.err
     assert f"{ROOTSD} hook gemini" in settings(clients).read_text()
     shown = {

@@ -139,6 +139,7 @@ def _item(
         "sync_applies": target.applies if target is not None else None,
         "not_covered": target.not_covered if target is not None else "anything",
         "not_synced": NOT_SYNCED.get(facts.name),
+        "no_hook": facts.no_hook or None,
         "trial": facts.trial,
         "problem": state.problem or None,
     }
@@ -192,6 +193,8 @@ def _limits(item: Mapping[str, Any]) -> list[str]:
         )
     if item["not_synced"] is not None:
         found.append(f"it has no lists to sync: {item['not_synced']}")
+    if item["no_hook"] is not None:
+        found.append(f"it has no permission hook for rootsd: {item['no_hook']}")
     if item["wrapped"]:
         found += [
             f"{server['name']} is not wrapped: {server['reason']}"

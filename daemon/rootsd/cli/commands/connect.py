@@ -128,8 +128,9 @@ def command(  # noqa: PLR0913 - one for each flag
     connector = ClientConnector(invocation, questions, environment)
     for client in chosen:
         if hook and client.facts.hook is None:
+            why = f": {client.facts.no_hook}" if client.facts.no_hook else ""
             connector.report.warnings.append(
-                f"{client.facts.title} has no permission hook that rootsd answers"
+                f"{client.facts.title} has no permission hook that rootsd answers{why}"
             )
         connector.connect(client, rootsd, options)
         connector.offer_worktrees(client)

@@ -37,6 +37,7 @@ CLIENTS = (
             ),
             programs=("opencode",),
             trial=ClientTrial.TRIED,
+            no_hook="its hooks are code that it loads, and run no command",
             health=HealthCheck(
                 ("mcp", "list"),
                 listed=rf"{ENTRY_NAME} ",
