@@ -25,6 +25,8 @@ for line in sys.stdin:
             continue
         if MODE == "ends":
             sys.exit("cannot open /x\\x1b[2J")
+        if MODE == "ends as node":
+            sys.exit("throw it\\n\\nError: no module 'x'\\n    at a\\n\\nNode.js v20.20.2")
         if MODE == "refuses":
             answer = {"error": {"code": -1, "message": "not today"}}
         else:
@@ -57,6 +59,7 @@ def test_a_server_that_answers_works_and_is_ended(tmp_path: Path, mode: str) -> 
     ("mode", "reason"),
     [
         ("ends", "cannot open /x\\u{1b}[2J"),
+        ("ends as node", "Error: no module 'x'"),
         ("refuses", "not today"),
         ("dies late", "it ended before it answered"),
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -27,6 +28,7 @@ _EXIT_S = 3.0
 _CHUNK = 1 << 16
 _MAX_BYTES = 16 << 20
 _REASON_LIMIT = 160
+_ERROR = re.compile(r"[\w.]*(?:Error|Exception)\b")
 _INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {
@@ -66,7 +68,7 @@ def try_server(
             _talk(process, time.monotonic() + timeout_s)
         except (ServerBroken, OSError) as error:
             _end(process)
-            raise ServerBroken(_last_line(messages) or str(error)) from error
+            raise ServerBroken(_reason(messages) or str(error)) from error
         finally:
             _end(process)
 
@@ -147,9 +149,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _last_line(messages: IO[bytes]) -> str:
-    """Return the last line that a server printed on standard error."""
+def _reason(messages: IO[bytes]) -> str:
+    """Return the last line on standard error that names an error, else the last line.
+
+    Node prints its version after the error.
+    """
     size = messages.seek(0, os.SEEK_END)
     messages.seek(max(0, size - _CHUNK))
     lines = messages.read().decode("utf-8", "replace").strip().splitlines()
-    return safe_label(lines[-1].strip(), _REASON_LIMIT) if lines else ""
+    named = [line for line in lines if _ERROR.match(line)]
+    return safe_label((named or lines)[-1].strip(), _REASON_LIMIT) if lines else ""

@@ -29,6 +29,7 @@ def clients(home: Path, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path) -> Pa
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: ROOTSD)
+    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: True)
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text(GEMINI)
     (home / ".cursor").mkdir()
@@ -245,6 +246,20 @@ def test_without_a_wall_each_server_needs_a_key_if_the_configuration_wants_the_w
     front = [] if default else ["rootsd", "run", "--no-confine", "--"]
     assert words_of(clients) == [*front, "npx", "x"]
     assert ("it does not work behind the wall: no wall" in said) is default
+
+
+def test_without_a_daemon_no_server_is_blamed(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: True)
+    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
+    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: False)
+    refused = shell.run("connect", "gemini", "--wrap")
+    assert refused.status == 69
+    assert "the daemon is not running, and --wrap needs it" in refused.err
+    assert "try: rootsd up" in refused.err
+    assert settings(clients).read_text() == GEMINI
+    assert shell.run("connect", "gemini", "--wrap", "--no-confine").status == 0
 
 
 def test_a_server_that_does_not_work_at_all_is_not_wrapped(

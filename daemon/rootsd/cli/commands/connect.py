@@ -26,7 +26,7 @@ from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import HookUse, ToolAccess
-from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.system.confine_default import confines_by_default
 
 SECTION = "Set up"
@@ -120,6 +120,8 @@ def command(  # noqa: PLR0913 - one for each flag
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
     wall = _wall_choice() if wrap and not no_confine else WallChoice.NEVER
+    if wall is WallChoice.IF_IT_WORKS and not dry_run:
+        _ensure_daemon()
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
         HookUse.YES if hook else HookUse.NO,
@@ -147,6 +149,17 @@ def _wall_choice() -> WallChoice:
     """
     is_tried = has_wall() or confines_by_default()
     return WallChoice.IF_IT_WORKS if is_tried else WallChoice.NEVER
+
+
+def _ensure_daemon() -> None:
+    """Raise DaemonUnreachable if no daemon runs: behind the wall, every server needs it."""
+    from rootsd.cli import control_client
+
+    if not control_client.is_running():
+        raise DaemonUnreachable(
+            "the daemon is not running, and --wrap needs it to try servers behind the wall",
+            "rootsd up",
+        )
 
 
 def _chosen(
