@@ -15,7 +15,7 @@ import pytest
 from rootsd.confine.orders import OrderKind
 from rootsd.confine.supervision import Layer
 from rootsd.core.view import ConfinedRoot, MountAccess
-from support.polling import until
+from support.polling import until, until_won
 from support.sizes import Sizes
 from support.walls import Interpreter, Wall, Weakness
 
@@ -139,7 +139,7 @@ def root_at(path: Path) -> ConfinedRoot:
 
 
 def rounds(sizes: Sizes) -> range:
-    return range(sizes.pick(test=50, check=2_000, soak=100_000))
+    return range(sizes.pick(test=20, check=2_000, soak=100_000))
 
 
 def test_a_folder_that_is_exchanged_with_a_link_leads_nowhere(
@@ -157,7 +157,7 @@ def test_a_folder_that_is_exchanged_with_a_link_leads_nowhere(
     wall.run("os.kill(CHILD, 9)")
     weak = make_wall("weak", weaknesses=(Weakness.FOLLOW_LINKS,))
     weak.run(_EXCHANGER.format(root=root))
-    until(lambda: leaks(weak))
+    until_won(lambda: leaks(weak))
 
 
 def test_no_way_leads_up_from_a_folder_that_is_moved_outside(
@@ -260,4 +260,4 @@ def test_a_protected_file_can_be_written_in_the_window_after_a_replacement_only(
     weak.run(_WRITER.format(root=root))
     (root / "new").write_text("")
     (root / "new").rename(root / ".envrc")
-    until(lambda: weak.run(_WINS) > 0)
+    until_won(lambda: weak.run(_WINS) > 0)

@@ -28,3 +28,15 @@ def until(look: Callable[[], Seen]) -> Seen:
         now = time.monotonic()
         assert now < end, f"still {seen!r}"
         pause.wait(min(max(now - began, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S))
+
+
+def until_won(race: Callable[[], Seen]) -> Seen:
+    """Return the first true answer of `race`, repeated without a pause.
+
+    What it races against runs all the time. So a pause would give that one the processor, for
+    nothing.
+    """
+    end = time.monotonic() + HANG_GUARD
+    while not (won := race()):
+        assert time.monotonic() < end, "the race was never won"
+    return won

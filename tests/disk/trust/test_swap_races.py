@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.parallel import in_parallel
-from support.polling import until
+from support.polling import until_won
 from support.sizes import Sizes
 from support.swap_race import Target, count_escapes, made_scene
 
@@ -50,4 +50,4 @@ def test_control_a_read_outside_is_detected(reading: Target) -> None:
 
 
 def test_control_a_check_before_the_read_is_not_enough() -> None:
-    assert until(lambda: count_escapes((Target.CHECKED, 5_000)))
+    assert until_won(lambda: count_escapes((Target.CHECKED, 5_000)))
