@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -70,13 +70,13 @@ class Workshop:
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def make(self, way: Creation, to: Path) -> None:
-        """Create a project undisturbed. The first time measures the duration."""
+    def make(self, way: Creation, to: Path) -> float:
+        """Create a project undisturbed, and return how long it took."""
         with self.start(way, to) as process:
             begin = time.monotonic()
             _, said = process.communicate(timeout=HANG_S)
         assert process.returncode == 0, said
-        self.took.setdefault(way.name, time.monotonic() - begin)
+        return time.monotonic() - begin
 
     def strike(self, way: Creation, to: Path, sign: signal.Signals, moment: float) -> None:
         """Create a project, and send the signal at `moment` (0 to 1) of its duration. A stopped
@@ -96,7 +96,7 @@ class Workshop:
         """Create one of each outside the parent, one after the other."""
         for way in ways:
             if way.name not in self.took:
-                self.make(way, way.destination(self.origins.folder, 0))
+                self.took[way.name] = self.make(way, way.destination(self.origins.folder, 0))
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
@@ -107,11 +107,19 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-@pytest.fixture
-def workshop(tmp_path: Path, sizes: Sizes) -> Workshop:
-    (tmp_path / "parent").mkdir()
+@pytest.fixture(scope="module")
+def workshops(tmp_path_factory: pytest.TempPathFactory, sizes: Sizes) -> Workshop:
+    """Return what the workshops of all tests share: origins, durations, and unused numbers."""
+    top = tmp_path_factory.mktemp("workshops")
     files = sizes.pick(test=150, check=400, soak=1_000)
-    return Workshop(Origins(tmp_path / "origins", files), tmp_path / "parent")
+    return Workshop(Origins(top / "origins", files), top)
+
+
+@pytest.fixture
+def workshop(workshops: Workshop, tmp_path: Path) -> Workshop:
+    (tmp_path / "parent").mkdir()
+    moments = random.Random(11)  # noqa: S311 - repeatable
+    return replace(workshops, parent=tmp_path / "parent", moments=moments)
 
 
 def _possible(ways: Sequence[Creation]) -> list[Creation]:
@@ -153,7 +161,7 @@ def _struck(
 def test_each_way_ends_in_a_proposal_of_its_kind(workshop: Workshop) -> None:
     ways = _possible(WAYS)
     with _watched(workshop.parent) as watch:
-        made = [(way, way.destination(workshop.parent, 0)) for way in ways]
+        made = [(way, way.destination(workshop.parent, next(workshop.numbers))) for way in ways]
         with ThreadPoolExecutor(2) as pool:
             assert len(list(pool.map(lambda one: workshop.make(*one), made))) == len(ways)
         watch.wait_for(*(raw(to) for _, to in made))
