@@ -119,9 +119,7 @@ def command(  # noqa: PLR0913 - one for each flag
     if not dry_run:
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
-    wall = _wall_choice() if wrap and not no_confine else WallChoice.NEVER
-    if wall is WallChoice.IF_IT_WORKS and not dry_run:
-        _ensure_daemon()
+    wall = _wall_choice(questions) if wrap and not no_confine else WallChoice.NEVER
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
         HookUse.YES if hook else HookUse.NO,
@@ -141,25 +139,22 @@ def command(  # noqa: PLR0913 - one for each flag
     return print_report(invocation, connector.report, dry_run=dry_run)
 
 
-def _wall_choice() -> WallChoice:
-    """Return whether to try servers behind the wall. Raises BadConfig.
+def _wall_choice(questions: Questions) -> WallChoice:
+    """Return whether to try servers behind the wall. Raises BadConfig and DaemonUnreachable.
 
     If config.toml wants the wall for each server, a person must agree to each one without it, on
-    a system that has no wall, too.
+    a system that has no wall, too. Behind the wall, every server needs the daemon.
     """
-    is_tried = has_wall() or confines_by_default()
-    return WallChoice.IF_IT_WORKS if is_tried else WallChoice.NEVER
-
-
-def _ensure_daemon() -> None:
-    """Raise DaemonUnreachable if no daemon runs: behind the wall, every server needs it."""
     from rootsd.cli import control_client
 
-    if not control_client.is_running():
+    if not (has_wall() or confines_by_default()):
+        return WallChoice.NEVER
+    if not questions.dry_run and not control_client.is_running():
         raise DaemonUnreachable(
             "the daemon is not running, and --wrap needs it to try servers behind the wall",
             "rootsd up",
         )
+    return WallChoice.IF_IT_WORKS
 
 
 def _chosen(
