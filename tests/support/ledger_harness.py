@@ -286,9 +286,13 @@ async def saving_again(ledger: Ledger) -> AsyncIterator[None]:
 
 
 async def until_kept(world: LedgerHarness) -> None:
-    """Wait until no change waits for the disk."""
+    """Wait until no change or grant waits for the disk.
+
+    `unsaved` counts only what waits because of a refused write. A grant that was deferred also
+    waits after another write was accepted, and so does what its retry changes.
+    """
     with anyio.fail_after(HANG_GUARD):
-        while world.ledger.unsaved:
+        while world.ledger._queue or world.ledger._deferred:
             await anyio.lowlevel.checkpoint()
 
 
