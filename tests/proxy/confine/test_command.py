@@ -13,6 +13,7 @@ import pytest
 
 from rootsd.core.view import ConfinedRoot, MountAccess
 from support.roots_publisher import RootsPublisher
+from support.typing_to_cat import type_to_cat
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -173,13 +174,10 @@ def test_a_terminal_behaves_as_without_a_wall(publisher: RootsPublisher, home: P
     shell.setwinsize(44, 120)
     shell.sendline("until [ \"$(stty size)\" = '44 120' ]; do :; done; echo size-$((1+1))")
     shell.expect_exact("size-2")
-    shell.sendline("cat")
-    shell.sendline("echoed")
-    shell.expect_exact("echoed\r\nechoed")
+    type_to_cat(shell, "cat")
     shell.send("\x1a")
     shell.expect_exact("Stopped")
-    shell.sendline("fg")
-    shell.expect_exact("cat")
+    type_to_cat(shell, "fg")
     shell.send("\x03")
     shell.sendline("echo status-$?")
     shell.expect_exact("status-130")
@@ -198,16 +196,12 @@ def test_a_program_that_is_stopped_gives_the_shell_back(
         timeout=_HANG_GUARD_S,
     )  # fmt: skip
     shell.expect_exact("$ ")
-    shell.sendline(f"{sys.executable} -m rootsd confine -- cat")
-    shell.sendline("once")
-    shell.expect_exact("once\r\nonce")
+    type_to_cat(shell, f"{sys.executable} -m rootsd confine -- cat")
     shell.send("\x1a")
     shell.expect_exact("Stopped")
     shell.sendline("echo outside-$((1+1))")
     shell.expect_exact("outside-2")
-    shell.sendline("fg")
-    shell.sendline("again")
-    shell.expect_exact("again\r\nagain")
+    type_to_cat(shell, "fg")
     shell.send("\x04")
     shell.sendline("echo status-$?")
     shell.expect_exact("status-0")

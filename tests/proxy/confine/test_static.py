@@ -19,6 +19,7 @@ from rootsd.proxy.confine.engines import CannotConfine, NamespaceWall, StaticWal
 from rootsd.proxy.confine.options import ConfineOptions, ConfineUsageError, parse_arguments
 from rootsd.proxy.confine.session_view import ComposedView
 from support.roots_publisher import RootsPublisher
+from support.typing_to_cat import type_to_cat
 
 pytestmark = [pytest.mark.needs("static-wall")]
 
@@ -202,13 +203,10 @@ def test_on_a_terminal_a_revoke_ends_the_program_and_says_so(
     shell.expect_exact("$ ")
     shell.sendline("stty size")
     shell.expect_exact("30 100")
-    shell.sendline("cat")
-    shell.sendline("echoed")
-    shell.expect_exact("echoed\r\nechoed")
+    type_to_cat(shell, "cat")
     shell.send("\x1a")
     shell.expect_exact("Stopped")
-    shell.sendline("fg")
-    shell.expect_exact("cat")
+    type_to_cat(shell, "fg")
     publisher.publish()
     shell.expect_exact("the program was ended, since it may no longer reach")
     shell.expect(pexpect.EOF)
