@@ -354,6 +354,7 @@ class Ledger:
                 async with self._lock:
                     deferred, self._deferred = self._deferred, set()
                     await self._apply(plan_deferred_grants(self._catalog, deferred, self._now()))
+                await self._write()  # what can take effect without the grants
 
     async def run_exclusively(self, work: Callable[[], T]) -> T:
         """Run `work`, which uses the store, in a worker thread while nothing else uses the store.
