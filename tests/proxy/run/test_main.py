@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,18 @@ def test_a_wrong_configuration_of_the_wall_starts_no_server(
     assert not started.exists()
 
 
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Give the signals back afterwards: the proxy takes them for its whole process."""
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    yield
+    signal.set_wakeup_fd(-1)
+    for number, handler in before.items():
+        if signal.getsignal(number) != handler:
+            signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
 @pytest.mark.parametrize(
     ("flags", "variable", "said"),
     [((), "", True), (("--no-confine",), "", False), ((), "a name", False)],
