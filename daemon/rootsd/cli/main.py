@@ -6,7 +6,6 @@ After a command that ran on a terminal, `print_news` mentions new projects and n
 
 from __future__ import annotations
 
-import difflib
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.verb_table import SECTIONS, load_command, verb_names, verb_table
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.daemon import NewProposalsQuery
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -38,6 +36,8 @@ def print_news(invocation: Invocation) -> None:
         return
     if not sys.stderr.isatty():
         return
+    from rootsd.wire.daemon import NewProposalsQuery
+
     try:
         news = invocation.call(NewProposalsQuery())
     except RootsdError:
@@ -82,6 +82,8 @@ class RootGroup(click.Group):
         """
         name, command = args[0], self.get_command(ctx, args[0])
         if command is None:
+            import difflib
+
             near = difflib.get_close_matches(name, [*verb_table(), *ALIASES], n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)

@@ -48,7 +48,8 @@ from rootsd.helper.questions import ProcessReport
 from rootsd.system.config import Approval
 from rootsd.system.private_files import open_private_file, unusable_error
 from rootsd.system.rate_limited_log import LogThrottle
-from rootsd.wire.guard import Challenge, RefusedStatus
+from rootsd.wire.daemon import RefusedStatus
+from rootsd.wire.guard import Challenge
 
 log = logging.getLogger(__name__)
 

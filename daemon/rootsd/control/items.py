@@ -105,10 +105,6 @@ def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
     return f"not published with {name}: {blocker.value}{how}"
 
 
-def _inheritance_doubt(catalog: Catalog, project: Project) -> InheritanceBlocker | None:
-    return inheritance_blocker(project, catalog.decision_context)
-
-
 NoteForPath = Callable[[bytes], str | None]
 
 _NO_ORIGINS: Mapping[bytes, str] = MappingProxyType({})
@@ -133,15 +129,21 @@ def project_items(
     """
     items = []
     for project in projects:
+        is_open = catalog.is_open(project)
+        obstacle = catalog.why_unpublishable(project) if is_open else None
         item = _project_item(catalog, project, parents)
         if (session := catalog.session_bound.get(project.path)) is not None:
             item["session"] = session.label
         item["origin"] = origin = origins.get(project.path)
-        request_note = note_on(project.path) if catalog.is_pending(project) else None
+        request_note = note_on(project.path) if is_open and obstacle is None else None
         if isinstance(request_note, RequestNote):
             item["request"] = request_note
-        inherits = why_not_inherited(catalog, project)
-        notes = (item["note"], inherits, _origin_note(catalog, project, origin), request_note)
+        notes = (
+            _why_unpublishable(project, obstacle) or _why_this_verdict(catalog, project),
+            why_not_inherited(catalog, project),
+            _origin_note(catalog, project, origin),
+            request_note,
+        )
         item["note"] = "; ".join(note for note in notes if note) or None
         items.append(item)
     return items
@@ -192,7 +194,7 @@ def _project_item(catalog: Catalog, project: Project, parents: Sequence[Parent])
         declared_names=None,
         project_files=None,
         findings=None,
-        note=_note(catalog, project),
+        note=None,
     )
 
 
@@ -202,15 +204,13 @@ def _parent_of(project: Project, parents: Sequence[Parent]) -> str | None:
     return text_of(max(holding, key=len)) if holding else None
 
 
-def _note(catalog: Catalog, project: Project) -> str | None:
-    """Return the note for a person, with facts that no other field has."""
-    return _why_unpublishable(catalog, project) or _why_this_verdict(catalog, project)
+def _why_unpublishable(project: Project, obstacle: str | None) -> str | None:
+    """Return why no approval could publish `project` as it is, or None.
 
-
-def _why_unpublishable(catalog: Catalog, project: Project) -> str | None:
-    """Return why no approval could publish `project` as it is, or None."""
-    if catalog.is_unpublishable(project):
-        return f"can never be published: {catalog.why_unpublishable(project)}"
+    `obstacle` is why one could not publish it in its place.
+    """
+    if obstacle is not None:
+        return f"can never be published: {obstacle}"
     if not is_utf8(project.path):
         return "not published: the path is not UTF-8"
     if project.observed.hazard is not None:

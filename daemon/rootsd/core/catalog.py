@@ -383,13 +383,14 @@ class Catalog:
 
         It is then undecided or lapsed, on the disk, complete, safe, and publishable.
         """
-        return self._is_ready(project) and self.why_unpublishable(project) is None
+        return self.is_open(project) and self.why_unpublishable(project) is None
 
     def is_unpublishable(self, project: Project) -> bool:
         """Return whether `project` would be pending if an approval could publish it."""
-        return self._is_ready(project) and self.why_unpublishable(project) is not None
+        return self.is_open(project) and self.why_unpublishable(project) is not None
 
-    def _is_ready(self, project: Project) -> bool:
+    def is_open(self, project: Project) -> bool:
+        """Return whether `project` is undecided or lapsed, on the disk, complete, and safe."""
         judgment = self.judgments[project.path]
         return (
             judgment.reason in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)

@@ -45,8 +45,7 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
     different names, neither of them empty, never get the same label.
     """
     text = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
-    is_plain = text.isascii() and text.isprintable() and "\\" not in text
-    label = (text if is_plain else _escaped(text)) or "(empty)"
+    label = _escaped(text) or "(empty)"
     if " " in (label[0], label[-1]):
         label = _with_edges_shown(label)
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
@@ -89,6 +88,8 @@ def _json_escape(char: str) -> str:
 
 
 def _escaped(text: str) -> str:
+    if text.isascii() and text.isprintable() and "\\" not in text:  # true for most names
+        return text
     shown: list[str] = []
     marks = _MAX_MARKS  # a mark without a letter would combine with the text before the label
     for char in text:

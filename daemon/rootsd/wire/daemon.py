@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, TypedDict
 
-from rootsd.wire.guard import RefusedStatus
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest, EmptyResult
 from rootsd.wire.wall import ConfinedProgramItem
@@ -81,6 +80,19 @@ class SessionStatus(TypedDict):
     client: str | None
     pid: int
     since: str
+
+
+class RefusedStatus(TypedDict):
+    """Refused commands, or commands that an agent ran, since a person last looked.
+
+    `what`, `by` and `why` describe the newest one.
+    """
+
+    count: int
+    at: str
+    what: str
+    by: str
+    why: str
 
 
 class StatusResult(TypedDict):

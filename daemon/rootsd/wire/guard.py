@@ -116,19 +116,6 @@ class ErrorDetails(TypedDict):
     challenge: NotRequired[Challenge]
 
 
-class RefusedStatus(TypedDict):
-    """Refused commands, or commands that an agent ran, since a person last looked.
-
-    `what`, `by` and `why` describe the newest one.
-    """
-
-    count: int
-    at: str
-    what: str
-    by: str
-    why: str
-
-
 CHALLENGE_ANSWER = "typed"
 """The parameter that an order has besides its own when it is sent again after a challenge."""
 

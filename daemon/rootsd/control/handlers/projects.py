@@ -100,7 +100,7 @@ class ProjectHandlers:
             if _matches_query(catalog, project, query)
             and (under is None or contains(under, project.path))
         ]
-        back = [p for p in chosen if catalog.is_pending(p) and catalog.may_match_origin(p)]
+        back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = await self.origins_of(back)
         listing = ProjectListing(
             revision=revision,
