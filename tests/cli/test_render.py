@@ -10,6 +10,7 @@ import pytest
 
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult, Flags, Output
+from rootsd.cli.theme import Tone
 from rootsd.core.labels import safe_text
 
 NAME = Column("NAME", lambda item: item["name"], limit=20)
@@ -72,7 +73,7 @@ def test_an_empty_result_prints_nothing_on_a_terminal(
 def test_colors_can_be_turned_off(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    red = Column("NAME", lambda item: item["name"], style={"a": "red"})
+    red = Column("NAME", lambda item: item["name"], tones={"a": Tone.BAD})
     output().show(CommandResult(items("a")), (red,))
     assert "\x1b[31m" in capsys.readouterr().out
     if way == "variable":

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -51,8 +51,17 @@ class Shell:
         return Done(status, *self._capture.readouterr())
 
     def run_on_terminal(self, *words: str, columns: int = 100, **variables: str) -> Done:
-        """The command line in this process, on a terminal of that width, with these variables
-        beside the others."""
+        """The command line in this process, on a terminal of that width, without colors, and with
+        these variables beside the others."""
+        return self._on_terminal(words, columns, {"NO_COLOR": "1"} | variables)
+
+    def run_in_color(self, *words: str, **variables: str) -> Done:
+        """The same on a terminal of 100 columns with colors."""
+        return self._on_terminal(words, 100, {"NO_COLOR": ""} | variables)
+
+    def _on_terminal(
+        self, words: Sequence[str], columns: int, variables: Mapping[str, str]
+    ) -> Done:
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (30, columns))
         shown: list[bytes] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli.help_format import ThemedContext
 from rootsd.cli.invocation import Invocation
 
 pass_invocation = click.make_pass_decorator(Invocation)
@@ -19,6 +20,8 @@ _GLOBAL = (
 
 class VerbCommand(click.Command):
     """A verb that accepts the global flags and shows the lines of its epilog as examples."""
+
+    context_class: type[click.Context] = ThemedContext
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the verb, `--help`, and the global flags."""
@@ -39,6 +42,8 @@ class VerbCommand(click.Command):
 
 class VerbGroup(click.Group):
     """A verb with subcommands, such as `parent`."""
+
+    context_class: type[click.Context] = ThemedContext
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the group, `--help`, and the global flags."""

@@ -11,10 +11,11 @@ from typing import Any
 
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column
+from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.paths import text_of
 
-VERDICT_STYLES = {"approved": "green", "denied": "red", "pending": "yellow"}
+VERDICT_TONES = {"approved": Tone.GOOD, "denied": Tone.BAD, "pending": Tone.ATTENTION}
 _NAME_LIMIT = 64
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
@@ -82,7 +83,7 @@ def note_of(item: Mapping[str, Any]) -> str:
 ID = Column("ID", lambda item: item["id"])
 NAME = Column("NAME", lambda item: item["name"], limit=_NAME_LIMIT)
 KIND = Column("KIND", lambda item: item["kind"])
-VERDICT = Column("VERDICT", lambda item: item["verdict"], style=VERDICT_STYLES)
+VERDICT = Column("VERDICT", lambda item: item["verdict"], tones=VERDICT_TONES)
 PATH = Column(
     "PATH",
     path_of,
@@ -110,6 +111,8 @@ _FINDING_LABELS = {
     "nested": "nested",
     "elsewhere": "data outside",
 }
+RISK_LABELS = frozenset((_FINDING_LABELS["sensitive"], _FINDING_LABELS["executed"]))
+"""The labels in the detail view of what a person should look at first."""
 
 
 def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple[str, str]]:

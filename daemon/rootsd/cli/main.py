@@ -14,6 +14,7 @@ import click
 from rootsd import __version__
 from rootsd.cli import error_handler, help_text
 from rootsd.cli.flags import global_options, write_examples
+from rootsd.cli.help_format import ThemedContext
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.verb_table import SECTIONS, load_command, verb_names, verb_table
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
@@ -61,6 +62,8 @@ _EXAMPLES = "\n".join(f"{line:<30} {what}" for line, what in help_text.EXAMPLES.
 
 class RootGroup(click.Group):
     """The group of all verbs, which prints its help from the table without loading a verb."""
+
+    context_class: type[click.Context] = ThemedContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of the help."""

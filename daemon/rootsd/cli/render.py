@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NotRequired, TextIO, TypedDict
 
 from rootsd.cli.layout import ColumnFit, hanging_indent, table, width, wrap
+from rootsd.cli.theme import Paint, Tone, no_paint, paint_for
 from rootsd.core.labels import safe_label, safe_text
 
 
@@ -32,9 +33,6 @@ class Flags:
 SCHEMA: Final = "rootsd/1"
 _FALLBACK = 80
 _INDENT = "  "
-# Select Graphic Rendition, ECMA-48 8.3.117.
-_STYLES = {"bold": "1", "bold red": "1;31", "red": "31", "green": "32", "yellow": "33"}
-_TITLE = "bold"
 
 
 def whole_label(text: str) -> str:
@@ -47,7 +45,7 @@ class Column:
     """A column of a table.
 
     `cell` makes the full text, and `short` an alternative for terminals. On a terminal, `limit`
-    cuts a cell to that many characters (None: never), `style` maps a cell's text to its color, and
+    cuts a cell to that many characters (None: never), `tones` maps a cell's text to its tone, and
     `fit` says what happens to the column if the table is too wide. For programs, `exact` makes the
     text of a cell safe without cutting it.
     """
@@ -57,7 +55,7 @@ class Column:
     short: Callable[[Mapping[str, Any]], str] | None = None
     limit: int | None = None
     fit: ColumnFit = ColumnFit.LINE
-    style: Mapping[str, str] = field(default_factory=dict)
+    tones: Mapping[str, Tone] = field(default_factory=dict)
     exact: Callable[[str], str] = whole_label
 
     def text(self, item: Mapping[str, Any], *, for_terminal: bool) -> str:
@@ -172,12 +170,12 @@ class Output:
             failure = ErrorOutput(schema=SCHEMA, command=self._command, error=error)
             self.line(json.dumps(failure))
             return
-        for line in _message_lines(f"error: {message}"):
-            _print_message(line)
+        self._print_message(f"error: {message}", "error:", Tone.REFUSED)
         for choice in choices:
-            _print_message(f"{_INDENT}{safe_label(choice, limit=None)}")
+            self._print_line(f"{_INDENT}{safe_label(choice, limit=None)}")
         if remedy:
-            sys.stderr.write(f"{_INDENT}try: {safe_text(remedy)}\n")  # unwrapped, to be copied
+            command = self._paint(sys.stderr)(Tone.COMMAND, safe_text(remedy))
+            sys.stderr.write(f"{_INDENT}try: {command}\n")  # unwrapped, to be copied
 
     def rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Print tab-separated lines; the cells must be safe already."""
@@ -191,64 +189,90 @@ class Output:
         """Print the text of a file of ours, unchanged."""
         sys.stdout.write(text)
 
-    def labelled(self, label: str, text: str) -> None:
-        """Print a label and safe text as data; on a terminal, the text wraps beside the label."""
-        if self.on_terminal:
-            for line in hanging_indent(label, text, terminal_width(sys.stdout)):
-                self.line(line)
-        else:
-            self.line(label + text)
+    def labelled(self, label: str, text: str, tone: Tone = Tone.LABEL, hint: str = "") -> None:
+        """Print a label and safe text as data; on a terminal, the text wraps beside the label.
 
-    def whole(self, indent: int, text: str) -> None:
-        """Print safe text for copying: never wrapped, and indented by `indent` if it then fits."""
-        is_wide = self.on_terminal and indent + width(text) > terminal_width(sys.stdout)
-        self.line((_INDENT if is_wide else " " * indent) + text)
+        `hint` is a command to type, which `text` ends with.
+        """
+        if not self.on_terminal:
+            self.line(label + text)
+            return
+        for line in self._labelled(sys.stdout, label, text, tone):
+            if hint and line.endswith(hint):
+                painted = self._paint(sys.stdout)(Tone.COMMAND, hint)
+                line = line.removesuffix(hint) + painted  # noqa: PLW2901
+            self.line(line)
+
+    def question_line(self, label: str, text: str, tone: Tone) -> None:
+        """Print a label and safe text before a question, on stderr.
+
+        Without a label, `text` gets the color of `tone`.
+        """
+        for line in self._labelled(sys.stderr, label or text, text if label else "", tone):
+            sys.stderr.write(line + "\n")
+
+    def command(self, indent: int, mark: str, text: str) -> None:
+        """Print a command to copy after `mark`: never wrapped, indented by `indent` if it fits."""
+        whole = indent + width(mark + text)
+        is_wide = self.on_terminal and whole > terminal_width(sys.stdout)
+        paint = self._paint(sys.stdout)
+        self.line((_INDENT if is_wide else " " * indent) + mark + paint(Tone.COMMAND, text))
 
     def message(self, text: str) -> None:
         """Print a line on stderr, unless -q or --json is set."""
         if self.prints_messages:
-            _print_message(safe_text(text))
+            self._print_line(safe_text(text))
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Print warnings on stderr, even with -q; with --json, `object` prints them."""
         if not self._flags.json:
             for warning in warnings:
-                for line in _message_lines(f"warning: {warning}"):
-                    _print_message(line)
+                self._print_message(f"warning: {warning}", "warning:", Tone.ATTENTION)
 
     def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
         titles = [column.title for column in columns]
         fits = [column.fit for column in columns]
-        is_plain = (
-            self._flags.no_color
-            or bool(os.environ.get("NO_COLOR"))
-            or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
-        )
+        paint = self._paint(sys.stdout)
 
-        def paint(column: int, text: str) -> str:
-            style = _TITLE if column < 0 else columns[column].style.get(text)
-            return text if is_plain or style is None else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+        def paint_cell(column: int, text: str) -> str:
+            tone = Tone.HEADING if column < 0 else columns[column].tones.get(text)
+            return text if tone is None else paint(tone, text)
 
-        sys.stdout.writelines(
-            f"{line}\n" for line in table(titles, fits, rows, terminal_width(sys.stdout), paint)
-        )
+        room = terminal_width(sys.stdout)
+        sys.stdout.writelines(f"{line}\n" for line in table(titles, fits, rows, room, paint_cell))
 
+    def _labelled(self, stream: TextIO, label: str, text: str, tone: Tone) -> list[str]:
+        first, *rest = hanging_indent(label, text, terminal_width(stream))
+        shown = label.rstrip()
+        painted = self._paint(stream)(tone, shown) if shown else ""
+        return [painted + first.removeprefix(shown), *rest]
 
-def _message_lines(message: str) -> list[str]:
-    """Return the lines of a message of ours, each made safe, and all but the first indented."""
-    first, *rest = message.rstrip("\n").split("\n")
-    return [safe_text(first), *(_INDENT + safe_text(line) for line in rest)]
+    def _paint(self, stream: TextIO) -> Paint:
+        """Return how to color text for `stream`."""
+        has_terminal = self.on_terminal or stream.isatty()
+        return paint_for(stream) if has_terminal and not self._flags.no_color else no_paint
 
+    def _print_message(self, message: str, start: str, tone: Tone) -> None:
+        """Print a message of ours on stderr: each line made safe, and all but the first indented.
 
-def _print_message(line: str) -> None:
-    """Print a safe line on stderr; on a terminal, wrap it and indent the continuation lines."""
-    if sys.stderr.isatty():
-        room = terminal_width(sys.stderr)
-        if width(line) > room:
-            first, *rest = wrap(line.lstrip(" "), room - 2 * len(_INDENT))
-            start = line[: len(line) - len(line.lstrip(" "))]
-            line = "\n".join((start + first, *(f"{start}{_INDENT}{each}" for each in rest)))
-    sys.stderr.write(line + "\n")
+        `start` is the first word, which gets the color of `tone`.
+        """
+        first, *rest = message.rstrip("\n").split("\n")
+        self._print_line(safe_text(first), start, tone)
+        for line in rest:
+            self._print_line(_INDENT + safe_text(line))
+
+    def _print_line(self, line: str, start: str = "", tone: Tone = Tone.LABEL) -> None:
+        """Print a safe line on stderr; on a terminal, wrap it and indent the continuation."""
+        if sys.stderr.isatty():
+            room = terminal_width(sys.stderr)
+            if width(line) > room:
+                first, *rest = wrap(line.lstrip(" "), room - 2 * len(_INDENT))
+                indent = line[: len(line) - len(line.lstrip(" "))]
+                line = "\n".join((indent + first, *(f"{indent}{_INDENT}{each}" for each in rest)))
+        if start:
+            line = self._paint(sys.stderr)(tone, start) + line.removeprefix(start)
+        sys.stderr.write(line + "\n")
 
 
 def terminal_width(stream: TextIO) -> int:

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rootsd.cli.decisions import confirmable_worktrees
-from rootsd.cli.formatting import LABEL_WIDTH, detail_lines, path_of, shorten_home
+from rootsd.cli.formatting import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of, shorten_home
 from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import hanging_indent
-from rootsd.cli.render import terminal_width
+from rootsd.cli.theme import Tone
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.model import Access
@@ -129,7 +128,8 @@ class Review:
             rest = [item for item in group.items if item["id"] not in self.decided]
             count = len(rest)
             if rest:
-                _print_lines("", safe_text(group.title))
+                _print_lines("")
+                self.invocation.output.question_line("", safe_text(group.title), Tone.HEADING)
             while rest:
                 answer = self._ask(rest, count)
                 if answer == "q":
@@ -164,13 +164,21 @@ class Review:
             return [item for id_ in ids for item in self._shown([id_])]
         return items
 
+    def _show(self, item: Item) -> None:
+        _print_lines("")
+        for label, value in detail_lines(item, for_person=True):
+            if label != "verdict":
+                tone = Tone.REFUSED if label in RISK_LABELS else Tone.LABEL
+                shown = safe_label(value, limit=None)
+                self.invocation.output.question_line(f"{label:<{LABEL_WIDTH}}", shown, tone)
+
     def _ask(self, rest: list[Item], of: int) -> str:
         """Show the first project of `rest`, ask until a key has an effect, and return the key.
 
         `rest` holds the remaining projects of a group of `of`. If a project has changed in the
         meantime, show it again.
         """
-        _show(rest[0])
+        self._show(rest[0])
         while rest:
             name = safe_label(rest[0]["name"])
             keys = _keys_for(rest[0])
@@ -205,7 +213,7 @@ class Review:
         rest[:] = self._details(rest)
         self.decided |= listed.difference(item["id"] for item in rest)
         if rest and rest[0] != before:
-            _show(rest[0])
+            self._show(rest[0])
 
     def _decide(self, key: str, meant: Sequence[Item]) -> None:
         verb = DecisionVerb.DENY if key in "nd" else DecisionVerb.APPROVE
@@ -280,15 +288,6 @@ def _help(keys: str) -> Iterator[str]:
         yield from _REQUEST_HELP.splitlines()
         lines = lines[1:]
     yield from (line for line in lines if line[1:3] != "  " or line[0] in keys)
-
-
-def _show(item: Item) -> None:
-    _print_lines("")
-    room = terminal_width(sys.stderr)
-    for label, value in detail_lines(item, for_person=True):
-        if label != "verdict":
-            shown = safe_label(value, limit=None)
-            _print_lines(*hanging_indent(f"{label:<{LABEL_WIDTH}}", shown, room))
 
 
 def _print_lines(*lines: str) -> None:

@@ -54,7 +54,7 @@ def test_a_terminal_gets_a_line_for_each_topic_and_the_next_command(
         sessions=[SESSION, SESSION, {**SESSION, "client": "a\x1b[2J"}],
         degraded=["the watch limit is reached"],
     )
-    done = shell.terminal("status")
+    done = shell.terminal("status", NO_COLOR="1")
     assert done.status == 0
     assert done.out.splitlines() == [
         "daemon    running 0.1.0, pid 4121, started 3d ago",

@@ -14,6 +14,7 @@ from rootsd.cli.formatting import pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.theme import Tone
 from rootsd.core.doctor import Severity, error
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_text
@@ -21,6 +22,7 @@ from rootsd.wire.daemon import DoctorRequest
 
 SECTION = "Set up"
 
+_TONES = {Severity.OK: Tone.GOOD, Severity.WARNING: Tone.ATTENTION, Severity.ERROR: Tone.BAD}
 _COLUMNS = (
     Column("CONDITION", lambda item: item["condition"]),
     Column("WHAT", lambda item: item["topic"]),
@@ -74,9 +76,10 @@ def _show(invocation: Invocation, item: Mapping[str, Any]) -> None:
     output = invocation.output
     where = "" if item["seen_by"] == "command" else "   (inside the daemon)"
     label = f"{item['condition']:<7}  {item['topic']:<13}  "
-    output.labelled(safe_text(label), safe_text(_on_one_line(item["finding"]) + where))
+    tone = _TONES.get(item["condition"], Tone.LABEL)
+    output.labelled(safe_text(label), safe_text(_on_one_line(item["finding"]) + where), tone)
     if item["remedy"]:
-        output.whole(len(label), f"→ {safe_text(_on_one_line(item['remedy']))}")
+        output.command(len(label), "→ ", safe_text(_on_one_line(item["remedy"])))
 
 
 def _on_one_line(text: str) -> str:

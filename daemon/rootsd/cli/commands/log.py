@@ -14,6 +14,7 @@ from rootsd.cli.formatting import age, path_of
 from rootsd.cli.invocation import Invocation, call_or_read_store
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path
 from rootsd.wire.guard import MAX_LOG_WAIT_S, LogQuery
 
@@ -21,7 +22,12 @@ SECTION = "Inspect"
 
 _LAST = 50
 _AT_ONCE = 1000
-_VERB_STYLES = {"approved": "green", "denied": "red", "refused": "bold red", "lapsed": "yellow"}
+_VERB_TONES = {
+    "approved": Tone.GOOD,
+    "denied": Tone.BAD,
+    "refused": Tone.REFUSED,
+    "lapsed": Tone.ATTENTION,
+}
 
 
 def _by(item: Mapping[str, Any]) -> str:
@@ -36,7 +42,7 @@ def _undid(item: Mapping[str, Any]) -> str:
 _COLUMNS = (
     Column("SEQ", lambda item: str(item["seq"])),
     Column("AT", lambda item: item["at"], short=lambda item: age(item["at"])),
-    Column("VERB", lambda item: item["verb"], style=_VERB_STYLES),
+    Column("VERB", lambda item: item["verb"], tones=_VERB_TONES),
     Column(
         "WHAT", lambda item: path_of(item) or item["what"], fit=ColumnFit.PATH, exact=exact_path
     ),

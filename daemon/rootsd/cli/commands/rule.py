@@ -14,6 +14,7 @@ from rootsd.cli.formatting import PROJECT_COLUMNS, age, coverage_of, pattern_of,
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
@@ -22,13 +23,13 @@ SECTION = "Decide"
 
 _VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
 _LAPSED = "lapsed"
-_STYLES = {"approve": "green", "deny": "red", _LAPSED: "yellow"}
+_TONES = {"approve": Tone.GOOD, "deny": Tone.BAD, _LAPSED: Tone.ATTENTION}
 _WORDS = {verdict.value: word for word, verdict in _VERBS.items()}
 
 
 _COLUMNS = (
     Column("RULE", lambda rule: str(rule["number"])),
-    Column("SAYS", lambda rule: _WORDS.get(rule["verdict"], _LAPSED), style=_STYLES),
+    Column("SAYS", lambda rule: _WORDS.get(rule["verdict"], _LAPSED), tones=_TONES),
     Column(
         "PATTERN",
         pattern_of,

@@ -13,15 +13,16 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import KIND, NAME, PATH, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.theme import Tone
 from rootsd.core.paths import text_of
 from rootsd.system.parent_paths import canonical_path
 
 SECTION = "Set up"
 
 _SIGNS = {"new": "+", "gone": "-", "changed": "~"}
-_STYLES = {"+": "green", "-": "red", "~": "yellow"}
+_TONES = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.ATTENTION}
 _COLUMNS = (
-    Column("", lambda item: item["sign"], style=_STYLES),
+    Column("", lambda item: item["sign"], tones=_TONES),
     replace(NAME, title=""),
     replace(KIND, title=""),
     replace(PATH, title=""),

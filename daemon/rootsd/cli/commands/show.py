@@ -6,9 +6,10 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import LABEL_WIDTH, detail_lines
+from rootsd.cli.formatting import LABEL_WIDTH, RISK_LABELS, detail_lines
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.projects import ShowQuery
 
@@ -44,5 +45,5 @@ def command(invocation: Invocation, *, refs: tuple[str, ...]) -> None:
         for label, value in detail_lines(item, for_person=output.on_terminal):
             shown = safe_label(value, limit=None) if output.on_terminal else exact_path(value)
             start = f"{label:<{LABEL_WIDTH}}" if output.on_terminal else f"{label}\t"
-            output.labelled(start, shown)
+            output.labelled(start, shown, Tone.REFUSED if label in RISK_LABELS else Tone.LABEL)
     output.warn(answer.warnings)

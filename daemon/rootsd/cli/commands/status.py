@@ -6,7 +6,7 @@ A bare `rootsd` runs this verb, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -20,6 +20,7 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import age, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+from rootsd.cli.theme import Tone
 from rootsd.core.guard import Guard
 from rootsd.core.labels import exact_path, safe_label, safe_text
 from rootsd.wire.daemon import StatusQuery
@@ -30,7 +31,17 @@ _MAX_NAMES = 5
 _MAX_CONFINED = 5
 _DETAILS = {"stays_open": "open", "not_shown": "not shown", "holders": "still holds a file"}
 _LABEL_WIDTH = 10
+_HINT_COLUMN = 41
 _LATER = ("confined", "config", "guard", "refused", "agent_commands", "closed_connections")
+
+
+class StatusLine(NamedTuple):
+    """A line for a person. `hint` is the command that comes next."""
+
+    label: str
+    text: str
+    hint: str = ""
+    tone: Tone = Tone.LABEL
 
 
 @click.command(
@@ -51,7 +62,11 @@ def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
         output.object(status_result(status))
     elif output.on_terminal:
         for line in _lines(status):
-            output.labelled(line[:_LABEL_WIDTH], line[_LABEL_WIDTH:])
+            gap = "   " if line.hint else ""
+            room = _HINT_COLUMN - _LABEL_WIDTH if line.hint else 0
+            hint = f"→ {line.hint}" if line.hint else ""
+            text = f"{line.text + gap:<{room}}{hint}"
+            output.labelled(f"{line.label:<{_LABEL_WIDTH}}", text, line.tone, line.hint)
     else:
         output.rows(list(_rows(status)))
     output.warn(status["warnings"])
@@ -79,54 +94,59 @@ def parent_line(parent: Mapping[str, Any]) -> str:
     return f"{path} (depth {parent['depth']})  {parent['state']}{note}  {count}"
 
 
-def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     """Yield the lines for a person, one per topic."""
     daemon, counts = status["daemon"], status["counts"]
     started = age(daemon["since"])
     confined = ", confined" if daemon.get("confined") == "landlock" else ""
     who = f"{daemon['version']}, pid {daemon['pid']}"
-    yield f"daemon    running {who}, started {started}{confined}"
+    yield StatusLine("daemon", f"running {who}, started {started}{confined}")
     if not status["parents"]:
-        yield "parents   none                           → rootsd up ~/src"
+        yield StatusLine("parents", "none", "rootsd up ~/src")
     for number, parent in enumerate(status["parents"]):
-        yield ("          " if number else "parents   ") + parent_line(parent)
+        yield StatusLine("" if number else "parents", parent_line(parent))
     words = ("published", "denied", "lapsed", "incomplete")
     totals = [f"{counts[word]} {word}" for word in words if counts.get(word)]
     if unpublishable := counts.get("unpublishable"):
         totals.append(f"{unpublishable} can never be published")
-    yield f"projects  {'   '.join(totals) or 'none decided'}"
+    yield StatusLine("projects", "   ".join(totals) or "none decided")
     if lapsed := counts.get("lapsed_rules"):
-        yield f"rules     {lapsed} lapsed".ljust(41) + "→ rootsd rule"
-    hint = "                              → rootsd pending" if counts["waiting"] else ""
-    yield f"pending   {counts['waiting']}{hint}"
+        yield StatusLine("rules", f"{lapsed} lapsed", "rootsd rule", Tone.ATTENTION)
+    waiting = counts["waiting"]
+    yield StatusLine(
+        "pending",
+        str(waiting),
+        "rootsd pending" if waiting else "",
+        Tone.ATTENTION if waiting else Tone.LABEL,
+    )
     is_next = counts["published"] and not status["sessions"]
-    hint = "                           → rootsd clients" if is_next else ""
-    yield f"clients   {_clients(status['sessions'])}{hint}"
+    hint = "rootsd clients" if is_next else ""
+    yield StatusLine("clients", _clients(status["sessions"]), hint)
     yield from _confined_lines(status.get("confined") or ())
     if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
-        yield f"guard     {guard}"
+        yield StatusLine("guard", guard)
     if refused := status.get("refused"):
-        yield f"refused   {_refused(refused)}   → rootsd log"
+        yield StatusLine("refused", _refused(refused), "rootsd log", Tone.REFUSED)
     if commands := status.get("agent_commands"):
-        yield f"agents    {_refused(commands)}   → rootsd log"
+        yield StatusLine("agents", _refused(commands), "rootsd log", Tone.ATTENTION)
     if closed := _closed(status):
         reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
-        yield f"closed    connections {reasons}"
+        yield StatusLine("closed", f"connections {reasons}")
     for sentence in status["degraded"]:
-        yield f"degraded  {safe_label(sentence, limit=None)}"
+        yield StatusLine("degraded", safe_label(sentence, limit=None), tone=Tone.BAD)
 
 
-def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[StatusLine]:
     """Yield a line for each program behind the wall, with what the wall does not close."""
     for number, item in enumerate(confined[:_MAX_CONFINED]):
         words = describe_engine(item), describe_network(item)
         about = " · ".join((describe_program(item), describe_roots(item), *words))
-        yield ("          " if number else "confined  ") + about
+        yield StatusLine("" if number else "confined", about)
         for key, word in _DETAILS.items():
             for line in item[key]:
-                yield f"            {word}: {safe_text(line)}"
+                yield StatusLine("", f"  {word}: {safe_text(line)}")
     if (more := len(confined) - _MAX_CONFINED) > 0:
-        yield f"          and {more} more".ljust(41) + "→ rootsd sessions"
+        yield StatusLine("", f"and {more} more", "rootsd sessions")
 
 
 def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:

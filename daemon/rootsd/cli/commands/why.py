@@ -10,7 +10,7 @@ import click
 from rootsd.check import absolute_path
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import VERDICT_STYLES, path_of, shorten_home
+from rootsd.cli.formatting import VERDICT_TONES, path_of, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
@@ -23,7 +23,7 @@ SECTION = "Inspect"
 _DECIDES = {True: "decides", False: ""}
 _COLUMNS = (
     Column("REASON", lambda reason: reason["ground"]),
-    Column("SAYS", lambda reason: reason["verdict"] or "-", style=VERDICT_STYLES),
+    Column("SAYS", lambda reason: reason["verdict"] or "-", tones=VERDICT_TONES),
     Column("", lambda reason: _DECIDES[reason["decides"]]),
     Column(
         "BY",
