@@ -17,6 +17,7 @@ import msgspec
 from rootsd.cli.render import CommandOutput, ErrorOutput
 from rootsd.system.config_schema import ConfigTables
 from rootsd.wire.daemon import ScanProgressItem
+from rootsd.wire.follow import UPDATE_METHOD, FollowUpdate
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
 from rootsd.wire.hello import (
     HELLO_METHOD,
@@ -60,6 +61,7 @@ _REQUESTS: Mapping[str, type] = {
 _NOTIFICATIONS: Mapping[str, type] = {
     "progress": ScanProgressItem,
     VIEW_METHOD: WallViewItem,
+    UPDATE_METHOD: FollowUpdate,
     REPORTED_ROOTS_METHOD: ReportedRootsParams,
     PROPOSED_FOLDER_METHOD: ProposedFolderParams,
 }

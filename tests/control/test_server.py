@@ -40,6 +40,7 @@ from rootsd.wire.decisions import (
     SetFocusRequest,
     TagRequest,
 )
+from rootsd.wire.follow import FollowRequest, SessionRootsQuery
 from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
 from rootsd.wire.projects import (
     CheckQuery,
@@ -93,6 +94,8 @@ LOOKS: list[ControlRequest] = [
     AnnounceRequest("down"),
     ConfineRequest("a server"),
     ReportConfinedRequest(),
+    FollowRequest(),
+    SessionRootsQuery("open"),
     *(replace(order, effect=ApplyMode.DRY_RUN) for order in ORDERS),
 ]
 

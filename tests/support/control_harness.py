@@ -17,7 +17,15 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.inputs import Observation, ProjectObserved
-from rootsd.core.model import Actor, Parent, Project, ProjectKind, Rule, SessionKey
+from rootsd.core.model import (
+    Actor,
+    Parent,
+    Project,
+    ProjectKind,
+    PublishedRoot,
+    Rule,
+    SessionKey,
+)
 from rootsd.core.paths import bytes_of, contains
 from rootsd.core.scope import SessionStart, session_start_in
 from rootsd.core.wall import WallSettings
@@ -132,6 +140,8 @@ class FakeDaemonControl:
     def __init__(self) -> None:
         self.troubles: list[str] = []
         self.told: list[str] = []
+        self.open_sessions = [a_session("open")]
+        self.roots_by_session: dict[str, Sequence[PublishedRoot]] = {}
 
     def about(self) -> DaemonStatus:
         return DaemonStatus(version="1.2.3", pid=4, since="2026-03-04T12:00:00Z", confined="none")
@@ -146,7 +156,10 @@ class FakeDaemonControl:
         return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]
 
     def session_items(self) -> list[SessionItem]:
-        return [a_session("open")]
+        return list(self.open_sessions)
+
+    def session_roots(self, id_: str) -> Sequence[PublishedRoot]:
+        return self.roots_by_session.get(id_, ())
 
     def session_history(self, last: int) -> list[SessionItem]:
         return [a_session(f"old{number}") for number in range(last)]

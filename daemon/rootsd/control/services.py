@@ -6,7 +6,7 @@ Each module in `rootsd.control.handlers` takes the services that it needs from `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rootsd.control.facts import (
@@ -26,8 +26,9 @@ from rootsd.control.wardens import WallServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.history import HistoryEvent
 from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import Actor, Parent
+from rootsd.core.model import Actor, Parent, PublishedRoot
 from rootsd.state.ledger import Ledger
+from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.daemon import ConfigStatus, DaemonStatus, ParentStatus, SessionItem, SessionStatus
 
 
@@ -45,6 +46,9 @@ class DaemonControl(Protocol):
 
     def session_items(self) -> list[SessionItem]:
         """Return the MCP connections, each with the roots that it got last."""
+
+    def session_roots(self, id_: str) -> Sequence[PublishedRoot]:
+        """Return the roots that an MCP connection got last. There are none if it has ended."""
 
     def session_history(self, last: int) -> list[SessionItem]:
         """Return the newest `last` sessions with their roots. Call this in a thread."""
@@ -119,7 +123,8 @@ class ControlServices:
     `archive` is the audit log in the store, and `state` is the folder of the store. `note_on`
     returns a note about the session that requested a folder, and `requests` finds that session.
     `real_path(typed, cwd)` reads the disk, so it is called in a thread. `is_canonical` finds paths
-    that need no such call.
+    that need no such call. `changes` is notified of changes outside the ledger: of sessions,
+    confined programs, and requests for folders.
     """
 
     ledger: Ledger
@@ -137,3 +142,4 @@ class ControlServices:
     real_path: Callable[[str, str], bytes] = real_path
     is_canonical: Callable[[bytes], bool] = never_canonical
     state: bytes = b"/"
+    changes: ChangeSignal = field(default_factory=ChangeSignal)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ import anyio
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Focus, Identity, SessionKey
+from rootsd.core.model import Focus, Identity, PublishedRoot, SessionKey
 from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.shared_git import GitAccess
@@ -42,6 +42,7 @@ from rootsd.core.wall_view import (
     wall_view,
 )
 from rootsd.state.ledger import Ledger
+from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.wall import (
     VIEW_METHOD,
     ConfinedProgramItem,
@@ -114,6 +115,11 @@ class ConnectedWarden:
         entry["read_only"] = _count(request.read_only, entry["read_only"])
         entry["masked"] = _count(request.masked, entry["masked"])
         entry["waiting"] = _count(request.waiting, entry["waiting"])
+        self._wardens.changes.notify()
+
+    def sent_roots(self) -> Sequence[PublishedRoot]:
+        """Return the roots in the view that the warden got last."""
+        return [shown.root for shown in self._view.roots]
 
     def close(self) -> None:
         """Remove the entry, because the connection has ended."""
@@ -158,7 +164,7 @@ class WardenRegistry:
     """The connected wardens, oldest first.
 
     `lineage_of` returns the ids of the process of a session and of all processes above it, as
-    `SessionTracker.lineage_of`.
+    `SessionTracker.lineage_of`. `changes` is notified when an entry changes.
     """
 
     def __init__(
@@ -166,9 +172,11 @@ class WardenRegistry:
         ledger: Ledger,
         now: Callable[[], datetime],
         lineage_of: Callable[[SessionKey], Awaitable[frozenset[str]]],
+        changes: ChangeSignal | None = None,
     ) -> None:
         self.ledger = ledger
         self.lineage_of = lineage_of
+        self.changes = changes or ChangeSignal()
         self._now = now
         self._wardens: dict[str, ConnectedWarden] = {}
         self._roots = WallRoots.of(ledger.catalog)
@@ -202,15 +210,22 @@ class WardenRegistry:
             not_shown=[],
         )
         warden = self._wardens[entry["id"]] = ConnectedWarden(self, entry, scope, sessions)
+        self.changes.notify()
         return warden
 
     def remove(self, warden: ConnectedWarden) -> None:
         """Forget a warden."""
         self._wardens.pop(warden.entry["id"], None)
+        self.changes.notify()
 
     def items(self) -> list[ConfinedProgramItem]:
         """Return the entries of all confined programs."""
         return [warden.entry.copy() for warden in self._wardens.values()]
+
+    def roots_of(self, id_: str) -> Sequence[PublishedRoot]:
+        """Return the roots in the view that a confined program got last; none if it has ended."""
+        warden = self._wardens.get(id_)
+        return () if warden is None else warden.sent_roots()
 
     def roots(self) -> Mapping[bytes, WallRoot]:
         """Return all roots that a warden can show now."""

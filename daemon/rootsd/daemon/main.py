@@ -31,7 +31,7 @@ from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ParentChange
 from rootsd.core.errors import RootsdError
-from rootsd.core.model import Actor, Focus
+from rootsd.core.model import Actor, Focus, PublishedRoot
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.admission import AdmissionControl
@@ -65,6 +65,7 @@ from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.sync.record import SyncRecord
 from rootsd.system import desktop, runtime_dir
+from rootsd.system.change_signal import ChangeSignal
 from rootsd.system.clock import make_alarm, read_clocks, utc_now
 from rootsd.system.config import Config, read_config
 from rootsd.system.lock import DaemonLock, LockRecord
@@ -160,9 +161,8 @@ class Daemon:
         self._mounts = MountTable()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
         self._alarm = make_alarm()
-        self._session_tracker = SessionTracker(
-            HelperProcessView(helper).ancestors, ExitWatch, read_clocks().boot
-        )
+        find_ancestors = HelperProcessView(helper).ancestors
+        self._session_tracker = SessionTracker(find_ancestors, ExitWatch, read_clocks().boot)
         self._ledger = Ledger(
             _load_catalog(loaded, places),
             store,
@@ -181,18 +181,13 @@ class Daemon:
         self._discovery = self._make_discovery(state)
         self._facts = FactsCollector(helper, self._discovery.parents)
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
-        self._root_requests = RootRequestQueue(
-            self._ledger,
-            observe=self._discovery.observe,
-            propose=self._discovery.propose,
-            sessions=self._session_tracker,
-            clock=time.monotonic,
-        )
+        self._changes = ChangeSignal()
+        self._root_requests = self._make_root_requests()
         self._notifier = PendingNotifier(self._ledger, self._root_requests, clock=time.monotonic)
         self._since = utc_now()
         self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
         self._session_log = SessionLog(self._session_store, utc_now)
-        self._sessions = SessionRegistry(self._session_log, utc_now)
+        self._sessions = SessionRegistry(self._session_log, utc_now, self._changes)
         self._is_new = loaded.is_new
         records = AgentActivity.in_folder(state)
         self._guard = make_guard(
@@ -225,6 +220,16 @@ class Daemon:
             self._hung_mounts,
         )
 
+    def _make_root_requests(self) -> RootRequestQueue:
+        return RootRequestQueue(
+            self._ledger,
+            observe=self._discovery.observe,
+            propose=self._discovery.propose,
+            sessions=self._session_tracker,
+            clock=time.monotonic,
+            changes=self._changes,
+        )
+
     def _make_control_server(self, store: Store, state: Path) -> ControlServer:
         resolve_path = partial(real_path, resolve=self._hung_mounts.real_path)
         services = ControlServices(
@@ -245,6 +250,7 @@ class Daemon:
             real_path=resolve_path,
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),
+            changes=self._changes,
         )
         return ControlServer(self._guard, Dispatcher(services))
 
@@ -255,7 +261,7 @@ class Daemon:
 
     def _make_wall_services(self) -> WallServices:
         return WallServices(
-            WardenRegistry(self._ledger, utc_now, self._session_tracker.lineage_of),
+            WardenRegistry(self._ledger, utc_now, self._session_tracker.lineage_of, self._changes),
             settings=lambda: self._configuration.config.wall,
             canonical=self._source.canonical,
             session_start=self._source.session_start,
@@ -353,6 +359,10 @@ class Daemon:
     def session_items(self) -> list[SessionItem]:
         """Return the MCP connections, with the roots that each got last."""
         return self._sessions.items()
+
+    def session_roots(self, id_: str) -> Sequence[PublishedRoot]:
+        """Return the roots that an MCP connection got last; none if it has ended."""
+        return self._sessions.roots_of(id_)
 
     def session_history(self, last: int) -> list[SessionItem]:
         """Return the `last` sessions that began, with their roots; call it in a thread."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from rootsd.core.model import PublishedSet
+from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
 from rootsd.core.timestamps import rfc3339
+from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.daemon import ReportedRootsItem, SentRootsItem, SessionItem, SessionStatus
 
 Clock = Callable[[], datetime]
@@ -50,6 +51,7 @@ class OpenSession:
     """
 
     recorder: SessionRecorder
+    changes: ChangeSignal
     now: Clock
     id: str
     pid: int
@@ -65,22 +67,26 @@ class OpenSession:
         """Note the client's name."""
         self.client = name
         self.recorder.named(self)
+        self.changes.notify()
 
     def scoped(self, scope: Scope) -> None:
         """Note the scope that applies from now on."""
         self.scope = scope
         self.recorder.scoped(self)
+        self.changes.notify()
 
     def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
         """Note which roots `rootsd run` has reported to its server."""
         self.reported = ReportedRootsItem(roots=roots, names=list(names))
         self.recorder.roots_reported(self)
+        self.changes.notify()
 
     def roots_sent(self, published: PublishedSet) -> None:
         """Note the set that the client received, unless it is the same as before."""
         if published is not self.last:
             self.last, self.last_at = published, self.now()
             self.recorder.roots_sent(self, published)
+            self.changes.notify()
 
     def describe(self) -> SessionItem:
         """Return the session for the command line, without the roots that it received."""
@@ -102,13 +108,17 @@ class OpenSession:
         item["given"] = self._newest()
         return item
 
+    def roots(self) -> Sequence[PublishedRoot]:
+        """Return the roots that the client received last."""
+        return () if self.last is None else apply_scope(self.last, self.scope).roots
+
     def _newest(self) -> list[SentRootsItem]:
         if self.last is None or self.last_at is None:
             return []
         newest = SentRootsItem(
             at=rfc3339(self.last_at),
             revision=self.last.revision,
-            roots=len(apply_scope(self.last, self.scope).roots),
+            roots=len(self.roots()),
             gained=[],
             gained_count=0,
             lost=[],
@@ -118,10 +128,13 @@ class OpenSession:
 
 
 class SessionRegistry:
-    """The open connections, oldest first."""
+    """The open connections, oldest first. `changes` is notified when one of them changes."""
 
-    def __init__(self, recorder: SessionRecorder, now: Clock) -> None:
+    def __init__(
+        self, recorder: SessionRecorder, now: Clock, changes: ChangeSignal | None = None
+    ) -> None:
         self._recorder = recorder
+        self._changes = changes or ChangeSignal()
         self._now = now
         self._open: dict[str, OpenSession] = {}
 
@@ -131,14 +144,18 @@ class SessionRegistry:
     @contextmanager
     def opened(self, pid: int) -> Iterator[OpenSession]:
         """Register a session for as long as its connection lives."""
-        session = OpenSession(self._recorder, self._now, secrets.token_hex(4), pid, self._now())
+        session = OpenSession(
+            self._recorder, self._changes, self._now, secrets.token_hex(4), pid, self._now()
+        )
         self._open[session.id] = session
         self._recorder.opened(session)
+        self._changes.notify()
         try:
             yield session
         finally:
             del self._open[session.id]
             self._recorder.closed(session)
+            self._changes.notify()
 
     def pids(self) -> set[int]:
         """Return the processes that have a session."""
@@ -154,3 +171,8 @@ class SessionRegistry:
     def items(self) -> list[SessionItem]:
         """Return every open session, for `rootsd sessions`."""
         return [session.item() for session in self._open.values()]
+
+    def roots_of(self, id_: str) -> Sequence[PublishedRoot]:
+        """Return the roots that a session received last. There are none if it has ended."""
+        session = self._open.get(id_)
+        return () if session is None else session.roots()

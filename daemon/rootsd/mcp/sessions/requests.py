@@ -31,6 +31,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import SessionKey
 from rootsd.core.throttle import TokenBucket
 from rootsd.state.ledger import Ledger
+from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.projects import RequestNote
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ class RootRequestQueue:
     `observe` reads a path and does not change the catalog. `propose` adds the path to the catalog,
     and raises RootsdError if there is no project. `clock` returns seconds that never go back.
     `sessions` knows which sessions still run. `on_pending` is called with each request that
-    becomes pending. The notifier sets it.
+    becomes pending. The notifier sets it. `changes` is notified of it, too.
     """
 
     def __init__(
@@ -108,12 +109,14 @@ class RootRequestQueue:
         sessions: RunningSessions,
         clock: Callable[[], float],
         limits: RootRequestLimits | None = None,
+        changes: ChangeSignal | None = None,
     ) -> None:
         self._ledger = ledger
         self._observe = observe
         self._propose = propose
         self._sessions = sessions
         self._clock = clock
+        self._changes = changes or ChangeSignal()
         self._limits = limits or RootRequestLimits()
         self.on_pending: Callable[[RootRequest], None] = _ignore_request
         self._rate = TokenBucket(self._limits.burst, self._limits.per_second)
@@ -184,6 +187,7 @@ class RootRequestQueue:
         shown = safe_label(request.path, limit=None)
         log.info('%s asks for %s: "%s" (rootsd pending)', request.client, shown, request.reason)
         self.on_pending(request)
+        self._changes.notify()
 
     async def _is_running(self, key: SessionKey) -> bool:
         """Track the session, and return whether it still runs; False after a timeout."""

@@ -1,0 +1,225 @@
+"""Handle the requests of screens: follow all projects and sessions, and list a session's roots.
+
+A follower compares the catalog with the one that it sent last. Projects are immutable, so the
+comparison is one tuple per project, and only projects that differ become items. While a follower
+sends, changes collect. So a slow reader gets fewer updates, and the daemon keeps none for it.
+
+Nothing here verifies the roots on the disk. An approval carries the identity of the folder that
+was shown, and the ledger compares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import anyio
+
+from rootsd import __version__
+from rootsd.control.items import NoteForPath, project_items, why_not_inherited
+from rootsd.control.routes import RequestContext, Result, Route, query_route
+from rootsd.control.services import ControlServices, DaemonControl
+from rootsd.control.wardens import WardenRegistry
+from rootsd.core.catalog import Catalog
+from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.model import Focus, Parent, Project, PublishedRoot, Verdict
+from rootsd.core.paths import text_of
+from rootsd.state.ledger import Ledger
+from rootsd.system.change_signal import ChangeSignal
+from rootsd.wire.daemon import SessionItem
+from rootsd.wire.follow import (
+    MAX_FOLLOW_ITEMS,
+    UPDATE_METHOD,
+    FollowedProject,
+    FollowRequest,
+    FollowUpdate,
+    ProjectGroup,
+    SessionRootItem,
+    SessionRoots,
+    SessionRootsQuery,
+)
+from rootsd.wire.request import BadRequest
+from rootsd.wire.wall import ConfinedProgramItem
+
+
+def routes(services: ControlServices) -> Iterable[Route[Any]]:
+    """Return the routes of this module."""
+    return FollowHandlers(
+        services.ledger,
+        services.daemon,
+        services.wall.wardens,
+        services.discovery.parents,
+        services.note_on,
+        services.changes,
+    ).routes()
+
+
+@dataclass(frozen=True, slots=True)
+class FollowHandlers:
+    """Handles `FollowRequest` and `SessionRootsQuery`.
+
+    `changes` is notified of changes of sessions, confined programs, and requests for folders.
+    """
+
+    ledger: Ledger
+    daemon: DaemonControl
+    wardens: WardenRegistry
+    parents: Callable[[], Sequence[Parent]]
+    note_on: NoteForPath
+    changes: ChangeSignal
+
+    def routes(self) -> Iterable[Route[Any]]:
+        """Return the routes of these handlers."""
+        return (
+            Route(FollowRequest, self.follow, lambda _: None),
+            query_route(SessionRootsQuery, self.session_roots),
+        )
+
+    async def follow(self, _: FollowRequest, call: RequestContext) -> Result:
+        """Begin a subscription. Raises BadRequest for a second one on the connection."""
+        if call.connection.subscription is not None:
+            raise BadRequest("this connection has a subscription already")
+        call.connection.subscription = Follower(self)
+        return {"rootsd": __version__}
+
+    async def session_roots(self, query: SessionRootsQuery) -> SessionRoots:
+        """Return the roots of a session or a confined program, as they were sent to it."""
+        roots = self.daemon.session_roots(query.id) or self.wardens.roots_of(query.id)
+        return SessionRoots(
+            revision=self.ledger.revision, items=[_root_item(root) for root in roots], warnings=[]
+        )
+
+
+Shown = tuple[object, ...]
+"""Everything that the item of a project depends on."""
+
+
+@dataclass(slots=True)
+class Follower:
+    """One subscription, with what its reader knows."""
+
+    sources: FollowHandlers
+    _known: dict[bytes, tuple[str, Shown]] = field(default_factory=dict)
+    """The id and the state of each project that was sent, by path."""
+    _sessions: list[SessionItem] | None = None
+    _confined: list[ConfinedProgramItem] | None = None
+    _focus: str | None = None
+
+    async def send_updates(
+        self, send: Callable[[str, Mapping[str, Any]], Awaitable[None]]
+    ) -> None:
+        """Send each update for as long as the connection lives."""
+        ledger, changes = self.sources.ledger, self.sources.changes
+        is_complete = False
+        while True:
+            catalog, focus, number = ledger.catalog, ledger.focus, changes.number
+            update = self._next_update(catalog)
+            if update is None and is_complete:
+                await _wait_for_change(ledger, catalog, focus, changes, number)
+                continue
+            update = update or self._update((), (), is_complete=True)
+            is_complete = update["is_complete"]
+            await send(UPDATE_METHOD, update)
+
+    def close(self) -> None:
+        """Do nothing, because the daemon keeps nothing about a follower."""
+
+    def _next_update(self, catalog: Catalog) -> FollowUpdate | None:
+        """Return what the reader does not know yet, or None if it knows everything."""
+        changed = list(islice(self._changed_projects(catalog), MAX_FOLLOW_ITEMS + 1))
+        is_complete = len(changed) <= MAX_FOLLOW_ITEMS
+        gone = [path for path in self._known if path not in catalog.projects]
+        sessions, confined = self.sources.daemon.session_items(), self.sources.wardens.items()
+        focus = self.sources.ledger.focus.tag
+        is_same = (self._sessions, self._confined, self._focus) == (sessions, confined, focus)
+        if is_same and not changed and not gone:
+            return None
+        items = self._items(catalog, changed[:MAX_FOLLOW_ITEMS])
+        ids = [self._known.pop(path)[0] for path in gone]
+        return self._update(items, ids, is_complete=is_complete)
+
+    def _update(
+        self, items: Iterable[FollowedProject], gone: Iterable[str], *, is_complete: bool
+    ) -> FollowUpdate:
+        sessions, confined = self.sources.daemon.session_items(), self.sources.wardens.items()
+        update = FollowUpdate(
+            revision=self.sources.ledger.revision,
+            projects=list(items),
+            gone=list(gone),
+            sessions=None if sessions == self._sessions else sessions,
+            confined=None if confined == self._confined else confined,
+            focus=self.sources.ledger.focus.tag,
+            is_complete=is_complete,
+        )
+        self._sessions, self._confined, self._focus = sessions, confined, update["focus"]
+        return update
+
+    def _changed_projects(self, catalog: Catalog) -> Iterator[tuple[Project, Shown]]:
+        for path, project in catalog.projects.items():
+            shown = self._shown(catalog, project)
+            known = self._known.get(path)
+            if known is None or known[1] != shown:
+                yield project, shown
+
+    def _shown(self, catalog: Catalog, project: Project) -> Shown:
+        path = project.path
+        return (
+            project,
+            catalog.judgments[path],
+            catalog.roots.get(path),
+            catalog.name_of(project),
+            group_of(catalog, project),
+            self.sources.note_on(path),
+            why_not_inherited(catalog, project),
+        )
+
+    def _items(
+        self, catalog: Catalog, changed: Sequence[tuple[Project, Shown]]
+    ) -> list[FollowedProject]:
+        projects = [project for project, _ in changed]
+        items = project_items(catalog, projects, self.sources.parents(), self.sources.note_on)
+        for item, (project, shown) in zip(items, changed, strict=True):
+            item["identity"] = identity_fingerprint(project.observed.identity)
+            self._known[project.path] = (project.id, shown)
+        return [
+            FollowedProject(group=group_of(catalog, project).value, item=item)
+            for item, project in zip(items, projects, strict=True)
+        ]
+
+
+def group_of(catalog: Catalog, project: Project) -> ProjectGroup:
+    """Return where a screen lists the project."""
+    if catalog.is_pending(project):
+        return ProjectGroup.PENDING
+    match catalog.judgments[project.path].verdict:
+        case Verdict.APPROVED:
+            return ProjectGroup.APPROVED
+        case Verdict.DENIED:
+            return ProjectGroup.DENIED
+        case Verdict.PENDING:
+            return ProjectGroup.OTHER
+
+
+async def _wait_for_change(
+    ledger: Ledger, catalog: Catalog, focus: Focus, changes: ChangeSignal, number: int
+) -> None:
+    """Wait until the catalog, the focus, or anything that notifies `changes` has changed."""
+    revision = ledger.revision
+    if ledger.catalog is not catalog or ledger.focus is not focus:
+        return
+    async with anyio.create_task_group() as group:
+
+        async def end_after(change: Callable[[], Awaitable[object]]) -> None:
+            await change()
+            group.cancel_scope.cancel()
+
+        group.start_soon(end_after, partial(ledger.wait_for_change, catalog))
+        group.start_soon(end_after, partial(ledger.wait_for_revision_past, revision))
+        group.start_soon(end_after, partial(changes.wait_past, number))
+
+
+def _root_item(root: PublishedRoot) -> SessionRootItem:
+    return SessionRootItem(name=root.name, path=text_of(root.path), access=root.access.value)
