@@ -28,6 +28,7 @@ from support.sample_answers import ANSWERS
 from support.terminal import Shell
 
 # The flags of each verb, without --help, -h, and the global flags, which every verb has.
+CHOOSING = {"--kind", "--tag", "--parent", "--under", "--since", "--sort", "--reverse"}
 DOCUMENTED = {
     "init": {"--yes", "--dry-run"},
     "up": {"--foreground", "--dry-run"},
@@ -64,7 +65,7 @@ DOCUMENTED = {
     "config edit": set(),
     "doctor": {"--fix", "--install-profile"},
     "scan": set(),
-    "pending": {"--count", "--exit-code"},
+    "pending": {"--count", "--exit-code", *CHOOSING},
     "approve": {
         "--as",
         "--tag",
@@ -88,7 +89,7 @@ DOCUMENTED = {
     "rule add": {"--dry-run"},
     "rule ls": set(),
     "rule rm": {"--dry-run"},
-    "ls": {"--verdict", "--published", "--tag", "--paths", "-0"},
+    "ls": {"--verdict", "--published", "--paths", "-0", *CHOOSING},
     "show": set(),
     "sessions": {"--history", "--last"},
     "check": {"--write"},

@@ -30,7 +30,13 @@ def state(rootsd_dir: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("words", "shown"),
-    [(("ls",), "p1\tapproved"), (("ls", "--paths"), "/p1\n"), (("log",), "\tapproved\t")],
+    [
+        (("ls",), "p1\tapproved"),
+        (("ls", "p1", "--kind", "git"), "p1\tapproved"),
+        (("pending", "--count", "--tag", "work"), "0\n"),
+        (("ls", "--paths"), "/p1\n"),
+        (("log",), "\tapproved\t"),
+    ],
 )
 def test_the_stored_state_is_shown_with_a_warning(
     state: Path, shell: Shell, words: tuple[str, ...], shown: str

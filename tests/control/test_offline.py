@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.control.offline import OFFLINE_WARNING, answer_offline, has_store
-from rootsd.core.errors import Busy
-from rootsd.core.model import Verdict
+from rootsd.core.errors import Busy, UnknownProject
+from rootsd.core.model import ProjectKind, Verdict
 from rootsd.state.store.store import Store
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.places import Places
@@ -42,6 +42,12 @@ def test_decisions_are_listed_and_nothing_is_published(places: Places) -> None:
     assert told(places, ProjectsQuery("/", verdict=Verdict.DENIED)) == [("p2", "denied", False)]
     assert told(places, ProjectsQuery("/", tag="work")) == [("p1", "approved", False)]
     assert told(places, ProjectsQuery("/", select=Selection.PUBLISHED)) == []
+    assert told(places, ProjectsQuery("/", select=Selection.PENDING)) == []
+    assert told(places, ProjectsQuery("/", refs=("p2",))) == [("p2", "denied", False)]
+    assert told(places, ProjectsQuery("/", kinds=(ProjectKind.HG,))) == []
+    assert told(places, ProjectsQuery("/", since="2999-01-01T00:00:00Z")) == []
+    with pytest.raises(UnknownProject):
+        told(places, ProjectsQuery("/", refs=("none",)))
     assert answer_offline(places, ProjectsQuery("/"))["warnings"] == [OFFLINE_WARNING]
 
 

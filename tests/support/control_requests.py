@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
@@ -12,14 +12,13 @@ from rootsd.wire.request import ControlRequest
 
 # As from os.fsdecode: bytes that are not UTF-8 are lone surrogates.
 TEXT = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
-TEXTS = st.lists(TEXT, max_size=4).map(tuple)
 
 
 def _values_of(declared: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - whatever type
     if declared is str:
         return TEXT
-    if declared == tuple[str, ...]:
-        return TEXTS
+    if get_origin(declared) is tuple:  # of any length
+        return st.lists(_values_of(get_args(declared)[0]), max_size=4).map(tuple)
     if get_args(declared):
         return st.one_of([_values_of(part) for part in get_args(declared)])
     values: st.SearchStrategy[Any] = st.from_type(declared)

@@ -47,6 +47,11 @@ def test_default_values_are_left_out(method: str) -> None:
     assert encode_request(decode_request(method, required)) == (method, required)
 
 
+def test_a_list_of_words_names_the_words() -> None:
+    refusal = _refusal("projects", {"cwd": "/", "kinds": ["cvs"]})
+    assert "params.kinds: expected a list with any of git, " in refusal
+
+
 def _refusal(method: str, params: dict[str, Any]) -> str:
     with pytest.raises(BadRequest) as refusal:
         decode_request(method, params)
@@ -66,6 +71,11 @@ def _refusal(method: str, params: dict[str, Any]) -> str:
             "projects",
             {"cwd": "/", "verdict": "maybe"},
             "verdict: expected one of pending, approved, denied or null",
+        ),
+        (
+            "decide",
+            {"cwd": "/", "verb": "deny", "tags": ["x", None]},
+            "tags: expected a list of strings",
         ),
         ("projects", {"cwd": "/", "under": []}, "under: expected a string or null"),
         ("decide", {"cwd": "/", "verb": "fly"}, "verb: expected one of approve, deny, forget"),

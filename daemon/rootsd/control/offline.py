@@ -8,7 +8,6 @@ roots without a daemon.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from rootsd import __version__
 from rootsd.control.handlers.audit_log import log_items_from
 from rootsd.control.handlers.rules import rule_item
 from rootsd.control.items import project_items
+from rootsd.control.listing import matching_projects
+from rootsd.control.references import is_selected, real_path
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
 from rootsd.state.store.opening import DATABASE_NAME
@@ -41,8 +42,8 @@ def answer_offline(places: Places, query: OfflineQuery) -> dict[str, Any]:
     """Return the result of a query from the store. Its `revision` is None.
 
     The answers to `LogQuery` and `RulesQuery` are the same as the daemon's. The answer to
-    `ProjectsQuery` has no references, origins, and parents. Raises Busy if a daemon or another
-    reader holds the lock, and what the store raises.
+    `ProjectsQuery` has no origins and parents. Raises Busy if a daemon or another reader holds
+    the lock, what the store raises, and what `matching_projects` raises.
     """
     record = LockRecord(os.getpid(), __version__, {})
     with DaemonLock.acquire(_state_folder(places), record):
@@ -65,21 +66,15 @@ def _answer(store: Store, places: Places, query: OfflineQuery) -> dict[str, Any]
         if isinstance(query, RulesQuery):
             items = [rule_item(rule, catalog) for rule in catalog.rules]
         else:
-            items = [item for item in _projects(catalog) if _is_selected(item, query)]
+            items = _projects(catalog, query)
     return {"revision": None, "items": items, "warnings": warnings}
 
 
-def _projects(catalog: Catalog) -> list[dict[str, Any]]:
-    known = sorted(catalog.projects.values(), key=lambda project: project.path)
-    return [{**item, "published": False} for item in project_items(catalog, known, ())]
-
-
-def _is_selected(item: Mapping[str, Any], query: ProjectsQuery) -> bool:
-    return (
-        query.select is not Selection.PUBLISHED
-        and (query.verdict is None or item["verdict"] == query.verdict.value)
-        and (query.tag is None or query.tag in item["tags"])
-    )
+def _projects(catalog: Catalog, query: ProjectsQuery) -> list[dict[str, Any]]:
+    matching = matching_projects(catalog, query, real_path)
+    is_empty = query.select is Selection.PUBLISHED
+    chosen = [p for p in matching if not is_empty and is_selected(catalog, p, query.select)]
+    return [{**item, "published": False} for item in project_items(catalog, chosen, ())]
 
 
 def _state_folder(places: Places) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
-from rootsd.core.model import Verdict
+from rootsd.core.model import ProjectKind, Verdict
 from rootsd.wire.request import ControlRequest
 
 
@@ -211,8 +211,9 @@ class ProjectsQuery(ControlRequest):
     """Ask for projects: `ProjectListing`.
 
     `refs` are names, ids, paths, or globs; a relative path is relative to `cwd`. A reference that
-    matches no project, or several, is an error. `select`, `verdict`, `tag`, and `under` narrow the
-    result.
+    matches no project, or several, is an error. The other fields narrow the result: `kinds` to
+    projects of any of these kinds, `under` to projects below this folder, and `since` to projects
+    that were found at this RFC 3339 time or later.
     """
 
     method: ClassVar[str] = "projects"
@@ -224,6 +225,8 @@ class ProjectsQuery(ControlRequest):
     verdict: Verdict | None = None
     tag: str | None = None
     under: str | None = None
+    kinds: tuple[ProjectKind, ...] = ()
+    since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

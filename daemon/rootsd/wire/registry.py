@@ -113,6 +113,8 @@ def _words(single: msgspec.inspect.Type) -> str:
     match single:
         case msgspec.inspect.EnumType(cls=cls):
             return "one of " + ", ".join(member.value for member in cls)
+        case msgspec.inspect.VarTupleType(item_type=msgspec.inspect.EnumType() as item):
+            return f"a list with any of {_words(item).removeprefix('one of ')}"
         case msgspec.inspect.VarTupleType():
             return "a list of strings"
         case _:

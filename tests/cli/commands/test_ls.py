@@ -27,6 +27,11 @@ ODD = an_item("odd", id="q1zd", path=None, path_b64=b64encode(RAW).decode(), uri
         (("--published",), {"select": "published"}),
         (("--verdict", "denied"), {"verdict": "denied"}),
         (("--tag", "work", "--published"), {"tag": "work", "select": "published"}),
+        (("api", "acme/*"), {"refs": ["api", "acme/*"]}),
+        (("--kind", "git", "--kind", "hg"), {"kinds": ["git", "hg"]}),
+        (("--parent", "~/src"), {"under": "~/src"}),
+        (("--under", "~/src"), {"under": "~/src"}),
+        (("--since", "2026-11-20T08:00:00Z"), {"since": "2026-11-20T08:00:00Z"}),
     ],
 )
 def test_the_words_become_a_query(
@@ -36,6 +41,46 @@ def test_the_words_become_a_query(
     assert shell.run("ls", *words).out == "r7k2\tapi\tapproved\tgit\t/src/api\t#work\n"
     # "all" is the default and so is not sent.
     assert daemon.asked("projects") == [{"cwd": str(Path.cwd()), **query}]
+
+
+SORTED = (
+    an_item("b", id="r1", path="/src/x/b", kind="hg", discovered_at="2026-11-20T08:00:00Z"),
+    an_item("A", id="r2", path="/src/y/A", kind="git", discovered_at="2026-11-21T08:00:00Z"),
+    an_item("c", id="r3", path="/src/a/c", kind="git", discovered_at="2026-11-19T08:00:00Z"),
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ((), "r1 r2 r3"),
+        (("--sort", "name"), "r2 r1 r3"),
+        (("--sort", "path"), "r3 r1 r2"),
+        (("--sort", "age"), "r2 r1 r3"),
+        (("--sort", "kind"), "r2 r3 r1"),
+        (("--sort", "age", "--reverse"), "r3 r1 r2"),
+        (("--reverse",), "r3 r2 r1"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["ls", "pending"])
+def test_projects_are_listed_in_the_order_asked_for(
+    daemon: FakeDaemon, shell: Shell, verb: str, words: tuple[str, ...], ids: str
+) -> None:
+    daemon.answers["projects"] = a_listing(*SORTED)
+    lines = shell.run(verb, *words).out.splitlines()
+    assert [line.partition("\t")[0] for line in lines] == ids.split()
+    items = json.loads(shell.run(verb, *words, "--json").out)["items"]
+    assert [item["id"] for item in items] == ids.split()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--sort", "size"), ("--kind", "cvs"), ("--since", "soon")]
+)
+def test_an_unknown_value_is_a_usage_error(shell: Shell, option: str, value: str) -> None:
+    for verb in ("ls", "pending"):
+        done = shell.run(verb, option, value)
+        assert (done.status, done.out) == (2, "")
+        assert value in done.err
 
 
 def test_an_unknown_verdict_is_a_usage_error(shell: Shell) -> None:
@@ -60,6 +105,7 @@ def test_an_empty_list_says_so_on_a_terminal(daemon: FakeDaemon, shell: Shell) -
     daemon.answers["projects"] = a_listing()
     assert shell.run_on_terminal("ls").out == "No projects yet. Try: rootsd up ~/src\n"
     assert shell.run_on_terminal("ls", "--published").out == "No project matches.\n"
+    assert shell.run_on_terminal("ls", "--since", "2d").out == "No project matches.\n"
 
 
 def raw(*words: str) -> bytes:

@@ -90,6 +90,7 @@ def test_an_empty_list_is_reported_on_a_terminal_only(daemon: FakeDaemon, shell:
     assert shell.run_on_terminal("pending").out == "No project needs a decision.\n"
     done = shell.run("pending")
     assert (done.status, done.out, done.err) == (0, "", "")
+    assert shell.run_on_terminal("pending", "--kind", "hg").out == "No project matches.\n"
 
 
 @pytest.mark.parametrize(("items", "status"), [((), 0), ((API,), 3)])
@@ -107,6 +108,18 @@ def test_count_prints_only_a_number(daemon: FakeDaemon, shell: Shell) -> None:
     assert shell.run("pending", "--count").out == "2\n"
     whole = json.loads(shell.run("pending", "--count", "--json").out)
     assert (whole["count"], whole["items"]) == (2, [])
+
+
+def test_a_filter_applies_to_the_count_and_the_exit_status(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    daemon.answers["projects"] = lambda params: a_listing(*([] if "kinds" in params else [API]))
+    assert shell.run("pending", "--count", "--tag", "x").out == "1\n"
+    done = shell.run("pending", "--count", "--exit-code", "--kind", "hg", "api")
+    assert (done.out, done.status) == ("0\n", 0)
+    assert daemon.asked("projects")[-1] == {
+        "cwd": str(Path.cwd()), "select": "waiting", "refs": ["api"], "kinds": ["hg"],
+    }  # fmt: skip
 
 
 def test_json_has_the_items_as_they_are(daemon: FakeDaemon, shell: Shell) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
 
 from rootsd.core.errors import AmbiguousReference, UnknownProject
-from rootsd.core.model import Project, Verdict
+from rootsd.core.model import Project, ProjectKind, Verdict
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import (
@@ -24,13 +25,18 @@ from rootsd.wire.projects import (
 from rootsd.wire.request import BadRequest
 from support.control_harness import CWD, ControlHarness, names
 from support.ledger_harness import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
-from support.sample_decisions import approved, denied, identity, project
+from support.sample_decisions import NOON, approved, denied, identity, project
 
 EVERYTHING = (
     replace(approved(1), ruling=replace(approved(1).ruling, tags=("home", "work"))),
     denied(2),
     lapsed(project(3)),
-    project(4),
+    replace(
+        project(4),
+        observed=replace(
+            project(4).observed, kind=ProjectKind.HG, first_seen=NOON + timedelta(days=1)
+        ),
+    ),
     at(SOURCES + b"/sub/p5", approved(5)),
 )
 
@@ -50,6 +56,13 @@ EVERYTHING = (
         ({"under": "/home/ann/link"}, ["p1"]),
         ({"under": "/home/ann/src/p"}, []),
         ({"refs": ("p4", "p1", "/home/ann/link")}, ["p4", "p1"]),
+        ({"refs": ("p4", "p1"), "select": Selection.PENDING}, ["p4"]),
+        ({"kinds": (ProjectKind.HG,)}, ["p4"]),
+        ({"kinds": (ProjectKind.HG, ProjectKind.GIT)}, ["p1", "p2", "p3", "p4", "p5"]),
+        ({"since": "2026-03-05T12:00:00Z"}, ["p4"]),
+        ({"since": "2026-03-05T14:00:00+02:00"}, ["p4"]),
+        ({"since": "2026-03-05T12:00:01Z"}, []),
+        ({"since": "2026-03-05T12:00:00Z", "kinds": (ProjectKind.GIT,)}, []),
         ({"refs": ("p*",), "verdict": Verdict.APPROVED}, ["p1", "p5"]),
     ],
 )
@@ -99,6 +112,12 @@ async def test_an_unknown_or_ambiguous_reference_is_an_error_in_a_listing() -> N
         await control.ask(ProjectsQuery(CWD, refs=("api",)))
     with pytest.raises(BadRequest):
         await control.ask(ProjectsQuery(CWD, under="a\0b"))
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-03-05", "2026-03-05T12:00:00", "\udcff"])
+async def test_a_time_of_a_listing_needs_a_zone(since: str) -> None:
+    with pytest.raises(BadRequest, match="RFC 3339"):
+        await ControlHarness(project(1)).ask(ProjectsQuery(CWD, since=since))
 
 
 async def test_a_listing_is_verified_and_matches_its_revision() -> None:

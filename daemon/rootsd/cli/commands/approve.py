@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from rootsd.cli import completion
@@ -18,38 +16,12 @@ from rootsd.cli.decisions import effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.terminal import Keyboard
+from rootsd.cli.time_options import Duration
 from rootsd.core.model import Access
-from rootsd.wire.decisions import MAX_APPROVAL_S, ApprovalScope, DecideRequest, DecisionVerb
+from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 
 SECTION = "Decide"
-
-_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
-_DURATION = re.compile(r"(?:[0-9]{1,9}[smhdw]){1,5}", re.ASCII)
-_DURATION_PART = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
-
-
-class Duration(click.ParamType[int]):
-    """A duration such as `8h`, `90m`, `1h30m`, or `2d`, as a number of seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Return the seconds. Raises a usage error for anything but a duration in range."""
-        if isinstance(value, int):
-            return value
-        typed = value.strip().lower()
-        if not _DURATION.fullmatch(typed):
-            self.fail(f"{value!r} is not a duration such as 8h, 90m, 1h30m, or 2d", param, ctx)
-        seconds = sum(
-            int(count) * _SECONDS_PER_UNIT[unit] for count, unit in _DURATION_PART.findall(typed)
-        )
-        if not 0 < seconds <= MAX_APPROVAL_S:
-            self.fail(f"{value!r} is not between one second and ten years", param, ctx)
-        return seconds
-
 
 _complete_pending = completion.projects(Selection.PENDING)
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
-from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import PROJECT_COLUMNS, path_of
 from rootsd.cli.invocation import Invocation, call_or_read_store
+from rootsd.cli.listing_options import (
+    ListingWords,
+    in_order,
+    is_narrowed,
+    listing_options,
+    query_of,
+)
 from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.projects import Selection
 
 SECTION = "Inspect"
 
@@ -26,6 +32,7 @@ SECTION = "Inspect"
     cls=VerbCommand,
     epilog=(
         "rootsd ls --published\n"
+        "rootsd ls 'acme/*' --kind git --since 2d --sort age\n"
         'cd "$(rootsd ls --paths | fzf)"\n'
         "rootsd ls --verdict denied -0 | xargs -0 du -sh"
     ),
@@ -36,9 +43,7 @@ SECTION = "Inspect"
     help="only projects with this verdict",
 )
 @click.option("--published", is_flag=True, help="only projects that clients see now")
-@click.option(
-    "--tag", metavar="TAG", shell_complete=completion.tags, help="only projects with this tag"
-)
+@listing_options(Selection.ALL)
 @click.option("--paths", is_flag=True, help="only the paths, one per line")
 @click.option(
     "-0",
@@ -52,34 +57,32 @@ def command(
     *,
     verdict: str | None,
     published: bool,
-    tag: str | None,
     paths: bool,
     nul: bool,
+    **words: Unpack[ListingWords],
 ) -> None:
-    """List all projects, or those that match the options.
+    """List all projects, or those that match REF and the options.
 
     In a pipe, the columns are id, name, verdict, kind, path, and note, without a header. This
     command also works without a daemon.
     """
-    query = ProjectsQuery(
-        cwd=invocation.cwd,
-        select=Selection.PUBLISHED if published else Selection.ALL,
-        verdict=Verdict(verdict) if verdict else None,
-        tag=tag,
+    query = query_of(
+        words,
+        invocation.cwd,
+        Selection.PUBLISHED if published else Selection.ALL,
+        Verdict(verdict) if verdict else None,
     )
     listing = call_or_read_store(invocation, query)
-    output = invocation.output
+    items, output = in_order(listing["items"], words), invocation.output
     if (paths or nul) and not output.is_json:
-        _write_paths(listing["items"], nul=nul, for_terminal=output.on_terminal and not nul)
+        _write_paths(items, nul=nul, for_terminal=output.on_terminal and not nul)
         output.warn(listing["warnings"])
         return
-    output.show(
-        CommandResult(listing["items"], listing["revision"], listing["warnings"]), PROJECT_COLUMNS
-    )
-    if output.on_terminal and not listing["items"]:
-        is_narrowed = verdict or tag or published
+    output.show(CommandResult(items, listing["revision"], listing["warnings"]), PROJECT_COLUMNS)
+    if output.on_terminal and not items:
+        is_empty = not (verdict or published or is_narrowed(words))
         output.message(
-            "No project matches." if is_narrowed else "No projects yet. Try: rootsd up ~/src"
+            "No projects yet. Try: rootsd up ~/src" if is_empty else "No project matches."
         )
 
 

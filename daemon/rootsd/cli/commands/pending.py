@@ -5,42 +5,61 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import ID, NAME, NOTE, PATH, PENDING_COLUMNS, pluralize
-from rootsd.cli.invocation import Invocation
+from rootsd.cli.invocation import Invocation, call_or_read_store
+from rootsd.cli.listing_options import (
+    ListingWords,
+    in_order,
+    is_narrowed,
+    listing_options,
+    query_of,
+)
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import Exit
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.projects import Selection
 
 SECTION = "Decide"
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
 
 
+_NOTHING = "No project needs a decision."
 _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
 
 
 @click.command(
     "pending",
     cls=VerbCommand,
-    epilog="rootsd pending\nrootsd pending --count\nrootsd pending --exit-code && echo none",
+    epilog=(
+        "rootsd pending\n"
+        "rootsd pending --since 2d --sort age\n"
+        "rootsd pending --count\n"
+        "rootsd pending --exit-code && echo none"
+    ),
 )
+@listing_options(Selection.PENDING)
 @click.option(
     "--count", is_flag=True, help="print only the number; fast enough for a shell prompt"
 )
 @click.option("--exit-code", is_flag=True, help="exit with status 3 if a project is pending")
 @pass_invocation
-def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
-    """List the projects that need your decision.
+def command(
+    invocation: Invocation, *, count: bool, exit_code: bool, **words: Unpack[ListingWords]
+) -> int:
+    """List the projects that need your decision, or those that match REF and the options.
 
-    Pending projects are not published, and no client waits for them.
+    Pending projects are not published, and no client waits for them. In a pipe, the columns are
+    id, name, kind, path, time of discovery, and note, without a header. This command also works
+    without a daemon.
     """
-    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, select=Selection.PENDING))
-    items, output = listing["items"], invocation.output
+    query = query_of(words, invocation.cwd, Selection.PENDING)
+    listing = call_or_read_store(invocation, query)
+    items, output = in_order(listing["items"], words), invocation.output
     unpublishable = listing.get("unpublishable", [])  # missing in older daemons
     extra = {"unpublishable": unpublishable}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
@@ -51,8 +70,10 @@ def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
         output.object(CommandResult((), listing["revision"], listing["warnings"], extra))
     else:
         output.line(str(len(items)))
+        output.warn(listing["warnings"])
     if output.on_terminal and not count:
-        output.message(_what_to_do(items))
+        nothing = "No project matches." if is_narrowed(words) else _NOTHING
+        output.message(_what_to_do(items) if items else nothing)
         if unpublishable:
             output.message(f"{pluralize(len(unpublishable), 'project')} can never be published:")
             output.show(CommandResult(unpublishable), _UNPUBLISHABLE_COLUMNS)
@@ -60,8 +81,6 @@ def command(invocation: Invocation, *, count: bool, exit_code: bool) -> int:
 
 
 def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:
-    if not items:
-        return "No project needs a decision."
     need = "1 needs a decision" if len(items) == 1 else f"{len(items)} need a decision"
     name, id_ = items[0]["name"], items[0]["id"]
     # The line is for copying into a shell: use the id if the name needs quotes.

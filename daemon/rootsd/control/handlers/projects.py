@@ -16,15 +16,14 @@ from rootsd.control.items import (
     shared_git_item,
     worktree_items,
 )
+from rootsd.control.listing import matching_projects
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
-from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
 from rootsd.core.model import Actor, ActorKind, Parent, Project
-from rootsd.core.paths import contains
 from rootsd.state.ledger import Ledger
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import (
@@ -84,22 +83,11 @@ class ProjectHandlers:
         # Read the revision first. Then a client that waits for a later one misses no change.
         revision = (await self.ledger.current()).revision
         catalog = self.ledger.catalog
-        if query.refs:
-            resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
-            candidates = await to_thread.run_sync(resolver.all, query.refs)
+        if query.refs or query.under is not None:  # then it reads the disk
+            matching = await to_thread.run_sync(matching_projects, catalog, query, self.real_path)
         else:
-            candidates = sorted(catalog.projects.values(), key=lambda p: p.path)
-        under = (
-            await to_thread.run_sync(self._canonical, query.under, query.cwd)
-            if query.under is not None
-            else None
-        )
-        chosen = [
-            project
-            for project in candidates
-            if _matches_query(catalog, project, query)
-            and (under is None or contains(under, project.path))
-        ]
+            matching = matching_projects(catalog, query, self.real_path)
+        chosen = [p for p in matching if is_selected(catalog, p, query.select)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = await self.origins_of(back)
         listing = ProjectListing(
@@ -108,9 +96,7 @@ class ProjectHandlers:
             warnings=[],
         )
         if query.select is Selection.PENDING:
-            unpublishable = [
-                project for project in candidates if catalog.is_unpublishable(project)
-            ]
+            unpublishable = [p for p in matching if catalog.is_unpublishable(p)]
             listing["unpublishable"] = project_items(catalog, unpublishable, self.parents())
         return listing
 
@@ -167,11 +153,3 @@ class ProjectHandlers:
 
     def _canonical(self, typed: str, cwd: str) -> bytes:
         return canonical_path(self.real_path, typed, cwd)
-
-
-def _matches_query(catalog: Catalog, project: Project, query: ProjectsQuery) -> bool:
-    return (
-        is_selected(catalog, project, query.select)
-        and (query.verdict is None or catalog.judgments[project.path].verdict is query.verdict)
-        and (query.tag is None or query.tag in project.ruling.tags)
-    )
