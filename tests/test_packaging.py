@@ -17,7 +17,7 @@ from rootsd.cli.commands.completion import completion_script
 from rootsd.cli.man_page import render_man_page
 
 TOP = Path(__file__).parent.parent
-TEMPLATES = ("systemd", "launchd", "completions")
+TEMPLATES = ("systemd", "launchd", "completions", "shell")
 # The folders below the prefix where man and the shells look.
 SHARED = {
     "man/man1/rootsd.1": render_man_page(),
@@ -101,7 +101,7 @@ def test_source_archive_can_be_tested(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         top_level = {name.split("/")[1] for name in tar.getnames()}
     assert {"Makefile", "requirements", "tests", "tools", "daemon", "LICENSE"} <= top_level
-    assert {"systemd", "launchd", "completions", "man", "packaging"} <= top_level
+    assert {"systemd", "launchd", "completions", "shell", "man", "packaging"} <= top_level
     assert ".venv" not in top_level
 
 

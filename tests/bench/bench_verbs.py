@@ -49,6 +49,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "scan": ("scan",),
     "ls": ("ls",),
     "show": ("show", "api"),
+    "open": ("open", "*"),
     "why": ("why", "/src/api"),
     "log": ("log",),
     "sessions": ("sessions",),
@@ -69,6 +70,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "up": ("up", "--dry-run"),
     "version": ("version",),
     "completion": ("completion", "bash"),
+    "shell-init": ("shell-init", "bash"),
     "--help": ("--help",),
 }
 

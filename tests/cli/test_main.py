@@ -91,11 +91,13 @@ DOCUMENTED = {
     "rule rm": {"--dry-run"},
     "ls": {"--verdict", "--published", "--paths", "-0", *CHOOSING},
     "show": set(),
+    "open": {"-0"},
     "sessions": {"--history", "--last"},
     "check": {"--write"},
     "why": set(),
     "version": set(),
     "completion": set(),
+    "shell-init": set(),
     "help": set(),
     "bridge": {"--any-uri", "--client", "--only"},
     "run": {
@@ -157,8 +159,9 @@ def test_the_documented_flags_are_the_existing_ones() -> None:
 
 # Verbs that decide nothing and write neither the configuration nor a system file.
 CHANGES_NOTHING = {
-    "status", "ls", "show", "log", "sessions", "check", "why", "version", "pending", "export",
-    "help", "completion", "config path", "config show", "config check", "rule ls", "parent ls",
+    "status", "ls", "show", "open", "log", "sessions", "check", "why", "version", "pending",
+    "export", "help", "completion", "shell-init", "config path", "config show", "config check",
+    "rule ls", "parent ls",
     "service status", "service logs", "service print", "sync status",
     "clients",
 }  # fmt: skip
@@ -202,7 +205,7 @@ def test_every_flag_that_a_help_mentions_exists() -> None:
 def test_every_example_starts_with_a_command_that_exists() -> None:
     for context in CONTEXTS.values():
         for line in (context.command.epilog or "").splitlines():
-            for verb in re.findall(r"rootsd ([a-z]+)", line):
+            for verb in re.findall(r"rootsd ([a-z][a-z-]*)", line):
                 assert verb in verb_names()
 
 

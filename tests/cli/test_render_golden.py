@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "ls": ("ls",),
     "pending": ("pending",),
     "show": ("show", "q1zd"),
+    "open": ("open", "*"),
     "approve": ("approve", "*"),
     "deny": ("deny", "*", "--dry-run"),
     "forget": ("forget", "*"),
@@ -78,6 +79,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "help": ("help", "forget"),
     "review": ("review",),
     "completion": ("completion", "tcsh"),
+    "shell-init": ("shell-init", "tcsh"),
 }
 # `down` ends a process, which a fake does not have. `connect` and its like edit files of other
 # programs. The output of the others is for programs.

@@ -15,8 +15,8 @@ TOP = Path(__file__).parent.parent.parent
 ENVIRONMENT = HOME / ".local/share/pipx/venvs/rootsd"
 LINK = HOME / ".local/bin/rootsd"
 _SOURCES = (
-    "completions", "daemon", "docs", "launchd", "systemd", "tools", "pyproject.toml", "README.md",
-    "LICENSE",
+    "completions", "daemon", "docs", "launchd", "shell", "systemd", "tools", "pyproject.toml",
+    "README.md", "LICENSE",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ prompt. If no daemon answers, there are no candidates and no error.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -112,6 +112,11 @@ def rules(context: click.Context, param: click.Parameter, typed: str) -> list[Co
     ]
 
 
+def word_for(item: Mapping[str, Any]) -> str:
+    """Return the word to type for a project: its name if it needs no quotes, or else its id."""
+    return str(item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"])
+
+
 def _items(select: Selection) -> Sequence[dict[str, Any]]:
     query = ProjectsQuery(cwd="/", select=select)
     items: list[dict[str, Any]] = _query(query).get("items", [])
@@ -120,9 +125,7 @@ def _items(select: Selection) -> Sequence[dict[str, Any]]:
 
 def _names(items: Sequence[dict[str, Any]], typed: str) -> dict[str, str]:
     """Return the word to type for each matching project, with its verdict and path."""
-    named = (
-        (item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"], item) for item in items
-    )
+    named = ((word_for(item), item) for item in items)
     return {
         name: f"{item['verdict']} {item['path'] or item['uri'] or ''}".strip()
         for name, item in named

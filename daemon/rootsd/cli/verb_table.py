@@ -1,7 +1,7 @@
 """The table of verbs, made from the modules in `rootsd.cli.commands` without importing them.
 
 Importing all of them takes longer than a short command may take. So the names of the verbs are
-those of the files, and the help reads each file's docstring and section as text.
+those of the files, with `-` for `_`, and the help reads each file's docstring and section as text.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SECTIONS = ("Set up", "Decide", "Inspect", "For programs")
 _ORDER = """
     init up down connect disconnect clients service parent sync config doctor scan
     pending review approve deny forget undo prune export import rename tag focus add rule guard
-    status ls show log sessions check why version help
-    completion bridge run hook daemon
+    status ls show open log sessions check why version help
+    completion shell-init bridge run hook daemon
 """
 
 _SUMMARY = re.compile(r'"""`rootsd [a-z-]+`: (.+)\.(?:"""|\n)')
@@ -44,7 +44,8 @@ class VerbSummary:
 def verb_names() -> frozenset[str]:
     """Return all verbs."""
     names = (name.removesuffix(".py") for name in os.listdir(_folder()) if name.endswith(".py"))
-    return frozenset(name.removesuffix("_") for name in names if not name.startswith("_"))
+    modules = (name.removesuffix("_") for name in names if not name.startswith("_"))
+    return frozenset(name.replace("_", "-") for name in modules)
 
 
 @cache
@@ -80,4 +81,4 @@ def _folder() -> str:
 
 
 def _module_name(verb: str) -> str:
-    return f"{verb}_" if iskeyword(verb) else verb
+    return f"{verb}_" if iskeyword(verb) else verb.replace("-", "_")

@@ -62,7 +62,7 @@ class UnitSettings:
 
 
 def templates_folder() -> Path:
-    """Return the folder that contains `systemd`, `launchd`, and `completions`."""
+    """Return the folder that contains `systemd`, `launchd`, `completions`, and `shell`."""
     package = Path(rootsd.__file__).parent
     packaged = package / "share"
     return packaged if packaged.is_dir() else package.parent.parent  # in a checkout

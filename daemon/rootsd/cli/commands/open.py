@@ -1,0 +1,95 @@
+"""`rootsd open`: print the path of a root, for `cd`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from rootsd.cli import completion
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import path_of
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+from rootsd.core.errors import AmbiguousReference, ErrorCode, RootsdError, UnknownProject
+from rootsd.core.labels import safe_label
+from rootsd.core.model import ProjectKind, Verdict
+from rootsd.core.paths import bytes_of
+from rootsd.wire.projects import ProjectsQuery, Selection
+
+SECTION = "Inspect"
+
+
+class NotOpen(RootsdError):
+    """A project that is no root, or a root that is no folder. Its verdict gives the code."""
+
+    def __init__(self, code: ErrorCode, message: str, remedy: str) -> None:
+        super().__init__(message, remedy)
+        self.code = code
+
+
+@click.command(
+    "open",
+    cls=VerbCommand,
+    epilog='cd "$(rootsd open api)"\ncode "$(rootsd open acme/api)"\nrcd api    # see shell-init',
+)
+@click.argument("ref", metavar="REF", shell_complete=completion.projects(Selection.PUBLISHED))
+@click.option("-0", "nul", is_flag=True, help="end the path with NUL, which is safe for any path")
+@pass_invocation
+def command(invocation: Invocation, *, ref: str, nul: bool) -> None:
+    """Print the path of a root. REF must mean one root only.
+
+    \b
+    3   the project is pending or lapsed
+    4   the project is denied
+    5   no project matches
+    6   several match
+
+    In a pipe, the path is exact, byte for byte. The shell function rcd, which
+    `rootsd shell-init` prints, changes to the folder.
+    """
+    listing = invocation.call(ProjectsQuery(cwd=invocation.cwd, refs=(ref,)))
+    root = _only_root(ref, listing["items"])
+    output = invocation.output
+    if output.is_json:
+        output.object(CommandResult([root], listing["revision"], listing["warnings"]))
+    elif output.on_terminal:
+        output.line(safe_label(path_of(root), limit=None))
+    else:
+        sys.stdout.buffer.write(bytes_of(path_of(root)) + (b"\0" if nul else b"\n"))
+
+
+def _only_root(ref: str, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the only root among `items`. Raises RootsdError if there is none or several."""
+    roots = [item for item in items if item["published"]]
+    # A glob may match projects that nobody approved. They are no reason to ask again.
+    found = roots or items
+    shown = safe_label(ref, limit=None)
+    if not found:
+        raise UnknownProject(f"no project matches {shown}", "rootsd ls --published")
+    if len(found) > 1:
+        choices = [completion.word_for(item) for item in found]
+        what = "roots" if roots else "projects, and none of them is a root"
+        raise AmbiguousReference(f"{shown} matches several {what}", "rootsd ls", choices)
+    [item] = found
+    if not roots or item["kind"] == ProjectKind.URI:
+        raise _why_not(item)
+    return item
+
+
+def _why_not(item: Mapping[str, Any]) -> NotOpen:
+    """Return why the project is not a folder that clients see now."""
+    name, id_ = safe_label(item["name"]), item["id"]
+    if item["verdict"] == Verdict.DENIED:
+        return NotOpen(ErrorCode.DENIED, f"{name} is denied", f"rootsd show {id_}")
+    if item["verdict"] == Verdict.PENDING:
+        lapsed = item["lapsed"]
+        why = f"{name} lapsed: {lapsed}" if lapsed else f"{name} is pending"
+        return NotOpen(ErrorCode.PENDING, why, f"rootsd approve {id_}")
+    if item["kind"] == ProjectKind.URI:
+        return NotOpen(ErrorCode.FAILED, f"{name} is a URI, not a folder", f"rootsd show {id_}")
+    where = f": it is {item['presence']}" if item["presence"] != "present" else ""
+    message = f"{name} is approved, but not published now{where}"
+    return NotOpen(ErrorCode.FAILED, message, f"rootsd show {id_}")

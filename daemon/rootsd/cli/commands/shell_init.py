@@ -1,0 +1,46 @@
+"""`rootsd shell-init`: print shell functions for bash, zsh, or fish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.invocation import Invocation
+from rootsd.cli.render import CommandResult
+
+SECTION = "For programs"
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(
+    "shell-init",
+    cls=VerbCommand,
+    epilog=(
+        'eval "$(rootsd shell-init bash)"              # in ~/.bashrc\n'
+        'eval "$(rootsd shell-init zsh)"               # in ~/.zshrc, below compinit\n'
+        "rootsd shell-init fish | source               # in ~/.config/fish/config.fish"
+    ),
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+@pass_invocation
+def command(invocation: Invocation, *, shell: str) -> None:
+    """Print the function rcd for a shell.
+
+    `rcd NAME` changes to the folder of a root, and completes names. `rcd` alone lets you pick a
+    root, with fzf if it is installed.
+    """
+    text = shell_functions(shell)
+    if invocation.output.is_json:
+        invocation.output.object(CommandResult(extra={"script": text}))
+    else:
+        invocation.output.text(text)
+
+
+def shell_functions(shell: str) -> str:
+    """Return the shell functions for `shell`, as they are shipped."""
+    from rootsd.service.unit_files import templates_folder
+
+    return Path(templates_folder(), "shell", f"rootsd.{shell}").read_text(encoding="utf-8")

@@ -1,0 +1,82 @@
+# rootsd in bash; `rootsd shell-init bash` prints this file.
+#
+# The author of a project chooses its name and path. So each value is quoted where it is used, and
+# the lists that rootsd prints have no control characters. `rootsd open` prints the exact path.
+
+# Change to the folder of a root. Without NAME, pick one.
+rcd() {
+    local ref dir
+    if (($# > 1)); then
+        printf 'usage: rcd [NAME]\n' >&2
+        return 2
+    elif (($# == 1)); then
+        ref=$1
+    else
+        ref=$(_rootsd_pick) || return
+    fi
+    # $() removes newlines at the end, and a path may end with one. So put a dot after it.
+    dir=$(command rootsd open -- "$ref" && printf .) || return
+    \builtin cd -- "${dir%$'\n'.}" || return
+}
+
+# Print the id of the root that a person picks.
+_rootsd_pick() {
+    local listing id name verdict kind path note choice REPLY PS3='number of the root> '
+    local -a rows=() ids=()
+    listing=$(command rootsd ls --published) || return
+    # shellcheck disable=SC2034
+    while IFS=$'\t' read -r id name verdict kind path note; do
+        if [[ -n $id && $kind != uri ]]; then
+            ids+=("$id")
+            rows+=("$name  $path")
+        fi
+    done <<<"$listing"
+    if ((${#ids[@]} == 0)); then
+        printf 'There is no root yet. Try: rootsd pending\n' >&2
+        return 5
+    elif type -P fzf >/dev/null; then
+        choice=$(_rootsd_rows | command fzf --no-multi --delimiter='\t' --with-nth=2..) || return
+        printf '%s\n' "${choice%%$'\t'*}"
+    else
+        select choice in "${rows[@]}"; do
+            if [[ -n $choice ]]; then
+                printf '%s\n' "${ids[REPLY - 1]}"
+                return
+            fi
+        done
+        return 1
+    fi
+}
+
+_rootsd_rows() {
+    local number
+    for number in "${!ids[@]}"; do
+        printf '%s\t%s\n' "${ids[number]}" "${rows[number]}"
+    done
+}
+
+_rootsd_complete_rcd() {
+    local current kind value before
+    local -a words=()
+    COMPREPLY=()
+    # bash splits COMP_WORDS at each of $COMP_WORDBREAKS. So split the line with read, without -r:
+    # a backslash then escapes a space.
+    # shellcheck disable=SC2162
+    read -a words <<<"${COMP_LINE:0:COMP_POINT}x"
+    current=${words[${#words[@]} - 1]%x}
+    # bash replaces only $2, the text after the last of $COMP_WORDBREAKS.
+    before=${current%"$2"}
+    while IFS=$'\t' read -r kind value _; do
+        case $kind in
+        plain) COMPREPLY+=("${value#"$before"}") ;;
+        dir)
+            compopt -o filenames 2>/dev/null
+            while IFS= read -r value; do
+                COMPREPLY+=("${value#"$before"}")
+            done < <(compgen -d -- "$current")
+            ;;
+        esac
+    done < <(command rootsd completion bash -- open "$current" 2>/dev/null)
+}
+
+complete -F _rootsd_complete_rcd rcd

@@ -1,0 +1,73 @@
+# rootsd in fish; `rootsd shell-init fish` prints this file.
+#
+# The author of a project chooses its name and path. So the lists that rootsd prints have no control
+# characters, and `rootsd open` prints the exact path.
+
+function rcd --description 'Change to the folder of a root'
+    set -l ref $argv
+    if test (count $argv) -gt 1
+        echo 'usage: rcd [NAME]' >&2
+        return 2
+    else if test (count $argv) -eq 0
+        set ref (__rootsd_pick)
+        or return
+    end
+    # A path may hold a newline, so it ends with NUL.
+    command rootsd open -0 -- $ref | read --null --local dir
+    set -l statuses $pipestatus
+    test $statuses[1] -eq 0
+    or return $statuses[1]
+    cd $dir
+end
+
+# Print the id of the root that a person picks.
+function __rootsd_pick
+    set -l ids
+    set -l rows
+    for line in (command rootsd ls --published)
+        set -l cells (string split \t -- $line)
+        if test "$cells[4]" != uri
+            set -a ids $cells[1]
+            set -a rows "$cells[2]  $cells[5]"
+        end
+    end
+    if test (count $ids) -eq 0
+        echo 'There is no root yet. Try: rootsd pending' >&2
+        return 5
+    else if command --query fzf
+        set -l choice (
+            for number in (seq (count $ids))
+                printf '%s\t%s\n' $ids[$number] $rows[$number]
+            end | command fzf --no-multi --delimiter='\t' --with-nth=2..
+        )
+        or return
+        string split --fields 1 \t -- $choice
+    else
+        for number in (seq (count $ids))
+            echo "$number) $rows[$number]" >&2
+        end
+        while read --local --prompt-str 'number of the root> ' choice
+            if string match --quiet --regex '^[1-9][0-9]{0,8}$' -- $choice
+                and test $choice -le (count $ids)
+                echo $ids[$choice]
+                return
+            end
+        end
+        return 1
+    end
+end
+
+function __rootsd_complete_rcd
+    set -l current (commandline --cut-at-cursor --current-token)
+    for line in (command rootsd completion fish -- open $current 2>/dev/null)
+        set -l parts (string split \t -- $line)
+        switch $parts[1]
+            case dir
+                __fish_complete_directories $current
+            case plain
+                printf '%s\t%s\n' $parts[2] $parts[3]
+        end
+    end
+end
+
+complete --command rcd --no-files --keep-order --arguments '(__rootsd_complete_rcd)'

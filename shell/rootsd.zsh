@@ -1,0 +1,68 @@
+# rootsd in zsh; `rootsd shell-init zsh` prints this file.
+#
+# The author of a project chooses its name and path. So each value is quoted where it is used, and
+# the lists that rootsd prints have no control characters. `rootsd open` prints the exact path.
+
+# Change to the folder of a root. Without NAME, pick one.
+rcd() {
+    local ref dir
+    if (( $# > 1 )); then
+        print -u2 -r -- 'usage: rcd [NAME]'
+        return 2
+    elif (( $# == 1 )); then
+        ref=$1
+    else
+        ref=$(_rootsd_pick) || return
+    fi
+    # $() removes newlines at the end, and a path may end with one. So put a dot after it.
+    dir=$(command rootsd open -- "$ref" && printf .) || return
+    # The options of the user, such as AUTO_PUSHD, apply to cd.
+    \builtin cd -- "${dir%$'\n'.}" || return
+}
+
+# Print the id of the root that a person picks.
+_rootsd_pick() {
+    emulate -L zsh
+    local listing id name verdict kind folder note choice row PS3='number of the root> '
+    local -a rows ids
+    listing=$(command rootsd ls --published) || return
+    while IFS=$'\t' read -r id name verdict kind folder note; do
+        if [[ -n $id && $kind != uri ]]; then
+            ids+=("$id")
+            rows+=("$name  $folder")
+        fi
+    done <<<"$listing"
+    if (( ! $#ids )); then
+        print -u2 -r -- 'There is no root yet. Try: rootsd pending'
+        return 5
+    elif whence -p fzf >/dev/null; then
+        choice=$(
+            for row in {1..$#ids}; do
+                print -r -- "$ids[row]"$'\t'"$rows[row]"
+            done | command fzf --no-multi --delimiter='\t' --with-nth=2..
+        ) || return
+        print -r -- "${choice%%$'\t'*}"
+    else
+        select choice in "${rows[@]}"; do
+            if [[ -n $choice ]]; then
+                print -r -- "$ids[REPLY]"
+                return
+            fi
+        done
+        return 1
+    fi
+}
+
+_rootsd_complete_rcd() {
+    local kind value help
+    local -a described
+    while IFS=$'\t' read -r kind value help; do
+        case $kind in
+        plain) described+=("${value//:/\\:}${help:+:$help}") ;;
+        dir) _path_files -/ ;;
+        esac
+    done < <(command rootsd completion zsh -- open "${(Q)words[CURRENT]}" 2>/dev/null)
+    (( $#described )) && _describe -V root described
+}
+
+(( $+functions[compdef] )) && compdef _rootsd_complete_rcd rcd

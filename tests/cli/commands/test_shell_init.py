@@ -1,0 +1,253 @@
+"""`rootsd shell-init`: the functions in real shells, among folders with hostile names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from rootsd.cli.commands.shell_init import SHELLS, shell_functions
+from rootsd.core.errors import ErrorCode
+from rootsd.core.labels import exact_path
+from rootsd.core.paths import text_of
+from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
+from support.terminal import HANG_GUARD, Shell
+
+START = {
+    "bash": ("--norc", "--noprofile"),
+    "zsh": ("-f",),
+    "fish": ("--no-config",),
+}
+LOAD = {
+    "bash": 'eval "$(rootsd shell-init bash)"',
+    "zsh": 'autoload -Uz compinit; compinit -u -D; eval "$(rootsd shell-init zsh)"',
+    "fish": "rootsd shell-init fish | source",
+}
+HOSTILE = (
+    b"$(touch pwned)", b"`touch pwned`", b"; touch pwned;", b"(touch pwned)", b"a'b\"c", b"a  b ",
+    b"-rf", b"two\nlines", b"end\n", b"\n", b"*", b"~root", b"!!", b"\xff\xfe", b"%F{red}", b"\\",
+    b"$IFS", b"{a,b}", b"tab\tx", b"\x1b[2J", b"#x", b"=ls", b"&",
+)  # fmt: skip
+
+
+# A fake fzf. It keeps what it gets, and picks the line that contains $PICK.
+FZF = """\
+cat >"$HOME/offered"
+printf '%s\\n' "$@" >"$HOME/arguments"
+while IFS= read -r line; do
+    case $line in *"$PICK"*) printf '%s\\n' "$line"; exit ;; esac
+done <"$HOME/offered"
+exit 130
+"""
+# A fake rootsd with prepared paths. Without a path for the last argument, it prints the argument.
+PREPARED = """\
+case $1$2 in
+shell-init*) exec cat "$HOME/functions" ;;
+open--) file=$HOME/line-$3 name=$3 ;;
+open-0) file=$HOME/nul-$4 name=$4 ;;
+esac
+[ -f "$file" ] && exec cat "$file"
+printf '<%s>\\n' "$name" >&2
+exit 5
+"""
+BASE = ("sh", "touch", "cat", "seq", "id", "uname")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person in one kind of shell, who has `rootsd` and few other programs."""
+
+    shell: str
+    home: Path
+
+    def install(self, program: str, text: str) -> None:
+        """Put a shell script on the PATH."""
+        file = self.home / "bin" / program
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the shell."""
+        ours = {"HOME": str(self.home), "PATH": str(self.home / "bin"), "TERM": "xterm"}
+        return {**os.environ, **ours}
+
+    def types(
+        self, script: str, answer: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run `script` in the shell, which has loaded the functions; `answer` is its input."""
+        return subprocess.run(
+            [shutil.which(self.shell) or "", *START[self.shell], "-c",
+             f"{LOAD[self.shell]}\n{script}"],
+            capture_output=True, check=False, timeout=HANG_GUARD, cwd=self.home,
+            env={**self.environment(), **variables}, input=answer.encode(),
+        )  # fmt: skip
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in SHELLS])
+def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
+    """A person in an empty home."""
+    (tmp_path / "bin").mkdir()
+    for program in BASE:
+        found = shutil.which(program)
+        assert found is not None
+        (tmp_path / "bin" / program).symlink_to(found)
+    person = Person(request.param, tmp_path)
+    person.install("rootsd", f'exec {shlex.quote(sys.executable)} -m rootsd "$@"')
+    return person
+
+
+@pytest.fixture
+def roots(daemon: FakeDaemon, tmp_path: Path) -> list[Path]:
+    """Hostile folders that are roots, with the ids `h0h`, `h1h`, and so on."""
+    folders = [tmp_path / os.fsdecode(name) for name in HOSTILE]
+    items = {}
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        id_ = f"h{number}h"
+        items[id_] = an_item(
+            text_of(os.fsencode(folder.name)), id=id_, verdict="approved", published=True,
+            path=None, path_b64=b64encode(os.fsencode(folder)).decode(),
+        )  # fmt: skip
+    url = an_item("docs", id="u1u1", verdict="approved", published=True, kind="uri", path=None,
+                  uri="https://example.com")  # fmt: skip
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        if not (refs := params.get("refs")):
+            return a_listing(url, *items.values())
+        if (item := items.get(refs[0])) is None:
+            raise Objection(ErrorCode.NOTHING_MATCHED, "no project is called so", "rootsd ls")
+        return a_listing(item)
+
+    daemon.answers["projects"] = answer
+    return folders
+
+
+def where(done: subprocess.CompletedProcess[bytes]) -> list[bytes]:
+    """Return the folders that a script printed, each followed by NUL."""
+    return done.stdout.split(b"\0")[:-1]
+
+
+HERE = "printf '%s\\0' \"$PWD\""
+
+
+def test_rcd_changes_to_a_folder_with_any_name_and_runs_nothing(
+    person: Person, roots: list[Path]
+) -> None:
+    person.install("rootsd", PREPARED)
+    for number, root in enumerate(roots):
+        (person.home / f"line-h{number}h").write_bytes(os.fsencode(root) + b"\n")
+        (person.home / f"nul-h{number}h").write_bytes(os.fsencode(root) + b"\0")
+    (person.home / "functions").write_text(shell_functions(person.shell))
+    script = "\n".join(f"rcd h{number}h; {HERE}" for number in range(len(roots)))
+    done = person.types(script)
+    assert where(done) == [os.fsencode(root) for root in roots]
+    assert done.stderr == b""
+    assert not list(person.home.rglob("pwned"))
+
+
+def test_rcd_passes_its_argument_on_unchanged(person: Person) -> None:
+    person.install("rootsd", PREPARED)
+    (person.home / "functions").write_text(shell_functions(person.shell))
+    typed = ["$(touch pwned)", "-rf", "a b", "*", "--help", "", "!!", "`touch pwned`"]
+    status = "$status" if person.shell == "fish" else "$?"
+    done = person.types("\n".join([*(f"rcd '{word}'; echo {status}" for word in typed), HERE]))
+    assert done.stdout == b"5\n" * len(typed) + os.fsencode(person.home) + b"\0"
+    assert done.stderr.decode().splitlines() == [f"<{word}>" for word in typed]
+    assert not (person.home / "pwned").exists()
+
+
+def test_rcd_stays_where_it_is_and_says_why(daemon: FakeDaemon, person: Person) -> None:
+    daemon.answers["projects"] = a_listing(an_item())
+    status = "$status" if person.shell == "fish" else "$?"
+    done = person.types(f"rcd api; echo {status}; rcd a b; echo {status}; {HERE}")
+    assert done.stdout == b"3\n2\n" + os.fsencode(person.home) + b"\0"
+    assert done.stderr.splitlines() == [
+        b"error: api is pending", b"  try: rootsd approve r7k2", b"usage: rcd [NAME]",
+    ]  # fmt: skip
+
+
+def test_without_a_name_fzf_picks_a_root(person: Person, roots: list[Path]) -> None:
+    person.install("fzf", FZF)
+    done = person.types(f"rcd; {HERE}", PICK="two")
+    assert where(done) == [os.fsencode(roots[HOSTILE.index(b"two\nlines")])]
+    offered = (person.home / "offered").read_bytes().decode()
+    lines = [line.split("\t") for line in offered.removesuffix("\n").split("\n")]
+    assert [line[0] for line in lines] == [f"h{number}h" for number in range(len(roots))]
+    assert all(len(line) == 2 and line[1].isprintable() for line in lines)
+    assert lines[-1][1].endswith(exact_path(str(roots[-1])))
+    assert not list(person.home.rglob("pwned"))
+
+
+def test_without_a_choice_rcd_stays(person: Person, roots: list[Path]) -> None:
+    person.install("fzf", FZF)
+    status = "$status" if person.shell == "fish" else "$?"
+    done = person.types(f"rcd; echo {status}; {HERE}", PICK="nothing has this name")
+    assert done.stdout == b"130\n" + os.fsencode(person.home) + b"\0"
+
+
+def test_without_fzf_a_number_picks_a_root(person: Person, roots: list[Path]) -> None:
+    done = person.types(f"rcd; {HERE}", answer="0\nx\n$(touch pwned)\na[$(touch pwned)]\n8\n")
+    assert where(done) == [os.fsencode(roots[7])]
+    assert b"$(touch pwned)" in done.stderr
+    assert not list(person.home.rglob("pwned"))
+    done = person.types(f"rcd; {HERE}", answer="")
+    assert where(done) == [os.fsencode(person.home)]
+
+
+def test_without_roots_rcd_names_the_next_command(daemon: FakeDaemon, person: Person) -> None:
+    daemon.answers["projects"] = a_listing()
+    assert b"no root yet. Try: rootsd pending" in person.types("rcd").stderr
+
+
+def test_tab_completes_the_names_of_roots(daemon: FakeDaemon, person: Person) -> None:
+    names = {"acme/api": "a1a1", "acme@home": "m2m2", "$(touch pwned)": "x1x1"}
+    daemon.answers["projects"] = a_listing(
+        *(an_item(name, id=id_, verdict="approved", published=True) for name, id_ in names.items())
+    )
+    (person.home / "subfolder").mkdir()
+    child = pexpect.spawn(
+        shutil.which(person.shell) or "", [*START[person.shell], "-i"], env=person.environment(),
+        cwd=str(person.home), timeout=HANG_GUARD, encoding="utf-8", dimensions=(40, 200),
+    )  # fmt: skip
+    with closing(child):
+        show = 'echo "<$argv>"' if person.shell == "fish" else 'echo "<$*>"'
+        end = "end" if person.shell == "fish" else "}"
+        start = "function rcd;" if person.shell == "fish" else "rcd() {"
+        child.send(f"{LOAD[person.shell]}; {start} {show}; {end}; echo loa''ded\r")
+        child.expect_exact("loaded")
+        for typed, word in (
+            ("acme/\t", "acme/api"), ("acme@\t", "acme@home"), ("x\t", "x1x1"),
+            ("./sub\t", "./subfolder"),
+        ):  # fmt: skip
+            child.send(f"rcd {typed}\r")
+            child.expect(r"<(.*?)/?>\r?\n")
+            assert isinstance(child.match, re.Match)
+            assert child.match.group(1) == word
+    assert {asked["select"] for asked in daemon.asked("projects")} == {"published"}
+    assert not list(person.home.rglob("pwned"))
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_functions_are_printed_as_they_are_shipped(shell: Shell, name: str) -> None:
+    done = shell.run("shell-init", name)
+    assert (done.status, done.out, done.err) == (0, shell_functions(name), "")
+    assert json.loads(shell.run("shell-init", name, "--json").out)["script"] == done.out
+
+
+def test_the_functions_load_twice_and_under_strict_options(person: Person) -> None:
+    strict = {"bash": "set -eu -o pipefail", "zsh": "setopt err_exit no_unset", "fish": ""}
+    again = LOAD[person.shell].replace("autoload -Uz compinit; compinit -u -D; ", "")
+    done = person.types(f"{strict[person.shell]}\n{again}\necho fine")
+    assert (done.stdout, done.stderr) == (b"fine\n", b"")
