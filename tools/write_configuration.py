@@ -5,12 +5,10 @@ A test compares the file with what `page` returns now.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from write_schemas import JsonSchema, config_schema
+from rootsd.system.config_reference import TableReference, tables
 
 FILE = Path(__file__).parent.parent / "docs" / "CONFIGURATION.md"
 
@@ -19,7 +17,8 @@ _INTRODUCTION = """\
 
 rootsd reads one file, `config.toml`. `rootsd config path` prints where it is: usually
 `~/.config/rootsd/config.toml`. You need not write it by hand. `rootsd up ~/src` and
-`rootsd parent` create and change it, and keep your comments.
+`rootsd parent` create it and change its parents, `rootsd config set KEY VALUE` sets any other key,
+and both keep your comments. `rootsd config help` prints this reference in a terminal.
 
 Every table is optional, and so is every key except `path`. The daemon reads the file again when it
 changes. If the file has an error, the daemon keeps the last valid configuration.
@@ -37,65 +36,25 @@ This page is generated from the types that check the file.
 
 def page() -> str:
     """Return the text of the page."""
-    schema = config_schema()
-    return (
-        "\n".join([_INTRODUCTION, "```toml", example_file(schema), "```", *_tables(schema)]) + "\n"
+    lines = (line for table in tables() for line in _section(table))
+    return "\n".join([_INTRODUCTION, "```toml", example_file(), "```", *lines]) + "\n"
+
+
+def example_file() -> str:
+    """Return a `config.toml` that sets every key to its example."""
+    return "\n\n".join(
+        "\n".join([table.header, *(key.assignment for key in table.keys)]) for table in tables()
     )
 
 
-def example_file(schema: JsonSchema) -> str:
-    """Return a `config.toml` that sets every key to its example."""
-    tables = [
-        "\n".join([_header(name, table), *(_assignment(*key) for key in _keys(table))])
-        for name, table in schema["properties"].items()
-    ]
-    return "\n\n".join(tables)
-
-
-def _tables(schema: JsonSchema) -> Iterator[str]:
-    for name, table in schema["properties"].items():
-        yield f"\n## `{_header(name, table)}`\n\n{_table_of(table)['description']}"
-        required = _table_of(table)["required"]
-        for key, each in _keys(table):
-            default = "required" if key in required else f"`{_toml(each['default'])}`"
-            yield f"\n### `{name}.{key}`\n\n{each['description']}\n"
-            yield f"* Type: {_type_words(each)}"
-            yield f"* Default: {default}"
-            yield f"* Example: `{_assignment(key, each)}`"
-
-
-def _header(name: str, table: JsonSchema) -> str:
-    return f"[[{name}]]" if table["type"] == "array" else f"[{name}]"
-
-
-def _table_of(table: JsonSchema) -> JsonSchema:
-    """Return the schema of one table; `table` may be that of an array of tables."""
-    one: JsonSchema = table["items"] if table["type"] == "array" else table
-    return one
-
-
-def _keys(table: JsonSchema) -> list[tuple[str, JsonSchema]]:
-    return [*_table_of(table)["properties"].items()]
-
-
-def _assignment(key: str, each: JsonSchema) -> str:
-    [example] = each.get("examples") or [each["default"]]
-    return f"{key} = {_toml(example)}"
-
-
-def _toml(value: Any) -> str:  # noqa: ANN401 - any value of JSON but an object
-    """Return a value in TOML, which writes these values as JSON does."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _type_words(each: JsonSchema) -> str:
-    if "enum" in each:
-        return "one of " + ", ".join(f"`{_toml(word)}`" for word in each["enum"])
-    if each["type"] == "array":
-        return f"list of {_type_words(each['items'])}s"
-    if "minimum" in each:
-        return f"{each['type']} from {each['minimum']} to {each['maximum']}"
-    return str(each["type"])
+def _section(table: TableReference) -> Iterator[str]:
+    yield f"\n## `{table.header}`\n\n{table.description}"
+    for key in table.keys:
+        default = key.default_text if key.default is None else f"`{key.default_text}`"
+        yield f"\n### `{key.full_name}`\n\n{key.description}\n"
+        yield f"* Type: {key.type_words}"
+        yield f"* Default: {default}"
+        yield f"* Example: `{key.assignment}`"
 
 
 def main() -> None:

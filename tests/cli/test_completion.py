@@ -103,6 +103,20 @@ def test_tags_scopes_parents_and_rules_come_from_the_daemon(projects: FakeDaemon
     ]
 
 
+def test_keys_of_the_configuration_and_their_values() -> None:
+    assert words_for("config", "get", "sess") == [
+        "sessions.max_connections", "sessions.max_connections_per_process",
+    ]  # fmt: skip
+    assert words_for("config", "unset", "parent") == []
+    assert "parent.depth" in words_for("config", "help", "parent")
+    assert "confine" in words_for("config", "help", "con")
+    assert words_for("config", "set", "confine.on_revoke", "") == ["kill", "tell"]
+    assert words_for("config", "set", "confine.network", "f") == ["false"]
+    assert kinds_for("config", "set", "confine.read", "") == {"file"}
+    assert kinds_for("config", "set", "sessions.max_connections", "") == set()
+    assert kinds_for("config", "set", "zzz", "") == set()
+
+
 def test_without_a_daemon_there_are_no_candidates_and_no_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

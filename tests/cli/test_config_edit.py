@@ -20,7 +20,9 @@ from rootsd.cli.config_edit import (
     schema_file,
     with_parent,
     with_parent_changed,
+    with_value,
     without_parent,
+    without_value,
 )
 
 TEXT = """\
@@ -254,3 +256,42 @@ def test_two_edits_at_once_lose_nothing(file: Path) -> None:
         thread.join(60)
     written = [parent["path"] for parent in tomllib.loads(file.read_text())["parent"]]
     assert sorted(written) == [f"/{n}" for n in range(8)]
+
+
+def test_a_value_goes_to_the_end_of_its_table_and_leaves_all_comments() -> None:
+    text = "[sessions] # s\nmax_connections = 9 # nine\n\n# about roots\n[roots]\nallow = []\n"
+    assert with_value(text, "sessions", "max_connections", 7) == text.replace("= 9", "= 7")
+    assert with_value(text, "sessions", "max_connections_per_process", 5) == text.replace(
+        "# nine\n", "# nine\nmax_connections_per_process = 5\n"
+    )
+
+
+def test_a_value_of_a_missing_table_adds_the_table() -> None:
+    assert with_value(TEXT, "confine", "read", ["~/a"]) == TEXT + '\n[confine]\nread = ["~/a"]\n'
+    assert with_value("", "confine", "network", False) == "[confine]\nnetwork = false\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sessions.max_connections = 9\n",
+        "sessions = {max_connections = 9}\n",
+        "[sessions]\r\nmax_connections = 9\r\n",
+        "[ 'sessions' ]\n'max_connections' = 9",
+        "[sessions]\nmax_connections = 9\n# the end",
+    ],
+)
+def test_a_value_is_set_and_removed_in_every_layout(text: str) -> None:
+    """Or the edit is refused, but never wrong: with_value and without_value verify the result."""
+    changed = with_value(text, "sessions", "max_connections", 7)
+    assert tomllib.loads(changed) == {"sessions": {"max_connections": 7}}
+    more = with_value(changed, "sessions", "max_connections_per_process", 5)
+    left = tomllib.loads(without_value(more, "sessions", "max_connections"))
+    assert left == {"sessions": {"max_connections_per_process": 5}}
+
+
+def test_a_removed_value_leaves_the_line_end_of_the_file() -> None:
+    text = "# mine\n[confine]\nnetwork = false\n"
+    assert without_value(text, "confine", "network") == "# mine\n[confine]\n"
+    assert without_value(text, "confine", "read") == text
+    assert without_value(text, "roots", "allow") == text

@@ -117,6 +117,51 @@ def word_for(item: Mapping[str, Any]) -> str:
     return str(item["name"] if _PLAIN.fullmatch(item["name"]) else item["id"])
 
 
+def config_keys(
+    context: click.Context, param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Complete the keys of config.toml that a command can set."""
+    del context, param
+    from rootsd.system.config_reference import settable_keys
+
+    return [
+        CompletionItem(key.full_name, help=key.description.replace("`", ""))
+        for key in settable_keys()
+        if key.full_name.startswith(typed)
+    ]
+
+
+def config_names(
+    context: click.Context, param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Complete the tables and keys of config.toml."""
+    del context, param
+    from rootsd.system.config_reference import tables
+
+    names = {table.name: table.description for table in tables()}
+    names |= {key.full_name: key.description for table in tables() for key in table.keys}
+    return [
+        CompletionItem(name, help=what.replace("`", ""))
+        for name, what in names.items()
+        if name.startswith(typed)
+    ]
+
+
+def config_values(
+    context: click.Context, param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Complete the values of the key before, if they can be listed; else files."""
+    from rootsd.system.config_reference import settable_keys
+
+    named = [key for key in settable_keys() if key.full_name == context.params.get("key")]
+    if not named:
+        return []
+    [key] = named
+    if not key.words:
+        return files(context, param, typed) if key.is_list else []
+    return [CompletionItem(word) for word in key.words if word.startswith(typed)]
+
+
 def _items(select: Selection) -> Sequence[dict[str, Any]]:
     query = ProjectsQuery(cwd="/", select=select)
     items: list[dict[str, Any]] = _query(query).get("items", [])

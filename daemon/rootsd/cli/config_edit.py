@@ -26,7 +26,14 @@ from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
 from rootsd.system import runtime_dir
-from rootsd.system.config import Config, ensure_own_folder, parse_config, read_config
+from rootsd.system.config import (
+    Config,
+    ensure_own_folder,
+    find_problems,
+    parse_config,
+    read_config,
+)
+from rootsd.system.config_reference import HELP, KeyReference, toml_text
 from rootsd.system.parent_paths import canonical_path, find_same_folder, parent_refusal
 from rootsd.system.private_files import make_folder
 from rootsd.wire.decisions import ApplyMode
@@ -67,12 +74,10 @@ def with_parent(text: str, entry: Mapping[str, Any]) -> str:
     if "parent" in _tables(text) and not _is_array_of_tables(text):
         document = tomlkit.parse(text)
         document["parent"].append(dict(entry))
-        return _verified(document.as_string(), text, [*entries, dict(entry)])
+        return _verified(document.as_string(), text, {"parent": [*entries, dict(entry)]})
     lines = [f"{key} = {tomlkit.item(value).as_string()}" for key, value in entry.items()]
-    gap = "\n" if text.strip() else ""
-    ended = text if not text or text.endswith("\n") else text + "\n"
-    new = ended + gap + "\n".join(["[[parent]]", *lines]) + "\n"
-    return _verified(new, text, [*entries, dict(entry)])
+    new = _with_lines(text, ["[[parent]]", *lines])
+    return _verified(new, text, {"parent": [*entries, dict(entry)]})
 
 
 def without_parent(text: str, index: int) -> str:
@@ -82,12 +87,12 @@ def without_parent(text: str, index: int) -> str:
     if not _is_array_of_tables(text):
         document = tomlkit.parse(text)
         del document["parent"][index]
-        return _verified(document.as_string(), text, left)
+        return _verified(document.as_string(), text, {"parent": left})
     lines = _LINE.findall(text)  # str.splitlines also splits at characters that TOML does not
     start, end = _span(lines, index)
     if start and end < len(lines) and not lines[start - 1].strip() and not lines[end].strip():
         end += 1
-    return _verified("".join(lines[:start] + lines[end:]), text, left)
+    return _verified("".join(lines[:start] + lines[end:]), text, {"parent": left})
 
 
 def with_parent_changed(text: str, index: int, changes: Mapping[str, Any]) -> str:
@@ -95,16 +100,34 @@ def with_parent_changed(text: str, index: int, changes: Mapping[str, Any]) -> st
     entries = _entries(text)
     entries[index] = {**entries[index], **changes}
     document = tomlkit.parse(text)
-    table = document["parent"][index]
-    body = table.value.body
-    # tomlkit assigns the comments above the next table to this one. Insert new keys above them.
-    behind: list[Any] = []
-    while body and body[-1][0] is None:
-        behind.insert(0, body.pop())
-    for key, value in changes.items():
-        table[key] = value
-    body.extend(behind)
-    return _verified(document.as_string(), text, entries)
+    _set_keys(document["parent"][index], changes)
+    return _verified(document.as_string(), text, {"parent": entries})
+
+
+def with_value(text: str, table: str, key: str, value: object) -> str:
+    """Return `text` with a key of a table set, and with that table if it was missing."""
+    values = _tables(text)
+    changed = {table: {**values.get(table, {}), key: value}}
+    if table not in values:
+        line = f"{key} = {tomlkit.item(value).as_string()}"
+        return _verified(_with_lines(text, [f"[{table}]", line]), text, changed)
+    document = tomlkit.parse(text)
+    _set_keys(document[table], {key: value})
+    return _verified(document.as_string(), text, changed)
+
+
+def without_value(text: str, table: str, key: str) -> str:
+    """Return `text` without a key of a table. The table itself stays, even if it is empty."""
+    values = _tables(text)
+    if key not in values.get(table, {}):
+        return text
+    document = tomlkit.parse(text)
+    del document[table][key]
+    left = {name: value for name, value in values[table].items() if name != key}
+    new = document.as_string()
+    if text.endswith("\n") and not new.endswith("\n"):  # tomlkit drops it with the last key
+        new += "\n"
+    return _verified(new, text, {table: left})
 
 
 @contextmanager
@@ -260,9 +283,28 @@ def _span(lines: list[str], index: int) -> tuple[int, int]:
     return start, end
 
 
-def _verified(new: str, old: str, parents: list[dict[str, Any]]) -> str:
-    """Return `new` if its values are those of `old` with these parents. Raises CannotEdit."""
-    intended = {**_tables(old), "parent": parents}
+def _with_lines(text: str, lines: Sequence[str]) -> str:
+    """Return `text` with these lines at the end, behind a blank line."""
+    gap = "\n" if text.strip() else ""
+    ended = text if not text or text.endswith("\n") else text + "\n"
+    return ended + gap + "\n".join(lines) + "\n"
+
+
+def _set_keys(table: Any, changes: Mapping[str, Any]) -> None:  # noqa: ANN401 - of tomlkit
+    """Set keys in a table of tomlkit, with new ones behind the others."""
+    body = table.value.body
+    # tomlkit assigns the comments above the next table to this one. Insert new keys above them.
+    behind: list[Any] = []
+    while body and body[-1][0] is None:
+        behind.insert(0, body.pop())
+    for key, value in changes.items():
+        table[key] = value
+    body.extend(behind)
+
+
+def _verified(new: str, old: str, changed: Mapping[str, object]) -> str:
+    """Return `new` if its values are those of `old` with these tables. Raises CannotEdit."""
+    intended = {"parent": [], **_tables(old), **changed}
     try:
         actual = parse_toml(new)
     except Unparsable:
@@ -378,6 +420,46 @@ def change_parent(
         path, index = _find_parent(read_config(config_file), typed)
         change(edit)
     return path
+
+
+def set_key(
+    invocation: Invocation, key: KeyReference, value: object, effect: ApplyMode = ApplyMode.APPLY
+) -> None:
+    """Set a key in the configuration. Raises BadConfig, and then nothing is written."""
+    name = key.full_name
+    if find_problems({key.table: {key.name: value}}):
+        shown = safe_label(value if isinstance(value, str) else toml_text(value))
+        raise BadConfig(
+            f"{name} cannot be {shown}: expected {key.expected}; nothing was changed",
+            f"{HELP} {name}",
+        )
+    _edit_key(invocation, lambda text: with_value(text, key.table, key.name, value), effect)
+
+
+def unset_key(
+    invocation: Invocation, key: KeyReference, effect: ApplyMode = ApplyMode.APPLY
+) -> bool:
+    """Remove a key from the configuration, and return whether it was there. Raises BadConfig."""
+    return _edit_key(invocation, lambda text: without_value(text, key.table, key.name), effect)
+
+
+def _edit_key(invocation: Invocation, edit: Callable[[str], str], effect: ApplyMode) -> bool:
+    """Edit the configuration if the result is valid, and return whether its text changed."""
+    config_file, has_changed = invocation.config_to_edit, False
+
+    def edit_valid(text: str) -> str:
+        nonlocal has_changed
+        new = edit(text)
+        has_changed = new != text
+        try:
+            parse_config(new, config_file)
+        except BadConfig as error:
+            raise BadConfig(f"{error.message}\nnothing was changed", error.remedy) from error
+        return new
+
+    with _edit_or_check(config_file, effect) as change:
+        change(edit_valid)
+    return has_changed
 
 
 def _edit_or_check(

@@ -7,7 +7,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from rootsd.core.errors import BadConfig
@@ -136,6 +136,19 @@ def parse_config(text: str, file: bytes) -> Config:
         tables = parse_toml(text)
     except Unparsable as error:
         raise _syntax_error(file, error) from error
+    config, problems = _read_tables(tables)
+    if problems:
+        raise _bad_config(file, text, problems)
+    return replace(config, checksum=f"{zlib.crc32(text.encode()):08x}")
+
+
+def find_problems(tables: Mapping[str, object]) -> list[ConfigProblem]:
+    """Return what would be wrong with a file that has these tables."""
+    return _read_tables(tables)[1]
+
+
+def _read_tables(tables: Mapping[str, object]) -> tuple[Config, list[ConfigProblem]]:
+    """Return the configuration without the values that have a problem, and the problems."""
     validator = TableValidator()
     # Every top-level key is optional, so `convert` never returns None here.
     values = validator.convert(tables, ConfigTables, ()) or ConfigTables()
@@ -145,10 +158,7 @@ def parse_config(text: str, file: bytes) -> Config:
     places = RefusedPlaces(home=canonical_path("~"), refused=refused, allowed=allowed)
     # The validator puts None in place of a table without a usable path.
     parents = reader.parents(cast("list[ParentTable | None]", values.parent), places)
-    wall = reader.wall(values.confine)
-    if validator.problems:
-        raise _bad_config(file, text, validator.problems)
-    return Config(
+    config = Config(
         parents,
         refused,
         allowed,
@@ -160,9 +170,9 @@ def parse_config(text: str, file: bytes) -> Config:
             tuple(values.approval.agents),
             tuple(values.approval.markers),
         ),
-        wall,
-        checksum=f"{zlib.crc32(text.encode()):08x}",
+        reader.wall(values.confine),
     )
+    return config, validator.problems
 
 
 class _PathReader:

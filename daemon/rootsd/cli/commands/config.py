@@ -1,23 +1,28 @@
-"""`rootsd config`: show, check, and edit config.toml."""
+"""`rootsd config`: show, change, check, and explain config.toml."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rootsd.cli import completion
+from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.formatting import age, shorten_home
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ReloadRequest, StatusQuery
+
+if TYPE_CHECKING:
+    from rootsd.system.config_reference import KeyReference, TableReference
 
 SECTION = "Set up"
 
@@ -27,17 +32,29 @@ _COLUMNS = (
     Column("VALUE", lambda row: row["value"], limit=200),
     Column("SET IN", lambda row: row["set_in"]),
 )
+_HELP_COLUMNS = (
+    Column("KEY", lambda row: row["key"]),
+    Column("DEFAULT", lambda row: row["default"]),
+    Column("MEANING", lambda row: row["meaning"], fit=ColumnFit.NOTE),
+)
+_LABEL_WIDTH = 9
+_TRUTH = {"true": True, "false": False}
 
 
 @click.group(
     "config",
     cls=VerbGroup,
     invoke_without_command=True,
-    epilog="rootsd config\nrootsd config check\nrootsd config edit",
+    epilog=(
+        "rootsd config\n"
+        "rootsd config help\n"
+        "rootsd config set sessions.max_connections 256\n"
+        "rootsd config edit"
+    ),
 )
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Show, check, or edit config.toml. Without a subcommand, show it.
+    """Show, change, check, or explain config.toml. Without a subcommand, show it.
 
     The daemon reloads the file when it changes. An invalid file changes nothing.
     """
@@ -74,6 +91,106 @@ def show(invocation: Invocation) -> None:
     rows = list(_rows(invocation))
     file = text_of(invocation.places.config_file)
     invocation.output.show(CommandResult(rows, extra={"file": file}), _COLUMNS)
+
+
+@command.command(
+    "get",
+    cls=VerbCommand,
+    epilog="rootsd config get sessions.max_connections\nrootsd config get confine.read --json",
+)
+@click.argument("key", shell_complete=completion.config_keys)
+@pass_invocation
+def get(invocation: Invocation, *, key: str) -> None:
+    """Print the value of a key: the one in the file, or else its default.
+
+    A list is printed with one value per line.
+    """
+    from rootsd.system.config_reference import find_key
+
+    reference = find_key(key)
+    [value] = [value for each, value, _ in _values(invocation) if each == reference]
+    output = invocation.output
+    if output.is_json:
+        output.object(CommandResult(extra={"key": reference.full_name, "value": value}))
+        return
+    for each in value if isinstance(value, list) else [value]:
+        output.line(safe_label(_text(each), limit=None))
+
+
+@command.command(
+    "set",
+    cls=VerbCommand,
+    epilog=(
+        "rootsd config set approval.agents my-agent\n"
+        "rootsd config set confine.read ~/.aws ~/datasets\n"
+        "rootsd config set confine.read '[]'"
+    ),
+)
+@click.argument("key", shell_complete=completion.config_keys)
+@click.argument(
+    "words", metavar="VALUE...", nargs=-1, required=True, shell_complete=completion.config_values
+)
+@click.option("--dry-run", is_flag=True, help="only check whether the value is valid")
+@pass_invocation
+def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: bool) -> None:
+    """Set a key in config.toml, and have the daemon load it. Comments stay.
+
+    A key that takes a list gets all values; '[]' is the empty list. If the result is invalid,
+    nothing is written. Parents have their own command: rootsd parent.
+    """
+    from rootsd.cli import config_edit
+    from rootsd.system.config_reference import find_key
+
+    reference = find_key(key)
+    value = _typed_value(reference, words)
+    config_edit.set_key(invocation, reference, value, effect_of(dry_run=dry_run))
+    _finish_edit(invocation, f"config set {key}", dry_run=dry_run)
+
+
+@command.command("unset", cls=VerbCommand, epilog="rootsd config unset sessions.max_connections")
+@click.argument("key", shell_complete=completion.config_keys)
+@click.option("--dry-run", is_flag=True, help="only check whether the result is valid")
+@pass_invocation
+def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
+    """Remove a key from config.toml, so that its default counts again."""
+    from rootsd.cli import config_edit
+    from rootsd.system.config_reference import find_key
+
+    reference = find_key(key)
+    if not config_edit.unset_key(invocation, reference, effect_of(dry_run=dry_run)):
+        invocation.output.message(f"{key} is not set; its default is {reference.default_text}.")
+        if not invocation.output.is_json:
+            return
+    _finish_edit(invocation, f"config unset {key}", dry_run=dry_run)
+
+
+@command.command(
+    "help",
+    cls=VerbCommand,
+    epilog="rootsd config help\nrootsd config help confine\nrootsd config help confine.read",
+)
+@click.argument("key", required=False, shell_complete=completion.config_names)
+@pass_invocation
+def help_(invocation: Invocation, *, key: str | None) -> None:
+    """Explain a key of config.toml, all keys of a table, or list all keys."""
+    from rootsd.system.config_reference import find_tables, tables
+
+    found = tables() if key is None else find_tables(key)
+    output = invocation.output
+    if output.is_json or key is None:
+        rows = [_help_row(each) for table in found for each in table.keys]
+        output.show(CommandResult(rows), _HELP_COLUMNS)
+        if output.on_terminal:
+            output.message("All about a key: rootsd config help KEY")
+        return
+    for table in found:
+        if key == table.name:
+            output.text(f"{table.header}\n")
+            output.labelled("  ", table.description.replace("`", ""))
+        for number, each in enumerate(table.keys):
+            if number or key == table.name:
+                output.line("")
+            _print_help(invocation, each, table)
 
 
 @command.command("check", cls=VerbCommand, epilog="rootsd config check")
@@ -127,7 +244,7 @@ def edit(invocation: Invocation) -> None:
         invocation.output.message("Nothing was changed.")
         return
     config_edit.replace_text(file, old, new)
-    _print_reload(invocation)
+    _print_reload(invocation, "config edit")
 
 
 def _edited(invocation: Invocation, old: str) -> str | None:
@@ -155,9 +272,69 @@ def _edited(invocation: Invocation, old: str) -> str | None:
         return text
 
 
-def _print_reload(invocation: Invocation) -> None:
+def _typed_value(key: KeyReference, words: Sequence[str]) -> object:
+    """Return the value that the words mean, or the word itself if it is none of the key's type.
+
+    Raises click.UsageError if the key takes one value and there are several.
+    """
+    from rootsd.core.parsing import Unparsable, parse_toml
+
+    first = words[0]
+    if key.is_list:
+        if len(words) == 1 and first.startswith("["):
+            try:
+                value = parse_toml(f"value = {first}")
+            except Unparsable as error:
+                raise click.UsageError(f"the list cannot be read: {error}") from error
+            if len(value) > 1:
+                raise click.UsageError("the list cannot be read: there is text behind it")
+            return value["value"]
+        return list(words)
+    if len(words) > 1:
+        raise click.UsageError(f"{key.full_name} takes one value")
+    if isinstance(key.default, bool):
+        return _TRUTH.get(first, first)
+    if isinstance(key.default, int):
+        return int(first) if first.isascii() and first.isdigit() else first
+    return first
+
+
+def _finish_edit(invocation: Invocation, command: str, *, dry_run: bool) -> None:
+    if not dry_run:
+        _print_reload(invocation, command)
+    elif invocation.output.is_json:
+        invocation.output.object(CommandResult(extra={"dry_run": True}))
+    else:
+        invocation.output.message(DRY_RUN_NOTICE)
+
+
+def _print_help(invocation: Invocation, key: KeyReference, table: TableReference) -> None:
+    output = invocation.output
+    output.line(key.full_name)
+    output.labelled("  ", key.description.replace("`", ""))
+    command = "rootsd parent --help" if table.is_repeated else f"rootsd config set {key.full_name}"
+    for label, text in (
+        ("type", key.type_words),
+        ("default", key.default_text),
+        ("example", f"{key.assignment}  # in {table.header}"),
+        ("command", command),
+    ):
+        output.labelled(f"  {label:{_LABEL_WIDTH}}", text.replace("`", ""))
+
+
+def _help_row(key: KeyReference) -> dict[str, Any]:
+    return {
+        "key": key.full_name,
+        "type": key.type_words.replace("`", ""),
+        "default": key.default_text,
+        "example": key.assignment,
+        "meaning": key.description.replace("`", ""),
+    }
+
+
+def _print_reload(invocation: Invocation, command: str) -> None:
     try:
-        in_force = invocation.call(ReloadRequest("config edit")).get("config")
+        in_force = invocation.call(ReloadRequest(command)).get("config")
     except DaemonUnreachable:
         in_force = None
     output = invocation.output
@@ -219,19 +396,34 @@ def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
         }
         for key, value in values.items():
             yield _row(f"parent {path} {key}", value, is_set=key in entry)
-    tables: Mapping[str, Mapping[str, Any]] = {
-        "roots": {
-            "refuse": [text_of(path) for path in config.refused],
-            "allow": [text_of(path) for path in config.allowed],
-        },
-        "sessions": asdict(config.sessions),
-        "approval": {**asdict(config.approval), "guard": config.approval.guard.value},
-    }
-    for table, keys in tables.items():
-        for key, value in keys.items():
-            yield _row(f"{table}.{key}", value, is_set=key in given.get(table, {}))
+    for reference, value, is_set in _values(invocation):
+        yield _row(reference.full_name, value, is_set=is_set)
+
+
+def _values(invocation: Invocation) -> Iterator[tuple[KeyReference, Any, bool]]:
+    """Yield each key that is not of a parent, its value, and whether the file sets it.
+
+    Raises BadConfig.
+    """
+    from rootsd.cli import config_edit
+    from rootsd.core.parsing import parse_toml
+    from rootsd.system.config import parse_config
+    from rootsd.system.config_reference import settable_keys
+
+    file = invocation.places.config_file
+    text = config_edit.read_text(file)
+    parse_config(text, file)
+    given = parse_toml(text)
+    for key in settable_keys():
+        table = given.get(key.table, {})
+        yield key, table.get(key.name, key.default), key.name in table
 
 
 def _row(key: str, value: object, *, is_set: bool) -> dict[str, Any]:
-    words = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    words = " ".join(map(str, value)) if isinstance(value, list) else _text(value)
     return {"key": key, "value": words or "none", "set_in": "file" if is_set else "default"}
+
+
+def _text(value: object) -> str:
+    """Return a value as it is typed: a string without quotes, and true or false as in TOML."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
