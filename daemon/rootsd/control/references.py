@@ -138,11 +138,16 @@ class ReferenceResolver:
     """Resolves references in one catalog.
 
     `real_path` turns what a person typed into a canonical absolute path and follows symlinks. It
-    reads the disk, so call the methods in a worker thread.
+    reads the disk. So call `resolve` and `all` in a worker thread, unless `reads_disk` is false.
     """
 
     catalog: Catalog
     real_path: Callable[[str], bytes]
+
+    def reads_disk(self, references: Iterable[str]) -> bool:
+        """Return whether one of the references is neither a name nor an id."""
+        names, ids = self._names, self.catalog.ids
+        return any(reference not in names and reference not in ids for reference in references)
 
     def resolve(self, references: Iterable[str]) -> list[ResolvedReference]:
         """Resolve each reference. If a reference means nothing, its result has no projects.

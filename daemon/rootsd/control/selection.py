@@ -87,7 +87,10 @@ class ProjectSelector:
         if not request.refs:
             raise UnknownProject("no project was named", "rootsd pending")
         resolver = self._resolver(catalog, request.cwd)
-        resolved = await to_thread.run_sync(resolver.resolve, request.refs)
+        if resolver.reads_disk(request.refs):
+            resolved = await to_thread.run_sync(resolver.resolve, request.refs)
+        else:
+            resolved = resolver.resolve(request.refs)
         unseen: Sequence[ProjectObserved] = ()
         if unknown := [each for each in resolved if not each.projects]:
             unseen = await self._look_at_unknown(request, unknown)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import anyio
+import pytest
 
-from rootsd.system.ipc.fair_scheduler import FairScheduler
+from rootsd.system.ipc.fair_scheduler import (
+    MOST_FREE_ITERATIONS,
+    SHORT_TURN_S,
+    FairScheduler,
+)
 
 HANG_GUARD_S = 60
 
@@ -79,3 +85,30 @@ async def test_a_connection_that_ends_while_waiting_uses_no_turn() -> None:
     assert had[0] == "first"
     assert had[-1] == "last"
     assert had.count("ended") <= 1
+
+
+async def test_after_a_long_turn_other_tasks_get_iterations_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns, loop = FairScheduler(), asyncio.get_running_loop()
+    now, iteration, had = 0.0, 0, list[int]()
+    monkeypatch.setattr(loop, "time", lambda: now)
+
+    def count() -> None:
+        nonlocal iteration
+        iteration += 1
+        if len(had) < 7:
+            loop.call_soon(count)
+
+    async def line(seconds: float) -> None:
+        nonlocal now
+        await turns.take(1)
+        had.append(iteration)
+        now += seconds
+
+    loop.call_soon(count)
+    async with anyio.create_task_group() as group:
+        for turn in (0.0, 0.0, 0.0005, 1.5 * SHORT_TURN_S, 4.5 * SHORT_TURN_S, 100.0, 0.0):
+            group.start_soon(line, turn)
+    waited = [later - before for before, later in pairwise(had)]
+    assert waited[1:] == [1, 1, 2, 5, 1 + MOST_FREE_ITERATIONS]
