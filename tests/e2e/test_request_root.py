@@ -47,10 +47,12 @@ async def test_a_denial_answers_the_waiting_call_and_later_calls_reveal_nothing(
     person.rootsd("up", str(person.parent))
     (person.home / "wanted").mkdir()
     told: list[Any] = []
+    answered = anyio.Event()
 
     async def ask(name: str, wait: int) -> None:
         arguments = {"path": str(person.home / name), "reason": "x", "wait_seconds": wait}
         told.append((await client.call_tool("request_root", arguments)).structured_content)
+        answered.set()
 
     with anyio.fail_after(HANG_GUARD):
         async with Client(bridge_of(person)) as client, anyio.create_task_group() as group:
@@ -58,8 +60,7 @@ async def test_a_denial_answers_the_waiting_call_and_later_calls_reveal_nothing(
             await to_thread.run_sync(person.wait_until_listed, "wanted", "pending")
             assert told == []
             await to_thread.run_sync(person.rootsd, "deny", "wanted")
-            while not told:
-                await anyio.lowlevel.checkpoint()
+            await answered.wait()
             await ask("wanted", 0)
             await ask("no-such", 0)
     assert [answer["denied"] for answer in told] == [True, False, False]

@@ -37,7 +37,8 @@ class GuardedDaemon:
     def __init__(self, person: Person, folder: Path, group: Path | None = None) -> None:
         self.person = person
         self._folder = folder
-        environment = {**person.environment(), "PYTHON": sys.executable, "TERM": "xterm"}
+        environment = {**person.environment(), "TERM": "xterm", "NO_COLOR": "1"}
+        environment["PYTHON"] = sys.executable
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
         # The pid keeps a server that a killed run left behind from serving the next run.
         server = f"{folder.name}-{os.getpid()}"
