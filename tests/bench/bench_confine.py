@@ -23,7 +23,7 @@ import pytest
 from bench.measuring import table
 from bench.running import Daemon, daemon
 from rootsd.confine.orders import OrderKind
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.wall import WallEngine
 from rootsd.proxy.confine.view_feed import WallSubscription, subscribe
 from rootsd.wire.jsonrpc import Notification, parse

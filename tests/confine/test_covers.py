@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.confine.orders import OrderKind
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.polling import until
 from support.sizes import Sizes
 from support.walls import Wall, Weakness

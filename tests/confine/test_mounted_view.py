@@ -14,7 +14,7 @@ import pytest
 from rootsd.confine import mounted_view
 from rootsd.confine.mounted_view import MountedView
 from rootsd.confine.warden import WardenSettings
-from rootsd.core.view import ConfinedRoot, DesiredMount, MountAccess, desired_mounts
+from rootsd.core.mount_plan import ConfinedRoot, DesiredMount, MountAccess, desired_mounts
 
 pytestmark = [pytest.mark.needs("wall")]
 

@@ -18,7 +18,7 @@ from rootsd.confine.orders import (
     encode_order,
     encode_report,
 )
-from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
 
 _NAME = st.binary(min_size=1, max_size=8).filter(
     lambda raw: not {0, 0x2F} & set(raw) and raw not in (b".", b"..")

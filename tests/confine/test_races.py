@@ -14,7 +14,7 @@ import pytest
 
 from rootsd.confine.orders import OrderKind
 from rootsd.confine.supervision import Layer
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.polling import until, until_won
 from support.sizes import Sizes
 from support.walls import Interpreter, Wall, Weakness

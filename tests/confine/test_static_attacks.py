@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from rootsd.confine.supervision import Layer, Network
-from rootsd.core.view import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
 from support.attack_targets import AttackTargets
 from support.static_attacks import PUBLISHED, STATIC_ATTACKS, StaticAttack, StaticLayer

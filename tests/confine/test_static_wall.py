@@ -15,7 +15,7 @@ import pytest
 from rootsd.confine.orders import OrderKind
 from rootsd.confine.supervision import WARDEN_LOST
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
-from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.wall import WallEngine
 from support.sizes import Sizes
 from support.walls import Interpreter, Refused, Wall, identity_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.confine.orders import OrderKind
-from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.wall import RevokePolicy
 from support.polling import until
 from support.sizes import Sizes

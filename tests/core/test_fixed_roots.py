@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.fixed_roots import fixed_roots, missing
-from rootsd.core.view import (
+from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
     FolderIdentity,

@@ -19,7 +19,7 @@ from rootsd.confine.orders import OrderKind
 from rootsd.confine.protected import ProtectionPolicy
 from rootsd.confine.supervision import Layer as CellLayer
 from rootsd.confine.supervision import Network
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.confine_attacks import PROTECTED_NAMES
 from support.walls import Interpreter, Wall
 

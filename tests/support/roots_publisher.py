@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rootsd.core.view import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.system.ipc.unix_socket import address_of
 from support.sent_view import SentView
 

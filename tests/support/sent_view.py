@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rootsd.confine.orders import encode_root
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import text_of
-from rootsd.core.view import ConfinedRoot
 
 
 class SentView:

@@ -37,7 +37,7 @@ from rootsd.confine.protected import ProtectionPolicy
 from rootsd.confine.supervision import CellOptions, Layer, Network
 from rootsd.confine.terminal import wait_for
 from rootsd.confine.warden import WardenSettings
-from rootsd.core.view import ConfinedRoot, FolderIdentity, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.disk.identity import identify
 

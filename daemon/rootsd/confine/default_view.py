@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from rootsd.core.view import ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 
 SYSTEM = b"""
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /nix /snap /gnu/store

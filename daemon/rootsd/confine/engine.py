@@ -17,7 +17,7 @@ from rootsd.confine.fixed_view import FixedView
 from rootsd.confine.mounted_view import MountedView
 from rootsd.confine.supervision import CellOptions
 from rootsd.confine.warden import Feed, SetRoots, Warden, WardenSettings, start_warden
-from rootsd.core.view import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
 
 

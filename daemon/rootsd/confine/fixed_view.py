@@ -26,8 +26,8 @@ from rootsd.confine.private_folders import PrivateFolders
 from rootsd.confine.root_folder import open_root
 from rootsd.confine.warden import AppliedChange, WardenSettings
 from rootsd.core.fixed_roots import fixed_roots, missing
+from rootsd.core.mount_plan import DesiredMount, MountAccess, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
-from rootsd.core.view import DesiredMount, MountAccess, ViewEntry, ViewEntryKind
 
 _DEVICE = Right.READ_FILE | Right.WRITE_FILE | Right.CONTROL_DEVICE
 _CHANGE_ALL = ~NO_DEVICES

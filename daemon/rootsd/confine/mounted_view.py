@@ -24,7 +24,7 @@ from rootsd.confine.kernel import interval_timer
 from rootsd.confine.orders import FailedRoot
 from rootsd.confine.tree import VIEW_FOLDER, SharedTree
 from rootsd.confine.warden import AppliedChange, WardenSettings
-from rootsd.core.view import DesiredMount, difference
+from rootsd.core.mount_plan import DesiredMount, difference
 from rootsd.core.wall import RevokePolicy
 
 _TREE = b"/tree"

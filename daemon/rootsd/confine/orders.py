@@ -36,9 +36,9 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import PathError, bytes_of, normalize_path, text_of
-from rootsd.core.view import ConfinedRoot, FolderIdentity, MountAccess
 
 MAX_LINE_BYTES = 1 << 28
 

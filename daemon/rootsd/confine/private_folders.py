@@ -19,8 +19,8 @@ from contextlib import suppress
 
 from rootsd.confine.kernel import closing, open_below, open_path
 from rootsd.confine.removal import remove_tree
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import ancestors, contains
-from rootsd.core.view import ViewEntry, ViewEntryKind
 
 _RUN_PREFIX = b"run-"
 _LINKED = frozenset(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rootsd.confine.kernel import closing, open_below, open_path
 from rootsd.confine.protected import shared_git_folder
-from rootsd.core.view import DesiredMount, FolderIdentity, MountPurpose
+from rootsd.core.mount_plan import DesiredMount, FolderIdentity, MountPurpose
 from rootsd.disk.inode import birth_time_ns_fd, file_handle
 
 

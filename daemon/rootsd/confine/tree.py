@@ -57,13 +57,13 @@ from rootsd.confine.protected import (
     kind_below,
 )
 from rootsd.confine.root_folder import open_root
-from rootsd.core.paths import ancestors, contains
-from rootsd.core.view import (
+from rootsd.core.mount_plan import (
     DesiredMount,
     MountAccess,
     ViewEntry,
     ViewEntryKind,
 )
+from rootsd.core.paths import ancestors, contains
 
 VIEW_FOLDER, _SKELETON, _STAGE, _EMPTY = b"/view", b"/skeleton", b"/stage", b"/empty"
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"

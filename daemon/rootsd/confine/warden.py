@@ -37,15 +37,15 @@ from rootsd.confine.orders import (
     encode_report,
 )
 from rootsd.confine.protected import ProtectionPolicy, shared_git_folder
-from rootsd.core.parsing import parse_json
-from rootsd.core.paths import text_of
-from rootsd.core.view import (
+from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
     MountAccess,
     ViewEntry,
     desired_mounts,
 )
+from rootsd.core.parsing import parse_json
+from rootsd.core.paths import text_of
 from rootsd.core.wall import RevokePolicy
 
 _READY = b"ready"

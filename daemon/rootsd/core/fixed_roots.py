@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rootsd.core.mount_plan import DesiredMount, MountAccess
 from rootsd.core.paths import ancestors
-from rootsd.core.view import DesiredMount, MountAccess
 
 HOLDS_HIDDEN = "it holds a folder that must be hidden, which --static cannot do"
 

@@ -10,7 +10,7 @@ import pytest
 
 from rootsd.confine.agents.profile import OwnSandbox
 from rootsd.core.errors import RootsdError
-from rootsd.core.view import ConfinedRoot, MountAccess, ViewEntryKind
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntryKind
 from rootsd.proxy.confine.agent_state import PlannedAgent, plan_agent
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.proxy.confine.daily_work import daily_work
 from rootsd.proxy.confine.options import Opening
 from support import git_hosts

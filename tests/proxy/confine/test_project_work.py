@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.node_packages import TOP
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes

@@ -18,7 +18,7 @@ import pytest
 
 from rootsd.confine.standard_files import refused_kind
 from rootsd.core.errors import Exit
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.polling import until
 from support.roots_publisher import RootsPublisher
 

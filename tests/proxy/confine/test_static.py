@@ -13,7 +13,7 @@ import pytest
 import rootsd as rootsd_package
 from rootsd.confine.warden import WallSetupFailed
 from rootsd.core.errors import Exit
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
 from rootsd.proxy.confine.options import ConfineOptions, ConfineUsageError, parse_arguments

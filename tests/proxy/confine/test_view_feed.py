@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.proxy.confine import view_feed
 from rootsd.proxy.confine.view_feed import BadView, FollowedView, ViewFeed, subscribe
 from support.roots_publisher import RootsPublisher

@@ -21,7 +21,7 @@ from rootsd.confine.orders import (
     encode_report,
 )
 from rootsd.confine.warden import Warden
-from rootsd.core.view import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.engines import NamespaceWall
 from rootsd.proxy.confine.main import OwnedWall

@@ -29,9 +29,9 @@ from rootsd.confine.agents.profile import AgentFolder, AgentProfile, CopiedFile,
 from rootsd.confine.default_view import SYSTEM, TOOLCHAINS, entry_for, home_entries
 from rootsd.confine.removal import remove_tree
 from rootsd.core.errors import RootsdError
+from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
-from rootsd.core.view import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.disk.reader import read_small
 from rootsd.proxy.confine.agent_settings import (
     UnknownForm,

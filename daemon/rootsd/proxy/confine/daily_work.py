@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from rootsd.confine.default_view import entry_for
 from rootsd.core.errors import RootsdError
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
-from rootsd.core.view import ViewEntry, ViewEntryKind
 from rootsd.proxy.confine.options import Opening
 
 _SSH_FILES = ("config", "config.d", "known_hosts", "known_hosts2", "allowed_signers")

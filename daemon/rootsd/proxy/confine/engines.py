@@ -20,7 +20,7 @@ from rootsd.confine.warden import WallSetupFailed
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.core.view import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.options import ConfineOptions, Opening
 from rootsd.proxy.confine.session_view import NETWORK_IS_ON, ComposedView, compose

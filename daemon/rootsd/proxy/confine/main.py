@@ -37,7 +37,7 @@ from rootsd.confine.warden import (
 )
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
-from rootsd.core.view import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.proxy.confine.agent_state import PlannedAgent, plan_agent
 from rootsd.proxy.confine.daily_work import explain_missing
 from rootsd.proxy.confine.engines import CannotConfine, WallKind, engine_for

@@ -15,8 +15,8 @@ import rootsd
 from rootsd.confine.default_view import base_entries, entry_for
 from rootsd.confine.landlock import AttachedGuarantee
 from rootsd.core.errors import RootsdError
+from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
-from rootsd.core.view import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.daily_work import daily_work
 from rootsd.proxy.confine.options import ConfineOptions, Opening

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from rootsd.confine.orders import BadOrder, WardenReport, decode_root
 from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.core.view import ConfinedRoot
 from rootsd.proxy.daemon_link import AutostartProcess
 from rootsd.proxy.reconnect import GRACE_S, ReconnectPolicy
 from rootsd.system.ipc import connect, rpc

@@ -26,8 +26,8 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.paths import PathError, contains, is_utf8, normalize_path, text_of, to_uri
-from rootsd.core.view import ConfinedRoot, MountAccess
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response, encode
 

@@ -40,7 +40,7 @@ from rootsd.confine.orders import (
 from rootsd.confine.supervision import CellOptions, Network
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.view import ConfinedRoot
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.proxy.confine.daily_work import explain_missing
 from rootsd.proxy.confine.main import OwnedWall, environment_inside
 from rootsd.proxy.confine.view_feed import ViewFeed

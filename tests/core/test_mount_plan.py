@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.paths import contains
-from rootsd.core.view import (
+from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
     FolderIdentity,
@@ -16,6 +15,7 @@ from rootsd.core.view import (
     desired_mounts,
     difference,
 )
+from rootsd.core.paths import contains
 
 NAMES = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4)
 PATHS = NAMES.map(lambda names: b"/" + b"/".join(names))

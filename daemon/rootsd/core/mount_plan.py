@@ -1,4 +1,4 @@
-"""Decide what a confined program sees, and what changes between two views. Pure.
+"""Plan the mounts of a confined program: what it sees, and what changes between two views.
 
 A view has two parts. The *base* is a list of `ViewEntry`: system files, devices, caches, and
 private folders. It does not change while the program runs. The *roots* are the approved folders in
