@@ -33,10 +33,10 @@ sockets, and injected terminal input. `terminal` keeps the user's terminal outsi
 `protected`. The kernel drops such a mount when the file is replaced outside; the warden notices
 and mounts it again: see `covers`.
 
-**Orders.** The view is data. `core.mount_plan` computes the mounts for a set of roots, and the changes
-between two sets. An owner that knows the roots sends them as `orders`, and gets a report after the
-kernel has applied each one. A warden can also follow a feed by itself, so that a stopped front
-delays no revoke.
+**Orders.** The view is data. `core.mount_plan` computes the mounts for a set of roots, and the
+changes between two sets. An owner that knows the roots sends them as `orders`, and gets a report
+after the kernel has applied each one. A warden can also follow a feed by itself, so that a stopped
+front delays no revoke.
 
 **Engines.** All of the above is the engine with namespaces. `engine` has another one, for systems
 that forbid them: `fixed_view` makes rules of Landlock, and `static_cell` a program under them. Its

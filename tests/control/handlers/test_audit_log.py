@@ -25,7 +25,16 @@ from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
 from support.control_harness import APPROVE, DENY, ControlHarness
 from support.ledger_harness import HANG_GUARD
-from support.sample_decisions import NOON, PERSON, add, approved, decide, project, rule
+from support.sample_decisions import (
+    NOON,
+    PERSON,
+    add,
+    approved,
+    decide,
+    identity,
+    project,
+    rule,
+)
 
 CALLER = Actor(ActorKind.CALLER, "pid 9: Goose started it")
 
@@ -51,6 +60,15 @@ def test_every_kind_of_event_has_a_text() -> None:
         "by": "pid 9: Goose started it", "path": None, "path_b64": None, "what": "approve api",
         "undid": None,
     }  # fmt: skip
+
+
+def test_an_approval_that_includes_a_git_directory_says_so() -> None:
+    known = approved(1)
+    assert known.ruling.decision is not None
+    decision = replace(known.ruling.decision, shared_git=identity(2))
+    changes = [decide(replace(known, ruling=replace(known.ruling, decision=decision)))]
+    (item,) = log_items(events_for(changes, NOON, CHAIN_START))
+    assert item["what"] == "p1 (with the Git directory of its checkout)"
 
 
 def test_a_change_of_a_parent_has_its_path_and_its_actor() -> None:

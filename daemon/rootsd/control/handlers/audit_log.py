@@ -154,17 +154,23 @@ def _path(event: HistoryEvent) -> tuple[str | None, str | None]:
         return None, b64encode(event.subject.key).decode("ascii")
 
 
-def _for_session(ruling: Ruling) -> str:
+def _conditions(ruling: Ruling) -> str:
+    """Return what is special about a decision, in parentheses, or nothing."""
     decision = ruling.decision
-    if decision is None or decision.session is None:
+    if decision is None:
         return ""
-    return f" ({decision.access.value}, for the session of {decision.session.label})"
+    words = []
+    if decision.session is not None:
+        words.append(f"{decision.access.value}, for the session of {decision.session.label}")
+    if decision.shared_git is not None:
+        words.append("with the Git directory of its checkout")
+    return f" ({'; '.join(words)})" if words else ""
 
 
 def _what(event: HistoryEvent) -> str:
     match event.outcome():
         case ProjectRecord(ruling=ruling) if ruling.name:
-            return safe_label(ruling.name) + _for_session(ruling)
+            return safe_label(ruling.name) + _conditions(ruling)
         case Rule(number=number, pattern=pattern) if event.verb in (
             ChangeVerb.LAPSED,
             ChangeVerb.APPROVED,
