@@ -19,11 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
+from rich.segment import Segment
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+from textual.app import App
 
 TOP = Path(__file__).parent.parent
 COLUMNS, ROWS = 92, 40
@@ -69,6 +72,28 @@ def draw(written: str, theme: str) -> str:
     """Return an SVG of a terminal's text. The same text always gives the same picture."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(written.rstrip()))
+    return _svg_of(console, theme)
+
+
+def draw_screen(app: App[Any], theme: str) -> str:
+    """Return an SVG of the screen of a running app."""
+    console = Console(record=True, width=app.size.width, file=StringIO(), force_terminal=True)
+    for line in _lines_of(app):
+        console.print(Text.assemble(*((each.text, each.style or "") for each in line)), end="\n")
+    return _svg_of(console, theme)
+
+
+def text_of_screen(app: App[Any]) -> str:
+    """Return the text on the screen of a running app, without colors."""
+    return "\n".join("".join(each.text for each in line).rstrip() for line in _lines_of(app))
+
+
+def _lines_of(app: App[Any]) -> list[list[Segment]]:
+    # Textual has no public way to read the drawn lines of a screen as text.
+    return [list(strip) for strip in app.screen._compositor.render_strips()]  # noqa: SLF001
+
+
+def _svg_of(console: Console, theme: str) -> str:
     # No font from another site: a picture in a README loads nothing, and reports no reader.
     own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)

@@ -35,6 +35,7 @@ DOCUMENTED = {
     "guard": {"--dry-run"},
     "log": {"--last", "-f", "--follow"},
     "review": {"--follow"},
+    "ui": set(),
     "prune": {"--dry-run"},
     "export": set(),
     "import": {"--dry-run"},
@@ -168,7 +169,7 @@ CHANGES_NOTHING = {
 # Verbs with a question before each step, and verbs that only start, stop, or read. `doctor`
 # without --fix shows what it would fix.
 NEEDS_NO_REHEARSAL = {
-    "review", "config edit", "doctor", "scan", "down", "daemon", "bridge", "run",
+    "review", "ui", "config edit", "doctor", "scan", "down", "daemon", "bridge", "run",
     "confine", "hook", "sync run", "sync withdraw", "service start", "service stop",
     "service restart",
 }  # fmt: skip

@@ -90,7 +90,7 @@ VERBS: dict[str, tuple[str, ...]] = {
 # programs. The output of the others is for programs.
 ELSEWHERE = {
     "down", "init", "bridge", "confine", "hook", "run", "daemon",
-    "connect", "disconnect", "clients",
+    "connect", "disconnect", "clients", "ui",
 }  # fmt: skip
 # Lines of several kinds with different columns.
 RAGGED = {"show", "status", "up", "service-status"}

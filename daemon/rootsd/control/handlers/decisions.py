@@ -285,7 +285,10 @@ class DecisionHandlers:
         answer["published"] = [
             text_of(path) for path in sorted(after.roots.keys() - before.roots.keys())
         ]
-        is_broad = request.select is not Selection.NAMED or any(map(is_glob, request.refs))
+        refs = request.refs
+        is_broad = (
+            request.select is not Selection.NAMED or len(refs) > 1 or any(map(is_glob, refs))
+        )
         if request.effect is ApplyMode.DRY_RUN and is_broad:
             projects = [project for project in chosen.projects if project.id in fresh]
             found = await self.executed_in(projects)

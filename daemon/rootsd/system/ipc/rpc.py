@@ -16,7 +16,7 @@ from rootsd.system.ipc import connect
 
 TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 REQUEST_ID = 1
@@ -97,6 +97,28 @@ def ask(
                         on_notification(message["params"])
                     continue
                 return _result(message)
+    except TimeoutError as error:
+        raise DaemonUnreachable("the daemon does not answer", RESTART) from error
+    except OSError as error:
+        raise _hung_up() from error
+    raise _hung_up()
+
+
+def subscribe(
+    channel: socket.socket, method: str, params: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Send one request, and yield its result and then the params of each notification.
+
+    The timeout of `channel` applies to each line. Raises what `ask` raises, and DaemonGone at the
+    end of the connection. To end the subscription from another thread, shut `channel` down.
+    """
+    request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
+    try:
+        channel.sendall(json.dumps(request).encode("ascii") + b"\n")
+        with channel.makefile("rb") as lines:
+            for line in lines:
+                message = _message(line)
+                yield _result(message) if "id" in message else message["params"]
     except TimeoutError as error:
         raise DaemonUnreachable("the daemon does not answer", RESTART) from error
     except OSError as error:

@@ -1,0 +1,158 @@
+"""Write the lines about a selection, risks first. Pure, apart from the clock of `age`.
+
+The values are untrusted. Whoever draws a paragraph makes a label of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rootsd.cli.confined import describe_engine, describe_network, describe_roots
+from rootsd.cli.formatting import (
+    LABEL_WIDTH,
+    RISK_LABELS,
+    age,
+    describe_shared_git,
+    detail_lines,
+    path_of,
+    pluralize,
+    shorten_home,
+)
+from rootsd.cli.theme import Tone
+from rootsd.cli.ui.board import ProjectRow, SessionRow
+
+_MOST_FILES = 20
+
+
+class Paragraph(NamedTuple):
+    """A label and a text. The text wraps beside the label."""
+
+    label: str
+    text: str
+    tone: Tone | None = None
+
+
+def about_row(row: ProjectRow, status: str) -> list[Paragraph]:
+    """Return what is known about a project before its details are read."""
+    return [
+        Paragraph("risks", status, Tone.ATTENTION),
+        Paragraph("name", row.name),
+        Paragraph("path", shorten_home(row.path)),
+        *([Paragraph("note", row.note)] if row.note else ()),
+    ]
+
+
+def about_project(item: Mapping[str, Any]) -> list[Paragraph]:
+    """Return the details of an item of `ShowQuery`, risks first."""
+    lines = detail_lines(item, for_person=True)
+    others = [Paragraph(*line) for line in lines if line[0] not in RISK_LABELS]
+    return [*risks_of(item), *others]
+
+
+def risks_of(item: Mapping[str, Any]) -> list[Paragraph]:
+    """Return what a person should look at first in an item of `ShowQuery`."""
+    lines = detail_lines(item, for_person=True)
+    risks = [
+        Paragraph(label, text, Tone.ATTENTION) for label, text in lines if label in RISK_LABELS
+    ]
+    if not risks:
+        is_read = item["findings"] is not None
+        risks = [Paragraph("risks", "none found" if is_read else "the folder could not be read")]
+    if "request" in item:
+        risks.insert(0, Paragraph("requested", item["request"], Tone.ATTENTION))
+    return risks
+
+
+def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[Paragraph]:
+    """Return the details of a session or a confined program, and the roots that it got."""
+    item = row.item
+    listed = [*roots]
+    facts = [
+        ("program" if row.is_confined else "client", f"{row.name}, pid {item['pid']}"),
+        ("scope", " ".join(item["scope"]) or "all roots"),
+        ("since", age(item["since"])),
+    ]
+    if row.is_confined:
+        facts += [
+            ("reaches", describe_roots(item)),
+            ("wall", f"{describe_engine(item)}, {describe_network(item)}"),
+        ]
+        warnings = [
+            *(("stays open", text) for text in item["stays_open"]),
+            *(("still open", text) for text in item["holders"]),
+            *(("not shown", text) for text in item["not_shown"]),
+        ]
+    else:
+        relayed = item.get("told")
+        facts += [("server has", pluralize(relayed["roots"], "root"))] if relayed else []
+        warnings = []
+    return [
+        *(Paragraph(label, text, Tone.ATTENTION) for label, text in warnings),
+        *(Paragraph(label, text) for label, text in facts),
+        Paragraph("roots", pluralize(len(listed), "root")),
+        *(Paragraph("", _root_line(root)) for root in listed),
+    ]
+
+
+def about_marked(rows: Sequence[ProjectRow]) -> list[Paragraph]:
+    """Return the marked projects."""
+    return [
+        Paragraph("selected", pluralize(len(rows), "project"), Tone.HEADING),
+        *(Paragraph("", f"{row.name}  {shorten_home(row.path)}") for row in rows),
+    ]
+
+
+def about_plan(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
+    """Yield what an approval would publish, and what agents run there, risks first."""
+    executed = plan.get("executed", ())
+    for each in executed[:_MOST_FILES]:
+        files = " ".join(each["files"]) or "could not be scanned in time"
+        yield Paragraph("agents run", f"{each['name']}: {files}", Tone.ATTENTION)
+    if len(executed) > _MOST_FILES:
+        yield Paragraph("agents run", f"files in {len(executed) - _MOST_FILES} more")
+    for git in plan.get("shared_git", ()):
+        yield Paragraph("git data", describe_shared_git(git), Tone.ATTENTION)
+    for tree in plan.get("worktrees", ()):
+        outcome = "older than this approval" if tree["confirmable"] else "published with it"
+        if tree["confirmable"] or tree["published"]:
+            yield Paragraph("worktree", f"{shorten_home(path_of(tree))} ({outcome})")
+    for item in (*plan["items"], *plan["unchanged"]):
+        yield Paragraph("publish", f"{item['name']}  {shorten_home(path_of(item))}")
+    for warning in plan["warnings"]:
+        yield Paragraph("note", warning)
+
+
+def about_why(why: Mapping[str, Any]) -> list[Paragraph]:
+    """Return the reasons for the verdict on a path, in the order of precedence."""
+    published = "published" if why["published"] else "not published"
+    return [
+        Paragraph(shorten_home(why["path"]) + ": ", published, Tone.HEADING),
+        *(Paragraph("", obstacle, Tone.ATTENTION) for obstacle in why["obstacles"]),
+        *(Paragraph(each["ground"] + ": ", _reason(each), _tone(each)) for each in why["voices"]),
+    ]
+
+
+def about_undo(plan: Mapping[str, Any]) -> list[Paragraph]:
+    """Return the events that an undo takes back."""
+    return [Paragraph(event["verb"], event["path"] or event["what"]) for event in plan["undone"]]
+
+
+def label_of(paragraph: Paragraph) -> str:
+    """Return the label with the space after it."""
+    return f"{paragraph.label:<{LABEL_WIDTH}}"
+
+
+def _root_line(root: Mapping[str, Any]) -> str:
+    access = " (read only)" if root["access"] == "read" else ""
+    return f"{root['name']}  {shorten_home(root['path'])}{access}"
+
+
+def _reason(reason: Mapping[str, Any]) -> str:
+    by = f" by {shorten_home(reason['by'])}" if reason["by"] else ""
+    decides = " (decides)" if reason["decides"] else ""
+    return f"{reason['verdict'] or '-'}{by}{decides}"
+
+
+def _tone(reason: Mapping[str, Any]) -> Tone | None:
+    return Tone.HEADING if reason["decides"] else None

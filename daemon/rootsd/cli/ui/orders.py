@@ -1,0 +1,110 @@
+"""Build the requests for decisions from what a person saw and typed. Pure.
+
+An approval carries the identity of each folder as it was when the person saw it: when they marked
+the row, or else when the details were read. If another folder is at the path by now, the daemon
+refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
+from rootsd.cli.time_options import Duration
+from rootsd.cli.ui.board import ProjectRow
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.model import Access
+from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest, DecisionVerb
+
+
+class BadInput(RootsdError):
+    """A field of a dialog that is not valid."""
+
+    code = ErrorCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A project that a person chose, with the identity of the folder that they saw."""
+
+    row: ProjectRow
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalForm:
+    """The fields of the approval dialog, as typed."""
+
+    name: str = ""
+    tags: str = ""
+    duration: str = ""
+    is_read_only: bool = False
+    is_for_all_sessions: bool = False
+    has_worktrees: bool = False
+    has_git: bool = False
+
+
+def plan_of(targets: Sequence[Target]) -> DecideRequest:
+    """Return the dry run of an approval of the targets."""
+    return DecideRequest(
+        DecisionVerb.APPROVE,
+        cwd="/",
+        refs=tuple(target.row.id for target in targets),
+        shown=tuple(target.identity for target in targets),
+        effect=ApplyMode.DRY_RUN,
+    )
+
+
+def approval(
+    targets: Sequence[Target], plan: Mapping[str, Any], form: ApprovalForm
+) -> DecideRequest:
+    """Return the approval of the targets with the worktrees and Git directories of the plan that
+    the person confirmed. Raises BadInput.
+    """
+    is_answer = any(target.row.request for target in targets)
+    is_for_session = is_answer and not form.is_for_all_sessions
+    lasts = _seconds(form.duration)
+    if is_for_session and lasts is not None:
+        raise BadInput("an approval for one session ends with the session, so it has no duration")
+    trees = confirmable_worktrees(plan) if form.has_worktrees else ()
+    directories = confirmable_git_directories(plan) if form.has_git else ()
+    return replace(
+        plan_of(targets),
+        effect=ApplyMode.APPLY,
+        name=form.name.strip() or None,
+        tags=tuple(tag.lstrip("#") for tag in form.tags.replace(",", " ").split()),
+        access=_access(form, is_answer=is_answer),
+        span=ApprovalScope.ALWAYS if form.is_for_all_sessions else ApprovalScope.USUAL,
+        lasts=lasts,
+        worktrees=tuple(tree["id"] for tree in trees),
+        worktrees_shown=tuple(tree["identity"] for tree in trees),
+        shared_git=tuple(each["root"] for each in directories),
+        shared_git_shown=tuple(each["identity"] for each in directories),
+    )
+
+
+def denial(rows: Sequence[ProjectRow]) -> DecideRequest:
+    """Return the denial of the rows. A denial holds for the path, whatever is there."""
+    return DecideRequest(DecisionVerb.DENY, cwd="/", refs=tuple(row.id for row in rows))
+
+
+def _access(form: ApprovalForm, *, is_answer: bool) -> Access | None:
+    if form.is_read_only:
+        return Access.READ
+    # An answer to a request is read-only, unless the order says otherwise.
+    return Access.READ_WRITE if is_answer else None
+
+
+def _seconds(typed: str) -> int | None:
+    """Return the seconds of a duration such as `8h`; None if nothing was typed."""
+    if not typed.strip():
+        return None
+    try:
+        seconds: int = Duration().convert(typed.strip(), None, None)
+    except click.BadParameter as error:
+        raise BadInput(error.message) from error
+    return seconds

@@ -1,0 +1,41 @@
+"""The layout and the colors of the screen, in the 16 colors of the terminal."""
+
+from __future__ import annotations
+
+from rich.style import Style
+
+PLAIN = Style()
+REVERSE = Style(reverse=True)
+
+CSS = """
+Screen { layout: vertical; background: ansi_default; color: ansi_default; }
+#lists { height: 3fr; }
+RowList, TextView {
+    width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
+    background: ansi_default; color: ansi_default;
+}
+RowList, #details { border: round ansi_bright_black; border-title-color: ansi_default; }
+RowList:focus, #details:focus { border: round ansi_green; border-title-style: bold; }
+#details { height: 2fr; }
+.narrow #lists RowList { display: none; }
+.narrow #lists RowList.active { display: block; }
+.narrow #lists, .narrow #details { height: 1fr; }
+#search { display: none; height: 1; }
+#search.shown { display: block; }
+Bar { height: 1; background: ansi_default; color: ansi_default; }
+ModalScreen { align: center middle; background: ansi_default; }
+.dialog {
+    width: 90%; max-width: 110; height: auto; max-height: 95%; border: round ansi_green;
+    padding: 0 1; background: ansi_default;
+}
+.dialog.large { height: 80%; }
+.dialog TextView { height: 5; }
+.large TextView { height: 1fr; min-height: 3; }
+.dialog .title { text-style: bold; }
+.field { height: 1; }
+.field .label { width: 13; }
+.field Input { width: 1fr; }
+Checkbox { background: ansi_default; border: none; height: 1; padding: 0; }
+#wrong { color: ansi_red; height: auto; }
+#dialog-keys { margin-top: 1; }
+"""

@@ -1,0 +1,352 @@
+"""The widgets of the screen: lists, text, and bars of words to click.
+
+They draw line by line, and only the visible lines. A line consists of segments of plain text, so
+no name is ever parsed as markup. Each text becomes a label before it becomes a segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from rootsd.cli.formatting import age, shorten_home
+from rootsd.cli.layout import hanging_indent
+from rootsd.cli.theme import STYLES, Tone
+from rootsd.cli.ui.board import PanelKind, ProjectRow, Row, SessionRow, search
+from rootsd.cli.ui.details import Paragraph, label_of
+from rootsd.cli.ui.orders import Target
+from rootsd.core.labels import safe_label
+from rootsd.wire.follow import ProjectGroup
+
+_TONES = {tone: Style.parse(text) for tone, text in STYLES.items()}
+_PLAIN = Style()
+_CURSOR = Style(reverse=True)
+_QUIET_CURSOR = Style(bold=True)
+_MARK_WIDTH = 2
+_NAME_SHARE = 2 / 5
+
+
+def fitted(text: str, cells: int) -> str:
+    """Return the label of a text in exactly so many cells, cut at its end."""
+    label = safe_label(text, limit=None)
+    return _cut(label, cells) if cell_len(label) > cells else set_cell_size(label, cells)
+
+
+def fitted_path(path: str, cells: int) -> str:
+    """Return the label of a path in exactly so many cells, cut at its start."""
+    label = safe_label(shorten_home(path), limit=None)
+    if cell_len(label) <= cells:
+        return set_cell_size(label, cells)
+    while label and cell_len(label) >= cells:
+        label = label[max(cell_len(label) - cells, 1) :]
+    return set_cell_size("…" + label, cells)
+
+
+def _cut(label: str, cells: int) -> str:
+    return set_cell_size(label, max(cells - 1, 0)) + "…" if cells > 0 else ""
+
+
+class RowList(ScrollView, can_focus=True):
+    """One of the three lists, with a cursor, marks, and a search.
+
+    A mark keeps the identity that the folder had when it was marked. If another folder takes its
+    place, the mark is dropped.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home,g", "move(-1000000000)", show=False),
+        Binding("end,G", "move(1000000000)", show=False),
+        Binding("space", "mark", show=False),
+        Binding("asterisk", "mark_all", show=False),
+    ]
+
+    @dataclass
+    class Moved(Message):
+        """The cursor is on another row, the row has changed, or the marks have."""
+
+        rows: RowList
+
+    def __init__(self, kind: PanelKind) -> None:
+        super().__init__(id=kind.name.lower())
+        self.kind = kind
+        self.typed = ""
+        self.rows: Sequence[Row] = ()
+        self.marks: dict[str, str] = {}
+        self._all: Sequence[Row] = ()
+        self._cursor = 0
+
+    @property
+    def total(self) -> int:
+        """The number of rows, with those that the search hides."""
+        return len(self._all)
+
+    @property
+    def current(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self._cursor] if self._cursor < len(self.rows) else None
+
+    @property
+    def marked(self) -> list[Target]:
+        """The marked projects, in order."""
+        return [
+            Target(row, self.marks[row.id])
+            for row in self._all
+            if isinstance(row, ProjectRow) and row.id in self.marks
+        ]
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show these rows. The cursor stays on its project, or else on its line."""
+        self._all = rows
+        identities = {row.id: row.identity for row in rows if isinstance(row, ProjectRow)}
+        self.marks = {
+            id_: identity
+            for id_, identity in self.marks.items()
+            if identities.get(id_) == identity
+        }
+        self._select()
+
+    def search(self, typed: str) -> None:
+        """Show only the rows that contain the typed words."""
+        self.typed = typed
+        self._select()
+
+    def unmark(self) -> None:
+        """Remove all marks."""
+        self.marks.clear()
+        self._changed()
+
+    def _select(self) -> None:
+        before = self.current
+        self.rows = search(self._all, self.typed) if self.typed else self._all
+        if before is not None:
+            places = (at for at, row in enumerate(self.rows) if row.id == before.id)
+            self._cursor = next(places, self._cursor)
+        self._cursor = max(min(self._cursor, len(self.rows) - 1), 0)
+        self.virtual_size = Size(self.size.width, len(self.rows))
+        self._changed()
+
+    def _changed(self) -> None:
+        shown, total = len(self.rows), len(self._all)
+        count = f"{shown:,} of {total:,}" if self.typed else f"{total:,}"
+        chosen = f", {len(self.marks):,} selected" if self.marks else ""
+        self.border_title = f"{self.kind.value} {count}{chosen}"
+        self.refresh()
+        self.post_message(self.Moved(self))
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by so many rows."""
+        self._move_to(self._cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor by so many pages."""
+        self._move_to(self._cursor + by * max(self.size.height - 1, 1))
+
+    def action_mark(self) -> None:
+        """Mark the row, or remove its mark, and go to the next one."""
+        row = self.current
+        if isinstance(row, ProjectRow):
+            if self.marks.pop(row.id, None) is None:
+                self.marks[row.id] = row.identity
+            self._move_to(self._cursor + 1)
+
+    def action_mark_all(self) -> None:
+        """Mark all rows that are shown, or remove their marks if all have one."""
+        shown = {row.id: row.identity for row in self.rows if isinstance(row, ProjectRow)}
+        if shown.keys() <= self.marks.keys():
+            self.marks = {id_: each for id_, each in self.marks.items() if id_ not in shown}
+        else:
+            self.marks = {**shown, **self.marks}
+        self._changed()
+
+    def _move_to(self, index: int) -> None:
+        self._cursor = max(min(index, len(self.rows) - 1), 0)
+        top, height = round(self.scroll_y), self.size.height
+        if not top <= self._cursor < top + height:
+            below = self._cursor - height + 1
+            self.scroll_to(y=self._cursor if self._cursor < top else below, animate=False)
+        self._changed()
+
+    def on_click(self, event: Click) -> None:
+        """Move the cursor to a row. A click on its start, or a second click, marks it."""
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        index = offset.y + round(self.scroll_y)
+        if index >= len(self.rows):
+            return
+        self._move_to(index)
+        if offset.x < _MARK_WIDTH or event.chain > 1:
+            self.action_mark()
+
+    def on_resize(self, event: Resize) -> None:
+        """Keep the cursor visible."""
+        del event
+        self.virtual_size = Size(self.size.width, len(self.rows))
+        self._move_to(self._cursor)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        index, width = y + round(self.scroll_y), self.size.width
+        if index >= len(self.rows):
+            return Strip.blank(width)
+        row = self.rows[index]
+        is_marked = row.id in self.marks
+        line = Strip(
+            [Segment("* " if is_marked else "  ", _PLAIN), *_cells(row, width - _MARK_WIDTH)]
+        ).crop_extend(0, width, _PLAIN)
+        if index != self._cursor:
+            return line
+        return line.apply_style(_CURSOR if self.has_focus else _QUIET_CURSOR)
+
+
+def _cells(row: Row, width: int) -> list[Segment]:
+    return (
+        _session_cells(row, width) if isinstance(row, SessionRow) else _project_cells(row, width)
+    )
+
+
+def _project_cells(row: ProjectRow, width: int) -> list[Segment]:
+    flag, tone = _flag(row)
+    names = int(width * _NAME_SHARE)
+    paths = width - names - 1 - len(flag) - (1 if flag else 0)
+    return [
+        Segment(fitted(row.name, names) + " ", _PLAIN),
+        Segment(fitted_path(row.path, paths), _PLAIN),
+        *([Segment(f" {flag}", _TONES[tone])] if flag else ()),
+    ]
+
+
+def _flag(row: ProjectRow) -> tuple[str, Tone]:
+    """Return a word about the row that a person should not miss."""
+    if row.request:
+        return "requested", Tone.ATTENTION
+    if row.group is ProjectGroup.APPROVED and not row.is_published:
+        return "not published", Tone.BAD
+    return ("read only", Tone.LABEL) if row.access == "read" else ("", Tone.LABEL)
+
+
+def _session_cells(row: SessionRow, width: int) -> list[Segment]:
+    kind = "behind the wall" if row.is_confined else f"pid {row.item['pid']}"
+    text = f"{kind}, {_roots_of(row)}, {age(row.item['since'])}"
+    names = int(width * _NAME_SHARE)
+    return [
+        Segment(fitted(row.name, names) + " ", _PLAIN),
+        Segment(fitted(text, width - names - 1), _TONES[Tone.GOOD] if row.is_confined else _PLAIN),
+    ]
+
+
+def _roots_of(row: SessionRow) -> str:
+    if row.is_confined:
+        return f"{row.item['roots']} roots"
+    given = row.item["given"]
+    return f"{given[-1]['roots']} roots" if given else "no roots yet"
+
+
+class TextView(ScrollView, can_focus=True):
+    """Paragraphs of untrusted text, wrapped to the width."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "scroll_up", show=False),
+        Binding("j", "scroll_down", show=False),
+    ]
+
+    def __init__(self, paragraphs: Iterable[Paragraph] = (), id_: str | None = None) -> None:
+        super().__init__(id=id_)
+        self._paragraphs = [*paragraphs]
+        self._lines: list[Segment] = []
+
+    def show(self, paragraphs: Iterable[Paragraph]) -> None:
+        """Show other paragraphs, from their start."""
+        self._paragraphs = [*paragraphs]
+        self.scroll_to(y=0, animate=False)
+        self._wrap()
+
+    def on_resize(self, event: Resize) -> None:
+        """Wrap the text to the new width."""
+        del event
+        self._wrap()
+
+    def _wrap(self) -> None:
+        room = max(self.size.width, 1)
+        self._lines = [
+            piece_line
+            for paragraph in self._paragraphs
+            for piece_line in _wrapped(paragraph, room)
+        ]
+        self.virtual_size = Size(self.size.width, len(self._lines))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        index, width = y + round(self.scroll_y), self.size.width
+        if index >= len(self._lines):
+            return Strip.blank(width)
+        return Strip([self._lines[index]]).crop_extend(0, width, _PLAIN)
+
+
+def _wrapped(paragraph: Paragraph, room: int) -> Iterable[Segment]:
+    style = _TONES.get(paragraph.tone, _PLAIN) if paragraph.tone else _PLAIN
+    text = safe_label(paragraph.text, limit=None) if paragraph.text else ""
+    for line in hanging_indent(_safe_spaced(label_of(paragraph)), text, room):
+        yield Segment(line, style)
+
+
+def _safe_spaced(label: str) -> str:
+    """Return a label that is safe, with the spaces at its end."""
+    word = label.rstrip(" ")
+    return (safe_label(word, limit=None) if word else "") + " " * (len(label) - len(word))
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a bar. A click on it runs `action`, an action of the app."""
+
+    text: str
+    action: str = ""
+    tone: Tone | None = None
+    style: Style = _PLAIN
+
+
+class Bar(Widget):
+    """One line of words, which `words` returns for a width."""
+
+    DEFAULT_CSS = "Bar { height: 1; }"
+
+    def __init__(self, words: Callable[[int], Sequence[Word]], id_: str) -> None:
+        super().__init__(id=id_)
+        self._words = words
+
+    def render_line(self, y: int) -> Strip:
+        """Draw the line."""
+        del y
+        segments = []
+        for word in self._words(self.size.width):
+            style = _TONES.get(word.tone, _PLAIN) if word.tone else _PLAIN
+            segments.append(Segment(word.text, style + word.style))
+        return Strip(segments).crop_extend(0, self.size.width, _PLAIN)
+
+    async def on_click(self, event: Click) -> None:
+        """Run the action of the word."""
+        end = 0
+        for word in self._words(self.size.width):
+            end += cell_len(word.text)
+            if event.x < end:
+                if word.action:
+                    await self.app.run_action(word.action)
+                return
