@@ -80,3 +80,30 @@ _rootsd_complete_rcd() {
 }
 
 complete -F _rootsd_complete_rcd rcd
+
+# Set ROOTSD_PROMPT for the prompt, for example to "work: 3 pending ", and its parts ROOTSD_PENDING
+# and ROOTSD_FOCUS. The daemon keeps the file, with only characters that are safe in a prompt. This
+# starts no process.
+rootsd_prompt() {
+    local status=$? file pid pending focus
+    local -a files=(
+        "/run/user/$UID/rootsd/prompt" "${HOME-}/.local/state/rootsd/run/prompt"
+        "${HOME-}/Library/Application Support/rootsd/run/prompt"
+    )
+    [[ -z ${ROOTSD_DIR-} ]] || files=("$ROOTSD_DIR/run/prompt")
+    ROOTSD_PROMPT='' ROOTSD_PENDING='' ROOTSD_FOCUS=''
+    for file in "${files[@]}"; do
+        # A daemon that crashed leaves its file behind.
+        if [[ -r $file ]] && IFS=' ' read -r pid pending focus <"$file" &&
+            kill -0 "$pid" 2>/dev/null; then
+            ROOTSD_PENDING=$pending ROOTSD_FOCUS=$focus
+            [[ $pending == 0 ]] || ROOTSD_PROMPT="$pending pending "
+            [[ -z $focus ]] || ROOTSD_PROMPT="$focus${ROOTSD_PROMPT:+:} $ROOTSD_PROMPT"
+            break
+        fi
+    done
+    return "$status"
+}
+
+[[ $'\n'${PROMPT_COMMAND-} == $'\n'rootsd_prompt* ]] ||
+    PROMPT_COMMAND=rootsd_prompt${PROMPT_COMMAND:+$'\n'$PROMPT_COMMAND}

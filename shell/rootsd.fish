@@ -71,3 +71,36 @@ function __rootsd_complete_rcd
 end
 
 complete --command rcd --no-files --keep-order --arguments '(__rootsd_complete_rcd)'
+
+set --global __rootsd_uid (id -u)
+
+# Set ROOTSD_PROMPT for the prompt, for example to "work: 3 pending ", and its parts ROOTSD_PENDING
+# and ROOTSD_FOCUS. The daemon keeps the file, with only characters that are safe in a prompt. This
+# starts no process.
+function rootsd_prompt --on-event fish_prompt
+    set -l files /run/user/$__rootsd_uid/rootsd/prompt $HOME/.local/state/rootsd/run/prompt \
+        "$HOME/Library/Application Support/rootsd/run/prompt"
+    test -n "$ROOTSD_DIR"
+    and set files $ROOTSD_DIR/run/prompt
+    set --global ROOTSD_PROMPT ''
+    set --global ROOTSD_PENDING ''
+    set --global ROOTSD_FOCUS ''
+    for file in $files
+        test -r $file
+        and read --local --delimiter ' ' pid pending focus <$file
+        or continue
+        # A daemon that crashed leaves its file behind. macOS has no /proc.
+        test -d /proc/$pid -o ! -d /proc/self
+        or continue
+        set ROOTSD_PENDING $pending
+        set ROOTSD_FOCUS $focus
+        test $pending = 0
+        or set ROOTSD_PROMPT "$pending pending "
+        if test -n "$focus"
+            test -n "$ROOTSD_PROMPT"
+            and set focus $focus:
+            set ROOTSD_PROMPT "$focus $ROOTSD_PROMPT"
+        end
+        break
+    end
+end

@@ -305,13 +305,17 @@ ONE = Approve(OTHER, identity(ALL.index(OTHER)), ANN)
 )
 def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     before = after(approved(API), seen(LINKED, 6, main=API))
-    known, ordered = worked_out(before), before.sorted_roots
+    known, ordered, pending = worked_out(before), before.sorted_roots, before.pending_count
     catalog = after(before, change)
     projects = catalog.projects.values()
     afresh = Catalog.of(projects, catalog.rules, catalog.places, catalog.next_rule)
     assert worked_out(catalog) == worked_out(afresh)
     assert catalog.sorted_roots == afresh.sorted_roots
+    is_kept = "pending_count" in catalog.__dict__
+    assert is_kept is not isinstance(change, AddRule)  # a rule judges all projects again
+    assert catalog.pending_count == sum(map(catalog.is_pending, projects))
     assert (worked_out(before), before.sorted_roots) == (known, ordered)
+    assert before.pending_count == pending
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))

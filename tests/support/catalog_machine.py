@@ -269,6 +269,7 @@ class CatalogMachine(RuleBasedStateMachine):
             catalog.projects.values(), catalog.rules, catalog.places, catalog.next_rule
         )
         assert whole == catalog
+        assert whole.pending_count == catalog.pending_count
 
     @invariant()
     def names_and_ids_are_unique(self) -> None:

@@ -24,10 +24,9 @@ from typing import Any
 
 import anyio
 
-from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Focus, Identity, PublishedRoot, SessionKey
+from rootsd.core.model import Identity, PublishedRoot, SessionKey
 from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.shared_git import GitAccess
@@ -93,7 +92,7 @@ class ConnectedWarden:
                 continue
             async with anyio.create_task_group() as group:
                 group.start_soon(self._find_sessions_inside, group.cancel_scope)
-                await _wait_for_change(ledger, catalog, focus)
+                await ledger.wait_for_catalog_or_focus(catalog, focus)
                 group.cancel_scope.cancel()
 
     def report(self, request: ReportConfinedRequest) -> None:
@@ -295,22 +294,6 @@ def _identity_item(identity: Identity) -> IdentityItem:
         born_ns=identity.born_ns,
         owner=identity.owner,
     )
-
-
-async def _wait_for_change(ledger: Ledger, catalog: Catalog, focus: Focus) -> None:
-    """Wait until the catalog or the focus has changed."""
-    revision = ledger.revision
-    if ledger.catalog is not catalog or ledger.focus is not focus:
-        return
-    async with anyio.create_task_group() as group:
-
-        async def wait_for_catalog() -> None:
-            await ledger.wait_for_change(catalog)
-            group.cancel_scope.cancel()
-
-        group.start_soon(wait_for_catalog)
-        await ledger.wait_for_revision_past(revision)
-        group.cancel_scope.cancel()
 
 
 def _safe_lines(lines: Iterable[str]) -> list[str]:

@@ -121,6 +121,7 @@ class Catalog:
         new = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived)
         new._copy_cached(self, ())
         new._update_sorted_roots(before, changed)
+        new._update_pending_count(before, changed)
         return new
 
     def with_places(self, places: RefusedPlaces) -> Catalog:
@@ -191,6 +192,26 @@ class Catalog:
             if (root := self.roots.get(path)) is not None:
                 insort(kept, root, key=_BY_NAME)
         self.__dict__["sorted_roots"] = tuple(kept)
+
+    def _update_pending_count(self, before: Catalog, changed: Collection[bytes]) -> None:
+        """Count the few changed projects again, and keep the count of all others from `before`."""
+        known = before.__dict__.get("pending_count")
+        if known is None or len(changed) > _FEW_CHANGES:
+            return
+        was, is_now = (
+            sum(
+                1
+                for path in changed
+                if path in each.projects and each.is_pending(each.projects[path])
+            )
+            for each in (before, self)
+        )
+        self.__dict__["pending_count"] = known - was + is_now
+
+    @cached_property
+    def pending_count(self) -> int:
+        """Return how many projects are pending."""
+        return sum(1 for project in self.projects.values() if self.is_pending(project))
 
     @cached_property
     def decision_context(self) -> DecisionContext:

@@ -78,6 +78,11 @@ class SocketListeners:
         """Return the path where the command line finds the daemon now."""
         return self._control.path
 
+    @property
+    def folder(self) -> RuntimeDir:
+        """Return the runtime folder that has the sockets now."""
+        return RuntimeDir(os.path.dirname(os.path.dirname(self._control.path)))
+
     async def serve(self) -> None:
         """Serve both sockets.
 

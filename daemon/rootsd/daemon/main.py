@@ -40,6 +40,7 @@ from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.daemon.health import HealthReporter, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
 from rootsd.daemon.notifier import PendingNotifier
+from rootsd.daemon.prompt_file import PromptFile
 from rootsd.daemon.startup import handle_signals, notify_launcher
 from rootsd.discovery.service import DiscoveryDependencies
 from rootsd.disk.canonical import is_canonical_local
@@ -327,6 +328,7 @@ class Daemon:
             group.start_soon(self._root_requests.process_queue)
             group.start_soon(self._root_requests.follow_decisions)
             group.start_soon(self._session_log.run)
+            group.start_soon(PromptFile(self._ledger, lambda: listening.folder).keep)
             if desktop.is_available():
                 group.start_soon(self._notifier.keep_reporting)
             group.start_soon(self._guard.keep_recording_hosts)

@@ -240,6 +240,11 @@ class Ledger:
             await self._catalog_changed.wait()
         return self._catalog
 
+    async def wait_for_catalog_or_focus(self, catalog: Catalog, focus: Focus) -> None:
+        """Wait until the catalog differs from `catalog`, or the focus from `focus`."""
+        while self._catalog is catalog and self._published.focus is focus:
+            await self._catalog_changed.wait()
+
     async def apply_events(self, events: Iterable[InputEvent]) -> None:
         """Apply observations of the disk, and approvals that ended.
 
@@ -297,6 +302,7 @@ class Ledger:
             with anyio.CancelScope(shield=True):
                 await self._queue.write((note,))
                 self._publish(self._catalog.sorted_roots, change(self._published.focus))
+                self._wake_watchers()
         await lowlevel.cancel_shielded_checkpoint()  # as in `execute`
 
     async def set_places(self, places: RefusedPlaces) -> None:
@@ -427,10 +433,13 @@ class Ledger:
         before = self._catalog.roots
         self._catalog = catalog
         self.expiries.follow(catalog)
-        self._catalog_changed.set()
-        self._catalog_changed = anyio.Event()
+        self._wake_watchers()
         if catalog.roots != before:
             self._publish(catalog.sorted_roots, self._published.focus)
+
+    def _wake_watchers(self) -> None:
+        self._catalog_changed.set()
+        self._catalog_changed = anyio.Event()
 
     def _publish(self, roots: tuple[PublishedRoot, ...], focus: Focus) -> None:
         self._published = PublishedSet(self._published.revision + 1, roots, focus)

@@ -52,6 +52,11 @@ class RuntimeDir:
         """The path of the control socket, for the command line."""
         return self.ctl + b"/control.sock"
 
+    @property
+    def prompt_file(self) -> bytes:
+        """The path of the file for shell prompts: see `rootsd.daemon.prompt_file`."""
+        return self.path + b"/prompt"
+
 
 def find_runtime_dir() -> RuntimeDir:
     """Return the folder in which a daemon puts its sockets now. Raises FolderUnavailable."""

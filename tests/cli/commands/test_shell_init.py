@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from rootsd.cli.commands.shell_init import SHELLS, shell_functions
 from rootsd.core.errors import ErrorCode
 from rootsd.core.labels import exact_path
 from rootsd.core.paths import text_of
+from rootsd.daemon.prompt_file import plain_tag, prompt_line
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.terminal import HANG_GUARD, Shell
 
@@ -237,6 +239,84 @@ def test_tab_completes_the_names_of_roots(daemon: FakeDaemon, person: Person) ->
             assert child.match.group(1) == word
     assert {asked["select"] for asked in daemon.asked("projects")} == {"published"}
     assert not list(person.home.rglob("pwned"))
+
+
+SHOWN = {
+    "bash": """PS1='${ROOTSD_PROMPT}> '; eval "$PROMPT_COMMAND"; printf %s "${PS1@P}" """,
+    "zsh": "setopt prompt_subst; PROMPT='$ROOTSD_PROMPT> '; $precmd_functions; print -nP $PROMPT",
+    "fish": 'emit fish_prompt; echo -n "$ROOTSD_PROMPT> "',
+}
+
+
+@pytest.fixture
+def prompting(person: Person, rootsd_dir: Path) -> Callable[[str], str]:
+    """Return the prompt of the person after the daemon wrote a line."""
+    person.install("rootsd", PREPARED)
+    (person.home / "functions").write_text(shell_functions(person.shell))
+    (rootsd_dir / "run").mkdir(parents=True, exist_ok=True)
+
+    def prompt(line: str) -> str:
+        (rootsd_dir / "run" / "prompt").write_text(line)
+        done = person.types(SHOWN[person.shell])
+        assert done.stderr == b""
+        return done.stdout.decode()
+
+    return prompt
+
+
+def test_the_prompt_has_the_pending_projects_and_the_focus(
+    prompting: Callable[[str], str], rootsd_dir: Path
+) -> None:
+    pid = os.getpid()
+    assert prompting(prompt_line(pid, 3, "work")) == "work: 3 pending > "
+    assert prompting(prompt_line(pid, 0, "work")) == "work > "
+    assert prompting(prompt_line(pid, 3, None)) == "3 pending > "
+    assert prompting(prompt_line(pid, 0, None)) == "> "
+    hostile = "$(touch pwned)`touch pwned`%F{red}\\u!!"
+    assert prompting(prompt_line(pid, 1, hostile)) == f"{plain_tag(hostile)}: 1 pending > "
+    assert not list(rootsd_dir.parent.rglob("pwned"))
+
+
+def test_the_prompt_ignores_the_file_of_a_daemon_that_crashed(
+    prompting: Callable[[str], str],
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert prompting(prompt_line(ended.pid, 3, "work")) == "> "
+    assert prompting("") == "> "
+
+
+def test_a_prompt_without_a_daemon_is_silent_and_keeps_the_status(person: Person) -> None:
+    person.install("rootsd", PREPARED)
+    (person.home / "functions").write_text(shell_functions(person.shell))
+    done = person.types(SHOWN[person.shell])
+    assert (done.stdout, done.stderr) == (b"> ", b"")
+    if person.shell != "fish":  # fish keeps the status around its events itself
+        assert person.types("false; rootsd_prompt; echo $?").stdout == b"1\n"
+
+
+@pytest.mark.needs("strace")
+def test_the_prompt_starts_no_process(person: Person, rootsd_dir: Path) -> None:
+    person.install("rootsd", PREPARED)
+    (person.home / "functions").write_text(shell_functions(person.shell))
+    (rootsd_dir / "run").mkdir(parents=True, exist_ok=True)
+    (rootsd_dir / "run" / "prompt").write_text(prompt_line(os.getpid(), 3, "work"))
+    strace, shell = shutil.which("strace"), shutil.which(person.shell)
+    assert strace is not None
+    assert shell is not None
+    (person.home / "bin" / "strace").symlink_to(strace)
+
+    def processes(script: str) -> int:
+        log = person.home / "calls"
+        traced = ("strace", "-f", "-o", str(log), "-e", "trace=process", shell)
+        subprocess.run(
+            [*traced, *START[person.shell], "-c", f"{LOAD[person.shell]}\n{script}"],
+            check=True, timeout=HANG_GUARD, env=person.environment(), cwd=person.home,
+        )  # fmt: skip
+        return len(re.findall(r" (?:clone3?|v?fork|execve)\(", log.read_text()))
+
+    assert processes("rootsd_prompt\n" * 5) == processes("")
+    assert processes("sh -c :") > processes("")
 
 
 @pytest.mark.parametrize("name", SHELLS)

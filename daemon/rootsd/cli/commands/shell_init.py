@@ -27,10 +27,11 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @pass_invocation
 def command(invocation: Invocation, *, shell: str) -> None:
-    """Print the function rcd for a shell.
+    """Print the function rcd, and the variable ROOTSD_PROMPT, for a shell.
 
     `rcd NAME` changes to the folder of a root, and completes names. `rcd` alone lets you pick a
-    root, with fzf if it is installed.
+    root, with fzf if it is installed. ROOTSD_PROMPT has the number of pending projects and the
+    focus. Use it in your prompt; docs/SHELL.md has examples.
     """
     text = shell_functions(shell)
     if invocation.output.is_json:

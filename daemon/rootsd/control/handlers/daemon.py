@@ -93,7 +93,6 @@ class DaemonHandlers:
         """Return the status."""
         catalog = self.ledger.catalog
         counts = Counter(j.verdict.value for j in catalog.judgments.values())
-        waiting = sum(1 for p in catalog.projects.values() if catalog.is_pending(p))
         unpublishable = sum(1 for p in catalog.projects.values() if catalog.is_unpublishable(p))
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
@@ -112,7 +111,7 @@ class DaemonHandlers:
             counts={
                 "published": len(catalog.roots),
                 "approved": counts["approved"],
-                "waiting": waiting,
+                "waiting": catalog.pending_count,
                 "unpublishable": unpublishable,
                 "denied": counts["denied"],
                 "lapsed": lapsed,

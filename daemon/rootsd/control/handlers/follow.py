@@ -207,17 +207,13 @@ async def _wait_for_change(
     ledger: Ledger, catalog: Catalog, focus: Focus, changes: ChangeSignal, number: int
 ) -> None:
     """Wait until the catalog, the focus, or anything that notifies `changes` has changed."""
-    revision = ledger.revision
-    if ledger.catalog is not catalog or ledger.focus is not focus:
-        return
     async with anyio.create_task_group() as group:
 
         async def end_after(change: Callable[[], Awaitable[object]]) -> None:
             await change()
             group.cancel_scope.cancel()
 
-        group.start_soon(end_after, partial(ledger.wait_for_change, catalog))
-        group.start_soon(end_after, partial(ledger.wait_for_revision_past, revision))
+        group.start_soon(end_after, partial(ledger.wait_for_catalog_or_focus, catalog, focus))
         group.start_soon(end_after, partial(changes.wait_past, number))
 
 
