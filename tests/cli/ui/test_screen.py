@@ -12,7 +12,7 @@ import pytest
 from rootsd.cli import control_client
 from rootsd.cli.ui import widgets
 from rootsd.cli.ui.app import RootsdScreen
-from rootsd.core.errors import ErrorCode
+from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from support.fake_daemon import Objection, a_decision, an_item
 from support.live_daemon import Challenged, LiveDaemon, an_update, followed
@@ -317,6 +317,8 @@ async def test_a_challenge_is_answered_on_the_plain_terminal(
 
     def call(order: object) -> Mapping[str, Any]:
         happened.append("asked")
+        if len(happened) > 3:
+            raise RootsdError("the word typed was not the one asked for")
         return PLAN
 
     daemon.answers["decide"] = Challenged()
@@ -326,7 +328,9 @@ async def test_a_challenge_is_answered_on_the_plain_terminal(
         await person.waits_for("Pending 3")
         await person.presses("d")
         await person.waits_for("Denied")
-    assert happened == ["left", "asked", "back"]
+        await person.presses("d")
+        await person.waits_for("the word typed was not")
+    assert happened == ["left", "asked", "back"] * 2
 
 
 async def test_the_editor_opens_the_folder(

@@ -98,6 +98,7 @@ class RootsdScreen(App[RootsdError | None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,ctrl+c", "quit", show=False),
+        Binding("ctrl+z", "suspend_process", show=False),
         Binding("a", "approve", show=False),
         Binding("d", "deny", show=False),
         Binding("u", "undo", show=False),
@@ -325,15 +326,22 @@ class RootsdScreen(App[RootsdError | None]):
     ) -> Iterator[None]:
         """Leave the screen, so that another program or a question has the terminal."""
         before = signal.getsignal(signal.SIGINT)
+        failure: RootsdError | KeyboardInterrupt | None = None
         try:
             with self.suspend():
                 signal.signal(signal.SIGINT, on_interrupt)
                 try:
                     yield
+                except (RootsdError, KeyboardInterrupt) as error:
+                    failure = (
+                        error  # raised below: an error within `suspend` leaves the screen off
+                    )
                 finally:
                     signal.signal(signal.SIGINT, before)
         except SuspendNotSupported as error:
             raise RootsdError("this needs a terminal of its own", "rootsd review") from error
+        if failure is not None:
+            raise failure
 
     def _targets(self) -> list[Target]:
         """Return the marked projects, or the one under the cursor, as the person saw them."""
