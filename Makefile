@@ -61,6 +61,7 @@ schemas: .venv/.ready  ## write docs/schema/ and docs/CONFIGURATION.md anew, fro
 
 screens: .venv/.ready  ## draw the pictures of the terminal in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py
+	@$(BIN)/python tools/draw_screen.py
 
 wheel: .venv/.ready  ## build dist/rootsd-*.whl
 	@rm -rf dist

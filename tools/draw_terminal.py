@@ -19,14 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
-from rich.segment import Segment
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
-from textual.app import App
 
 TOP = Path(__file__).parent.parent
 COLUMNS, ROWS = 92, 40
@@ -72,28 +69,11 @@ def draw(written: str, theme: str) -> str:
     """Return an SVG of a terminal's text. The same text always gives the same picture."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(written.rstrip()))
-    return _svg_of(console, theme)
+    return svg_of(console, theme)
 
 
-def draw_screen(app: App[Any], theme: str) -> str:
-    """Return an SVG of the screen of a running app."""
-    console = Console(record=True, width=app.size.width, file=StringIO(), force_terminal=True)
-    for line in _lines_of(app):
-        console.print(Text.assemble(*((each.text, each.style or "") for each in line)), end="\n")
-    return _svg_of(console, theme)
-
-
-def text_of_screen(app: App[Any]) -> str:
-    """Return the text on the screen of a running app, without colors."""
-    return "\n".join("".join(each.text for each in line).rstrip() for line in _lines_of(app))
-
-
-def _lines_of(app: App[Any]) -> list[list[Segment]]:
-    # Textual has no public way to read the drawn lines of a screen as text.
-    return [list(strip) for strip in app.screen._compositor.render_strips()]  # noqa: SLF001
-
-
-def _svg_of(console: Console, theme: str) -> str:
+def svg_of(console: Console, theme: str) -> str:
+    """Return an SVG of what a console has recorded."""
     # No font from another site: a picture in a README loads nothing, and reports no reader.
     own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)
@@ -123,22 +103,23 @@ def a_home() -> Iterator[Path]:
         (tool / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
         yield home
     finally:
-        _rootsd(home, "down")
+        rootsd(home, "down")
         shutil.rmtree(home)
 
 
 def _session(home: Path, commands: Sequence[str]) -> Iterator[str]:
     """Return the output of each command, after its prompt."""
     if commands[0].split()[1] != "up":
-        _on_terminal(home, "rootsd up ~/src")
-        _rootsd(home, "approve", "acme/api")
+        on_terminal(home, "rootsd up ~/src")
+        rootsd(home, "approve", "acme/api")
     for command in commands:
         yield f"\x1b[1;34m$\x1b[0m \x1b[1m{command}\x1b[0m\n"
-        yield _on_terminal(home, command) + "\n"
+        yield on_terminal(home, command) + "\n"
 
 
-def _on_terminal(home: Path, command: str) -> str:
-    environment = {**_environment(home), "TERM": "xterm-256color"}
+def on_terminal(home: Path, command: str) -> str:
+    """Return the terminal output of a command of the shell."""
+    environment = {**environment_of(home), "TERM": "xterm-256color"}
     return shown_on_terminal(("/bin/sh", "-c", command), COLUMNS, home, environment)
 
 
@@ -166,9 +147,10 @@ def shown_on_terminal(
     return "".join(line.rpartition("\r")[2].replace("\x1b[K", "") for line in lines)
 
 
-def _rootsd(home: Path, *words: str) -> None:
+def rootsd(home: Path, *words: str) -> None:
+    """Run `rootsd`, and ignore its output."""
     command = [sys.executable, "-m", "rootsd", *words]
-    subprocess.run(command, env=_environment(home), check=False, capture_output=True)
+    subprocess.run(command, env=environment_of(home), check=False, capture_output=True)
 
 
 def _git(folder: Path, *words: str) -> None:
@@ -177,7 +159,7 @@ def _git(folder: Path, *words: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _environment(home: Path) -> dict[str, str]:
+def environment_of(home: Path) -> dict[str, str]:
     """Return an environment with only the user's language, and the rootsd of this checkout."""
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     return {

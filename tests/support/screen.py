@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from draw_terminal import text_of_screen
+from draw_screen import text_of_screen
 from textual.pilot import Pilot
 
 from rootsd.cli.ui.app import RootsdScreen

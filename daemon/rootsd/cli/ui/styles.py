@@ -13,6 +13,9 @@ Screen { layout: vertical; background: ansi_default; color: ansi_default; }
 RowList, TextView {
     width: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
     background: ansi_default; color: ansi_default;
+    scrollbar-color: ansi_bright_black; scrollbar-color-hover: ansi_green;
+    scrollbar-color-active: ansi_green; scrollbar-background: ansi_default;
+    scrollbar-background-hover: ansi_default; scrollbar-background-active: ansi_default;
 }
 RowList, #details { border: round ansi_bright_black; border-title-color: ansi_default; }
 RowList:focus, #details:focus { border: round ansi_green; border-title-style: bold; }

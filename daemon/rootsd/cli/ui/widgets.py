@@ -21,7 +21,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rootsd.cli.formatting import age, shorten_home
+from rootsd.cli.formatting import age, pluralize, shorten_home
 from rootsd.cli.layout import hanging_indent
 from rootsd.cli.theme import STYLES, Tone
 from rootsd.cli.ui.board import PanelKind, ProjectRow, Row, SessionRow, search
@@ -242,8 +242,8 @@ def _flag(row: ProjectRow) -> tuple[str, Tone]:
 
 
 def _session_cells(row: SessionRow, width: int) -> list[Segment]:
-    kind = "behind the wall" if row.is_confined else f"pid {row.item['pid']}"
-    text = f"{kind}, {_roots_of(row)}, {age(row.item['since'])}"
+    wall = "behind the wall, " if row.is_confined else ""
+    text = f"{wall}{_roots_of(row)}, {age(row.item['since'])}"
     names = int(width * _NAME_SHARE)
     return [
         Segment(fitted(row.name, names) + " ", _PLAIN),
@@ -253,9 +253,9 @@ def _session_cells(row: SessionRow, width: int) -> list[Segment]:
 
 def _roots_of(row: SessionRow) -> str:
     if row.is_confined:
-        return f"{row.item['roots']} roots"
+        return pluralize(row.item["roots"], "root")
     given = row.item["given"]
-    return f"{given[-1]['roots']} roots" if given else "no roots yet"
+    return pluralize(given[-1]["roots"], "root") if given else "no roots yet"
 
 
 class TextView(ScrollView, can_focus=True):
