@@ -22,6 +22,7 @@ from rootsd.service import detect
 from rootsd.service.manager import ServiceState
 from rootsd.system.ipc.unix_socket import address_of
 from support.fake_daemon import FakeDaemon, a_status
+from support.fake_desktop import desktop
 
 OK, WARNING, ERROR = Severity
 
@@ -203,3 +204,28 @@ def test_a_profile_is_installed_after_it_was_shown_and_confirmed(
 def test_no_profile_is_installed_where_none_is_needed() -> None:
     with pytest.raises(RootsdError, match="does not restrict"):
         doctor.install_profile(Invocation(), lambda: RESTRICTED._replace(restricts=False))
+
+
+@pytest.mark.needs("dbus-daemon")
+def test_the_desktop_that_shows_notifications_is_named_with_the_quiet_hours(
+    home: Path, rootsd_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rootsd_dir / "config").mkdir(parents=True)
+    file = rootsd_dir / "config" / "config.toml"
+    with desktop(tmp_path) as screen:
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", screen.address)
+        assert [told.finding for told in found("notifications")] == ["Fake Shell shows them"]
+        file.write_text("[notify]\nquiet = '22:00-08:00'\n")
+        (told,) = found("notifications")
+        assert told.finding == "Fake Shell shows them, but not at 22:00-08:00"
+        file.write_text("[notify]\nenabled = false\n")
+        assert "switches them off" in found("notifications")[0].finding
+
+
+def test_a_machine_without_a_desktop_is_no_problem(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/bus")
+    (told,) = found("notifications")
+    assert told.condition is OK
+    assert told.finding.startswith("there is no desktop that shows them (")

@@ -9,14 +9,17 @@ import anyio
 
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
+from rootsd.core.quiet_hours import QuietHours
 from rootsd.core.throttle import NotificationDebouncer
-from rootsd.daemon.notifier import PendingNotifier
+from rootsd.daemon.notifier import NotifierClock, PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
-from rootsd.system.desktop import DesktopUnavailable
+from rootsd.system.config import NotifySettings
+from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposalsQuery
+from rootsd.wire.decisions import DecisionVerb
 from support.control_harness import ControlHarness, FakeRequestFeed
 from support.ledger_harness import SOURCES
-from support.sample_decisions import identity, project
+from support.sample_decisions import NOON, identity, project
 
 HANG_GUARD = 30
 
@@ -25,12 +28,12 @@ class Screen:
     """Records notifications and lets a test wait for them."""
 
     def __init__(self) -> None:
-        self.shown: list[tuple[str, str]] = []
+        self.shown: list[DesktopNotification] = []
         self.trouble: DesktopUnavailable | None = None
         self._news = anyio.Event()
 
-    async def show(self, summary: str, body: str) -> None:
-        self.shown.append((summary, body))
+    async def show(self, notification: DesktopNotification) -> None:
+        self.shown.append(notification)
         self._news.set()
         self._news = anyio.Event()
         if self.trouble:
@@ -49,9 +52,12 @@ class NotifierHarness:
         self.control = ControlHarness(project(1))
         self.screen = Screen()
         self.now = 0.0
+        self.time_of_day = NOON
+        self.settings = NotifySettings()
         self.wishes = FakeRequestFeed()
         self.notifier = PendingNotifier(
-            self.control.world.ledger, self.wishes, clock=lambda: self.now,
+            self.control.world.ledger, self.wishes, settings=lambda: self.settings,
+            clock=NotifierClock(lambda: self.now, lambda: self.time_of_day),
             show=self.screen.show, debouncer=pace, batch_s=0.0,
         )  # fmt: skip
 
@@ -59,6 +65,14 @@ class NotifierHarness:
         path = SOURCES + b"/p%d" % number
         seen = ProjectObserved(path, ProjectKind.GIT, identity(number))
         await self.control.world.ledger.observe([seen])
+        return path
+
+    async def ask(self, number: int, client: str = "Goose", reason: str = "to build") -> bytes:
+        """Have a client ask for a project that is not known yet."""
+        path = SOURCES + b"/p%d" % number
+        self.wishes.notes[path] = f'{client} asks for it: "{reason}"'
+        await self.find(number)
+        self.wishes.on_pending(RootRequest(path, client, reason))
         return path
 
     async def news(self) -> tuple[int, list[str]]:
@@ -98,7 +112,13 @@ async def test_a_batch_is_shown_after_a_quiet_period_and_the_next_much_later() -
         await scene.screen.until(1)
         await scene.find(3)
         await anyio.wait_all_tasks_blocked()
-        assert scene.screen.shown == [("1 new project is pending", "rootsd review")]
+        assert scene.screen.shown == [
+            DesktopNotification(
+                "1 new project is pending",
+                ("p2", f"in {SOURCES.decode()}", "To decide: rootsd review"),
+                (SOURCES + b"/p2",),
+            )
+        ]
     assert (await scene.news())[0] == 2
 
 
@@ -121,15 +141,105 @@ async def test_proposals_seen_in_the_meantime_are_not_shown() -> None:
         assert pace.due() is None
 
 
+async def test_a_scan_that_finds_200_projects_is_one_notification() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=1_000.0))
+    numbers = range(2, 202)
+    seen = [
+        ProjectObserved(SOURCES + b"/%d/p%d" % (number % 3, number), ProjectKind.GIT,
+                        identity(number))
+        for number in numbers
+    ]  # fmt: skip
+    async with scene.telling():
+        await scene.control.world.ledger.observe(seen)
+        await scene.screen.until(1)
+        await anyio.wait_all_tasks_blocked()
+    (shown,) = scene.screen.shown
+    assert shown.summary == "200 new projects are pending"
+    assert shown.lines[0].endswith(", and 197 more")
+    assert shown.folders == (SOURCES,)  # one window of the file manager, not one for each folder
+
+
 async def test_a_root_request_is_shown_at_once_and_not_in_a_batch() -> None:
     scene = NotifierHarness(NotificationDebouncer(quiet=1_000.0))
     async with scene.telling():
-        path = await scene.find(2)
-        scene.wishes.on_pending(RootRequest(path, "Goose", "to build"))
+        path = await scene.ask(2)
         await scene.screen.until(1)
+    text = f'Goose asks for {path.decode()}: "to build"'
     assert scene.screen.shown == [
-        ("A program asks for a folder", f"Goose asks for {path.decode()}: rootsd pending")
+        DesktopNotification(
+            "A program asks for a folder", (text, "To decide: rootsd pending"), (path,)
+        )
     ]
+
+
+async def test_after_three_requests_the_next_are_shown_together() -> None:
+    scene = NotifierHarness()
+    async with scene.telling():
+        for number in range(2, 5):
+            await scene.ask(number)
+            await scene.screen.until(number - 1)
+        for number in range(5, 12):
+            await scene.ask(number)
+        await anyio.wait_all_tasks_blocked()
+        assert len(scene.screen.shown) == 3
+        scene.now += 300.0
+        await scene.find(12)
+        await scene.screen.until(4)
+    last = scene.screen.shown[-1]
+    assert last.summary == "Programs ask for 7 folders"
+    assert last.lines[-2:] == ("and 3 more", "To decide: rootsd pending")
+
+
+async def test_a_request_that_is_decided_or_over_is_not_shown() -> None:
+    scene = NotifierHarness()
+    scene.settings = NotifySettings(quiet=QuietHours.parse("11:00-13:00"))
+    async with scene.telling():
+        over, still = await scene.ask(2), await scene.ask(3)
+        await anyio.wait_all_tasks_blocked()
+        del scene.wishes.notes[over]
+        scene.time_of_day = NOON.replace(hour=13)
+        another = await scene.ask(4)
+        await scene.screen.until(1)
+    assert [shown.folders for shown in scene.screen.shown] == [(still, another)]
+
+
+async def test_in_quiet_hours_nothing_is_shown_and_afterwards_what_is_still_pending() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
+    scene.settings = NotifySettings(quiet=QuietHours.parse("22:00-08:00"))
+    scene.time_of_day = NOON.replace(hour=2)
+    async with scene.telling():
+        await scene.find(2)
+        await scene.find(3)
+        await anyio.wait_all_tasks_blocked()
+        assert scene.screen.shown == []
+        await scene.control.decide(DecisionVerb.DENY, "p2")
+        scene.time_of_day = NOON.replace(hour=8)
+        await scene.find(4)
+        await scene.screen.until(1)
+    assert [shown.summary for shown in scene.screen.shown] == ["2 new projects are pending"]
+
+
+async def test_notifications_that_are_off_are_not_shown_later() -> None:
+    scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
+    scene.settings = NotifySettings(enabled=False)
+    async with scene.telling():
+        await scene.ask(2)
+        await scene.find(3)
+        await anyio.wait_all_tasks_blocked()
+        scene.settings = NotifySettings()
+        await scene.find(4)
+        await scene.screen.until(1)
+    assert [shown.summary for shown in scene.screen.shown] == ["1 new project is pending"]
+    assert await scene.news() == (2, ['Goose asks for it: "to build"'])
+
+
+async def test_names_and_texts_of_others_are_cut_and_harmless() -> None:
+    scene = NotifierHarness()
+    async with scene.telling():
+        await scene.ask(2, "\x1b[2J\n" + "x" * 1_000, "\u202e" * 1_000)
+        await scene.screen.until(1)
+    (shown,) = scene.screen.shown
+    assert all(line.isprintable() and len(line) < 400 for line in shown.lines)
 
 
 async def test_without_a_desktop_it_continues() -> None:

@@ -140,7 +140,7 @@ async def test_a_client_with_endless_requests_leaves_room_for_others(
 
 
 @pytest.mark.needs("dbus-daemon")
-async def test_a_confined_daemon_shows_a_request_on_the_desktop_at_once(
+async def test_a_confined_daemon_shows_a_request_on_the_desktop_at_once_and_opens_its_folder(
     person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (person.home / "wanted").mkdir()
@@ -151,6 +151,11 @@ async def test_a_confined_daemon_shows_a_request_on_the_desktop_at_once(
             arguments = {"path": str(person.home / "wanted"), "reason": "x", "wait_seconds": 0}
             await client.call_tool("request_root", arguments)
             summary, body = await to_thread.run_sync(screen.next)
+            screen.emit("ActionInvoked", "us", 1, "open")
+            opened, _ = await to_thread.run_sync(screen.opened.get, True, HANG_GUARD)
         await to_thread.run_sync(person.rootsd, "down")
     assert summary == "A program asks for a folder"
-    assert body.endswith(f" asks for {person.home}/wanted: rootsd pending")
+    asks, command = body.split("\n")
+    assert asks.endswith(f' asks for {person.home}/wanted: "x"')
+    assert command == "To decide: rootsd pending"
+    assert opened == [f"file://{person.home}/wanted"]

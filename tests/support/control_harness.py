@@ -31,6 +31,8 @@ from rootsd.core.scope import SessionStart, session_start_in
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
+from rootsd.system.config import NotifySettings
+from rootsd.system.desktop import DesktopNotification
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,
@@ -189,6 +191,10 @@ class FakeRequestFeed:
         return self.notes.get(path)
 
 
+async def show_nothing(_: DesktopNotification) -> None:
+    """Show no notification."""
+
+
 class FakeEventStore:
     """The events of `first`, then the batches of the saver, one second apart."""
 
@@ -228,7 +234,9 @@ class ControlHarness:
             self.daemon,
             self.guard,
             archive,
-            PendingNotifier(self.world.ledger, FakeRequestFeed(), clock=lambda: 0.0),
+            PendingNotifier(
+                self.world.ledger, FakeRequestFeed(), settings=NotifySettings, show=show_nothing
+            ),
             self._wall(),
             real_path=real_path,
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import click
 
 from rootsd import __version__
@@ -22,7 +23,8 @@ from rootsd.core.labels import safe_label
 from rootsd.service import detect
 from rootsd.system import runtime_dir
 from rootsd.system.command_path import stable_command
-from rootsd.system.config import read_config
+from rootsd.system.config import NotifySettings, read_config
+from rootsd.system.desktop import DesktopUnavailable, this_desktop
 from rootsd.system.ipc import connect
 from rootsd.wire.daemon import StatusQuery
 
@@ -42,6 +44,7 @@ def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
     yield _configuration(invocation)
     if sys.platform == "linux":  # no other system can confine programs yet
         yield DoctorCheck(doctor_checks.check_wall(probe()))
+    yield DoctorCheck(_notifications(invocation))
     yield from _folders(invocation)
     running = _daemon(invocation)
     yield running
@@ -69,6 +72,25 @@ def install_profile(
     invocation.output.message(safe_label(shell_command, limit=None))
     click.confirm("Run it?", abort=True, err=True)
     run("sh", ["sh", "-c", shell_command])
+
+
+def _notifications(invocation: Invocation) -> DoctorFinding:
+    """Say what shows notifications here. A machine without a desktop is no problem."""
+    topic = "notifications"
+    try:
+        settings = read_config(invocation.places.config_file).notify
+    except BadConfig:  # another check reports it
+        settings = NotifySettings()
+    if not settings.enabled:
+        return ok(topic, "config.toml switches them off (notify.enabled)")
+    try:
+        shown_by = safe_label(anyio.run(this_desktop().describe))
+    except DesktopUnavailable as reason:
+        why = safe_label(str(reason), limit=None)
+        return ok(topic, f"there is no desktop that shows them ({why})")
+    if settings.quiet is None:
+        return ok(topic, f"{shown_by} shows them")
+    return ok(topic, f"{shown_by} shows them, but not at {settings.quiet}")
 
 
 def _daemon(invocation: Invocation) -> DoctorCheck:

@@ -215,6 +215,7 @@ def _setting_differences(old: Config, new: Config) -> Iterator[str]:
         "approval.agents": (old.approval.agents, new.approval.agents),
         "approval.markers": (old.approval.markers, new.approval.markers),
         "confine": (old.wall, new.wall),
+        "notify": (old.notify, new.notify),
     }
     yield from (f"{key} changed" for key, (was, is_now) in tables.items() if was != is_now)
     if old.approval.guard != new.approval.guard:

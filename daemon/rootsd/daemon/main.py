@@ -65,10 +65,11 @@ from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.sync.record import SyncRecord
-from rootsd.system import desktop, runtime_dir
+from rootsd.system import runtime_dir
 from rootsd.system.change_signal import ChangeSignal
 from rootsd.system.clock import make_alarm, read_clocks, utc_now
 from rootsd.system.config import Config, read_config
+from rootsd.system.desktop import this_desktop
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.malloc import limit_malloc
 from rootsd.system.places import Places
@@ -184,7 +185,12 @@ class Daemon:
         self.confined: tuple[Confinement, str | None] = (Confinement.NONE, None)
         self._changes = ChangeSignal()
         self._root_requests = self._make_root_requests()
-        self._notifier = PendingNotifier(self._ledger, self._root_requests, clock=time.monotonic)
+        self._notifier = PendingNotifier(
+            self._ledger,
+            self._root_requests,
+            settings=lambda: self._configuration.config.notify,
+            show=this_desktop().show,
+        )
         self._since = utc_now()
         self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
         self._session_log = SessionLog(self._session_store, utc_now)
@@ -329,8 +335,7 @@ class Daemon:
             group.start_soon(self._root_requests.follow_decisions)
             group.start_soon(self._session_log.run)
             group.start_soon(PromptFile(self._ledger, lambda: listening.folder).keep)
-            if desktop.is_available():
-                group.start_soon(self._notifier.keep_reporting)
+            group.start_soon(self._notifier.keep_reporting)
             group.start_soon(self._guard.keep_recording_hosts)
             self._admission = AdmissionControl(listening.mcp, listening.control, config.sessions)
             group.start_soon(self._listen, listening)

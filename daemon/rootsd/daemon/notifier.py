@@ -1,38 +1,59 @@
 """Notify the person of pending projects: on the desktop, and at the next command.
 
-A notification only informs: it has no button that decides anything. New proposals are announced in
+A notification only informs: it has no button that decides anything. New projects are announced in
 batches (see `rootsd.core.throttle`). A folder that a client asks for is announced at once, because
-the client waits.
+the client waits; after a few, requests are announced together, too. In quiet hours, both wait for
+the end of the hours. Then the desktop shows those that are still pending.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import anyio
-from anyio import to_thread
+from anyio.abc import TaskGroup
 
 from rootsd.control.routes import Route, query_route
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
-from rootsd.core.throttle import NotificationDebouncer
+from rootsd.core.model import Project, ProjectKind
+from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.state.ledger import Ledger
-from rootsd.system.desktop import DesktopUnavailable, send_notification
+from rootsd.system.config import NotifySettings
+from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposals, NewProposalsQuery, RequestedFolder
 
 log = logging.getLogger(__name__)
 
 BATCH_S = 1.0
-_MAX_REQUESTS = 8
-ShowNotification = Callable[[str, str], Awaitable[None]]
+QUIET_CHECK_S = 600.0
+"""How often to compare with the quiet hours: the clock may change, and the computer may sleep."""
+_REQUESTS_AT_ONCE, _REQUEST_INTERVAL_S = 3, 300.0
+_MAX_REQUESTS = 32
+_MAX_LINES = 4
+_MAX_NAMES = 3
+_MAX_FOLDERS = 20
+_NAME_LIMIT, _TEXT_LIMIT = 40, 120
+ShowNotification = Callable[[DesktopNotification], Awaitable[None]]
 
 
-async def show_on_desktop(summary: str, body: str) -> None:
-    """Show a notification on the desktop. Raises DesktopUnavailable."""
-    await to_thread.run_sync(send_notification, summary, body, abandon_on_cancel=True)
+def _local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
+@dataclass(frozen=True, slots=True)
+class NotifierClock:
+    """Two clocks: seconds that never go back, and the time of day of the person."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    local_time: Callable[[], datetime] = _local_time
 
 
 class RequestFeed(Protocol):
@@ -47,7 +68,8 @@ class RequestFeed(Protocol):
 class PendingNotifier:
     """Notifies the person of projects that become pending after it is made.
 
-    `clock` returns monotonic seconds. `batch_s` is how long it gathers changes of the catalog.
+    `settings` returns those of `[notify]`. `batch_s` is how long it gathers changes of the
+    catalog.
     """
 
     def __init__(
@@ -55,27 +77,31 @@ class PendingNotifier:
         ledger: Ledger,
         root_requests: RequestFeed,
         *,
-        clock: Callable[[], float],
-        show: ShowNotification = show_on_desktop,
+        settings: Callable[[], NotifySettings],
+        show: ShowNotification,
+        clock: NotifierClock | None = None,
         debouncer: NotificationDebouncer | None = None,
         batch_s: float = BATCH_S,
     ) -> None:
         self._ledger = ledger
         self._note_on = root_requests.note_on
         root_requests.on_pending = self.on_request
-        self._clock = clock
+        self._settings = settings
         self._show_on_desktop = show
+        clock = clock or NotifierClock()
+        self._clock, self._local_time = clock.monotonic, clock.local_time
         self._debouncer = debouncer or NotificationDebouncer()
+        self._request_rate = TokenBucket(_REQUESTS_AT_ONCE, 1 / _REQUEST_INTERVAL_S)
         self._batch_s = batch_s
         self._known = _pending_paths(ledger.catalog)
         self._unannounced: frozenset[bytes] = frozenset()
-        self._requests: list[str] = []
+        self._requests: dict[bytes, RootRequest] = {}
         self._wake = anyio.Event()
 
     def on_request(self, request: RootRequest) -> None:
         """Notify the person soon that a client asks for a folder."""
-        self._requests.append(f"{request.client} asks for {safe_label(request.path, limit=None)}")
-        del self._requests[:-_MAX_REQUESTS]
+        if len(self._requests) < _MAX_REQUESTS:
+            self._requests[request.path] = request
         self._wake.set()
 
     def routes(self) -> Iterable[Route[Any]]:
@@ -92,8 +118,7 @@ class PendingNotifier:
             if (note := self._note_on(project.path))
         ]
         self._known = _pending_paths(catalog)
-        self._unannounced = frozenset()
-        self._debouncer.clear()
+        self._forget_all()
         return NewProposals(
             revision=self._ledger.revision, new=len(new) - len(wanted), wanted=wanted, warnings=[]
         )
@@ -103,17 +128,57 @@ class PendingNotifier:
         async with anyio.create_task_group() as group:
             group.start_soon(self._follow)
             while True:
-                due = self._debouncer.due()
-                left = None if due is None else max(0.0, due - self._clock())
-                with anyio.move_on_after(left):
+                with anyio.move_on_after(self._show_due(group)):
                     await self._wake.wait()
                 self._wake = anyio.Event()
-                requests, self._requests = self._requests, []
-                for request in requests:
-                    await self._show("A program asks for a folder", f"{request}: rootsd pending")
-                due = self._debouncer.due()
-                if due is not None and due <= self._clock():
-                    await self._show_batch()
+
+    def _show_due(self, group: TaskGroup) -> float | None:
+        """Show what is due, and return the seconds until more is due, or None if nothing waits."""
+        settings = self._settings()
+        if not settings.enabled:
+            self._forget_all()
+        if not self._requests and not self._unannounced:
+            self._debouncer.clear()
+            return None
+        if settings.quiet and (quiet_s := settings.quiet.left(self._local_time())):
+            return min(quiet_s, QUIET_CHECK_S)
+        waits = [self._show_requests(group), self._show_projects(group)]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def _show_requests(self, group: TaskGroup) -> float | None:
+        for path in [path for path in self._requests if self._note_on(path) is None]:
+            del self._requests[path]
+        if not self._requests:
+            return None
+        if wait := self._request_rate.wait(self._clock()):
+            return wait
+        group.start_soon(self._show, _of_requests([*self._requests.values()]))
+        self._requests = {}
+        return None
+
+    def _show_projects(self, group: TaskGroup) -> float | None:
+        due = self._debouncer.due()
+        if due is None:
+            return None
+        if wait := max(0.0, due - self._clock()):
+            return wait
+        catalog = self._ledger.catalog
+        pending = self._unannounced & _pending_paths(catalog)
+        paths = [path for path in sorted(pending) if self._note_on(path) is None]
+        self._unannounced = frozenset()
+        if not paths:
+            self._debouncer.clear()
+            return None
+        self._debouncer.mark_sent(self._clock())
+        projects = [catalog.projects[path] for path in paths]
+        names = [catalog.name_of(project) for project in projects[:_MAX_NAMES]]
+        group.start_soon(self._show, _of_projects(projects, names))
+        return None
+
+    def _forget_all(self) -> None:
+        self._requests = {}
+        self._unannounced = frozenset()
+        self._debouncer.clear()
 
     async def _follow(self) -> None:
         """Collect new pending projects, once per `batch_s`: many changes cost one comparison."""
@@ -132,23 +197,59 @@ class PendingNotifier:
                 self._wake.set()
             seen = pending
 
-    async def _show_batch(self) -> None:
-        count = len(self._unannounced)
-        self._unannounced = frozenset()
-        if not count:
-            self._debouncer.clear()
-        else:
-            self._debouncer.mark_sent(self._clock())
-            what = (
-                "1 new project is pending" if count == 1 else f"{count} new projects are pending"
-            )
-            await self._show(what, "rootsd review")
-
-    async def _show(self, summary: str, body: str) -> None:
+    async def _show(self, notification: DesktopNotification) -> None:
         try:
-            await self._show_on_desktop(summary, body)
+            await self._show_on_desktop(notification)
         except DesktopUnavailable as reason:
             log.info("no notification on the desktop: %s", reason)
+
+
+def _of_requests(requests: Sequence[RootRequest]) -> DesktopNotification:
+    """Return the notification that clients ask for folders. All their texts are untrusted."""
+    if len(requests) == 1:
+        summary = "A program asks for a folder"
+    else:
+        summary = f"Programs ask for {len(requests)} folders"
+    lines = [
+        f"{safe_label(request.client, _NAME_LIMIT)} asks for "
+        f'{safe_label(request.path, _TEXT_LIMIT)}: "{safe_label(request.reason, _TEXT_LIMIT)}"'
+        for request in requests[:_MAX_LINES]
+    ]
+    if more := len(requests) - len(lines):
+        lines.append(f"and {more} more")
+    folders = _shown_together([request.path for request in requests])
+    return DesktopNotification(summary, (*lines, "To decide: rootsd pending"), folders)
+
+
+def _of_projects(projects: Sequence[Project], names: Sequence[str]) -> DesktopNotification:
+    """Return the notification of new projects, of which `names` are the first names."""
+    count = len(projects)
+    summary = "1 new project is pending" if count == 1 else f"{count} new projects are pending"
+    shown = ", ".join(safe_label(name, _NAME_LIMIT) for name in names)
+    if more := count - len(names):
+        shown += f", and {more} more"
+    paths = [each.path for each in projects if each.observed.kind is not ProjectKind.URI]
+    where = os.path.dirname(paths[0]) if count == 1 and paths else _common_folder(paths)
+    lines = (shown, f"in {safe_label(where, _TEXT_LIMIT)}") if where else (shown,)
+    return DesktopNotification(
+        summary, (*lines, "To decide: rootsd review"), _shown_together(paths)
+    )
+
+
+def _shown_together(paths: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return the folders that the file manager shows: those in one folder, or else this folder.
+
+    It opens a window for each folder that contains some of them, and there may be hundreds.
+    """
+    if len({os.path.dirname(path) for path in paths}) <= 1:
+        return tuple(paths[:_MAX_FOLDERS])
+    common = _common_folder(paths)
+    return (common,) if common != b"/" else ()
+
+
+def _common_folder(paths: Sequence[bytes]) -> bytes:
+    """Return the deepest folder that holds all paths, or an empty path if there are none."""
+    return os.path.commonpath([os.path.dirname(path) for path in paths]) if paths else b""
 
 
 def _pending_paths(catalog: Catalog) -> frozenset[bytes]:

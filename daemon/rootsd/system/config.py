@@ -16,8 +16,9 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, bytes_of
+from rootsd.core.quiet_hours import QuietHours
 from rootsd.core.wall import WALL_DEFAULTS, WallSettings
-from rootsd.system.config_schema import ConfigTables, ConfineTable, ParentTable
+from rootsd.system.config_schema import ConfigTables, ConfineTable, NotifyTable, ParentTable
 from rootsd.system.config_validation import ConfigProblem, TableValidator
 from rootsd.system.parent_paths import canonical_path, parent_refusal
 from rootsd.system.toml_lines import KeyPath, find_key_lines
@@ -51,6 +52,14 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifySettings:
+    """Whether the desktop shows notifications, and the hours in which it shows none."""
+
+    enabled: bool = True
+    quiet: QuietHours | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The user's configuration.
 
@@ -65,6 +74,7 @@ class Config:
     sessions: SessionLimits = SessionLimits()
     approval: Approval = Approval()
     wall: WallSettings = WALL_DEFAULTS
+    notify: NotifySettings = NotifySettings()
     checksum: str = field(default="00000000", compare=False)
 
     def with_configured_places(self, places: RefusedPlaces) -> RefusedPlaces:
@@ -171,6 +181,7 @@ def _read_tables(tables: Mapping[str, object]) -> tuple[Config, list[ConfigProbl
             tuple(values.approval.markers),
         ),
         reader.wall(values.confine),
+        _notify_settings(values.notify, validator.problems),
     )
     return config, validator.problems
 
@@ -234,6 +245,15 @@ class _PathReader:
 
     def _add(self, key: KeyPath, text: str) -> None:
         self._problems.append(ConfigProblem(key, text))
+
+
+def _notify_settings(table: NotifyTable, problems: list[ConfigProblem]) -> NotifySettings:
+    try:
+        quiet = QuietHours.parse(table.quiet) if table.quiet else None
+    except ValueError as error:
+        problems.append(ConfigProblem(("notify", "quiet"), str(error)))
+        quiet = None
+    return NotifySettings(table.enabled, quiet)
 
 
 def _parent(path: bytes, table: ParentTable) -> Parent:

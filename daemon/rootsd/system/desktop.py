@@ -1,64 +1,59 @@
-"""Send desktop notifications over the session bus.
-
-This module starts no program: without a socket of the bus, it gives up. Source: the Desktop
-Notifications Specification, version 1.3.
-"""
+"""The desktop that shows notifications: over D-Bus on Linux, with `osascript` on a Mac."""
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
+import sys
+from dataclasses import dataclass
+from typing import Protocol
 
-from rootsd.core.labels import safe_label
-
-TIMEOUT_S = 5.0
-_NAME = "org.freedesktop.Notifications"
-_BUS_VARIABLE = "DBUS_SESSION_BUS_ADDRESS"
-_NEW, _DEFAULT_TIMEOUT = 0, -1
+from rootsd.core.labels import safe_text
 
 
 class DesktopUnavailable(Exception):
     """The notification cannot be shown. The message is the reason."""
 
 
-def is_available() -> bool:
-    """Return whether the optional dependency, jeepney, is installed."""
-    return find_spec("jeepney") is not None
+@dataclass(frozen=True, slots=True)
+class DesktopNotification:
+    """A message to the person. It never has a button that decides anything.
 
-
-def send_notification(summary: str, body: str) -> None:
-    """Show a notification. Call this in a thread: it can take seconds. Raises DesktopUnavailable.
-
-    Both texts are escaped, because a desktop reads the body as markup.
+    `folders` are the folders that the file manager shows if the person clicks.
     """
-    from html import escape  # noqa: PLC0415 - its table of entities takes 450 kB
 
-    from jeepney import DBusAddress, DBusErrorResponse, new_method_call  # noqa: PLC0415 - an extra
-    from jeepney.io.blocking import open_dbus_connection  # noqa: PLC0415
-    from jeepney.wrappers import unwrap_msg  # noqa: PLC0415
+    summary: str
+    lines: tuple[str, ...]
+    folders: tuple[bytes, ...] = ()
 
-    desktop = DBusAddress("/org/freedesktop/Notifications", bus_name=_NAME, interface=_NAME)
-    content: tuple[object, ...] = (
-        "rootsd",
-        _NEW,
-        "folder",
-        safe_label(summary, limit=None),
-        escape(safe_label(body, limit=None), quote=False),
-        [],
-        {"urgency": ("y", 1), "category": ("s", "device")},
-        _DEFAULT_TIMEOUT,
-    )
-    try:
-        with open_dbus_connection(_bus()) as connection:
-            message = new_method_call(desktop, "Notify", "susssasa{sv}i", content)
-            unwrap_msg(connection.send_and_get_reply(message, timeout=TIMEOUT_S))
-    except (OSError, EOFError, DBusErrorResponse, ValueError, RuntimeError) as error:
-        raise DesktopUnavailable(str(error) or type(error).__name__) from error
+    @property
+    def safe_summary(self) -> str:
+        """The summary on one line, with escapes for what could deceive a reader."""
+        return safe_text(self.summary)
+
+    @property
+    def safe_body(self) -> str:
+        """The lines, with escapes for what could deceive a reader. It is not markup."""
+        return "\n".join(safe_text(line) for line in self.lines)
 
 
-def _bus() -> str:
-    """Return the address of the session bus.
+class Desktop(Protocol):
+    """Shows notifications."""
 
-    The variable is missing in a daemon that an MCP client started.
-    """
-    return os.environ.get(_BUS_VARIABLE) or f"unix:path=/run/user/{os.getuid()}/bus"
+    async def show(self, notification: DesktopNotification) -> None:
+        """Show a notification, and return once a click on it has no effect any more.
+
+        Raises DesktopUnavailable if it cannot be shown.
+        """
+
+    async def describe(self) -> str:
+        """Return what shows the notifications. Raises DesktopUnavailable if nothing does."""
+
+
+def this_desktop() -> Desktop:
+    """Return the desktop of this system, whether or not it is available."""
+    if sys.platform == "darwin":
+        from rootsd.system.osascript import OsascriptDesktop  # noqa: PLC0415 - for Macs only
+
+        return OsascriptDesktop()
+    from rootsd.system.session_bus import SessionBusDesktop  # noqa: PLC0415 - not for Macs
+
+    return SessionBusDesktop()
