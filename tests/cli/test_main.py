@@ -28,7 +28,9 @@ from support.sample_answers import ANSWERS
 from support.terminal import Shell
 
 # The flags of each verb, without --help, -h, and the global flags, which every verb has.
-CHOOSING = {"--kind", "--tag", "--parent", "--under", "--since", "--sort", "--reverse"}
+CHOOSING = {
+    "--risk", "--kind", "--tag", "--parent", "--under", "--since", "--sort", "--reverse",
+}  # fmt: skip
 DOCUMENTED = {
     "init": {"--yes", "--dry-run"},
     "up": {"--foreground", "--dry-run"},

@@ -16,7 +16,7 @@ from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.places import Places
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.projects import ProjectsQuery, RiskFilter, RiskReading, Selection
 from support.sample_decisions import NOON, add, approved, decide, denied, rule
 from support.stores import outside
 
@@ -46,9 +46,15 @@ def test_decisions_are_listed_and_nothing_is_published(places: Places) -> None:
     assert told(places, ProjectsQuery("/", refs=("p2",))) == [("p2", "denied", False)]
     assert told(places, ProjectsQuery("/", kinds=(ProjectKind.HG,))) == []
     assert told(places, ProjectsQuery("/", since="2999-01-01T00:00:00Z")) == []
+    assert told(places, ProjectsQuery("/", risk=(RiskFilter.NONE,))) == []
     with pytest.raises(UnknownProject):
         told(places, ProjectsQuery("/", refs=("none",)))
     assert answer_offline(places, ProjectsQuery("/"))["warnings"] == [OFFLINE_WARNING]
+
+
+def test_nobody_knows_the_risks_without_a_daemon(places: Places) -> None:
+    query = ProjectsQuery("/", risks=RiskReading.QUICK, risk=(RiskFilter.ANY,))
+    assert [item["risk"] for item in answer_offline(places, query)["items"]] == [None, None]
 
 
 def test_the_log_and_the_rules_equal_those_of_the_daemon(places: Places) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.uris import UriError, looks_like_uri, normalize_uri
+from rootsd.core.uris import UriError, looks_like_uri, normalize_uri, owner_of, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,29 @@ def test_paths_do_not_look_like_uris() -> None:
     for path in ("/a", "./https://x", "a/b", "C:/a", "~/a", "", "://a", "ä://b"):
         assert not looks_like_uri(path)
     assert looks_like_uri("FILE:///a")
+
+
+@pytest.mark.parametrize(
+    ("address", "owner"),
+    [
+        ("https://ann:secret@GitHub.com/acme/api.git", "github.com/acme"),
+        ("git@github.com:acme/api.git", "github.com/acme"),
+        ("ssh://git@example.org:22/acme/api", "example.org/acme"),
+        ("https://gitlab.com/group/sub/api/", "gitlab.com/group/sub"),
+        ("https://example.org/api.git", "example.org"),
+        ("example.org:api", "example.org"),
+        ("/srv/git/api.git", "/srv/git"),
+        ("file:///srv/git/api.git", "/srv/git"),
+        ("../api", ".."),
+        ("api", ""),
+        ("https://", ""),
+        ("", ""),
+    ],
+)
+def test_the_owner_of_a_repository_is_the_place_above_it(address: str, owner: str) -> None:
+    assert owner_of(without_credentials(address)) == owner
+
+
+@given(st.text())
+def test_any_address_has_an_owner_without_its_last_name(address: str) -> None:
+    assert len(owner_of(without_credentials(address))) <= len(address.casefold()) * 3

@@ -18,8 +18,9 @@ from enum import StrEnum
 
 from rootsd.confine.landlock import READ, Right, Ruleset
 from rootsd.core.inputs import Observation, ProjectObserved
-from rootsd.core.model import Parent
+from rootsd.core.model import Parent, ProjectKind
 from rootsd.discovery.service import Discovery
+from rootsd.vcs.facts import collect_risks
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.copies import missing_content
 from rootsd.vcs.git.repository import find_git_dirs
@@ -111,6 +112,7 @@ def main() -> None:
         if (place := find_git_dirs(path)) is not None:
             with OpenProject(path) as look:
                 told[path] += f" {missing_content(look, place.kind)}"
+        collect_risks(path, ProjectKind.GIT)
         slowest = max(slowest, time.perf_counter() - start)
     grown = _memory_kib() - before
     discovered = _discover(parent)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import ProjectKind
+from rootsd.core.risks import FindingKind
 from rootsd.vcs import facts
-from rootsd.vcs.facts import FindingKind, scan_content
+from rootsd.vcs.facts import scan_content
 from rootsd.vcs.git.config import read_git_config
 from rootsd.vcs.origin import git_dirs_of
 from support.repositories import fake_repository, git, make_repository, raw

@@ -14,9 +14,11 @@ from rootsd.cli.render import Column
 from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.paths import text_of
+from rootsd.core.risks import UNREAD
 
 VERDICT_TONES = {"approved": Tone.GOOD, "denied": Tone.BAD, "pending": Tone.ATTENTION}
 _NAME_LIMIT = 64
+_OWNER_LIMIT = 40
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -80,6 +82,13 @@ def note_of(item: Mapping[str, Any]) -> str:
     return ", ".join(note for note in notes if note)
 
 
+def risk_of(item: Mapping[str, Any]) -> str:
+    """Return the risks of a project in words, or a question mark if they are not known."""
+    is_folder = item["presence"] == "present" and item["kind"] != "uri"
+    unknown = UNREAD if "risk" in item and is_folder else ""  # older daemons read no risks
+    return item.get("risk") or ("" if item.get("risk") == "" else unknown)
+
+
 ID = Column("ID", lambda item: item["id"])
 NAME = Column("NAME", lambda item: item["name"], limit=_NAME_LIMIT)
 KIND = Column("KIND", lambda item: item["kind"])
@@ -95,8 +104,11 @@ FOUND = Column(
     "FOUND", lambda item: item["discovered_at"], short=lambda item: age(item["discovered_at"])
 )
 NOTE = Column("NOTE", note_of, fit=ColumnFit.NOTE)
+RISK = Column("RISK", risk_of, fit=ColumnFit.NOTE)
+OWNER = Column("FROM", lambda item: item.get("origin_owner") or "", limit=_OWNER_LIMIT)
 
-PENDING_COLUMNS = (ID, NAME, KIND, PATH, FOUND, NOTE)
+# Programs read the columns by their number, so a new one comes last.
+PENDING_COLUMNS = (ID, NAME, KIND, PATH, FOUND, NOTE, RISK, OWNER)
 PROJECT_COLUMNS = (ID, NAME, VERDICT, KIND, PATH, NOTE)
 
 

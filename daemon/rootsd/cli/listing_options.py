@@ -15,7 +15,8 @@ from rootsd.cli import completion
 from rootsd.cli.formatting import path_of
 from rootsd.cli.time_options import Since
 from rootsd.core.model import ProjectKind, Verdict
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.core.risks import Risk, risks_in
+from rootsd.wire.projects import ProjectsQuery, RiskFilter, RiskReading, Selection
 
 Item = Mapping[str, Any]
 Verb = Callable[..., Any]
@@ -29,8 +30,17 @@ class ListingWords(TypedDict):
     tag: str | None
     under: str | None
     since: str | None
+    risk: tuple[str, ...]
     sort: str | None
     reverse: bool
+
+
+def _weight(item: Item) -> int:
+    """Return the weight of the risks of a project. Unknown ones weigh more than none."""
+    if item.get("risk") is None:
+        return 1
+    found = risks_in(item["findings"])
+    return sum(2 << place for place, risk in enumerate(reversed(Risk)) if risk in found)
 
 
 _SORT_KEYS: Mapping[str, Callable[[Item], Any]] = {
@@ -39,9 +49,15 @@ _SORT_KEYS: Mapping[str, Callable[[Item], Any]] = {
     "age": lambda item: item["discovered_at"],
     "kind": lambda item: item["kind"],
     "verdict": lambda item: item["verdict"],
+    "risk": _weight,
 }
 # What a person looks for first in these orders is at the end of the usual one.
-_DESCENDING = frozenset(("age",))
+_DESCENDING = frozenset(("age", "risk"))
+
+
+def _one_of(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)}, or {last}"
 
 
 def listing_options(select: Selection) -> Callable[[Verb], Verb]:
@@ -56,7 +72,7 @@ def listing_options(select: Selection) -> Callable[[Verb], Verb]:
             multiple=True,
             type=click.Choice([kind.value for kind in ProjectKind]),
             metavar="KIND",
-            help="only projects of this kind; may be repeated",
+            help="only projects of this kind, such as git or project; may be repeated",
         ),
         click.option(
             "--tag",
@@ -79,10 +95,17 @@ def listing_options(select: Selection) -> Callable[[Verb], Verb]:
             help="only projects found since then: 2d, 8h, or 2026-11-20",
         ),
         click.option(
+            "--risk",
+            multiple=True,
+            type=click.Choice([each.value for each in RiskFilter]),
+            metavar="RISK",
+            help=f"only projects with this risk: {_one_of(RiskFilter)}; may be repeated",
+        ),
+        click.option(
             "--sort",
             type=click.Choice(list(_SORT_KEYS)),
-            metavar="|".join(_SORT_KEYS),
-            help="the order: path is usual; age lists the newest first",
+            metavar="KEY",
+            help=f"order by {_one_of(_SORT_KEYS)}; age lists the newest first",
         ),
         click.option("--reverse", is_flag=True, help="list the projects in the other direction"),
     )
@@ -96,9 +119,19 @@ def listing_options(select: Selection) -> Callable[[Verb], Verb]:
 
 
 def query_of(
-    words: ListingWords, cwd: str, select: Selection, verdict: Verdict | None = None
+    words: ListingWords,
+    cwd: str,
+    select: Selection,
+    *,
+    verdict: Verdict | None = None,
+    risks: RiskReading = RiskReading.NEVER,
 ) -> ProjectsQuery:
-    """Return the query for the projects that the options choose."""
+    """Return the query for the projects that the options choose.
+
+    `risks` says whether to read risks that the options do not need.
+    """
+    if words["risk"] or (words["sort"] == "risk" and risks is RiskReading.NEVER):
+        risks = RiskReading.THOROUGH
     return ProjectsQuery(
         cwd=cwd,
         refs=words["refs"],
@@ -108,12 +141,14 @@ def query_of(
         under=words["under"],
         kinds=tuple(map(ProjectKind, words["kinds"])),
         since=words["since"],
+        risks=risks,
+        risk=tuple(map(RiskFilter, words["risk"])),
     )
 
 
 def is_narrowed(words: ListingWords) -> bool:
     """Return whether the options leave projects out."""
-    return any(words[name] for name in ("refs", "kinds", "tag", "under", "since"))
+    return any(words[name] for name in ("refs", "kinds", "tag", "under", "since", "risk"))
 
 
 def in_order(items: Iterable[Item], words: ListingWords) -> list[Item]:

@@ -1,9 +1,9 @@
-"""Read what the disk shows about projects now: facts, origins, and files that agents execute.
+"""Read what the disk shows about projects now: facts, risks, origins, and executed files.
 
-The helper reads the facts, because a read may hang. An origin is read when a person decides about
-a project. It is compared when the project is proposed again. A person who is about to approve many
-projects sees the files that agents execute. `RefreshWorktrees` updates the worktrees of
-repositories in the catalog before a person sees them.
+The helper reads the facts and the risks, because a read may hang. An origin is read when a person
+decides about a project. It is compared when the project is proposed again. A person who is about
+to approve many projects sees the files that agents execute. `RefreshWorktrees` updates the
+worktrees of repositories in the catalog before a person sees them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from anyio import CapacityLimiter, to_thread
 from rootsd.core.model import Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.disk.markers import ProjectFiles
-from rootsd.helper.client import Helper
+from rootsd.helper.client import Helper, NoAnswer
 from rootsd.helper.questions import (
     MAX_PROJECTS_PER_QUESTION,
     Facts,
     ProjectQuery,
     ask_facts,
     ask_last_commit,
+    ask_risks,
     ask_tracking,
 )
-from rootsd.vcs.facts import collect_facts, list_executed_files
+from rootsd.vcs.facts import collect_facts, collect_risks, list_executed_files
 from rootsd.vcs.origin import read_origin
 
 CollectFacts = Callable[[Sequence[Project]], Awaitable[Sequence[Facts]]]
@@ -103,6 +104,83 @@ def _query_for(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
     innermost = max(holders, key=lambda parent: len(parent.path), default=None)
     files = innermost.project_files if innermost is not None else ()
     return ProjectQuery(project.path, project.observed.kind, files)
+
+
+ReadRisks = Callable[[Sequence[Project], float], Awaitable[Mapping[bytes, Facts]]]
+
+# After this time, a worker does not just have much to read: it hangs.
+_RISKS_S = 0.4
+_RISKS_THREADS = 2
+
+
+async def no_risks(_projects: Sequence[Project], _seconds: float) -> Mapping[bytes, Facts]:
+    """Return no risks for any project."""
+    return {}
+
+
+class RiskReader:
+    """Reads the risks of many projects within a time limit. It caches nothing.
+
+    A cache would have to know of each change in each folder of each project, and most of these
+    folders are not watched. `responds` returns whether the file system of a path responds.
+    """
+
+    def __init__(self, helper: Helper, responds: Callable[[bytes], bool]) -> None:
+        self._helper = helper
+        self._responds = responds
+        self._threads = CapacityLimiter(_RISKS_THREADS)
+
+    async def of(self, projects: Sequence[Project], seconds: float) -> Mapping[bytes, Facts]:
+        """Return the risks that could be read within `seconds`, by path."""
+        queries = [
+            ProjectQuery(project.path, project.observed.kind)
+            for project in projects
+            if project.observed.presence is Presence.PRESENT
+            and project.observed.kind is not ProjectKind.URI
+        ]
+        parts = [
+            queries[at : at + MAX_PROJECTS_PER_QUESTION]
+            for at in range(0, len(queries), MAX_PROJECTS_PER_QUESTION)
+        ]
+        parts.reverse()  # the first projects are read first
+        found: dict[bytes, Facts] = {}
+        end = time.monotonic() + seconds
+
+        async def read() -> None:
+            await to_thread.run_sync(
+                self._read, parts, end, found, limiter=self._threads, abandon_on_cancel=True
+            )
+
+        with anyio.move_on_after(seconds):
+            async with anyio.create_task_group() as group:
+                for _ in range(min(_RISKS_THREADS, len(parts))):
+                    group.start_soon(read)
+        return dict(found)
+
+    def _read(
+        self, parts: list[list[ProjectQuery]], end: float, found: dict[bytes, Facts]
+    ) -> None:
+        """Move projects from `parts`, which several threads share, to `found`."""
+        while (left := end - time.monotonic()) > 0:
+            try:
+                part = parts.pop()
+            except IndexError:
+                return
+            queries = [query for query in part if self._responds(query.path)]
+            if not queries:
+                continue
+            if self._helper.problem():
+                read = [collect_risks(queries[0].path, queries[0].kind)]
+            else:
+                try:
+                    read = ask_risks(self._helper, queries, min(left, _RISKS_S))
+                except NoAnswer:
+                    # One of several hangs its worker, so each gets its own.
+                    parts += [[query] for query in reversed(queries) if len(queries) > 1]
+                    continue
+            found.update({query.path: facts for query, facts in zip(queries, read, strict=False)})
+            if len(read) < len(queries):
+                parts.append(queries[len(read) :])
 
 
 ReadOrigins = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, str]]]

@@ -1,4 +1,4 @@
-"""Find the projects that a `ProjectsQuery` asks for.
+"""Find the projects that a `ProjectsQuery` asks for, and say what is risky about them.
 
 The daemon uses this for its answers, and the command line for the stored state while no daemon
 runs. So a filter means the same in both, and there is one place for it. References and folders
@@ -7,15 +7,18 @@ need the catalog and the disk, and the daemon reads the risks of only the projec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from rootsd.control.references import ReferenceResolver, canonical_path
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Project
+from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.core.paths import contains
-from rootsd.wire.projects import ProjectsQuery
+from rootsd.core.risks import describe_risks, risks_in
+from rootsd.core.uris import owner_of
+from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter
 from rootsd.wire.request import BadRequest
 
 
@@ -59,3 +62,50 @@ def _time(typed: str) -> datetime:
         shown = safe_label(typed)
         raise BadRequest(f"{shown} is not an RFC 3339 time such as 2026-11-21T12:00:00Z")
     return moment
+
+
+RiskFindings = Mapping[str, Any]
+"""A result of `rootsd.vcs.facts.collect_risks`."""
+
+
+def matches_risk(found: RiskFindings | None, filters: Collection[RiskFilter]) -> bool:
+    """Return whether a project matches any of the filters. Without filters, each one does.
+
+    `found` is None if the project was not read. Then it may have any risk.
+    """
+    if not filters:
+        return True
+    risks = (
+        [] if found is None else [RiskFilter(risk.value) for risk in risks_in(found["findings"])]
+    )
+    if found is None or not found["findings_whole"]:
+        risks.append(RiskFilter.UNREAD)
+    risks.append(RiskFilter.ANY if risks else RiskFilter.NONE)
+    return not set(risks).isdisjoint(filters)
+
+
+def add_risks(item: ProjectItem, found: RiskFindings | None) -> None:
+    """Add what was found to the item of a project. Without it, the risk is null."""
+    if found is None:
+        item["risk"] = item["origin_owner"] = None
+        return
+    item["findings"] = found["findings"]
+    item["findings_left_out"] = found["findings_left_out"]
+    item["findings_whole"] = found["findings_whole"]
+    item["risk"] = describe_risks(found["findings"], is_whole=found["findings_whole"])
+    item["origin_owner"] = owner_of(found["origin"]) or None if found["origin"] else None
+
+
+def is_unread(item: ProjectItem) -> bool:
+    """Return whether the folder of a project is there, but was not read."""
+    is_folder = item["presence"] == Presence.PRESENT and item["kind"] != ProjectKind.URI
+    return item["risk"] is None and is_folder
+
+
+def unread_warning(unread: int, listed: int) -> str:
+    """Return a warning that projects were not read."""
+    which = "the" if unread == listed else f"{unread:,} of {listed:,}"
+    return (
+        f"the risks of {which} projects are not known, because reading all takes too long:"
+        " show fewer, or use --risk any"
+    )

@@ -15,7 +15,7 @@ from rootsd import __version__
 from rootsd.control.handlers.audit_log import log_items_from
 from rootsd.control.handlers.rules import rule_item
 from rootsd.control.items import project_items
-from rootsd.control.listing import matching_projects
+from rootsd.control.listing import add_risks, matches_risk, matching_projects
 from rootsd.control.references import is_selected, real_path
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
@@ -26,7 +26,7 @@ from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.places import Places
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskReading, Selection
 
 OFFLINE_WARNING = "the daemon is not running: this is the last known state, and no client gets it"
 
@@ -42,8 +42,8 @@ def answer_offline(places: Places, query: OfflineQuery) -> dict[str, Any]:
     """Return the result of a query from the store. Its `revision` is None.
 
     The answers to `LogQuery` and `RulesQuery` are the same as the daemon's. The answer to
-    `ProjectsQuery` has no origins and parents. Raises Busy if a daemon or another reader holds
-    the lock, what the store raises, and what `matching_projects` raises.
+    `ProjectsQuery` has no origins, risks, and parents. Raises Busy if a daemon or another reader
+    holds the lock, what the store raises, and what `matching_projects` raises.
     """
     record = LockRecord(os.getpid(), __version__, {})
     with DaemonLock.acquire(_state_folder(places), record):
@@ -66,15 +66,26 @@ def _answer(store: Store, places: Places, query: OfflineQuery) -> dict[str, Any]
         if isinstance(query, RulesQuery):
             items = [rule_item(rule, catalog) for rule in catalog.rules]
         else:
-            items = _projects(catalog, query)
+            items = list(_projects(catalog, query))
     return {"revision": None, "items": items, "warnings": warnings}
 
 
-def _projects(catalog: Catalog, query: ProjectsQuery) -> list[dict[str, Any]]:
+def _projects(catalog: Catalog, query: ProjectsQuery) -> list[ProjectItem]:
     matching = matching_projects(catalog, query, real_path)
     is_empty = query.select is Selection.PUBLISHED
-    chosen = [p for p in matching if not is_empty and is_selected(catalog, p, query.select)]
-    return [{**item, "published": False} for item in project_items(catalog, chosen, ())]
+    chosen = [
+        project
+        for project in matching
+        if not is_empty
+        and is_selected(catalog, project, query.select)
+        and matches_risk(None, query.risk)
+    ]
+    items = project_items(catalog, chosen, ())
+    for item in items:
+        item["published"] = False
+        if query.risks is not RiskReading.NEVER:
+            add_risks(item, None)
+    return items
 
 
 def _state_folder(places: Places) -> Path:

@@ -13,9 +13,11 @@ from rootsd.control.facts import (
     CollectFacts,
     FindExecutedFiles,
     ReadOrigins,
+    ReadRisks,
     no_executed_files,
     no_facts,
     no_origins,
+    no_risks,
 )
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import NoteForPath, no_note
@@ -137,6 +139,7 @@ class ControlServices:
     note_on: NoteForPath = no_note
     requests: SessionRequests = NO_SESSION_REQUESTS
     facts_of: CollectFacts = no_facts
+    risks_of: ReadRisks = no_risks
     origins_of: ReadOrigins = no_origins
     executed_in: FindExecutedFiles = no_executed_files
     real_path: Callable[[str, str], bytes] = real_path

@@ -90,3 +90,30 @@ def _bare(address: str) -> str:
     if "@" in address and "://" in address:
         return address.partition("://")[0] + "://" + address.rpartition("@")[2]
     return address.partition("?")[0].partition("#")[0]
+
+
+_PORT = re.compile(r":[0-9]*$")
+
+
+def owner_of(address: str) -> str:
+    """Return the host and the owner of a repository, such as `github.com/acme`.
+
+    `address` is a result of `without_credentials`. For a repository in a folder, the result is the
+    folder that holds it. It is empty if the address names no owner.
+    """
+    if (url := _URL.fullmatch(address)) is not None:
+        scheme, (host, _, path) = url[1].lower(), url[3].partition("/")
+        if scheme == "file":
+            return _above(f"/{path}")
+    elif (place := _SCP.fullmatch(address)) is not None:
+        host, path = place[2], place[3]
+    else:
+        return _above(address)
+    owner = _above(path.lstrip("/"))
+    host = _PORT.sub("", host).lower()
+    return f"{host}/{owner}" if owner else host
+
+
+def _above(path: str) -> str:
+    """Return the folder above a path, or an empty text."""
+    return path.rstrip("/").rpartition("/")[0].rstrip("/")

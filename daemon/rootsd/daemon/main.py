@@ -21,7 +21,7 @@ from anyio import to_thread
 from rootsd import __version__
 from rootsd.confine.daemon import Confinement, confine_daemon
 from rootsd.control.dispatch import Dispatcher
-from rootsd.control.facts import ExecutedFileFinder, FactsCollector, OriginReader
+from rootsd.control.facts import ExecutedFileFinder, FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import AgentActivity
 from rootsd.control.references import real_path
 from rootsd.control.server import ControlServer, HelperProcessView, helper_problems, make_guard
@@ -252,6 +252,7 @@ class Daemon:
                 self._root_requests.session_requesting, self._session_tracker.track
             ),
             facts_of=self._facts.facts_of,
+            risks_of=RiskReader(self._helper, self._hung_mounts.responds).of,
             origins_of=OriginReader(self._hung_mounts.responds).of,
             executed_in=ExecutedFileFinder(self._hung_mounts.responds).of,
             real_path=resolve_path,

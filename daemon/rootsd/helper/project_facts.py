@@ -6,10 +6,11 @@ The daemon must not import this module, because it would load libgit2.
 from __future__ import annotations
 
 import json
+import time
 
 from rootsd.disk.markers import ProjectFiles
-from rootsd.helper.questions import parse_project_queries
-from rootsd.vcs.facts import collect_facts
+from rootsd.helper.questions import RISKS_SOFT_S, parse_project_queries
+from rootsd.vcs.facts import collect_facts, collect_risks
 from rootsd.vcs.git.libgit2 import last_commit, read_tracking
 
 
@@ -20,6 +21,19 @@ def answer_facts(question: bytes) -> bytes:
         for each in parse_project_queries(question)
     ]
     return json.dumps(facts).encode()
+
+
+def answer_risks(question: bytes) -> bytes:
+    """Take the projects of `questions.ask_risks`, and return a JSON list of their risks.
+
+    The list may be shorter than that of the projects, but it has the first one.
+    """
+    deadline, found = time.monotonic() + RISKS_SOFT_S, []
+    for each in parse_project_queries(question):
+        found.append(collect_risks(each.path, each.kind))
+        if time.monotonic() > deadline:
+            break
+    return json.dumps(found).encode()
 
 
 def answer_last_commit(question: bytes) -> bytes:

@@ -30,6 +30,7 @@ class HelperTask(IntEnum):
     PROCESSES = 4
     WRITE_TERMINAL = 5
     TRACKING = 6
+    RISKS = 7
 
 
 class WorkerAccess(Enum):
@@ -67,6 +68,9 @@ TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
     ),
     HelperTask.FACTS: TaskSpec(
         "rootsd.helper.project_facts:answer_facts", WorkerAccess.FILES, max_workers=2
+    ),
+    HelperTask.RISKS: TaskSpec(
+        "rootsd.helper.project_facts:answer_risks", WorkerAccess.FILES, max_workers=2
     ),
     HelperTask.LAST_COMMIT: TaskSpec(
         "rootsd.helper.project_facts:answer_last_commit",

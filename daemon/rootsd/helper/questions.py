@@ -191,6 +191,8 @@ MAX_PROJECTS_PER_QUESTION = 16
 _FACTS_S = 2.0
 _LAST_COMMIT_S = 2.0
 _TRACKING_S = 2.0
+RISKS_SOFT_S = 0.1
+"""A worker that has read the risks of projects for so long answers with those that it has."""
 _SEPARATOR = b"\0"
 # A character that no file name contains.
 _BETWEEN_NAMES = b"/"
@@ -225,11 +227,7 @@ def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | 
     """
     if not projects:
         return []
-    question = _SEPARATOR.join(
-        part
-        for path, kind, files in projects
-        for part in (kind.encode(), _BETWEEN_NAMES.join(files), path)
-    )
+    question = _encode_projects(projects)
     try:
         answer = helper.ask(HelperTask.FACTS, question, _FACTS_S + 0.5 * len(projects))
         found: list[Facts | None] = json.loads(answer)
@@ -237,6 +235,25 @@ def ask_facts(helper: Helper, projects: Sequence[ProjectQuery]) -> list[Facts | 
         if len(projects) == 1:
             return [None]
         return [each for project in projects for each in ask_facts(helper, [project])]
+    return found
+
+
+def _encode_projects(projects: Sequence[ProjectQuery]) -> bytes:
+    """Encode what `parse_project_queries` decodes."""
+    return _SEPARATOR.join(
+        part
+        for path, kind, files in projects
+        for part in (kind.encode(), _BETWEEN_NAMES.join(files), path)
+    )
+
+
+def ask_risks(helper: Helper, projects: Sequence[ProjectQuery], seconds: float) -> list[Facts]:
+    """Return the risks of the first of these projects, in order: of at least one, or of all.
+
+    Raises NoAnswer.
+    """
+    answer = helper.ask(HelperTask.RISKS, _encode_projects(projects), seconds)
+    found: list[Facts] = json.loads(answer)
     return found
 
 

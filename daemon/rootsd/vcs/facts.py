@@ -16,11 +16,11 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from rootsd.core.model import ProjectKind
+from rootsd.core.risks import FindingKind
 from rootsd.disk.manifest import declared_name
 from rootsd.disk.markers import (
     BUILT_IN_PROJECT_FILES,
@@ -37,6 +37,8 @@ from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
 MAX_SCAN_ENTRIES = 50_000
 MAX_SCAN_SECONDS = 1.0
 _MAX_FINDINGS = 100
+MAX_RISK_NAMES = 4_000
+_MAX_RISKS = 10  # of each kind
 
 _SENSITIVE = re.compile(
     rb"\.env(?:\.(?!example$|sample$|template$|dist$|defaults?$)[\w.-]+)?|id_(?:rsa|dsa|ecdsa|ed25519)"
@@ -65,15 +67,6 @@ _EXECUTING_SUBSECTION_SETTINGS = frozenset(
         (b"diff", b"textconv"), (b"diff", b"command"),
     )
 )  # fmt: skip
-
-
-class FindingKind(StrEnum):
-    """The kind of a finding."""
-
-    SENSITIVE = "sensitive"
-    EXECUTED = "executed"
-    NESTED = "nested"
-    ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +261,8 @@ def collect_facts(
     declared = (declared_name(path + b"/" + name) for name in files)
     dirs = git_dirs_of(path, kind)
     found = scan_content(path, *_settings_and_hooks(dirs), project_files)
-    if dirs is not None and dirs.work == path and not git_dir_links_back(dirs):
-        found.add(ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder)))
+    for elsewhere in _find_elsewhere(path, dirs):
+        found.add(elsewhere)
     return {
         "origin": read_origin(path, kind),
         "branch": read_branch(path, kind),
@@ -285,6 +278,64 @@ def collect_facts(
             "whole": found.size.is_whole,
         },
     }
+
+
+def collect_risks(path: bytes, kind: ProjectKind) -> dict[str, Any]:
+    """Return the facts for a listing of many projects, as `collect_facts` does. Raises nothing.
+
+    The findings are the risks of `rootsd.core.risks`. For secrets, this reads the names in the
+    project and in its folders, but not those below, and at most `MAX_RISK_NAMES`. Then
+    `findings_whole` is false. So it takes a millisecond or two, whatever is in the project.
+    """
+    dirs = git_dirs_of(path, kind)
+    executed = [*find_executed(path, *_settings_and_hooks(dirs))]
+    secrets, is_whole = _find_secrets(path)
+    shown = [*executed[:_MAX_RISKS], *secrets[:_MAX_RISKS], *_find_elsewhere(path, dirs)]
+    return {
+        "origin": read_origin(path, kind),
+        "findings": [_finding_fields(finding) for finding in shown],
+        "findings_left_out": sum(max(0, len(all_) - _MAX_RISKS) for all_ in (executed, secrets)),
+        "findings_whole": is_whole,
+    }
+
+
+def _find_elsewhere(top: bytes, dirs: GitDirs | None) -> Iterator[ProjectFinding]:
+    if dirs is not None and dirs.work == top and not git_dir_links_back(dirs):
+        yield ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder))
+
+
+def _find_secrets(top: bytes) -> tuple[list[ProjectFinding], bool]:
+    """Return the sensitive files in `top` and its folders, and whether all names were read."""
+    try:
+        device = os.lstat(top).st_dev
+    except OSError:
+        return [], False
+    left, found, folders, is_whole = MAX_RISK_NAMES, list[bytes](), [top], True
+    for folder in folders:  # grows by the folders in `top`
+        try:
+            with os.scandir(folder) as listing:
+                for entry in listing:
+                    if not left:
+                        is_whole = False
+                        break
+                    left -= 1
+                    if not entry.is_dir(follow_symlinks=False):
+                        if _SENSITIVE.fullmatch(entry.name):
+                            found.append(entry.path[len(top) + 1 :])
+                    elif folder is top and _is_entered(entry, device):
+                        folders.append(entry.path)
+        except OSError:
+            is_whole = False
+    return [ProjectFinding(FindingKind.SENSITIVE, path) for path in sorted(found)], is_whole
+
+
+def _is_entered(entry: os.DirEntry[bytes], device: int) -> bool:
+    if entry.name in SKIPPED_NAMES | VCS_NAMES:
+        return False
+    try:
+        return entry.stat(follow_symlinks=False).st_dev == device
+    except OSError:
+        return False
 
 
 def list_executed_files(path: bytes, kind: ProjectKind) -> list[str]:

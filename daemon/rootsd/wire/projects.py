@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import ProjectKind, Verdict
+from rootsd.core.risks import Risk
 from rootsd.wire.request import ControlRequest
 
 
@@ -58,7 +59,9 @@ class RemoteItem(TypedDict):
 class ProjectFacts(TypedDict):
     """Facts from a project's own files, read only for a `ShowQuery`.
 
-    A fact is null if it was not read or could not be read.
+    A fact is null if it was not read or could not be read. A `ProjectsQuery` with `risks` reads
+    `origin` and `findings`. Its findings are those of the concerns `executed` and `elsewhere`, and
+    the sensitive files in the project and in its folders, but not in theirs.
     """
 
     origin: str | None
@@ -136,6 +139,43 @@ class ProjectDetails(TypedDict, total=False):
     shared_git: SharedGitItem
 
 
+class RiskFacts(TypedDict, total=False):
+    """Further fields in the answer to a `ProjectsQuery` with `risks`.
+
+    `risk` is in words, such as `runs code: .mcp.json, hooks; secrets: .env`. It is empty if there
+    is none, and ends with a question mark if there may be more. `origin_owner` is the host and the
+    owner of `origin`, such as `github.com/acme`. Both are null if the project was not read.
+    `findings_whole` is false if the project has too many files to see all of them.
+    """
+
+    risk: str | None
+    origin_owner: str | None
+    findings_whole: bool
+
+
+class RiskReading(StrEnum):
+    """Whether a listing reads the risks of its projects."""
+
+    NEVER = "never"
+    QUICK = "quick"
+    """If the projects are not too many, and for at most a second."""
+    THOROUGH = "thorough"
+    """Of all projects, for at most ten seconds."""
+
+
+class RiskFilter(StrEnum):
+    """A filter for the risks of projects."""
+
+    ANY = "any"
+    """The project has a risk, or may have one."""
+    NONE = "none"
+    RUNS_CODE = Risk.RUNS_CODE.value
+    SECRETS = Risk.SECRETS.value
+    OUTSIDE = Risk.OUTSIDE.value
+    UNREAD = "unread"
+    """The project was not read, or not to its end."""
+
+
 class Selection(StrEnum):
     """A selection of projects, for a request without references."""
 
@@ -161,7 +201,7 @@ class SessionFacts(TypedDict, total=False):
     request: str
 
 
-class ProjectItem(ProjectFacts, ProjectDetails, SessionFacts):
+class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts):
     """One project in `rootsd/1`. Times are RFC 3339 in UTC; `path` is null if it is not UTF-8."""
 
     id: str
@@ -213,7 +253,8 @@ class ProjectsQuery(ControlRequest):
     `refs` are names, ids, paths, or globs; a relative path is relative to `cwd`. A reference that
     matches no project, or several, is an error. The other fields narrow the result: `kinds` to
     projects of any of these kinds, `under` to projects below this folder, and `since` to projects
-    that were found at this RFC 3339 time or later.
+    that were found at this RFC 3339 time or later. `risk` narrows it to projects that match any of
+    its filters, and needs `risks`.
     """
 
     method: ClassVar[str] = "projects"
@@ -227,6 +268,8 @@ class ProjectsQuery(ControlRequest):
     under: str | None = None
     kinds: tuple[ProjectKind, ...] = ()
     since: str | None = None
+    risks: RiskReading = RiskReading.NEVER
+    risk: tuple[RiskFilter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,33 @@ def test_projects_are_listed_in_the_order_asked_for(
     assert [item["id"] for item in items] == ids.split()
 
 
+RISKS = (
+    an_item("none", id="r0", risk="", findings=[]),
+    an_item("secret", id="r1", risk="secrets: .env",
+            findings=[{"concern": "sensitive", "path": ".env", "detail": ""}]),
+    an_item("unread", id="r2", risk=None),
+    an_item("runs", id="r3", risk="runs code: .envrc", origin_owner="example.org/a",
+            findings=[{"concern": "executed", "path": ".envrc", "detail": ""}]),
+)  # fmt: skip
+
+
+def test_risks_are_shown_and_sorted_only_on_request(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(*RISKS)
+    rows = [line.split("\t") for line in shell.run("ls", "--sort", "risk").out.splitlines()]
+    assert [(row[0], *row[6:]) for row in rows] == [
+        ("r3", "runs code: .envrc", "example.org/a"), ("r1", "secrets: .env", ""),
+        ("r2", "?", ""), ("r0", "", ""),
+    ]  # fmt: skip
+    assert all(line.count("\t") == 5 for line in shell.run("ls").out.splitlines())
+    shell.run("ls", "--risk", "secrets")
+    assert [(asked.get("risks"), asked.get("risk")) for asked in daemon.asked("projects")] == [
+        ("thorough", None), (None, None), ("thorough", ["secrets"]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("option", "value"), [("--sort", "size"), ("--kind", "cvs"), ("--since", "soon")]
+    ("option", "value"),
+    [("--sort", "size"), ("--risk", "high"), ("--kind", "cvs"), ("--since", "soon")],
 )
 def test_an_unknown_value_is_a_usage_error(shell: Shell, option: str, value: str) -> None:
     for verb in ("ls", "pending"):

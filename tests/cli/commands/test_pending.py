@@ -22,10 +22,51 @@ def test_a_pipe_gets_full_facts(daemon: FakeDaemon, shell: Shell) -> None:
     done = shell.run("pending")
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "r7k2\tacme/api\tgit\t/src/acme/api\t2026-11-20T08:11:02Z\tapproval lapsed: replaced",
-        "q1zd\twe ird\\u{9}$(x)\tgit\tfile:///src/we%0A%20ird\t2026-11-20T08:11:02Z\t",
+        "r7k2\tacme/api\tgit\t/src/acme/api\t2026-11-20T08:11:02Z\tapproval lapsed: replaced\t\t",
+        "q1zd\twe ird\\u{9}$(x)\tgit\tfile:///src/we%0A%20ird\t2026-11-20T08:11:02Z\t\t\t",
     ]
-    assert daemon.asked("projects") == [{"cwd": str(Path.cwd()), "select": "waiting"}]
+    assert daemon.asked("projects") == [
+        {"cwd": str(Path.cwd()), "select": "waiting", "risks": "quick"}
+    ]
+
+
+HOSTILE = "\x1b[2J\u202e.pem"
+RISKY = an_item(
+    risk=f"runs code: .mcp.json; secrets: {HOSTILE}", origin_owner="github.com/a\tb\u202e"
+)
+UNREAD = an_item("web", risk=None, origin_owner=None)
+
+
+def test_risks_and_owners_are_the_last_columns_and_safe(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(RISKY, UNREAD, an_item("x", risk="", origin_owner=None))
+    rows = [line.split("\t") for line in shell.run("pending").out.splitlines()]
+    label = "secrets: \\u{1b}[2J\\u{202e}.pem"
+    assert [row[6:] for row in rows] == [
+        [f"runs code: .mcp.json; {label}", "github.com/a\\u{9}b\\u{202e}"],
+        ["?", ""],
+        ["", ""],
+    ]
+    out = shell.run_on_terminal("pending").out
+    assert label in out
+    assert HOSTILE not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "risks", "risk"),
+    [
+        (("--count",), None, None),
+        (("--sort", "risk"), "quick", None),
+        (("--risk", "none", "--risk", "secrets"), "thorough", ["none", "secrets"]),
+        (("--count", "--risk", "any"), "thorough", ["any"]),
+    ],
+)
+def test_risks_are_read_as_far_as_the_options_need_them(
+    daemon: FakeDaemon, shell: Shell, words: tuple[str, ...], risks: str, risk: list[str]
+) -> None:
+    daemon.answers["projects"] = a_listing()
+    shell.run("pending", "--tag", "x", *words)
+    (asked,) = daemon.asked("projects")
+    assert (asked.get("risks"), asked.get("risk")) == (risks, risk)
 
 
 def test_a_terminal_gets_a_table_and_the_next_command(daemon: FakeDaemon, shell: Shell) -> None:

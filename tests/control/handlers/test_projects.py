@@ -10,8 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
+from rootsd.control.handlers import projects
 from rootsd.core.errors import AmbiguousReference, UnknownProject
-from rootsd.core.model import Project, ProjectKind, Verdict
+from rootsd.core.model import Presence, Project, ProjectKind, Verdict
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import (
@@ -19,6 +20,8 @@ from rootsd.wire.projects import (
     ProjectItem,
     ProjectListing,
     ProjectsQuery,
+    RiskFilter,
+    RiskReading,
     Selection,
     ShowQuery,
 )
@@ -155,6 +158,117 @@ async def test_origins_are_read_only_for_projects_that_may_have_returned() -> No
     items = (await control.ask(ProjectsQuery("/")))["items"]
     assert read == [path(1)]
     assert items[0]["note"].endswith("; same origin")
+
+
+RUNS = {"concern": "executed", "path": ".mcp.json", "detail": ""}
+SECRET = {"concern": "sensitive", "path": ".env", "detail": ""}
+
+
+class FakeRisks:
+    """Reads the risks of all projects except `unread`: those of p3 in full, p4 has none."""
+
+    def __init__(self, *unread: bytes) -> None:
+        self.unread = unread
+        self.read: list[list[bytes]] = []
+
+    async def of(self, projects: Sequence[Project], seconds: float) -> dict[bytes, dict[str, Any]]:
+        assert 0 < seconds < HANG_GUARD
+        self.read.append([known.path for known in projects])
+        found = {path(1): [SECRET], path(2): [], path(3): [RUNS, SECRET], path(4): []}
+        return {
+            known.path: {
+                "origin": "https://github.com/acme/x",
+                "findings": found[known.path],
+                "findings_left_out": 0,
+                "findings_whole": known.path != path(2),
+            }
+            for known in projects
+            if known.path not in self.unread
+        }
+
+
+def _with_risks(*unread: bytes) -> tuple[ControlHarness, FakeRisks]:
+    control, risks = (
+        ControlHarness(*(project(number) for number in range(1, 5))),
+        FakeRisks(*unread),
+    )
+    control.services = replace(control.services, risks_of=risks.of)
+    return control, risks
+
+
+async def test_a_listing_reads_risks_only_on_request_and_only_of_what_it_lists() -> None:
+    control, risks = _with_risks()
+    [item] = (await control.ask(ProjectsQuery("/", refs=("p3",))))["items"]
+    assert "risk" not in item
+    assert risks.read == []
+    query = ProjectsQuery("/", refs=("p3",), risks=RiskReading.QUICK)
+    [item] = (await control.ask(query))["items"]
+    assert risks.read == [[path(3)]]
+    assert item["risk"] == "runs code: .mcp.json; secrets: .env"
+    assert item["findings"] == [RUNS, SECRET]
+    assert (item["origin"], item["origin_owner"]) == (
+        "https://github.com/acme/x",
+        "github.com/acme",
+    )
+
+
+@pytest.mark.parametrize(
+    ("filters", "listed"),
+    [
+        ((), ["p1", "p2", "p3", "p4"]),
+        (("any",), ["p1", "p2", "p3"]),
+        (("none",), ["p4"]),
+        (("secrets",), ["p1", "p3"]),
+        (("runs-code", "none"), ["p3", "p4"]),
+        (("outside",), []),
+        (("unread",), ["p2"]),
+    ],
+)
+async def test_projects_are_filtered_by_risk(filters: tuple[str, ...], listed: list[str]) -> None:
+    control, _ = _with_risks()
+    risk = tuple(map(RiskFilter, filters))
+    listing = await control.ask(ProjectsQuery("/", risks=RiskReading.THOROUGH, risk=risk))
+    assert names(listing["items"]) == listed
+    assert listing["warnings"] == []
+
+
+async def test_a_project_that_was_not_read_may_have_any_risk() -> None:
+    control, _ = _with_risks(path(3))
+    listing = await control.ask(ProjectsQuery("/", risks=RiskReading.QUICK))
+    unread = listing["items"][2]
+    assert (unread["risk"], unread["origin_owner"], unread["findings"]) == (None, None, None)
+    assert listing["warnings"] == [
+        "the risks of 1 of 4 projects are not known, because reading all takes too long:"
+        " show fewer, or use --risk any"
+    ]
+    for risk, listed in ((RiskFilter.ANY, ["p1", "p2", "p3"]), (RiskFilter.NONE, ["p4"])):
+        query = ProjectsQuery("/", risks=RiskReading.QUICK, risk=(risk,))
+        assert names((await control.ask(query))["items"]) == listed
+
+
+async def test_projects_without_a_folder_have_no_risk_to_read() -> None:
+    away = replace(project(1), observed=replace(project(1).observed, presence=Presence.MISSING))
+    listing = await ControlHarness(away).ask(ProjectsQuery("/", risks=RiskReading.QUICK))
+    assert listing["items"][0]["risk"] is None
+    assert listing["warnings"] == []
+
+
+async def test_a_quick_listing_of_very_many_projects_reads_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(projects, "QUICK_PROJECTS", 3)
+    control, risks = _with_risks()
+    listing = await control.ask(ProjectsQuery("/", risks=RiskReading.QUICK))
+    assert (risks.read, len(listing["warnings"])) == ([], 1)
+    await control.ask(ProjectsQuery("/", risks=RiskReading.THOROUGH))
+    assert len(risks.read) == 1
+
+
+async def test_a_filter_for_risks_leaves_out_what_can_never_be_published() -> None:
+    control = ControlHarness(at(b"/home/ann/src/caf\xe9", project(9)))
+    for risk, shown in (((), 1), ((RiskFilter.ANY,), 0)):
+        query = ProjectsQuery(CWD, select=Selection.PENDING, risks=RiskReading.QUICK, risk=risk)
+        assert len((await control.ask(query))["unpublishable"]) == shown
 
 
 async def test_a_root_request_is_listed_beside_its_project() -> None:

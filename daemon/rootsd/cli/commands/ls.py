@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import PROJECT_COLUMNS, path_of
+from rootsd.cli.formatting import OWNER, PROJECT_COLUMNS, RISK, path_of
 from rootsd.cli.invocation import Invocation, call_or_read_store
 from rootsd.cli.listing_options import (
     ListingWords,
@@ -22,7 +22,7 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
-from rootsd.wire.projects import Selection
+from rootsd.wire.projects import RiskReading, Selection
 
 SECTION = "Inspect"
 
@@ -63,14 +63,15 @@ def command(
 ) -> None:
     """List all projects, or those that match REF and the options.
 
-    In a pipe, the columns are id, name, verdict, kind, path, and note, without a header. This
-    command also works without a daemon.
+    In a pipe, the columns are id, name, verdict, kind, path, and note, without a header. With
+    --risk or --sort risk, the risks and the owner of the origin follow. Otherwise, ls reads no
+    project, so that it stays fast. This command also works without a daemon.
     """
     query = query_of(
         words,
         invocation.cwd,
         Selection.PUBLISHED if published else Selection.ALL,
-        Verdict(verdict) if verdict else None,
+        verdict=Verdict(verdict) if verdict else None,
     )
     listing = call_or_read_store(invocation, query)
     items, output = in_order(listing["items"], words), invocation.output
@@ -78,7 +79,9 @@ def command(
         _write_paths(items, nul=nul, for_terminal=output.on_terminal and not nul)
         output.warn(listing["warnings"])
         return
-    output.show(CommandResult(items, listing["revision"], listing["warnings"]), PROJECT_COLUMNS)
+    has_risks = query.risks is not RiskReading.NEVER
+    columns = (*PROJECT_COLUMNS, RISK, OWNER) if has_risks else PROJECT_COLUMNS
+    output.show(CommandResult(items, listing["revision"], listing["warnings"]), columns)
     if output.on_terminal and not items:
         is_empty = not (verdict or published or is_narrowed(words))
         output.message(

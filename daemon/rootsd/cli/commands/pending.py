@@ -10,7 +10,18 @@ from typing import Any, Unpack
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import ID, NAME, NOTE, PATH, PENDING_COLUMNS, pluralize
+from rootsd.cli.formatting import (
+    FOUND,
+    ID,
+    KIND,
+    NAME,
+    NOTE,
+    OWNER,
+    PATH,
+    PENDING_COLUMNS,
+    RISK,
+    pluralize,
+)
 from rootsd.cli.invocation import Invocation, call_or_read_store
 from rootsd.cli.listing_options import (
     ListingWords,
@@ -19,9 +30,9 @@ from rootsd.cli.listing_options import (
     listing_options,
     query_of,
 )
-from rootsd.cli.render import CommandResult
+from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import Exit
-from rootsd.wire.projects import Selection
+from rootsd.wire.projects import RiskReading, Selection
 
 SECTION = "Decide"
 
@@ -38,6 +49,7 @@ _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME
     epilog=(
         "rootsd pending\n"
         "rootsd pending --since 2d --sort age\n"
+        "rootsd pending 'acme/*' --risk none\n"
         "rootsd pending --count\n"
         "rootsd pending --exit-code && echo none"
     ),
@@ -53,18 +65,22 @@ def command(
 ) -> int:
     """List the projects that need your decision, or those that match REF and the options.
 
-    Pending projects are not published, and no client waits for them. In a pipe, the columns are
-    id, name, kind, path, time of discovery, and note, without a header. This command also works
-    without a daemon.
+    Pending projects are not published, and no client waits for them. RISK says what agents or git
+    would run in a project, and which files look like secrets, in the project and its folders. A
+    question mark says that rootsd has not seen everything. To see more, use show.
+
+    In a pipe, the columns are id, name, kind, path, time of discovery, note, risk, and the owner
+    of the origin, without a header. This command also works without a daemon, without risks.
     """
-    query = query_of(words, invocation.cwd, Selection.PENDING)
+    risks = RiskReading.NEVER if count else RiskReading.QUICK
+    query = query_of(words, invocation.cwd, Selection.PENDING, risks=risks)
     listing = call_or_read_store(invocation, query)
     items, output = in_order(listing["items"], words), invocation.output
     unpublishable = listing.get("unpublishable", [])  # missing in older daemons
     extra = {"unpublishable": unpublishable}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:
-        output.show(answer, PENDING_COLUMNS)
+        output.show(answer, _terminal_columns(items) if output.on_terminal else PENDING_COLUMNS)
     elif output.is_json:
         extra = {"count": len(items)}
         output.object(CommandResult((), listing["revision"], listing["warnings"], extra))
@@ -78,6 +94,11 @@ def command(
             output.message(f"{pluralize(len(unpublishable), 'project')} can never be published:")
             output.show(CommandResult(unpublishable), _UNPUBLISHABLE_COLUMNS)
     return Exit.PENDING if exit_code and items else Exit.OK
+
+
+def _terminal_columns(items: Sequence[Mapping[str, Any]]) -> Sequence[Column]:
+    owner = (OWNER,) if any(item.get("origin_owner") for item in items) else ()
+    return (ID, NAME, KIND, PATH, FOUND, *owner, RISK, NOTE)
 
 
 def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:

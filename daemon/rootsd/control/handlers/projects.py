@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
 from anyio import to_thread
 
-from rootsd.control.facts import CollectFacts, ReadOrigins, RefreshWorktrees, no_refresh
+from rootsd.control.facts import CollectFacts, ReadOrigins, ReadRisks, RefreshWorktrees, no_refresh
 from rootsd.control.items import (
     NoteForPath,
     project_items,
     shared_git_item,
     worktree_items,
 )
-from rootsd.control.listing import matching_projects
+from rootsd.control.listing import (
+    add_risks,
+    is_unread,
+    matches_risk,
+    matching_projects,
+    unread_warning,
+)
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
@@ -24,16 +30,22 @@ from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
 from rootsd.core.model import Actor, ActorKind, Parent, Project
+from rootsd.helper.questions import Facts
 from rootsd.state.ledger import Ledger
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import (
     NextPendingQuery,
     ProjectListing,
     ProjectsQuery,
+    RiskReading,
     Selection,
     ShowQuery,
     WorktreeItem,
 )
+
+QUICK_PROJECTS = 1_000
+_QUICK_S = 0.8
+_THOROUGH_S = 10.0
 
 _DRY_RUN_ACTOR = Actor(ActorKind.PERSON)  # for a dry run, which changes nothing
 
@@ -46,6 +58,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.discovery.parents,
         services.note_on,
         services.facts_of,
+        services.risks_of,
         services.origins_of,
         services.discovery.refresh_worktrees,
     ).routes()
@@ -64,6 +77,7 @@ class ProjectHandlers:
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteForPath
     facts_of: CollectFacts
+    risks_of: ReadRisks
     origins_of: ReadOrigins
     refresh_worktrees: RefreshWorktrees = no_refresh
 
@@ -88,17 +102,33 @@ class ProjectHandlers:
         else:
             matching = matching_projects(catalog, query, self.real_path)
         chosen = [p for p in matching if is_selected(catalog, p, query.select)]
+        risks = await self._risks_of(chosen, query.risks)
+        chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
-        origins = await self.origins_of(back)
-        listing = ProjectListing(
-            revision=revision,
-            items=project_items(catalog, chosen, self.parents(), self.note_on, origins),
-            warnings=[],
-        )
+        origins = dict(await self.origins_of([p for p in back if p.path not in risks]))
+        origins |= {path: each["origin"] for path, each in risks.items() if each["origin"]}
+        items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
+        listing = ProjectListing(revision=revision, items=items, warnings=[])
+        if query.risks is not RiskReading.NEVER:
+            for item, project in zip(items, chosen, strict=True):
+                add_risks(item, risks.get(project.path))
+            if unread := sum(map(is_unread, items)):
+                listing["warnings"] = [unread_warning(unread, len(items))]
         if query.select is Selection.PENDING:
             unpublishable = [p for p in matching if catalog.is_unpublishable(p)]
-            listing["unpublishable"] = project_items(catalog, unpublishable, self.parents())
+            listing["unpublishable"] = (
+                [] if query.risk else project_items(catalog, unpublishable, self.parents())
+            )
         return listing
+
+    async def _risks_of(
+        self, projects: Sequence[Project], reading: RiskReading
+    ) -> Mapping[bytes, Facts]:
+        if reading is RiskReading.NEVER:
+            return {}
+        if reading is RiskReading.THOROUGH:
+            return await self.risks_of(projects, _THOROUGH_S)
+        return await self.risks_of(projects, _QUICK_S) if len(projects) <= QUICK_PROJECTS else {}
 
     async def next_pending(self, query: NextPendingQuery) -> ProjectListing:
         """Wait for pending projects that the client does not know, and return them."""

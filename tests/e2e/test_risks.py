@@ -1,0 +1,64 @@
+"""`pending` and `ls` show the risks of real projects, with a real daemon and its helper."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.hostile_projects import HostileProjects
+from support.person import Person
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    yield person
+    person.run("down")
+
+
+def _risky(person: Person) -> None:
+    risky = person.clone("risky")
+    (risky / ".mcp.json").write_text('{"mcpServers": {}}')
+    (risky / ".env").write_text("KEY=value\n")
+    (risky / ".git" / "hooks" / "pre-commit").write_text("#!/bin/sh\n")
+    person.git(
+        "-C", str(risky), "remote", "set-url", "origin", "https://t0k@github.com/acme/x.git"
+    )
+
+
+def test_the_risks_of_pending_projects_are_listed_in_words(person: Person) -> None:
+    person.clone("calm")
+    _risky(person)
+    person.rootsd("up", str(person.parent))
+    calm, risky = person.items("pending")
+    assert (calm["risk"], calm["origin_owner"]) == ("", str(person.origin.parent))
+    assert risky["risk"] == "runs code: .mcp.json, hooks; secrets: .env"
+    assert (risky["origin"], risky["origin_owner"]) == (
+        "https://github.com/acme/x.git",
+        "github.com/acme",
+    )
+    rows = [line.split("\t") for line in person.rootsd("pending", "--risk", "any").splitlines()]
+    assert [(row[1], *row[6:]) for row in rows] == [("risky", risky["risk"], "github.com/acme")]
+    assert person.names("ls", "--risk", "none", "--since", "1d") == ["calm"]
+    assert person.rootsd("pending", "--count", "--risk", "secrets") == "1\n"
+    shutil.rmtree(person.parent / "risky" / ".git" / "hooks")
+    (person.parent / "risky" / ".env").unlink()
+    assert person.items("pending", "risky")[0]["risk"] == "runs code: .mcp.json"
+
+
+def test_hostile_projects_do_not_keep_a_listing_from_the_others(person: Person) -> None:
+    (person.home / "corpus").mkdir()
+    corpus = HostileProjects(person.home / "corpus")
+    hostile = [each for each in sorted(corpus.parent.iterdir()) if each.is_dir()][:200]
+    assert len(hostile) == 200
+    for number, each in enumerate(hostile):
+        each.rename(person.parent / f"h{number}")
+    _risky(person)
+    person.rootsd("up", str(person.parent))
+    items = {item["name"]: item for item in person.items("pending")}
+    assert items["risky"]["risk"] == "runs code: .mcp.json, hooks; secrets: .env"
+    assert all(item["risk"] is not None for item in items.values())
+    assert not corpus.fired.exists()
