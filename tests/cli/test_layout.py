@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.cli.layout import ColumnFit, hanging_indent, table, width, wrap
+from rootsd.cli.layout import ColumnFit, grouped_table, hanging_indent, table, width, wrap
 
 WIDE = "\u65e5\u672c\u8a9e"
 WORDS = st.text(st.sampled_from("ab1-_.\u65e5\U0001f600e\u0301"), min_size=1, max_size=11)
@@ -76,6 +76,58 @@ def test_a_table_keeps_every_cell_whole_and_fits(rows: list[list[str]], room: in
     for row in rows:
         assert all(cell.replace(" ", "") in shown for cell in row)
         assert any(line.startswith(row[0]) for line in lines)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            PATHS,
+            st.just("") | TEXTS,
+            st.lists(st.tuples(WORDS, WORDS, PATHS, st.just("") | TEXTS).map(list), max_size=3),
+        ),
+        max_size=4,
+    ),
+    ROOMS,
+)
+def test_a_grouped_table_keeps_everything_whole_and_fits(
+    groups: list[tuple[str, str, list[list[str]]]], room: int
+) -> None:
+    fits = [ColumnFit.LINE, ColumnFit.LINE, ColumnFit.NOTE, ColumnFit.NOTE]
+    lines = list(grouped_table(["ID", "NAME", "PATH", "NOTE"], fits, groups, room, plain))
+    assert all(width(line) <= room for line in lines)
+    shown = "".join(lines).replace(" ", "")
+    for heading, remark, rows in groups:
+        assert heading in shown
+        assert remark.replace(" ", "") in shown
+        for row in rows:
+            assert all(cell.replace(" ", "") in shown for cell in row)
+            assert any(line.startswith(f"  {row[0]}") for line in lines)
+
+
+def test_the_rows_of_a_group_are_below_its_heading_and_aligned_with_all_others() -> None:
+    groups = [("~/a", "me", [["x", "1"], ["longer", "2"]]), ("~/b", "", [["y", ""]])]
+    lines = grouped_table(["N", "R"], [ColumnFit.LINE, ColumnFit.NOTE], groups, 20, plain)
+    assert list(lines) == [
+        "  N       R",
+        "~/a  me",
+        "  x       1",
+        "  longer  2",
+        "~/b",
+        "  y",
+    ]
+
+
+def test_the_first_note_ends_the_line_of_its_row_if_it_fits() -> None:
+    rows = [["x", "short", "and another note"], ["y", "", "this note is much too long for it"]]
+    lines = laid_out(["N", "A", "B"], [ColumnFit.LINE, ColumnFit.NOTE, ColumnFit.NOTE], rows, 22)
+    assert lines == [
+        "N",
+        "x  short",
+        "   and another note",
+        "y",
+        "   this note is much",
+        "   too long for it",
+    ]
 
 
 def test_a_table_that_fits_is_aligned_in_the_order_of_its_columns() -> None:

@@ -35,6 +35,7 @@ path = "/home/ann/src"
 EXPORT = {"schema": "rootsd/1", "format": 1, "items": [ITEMS[0]], "rules": []}
 VERBS: dict[str, tuple[str, ...]] = {
     "ls": ("ls",),
+    "ls-risk": ("ls", "--risk", "any"),
     "pending": ("pending",),
     "show": ("show", "q1zd"),
     "open": ("open", "*"),

@@ -20,7 +20,8 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # The parts that vary between runs and machines.
 _VARYING = (
     # Ids have four characters, and more only if four would be a number.
-    (re.compile(r"^([a-z0-9]{4}|[0-9]{4,}[a-z])(?=  )"), "IDID"),
+    # They begin a row, which is indented below the heading of a group.
+    (re.compile(r"^( {0,2})([a-z0-9]{4}|[0-9]{4,}[a-z])(?=  )"), r"\1IDID"),
     (re.compile(r"\(([a-z0-9]{4}|[0-9]{4,}[a-z])\)"), "(IDID)"),
     (re.compile(r"\bpid \d+"), "pid N"),
     (re.compile(r"\bjust now\b|\b\d+[smhd] ago\b"), "then"),

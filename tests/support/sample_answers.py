@@ -20,6 +20,21 @@ ITEMS = (
     an_item("\u65e5\u672c", id="m9ab", path=None, path_b64="L3NyYy//", verdict="denied",
             discovered_at=ALWAYS_NEW, presence="missing"),
 )  # fmt: skip
+RISKY_ITEMS = (
+    an_item("acme/api", id="r7k2", path="/home/ann/src/acme/api", parent="/home/ann/src",
+            discovered_at=ALWAYS_NEW, origin_owner="github.com/acme",
+            findings=[{"concern": "executed", "path": ".mcp.json", "detail": ""}],
+            risk="runs code: .mcp.json, hooks; secrets: .env, config/credentials.json",
+            note='claude-code asks for it: "I want to read the interface"'),
+    an_item("acme/web", id="q1zd", path="/home/ann/src/acme/web", parent="/home/ann/src",
+            discovered_at=ALWAYS_NEW, origin_owner="github.com/acme", findings=[],
+            risk="runs code: .husky"),
+    an_item("a\x1b[2J", id="m9ab", path="/home/ann/src/\u65e5\u672c/a\x1b[2J", kind="project",
+            parent="/home/ann/src", discovered_at=ALWAYS_NEW, risk=None, origin_owner=None),
+    an_item("tool", id="x2x2", path="/home/ann/src/lab/x/tool", parent="/home/ann/src",
+            discovered_at=ALWAYS_NEW, risk="secrets: \u202e.pem", findings=[],
+            origin_owner="git.example.org/\x1b[2J"),
+)  # fmt: skip
 EVENTS = (
     {"seq": 41, "at": ALWAYS_NEW, "verb": "approved", "actor": "person", "by": "pid 9, bash",
      "path": "/home/ann/src/acme/api", "path_b64": None, "what": "acme/api",
@@ -82,7 +97,7 @@ ANSWERS: Mapping[str, Answer] = {
     "status": STATUS,
     "reload": STATUS,
     "scan": a_scan(new=[ITEMS[1]], gone=[ITEMS[2]], changed=[ITEMS[0]], being_made=1),
-    "projects": a_listing(*ITEMS),
+    "projects": lambda params: a_listing(*(RISKY_ITEMS if params.get("risks") else ITEMS)),
     "show": a_listing(ITEMS[1]),
     "next-waiting": lambda params: a_listing(*(() if params.get("known") else (ITEMS[1],))),
     "decide": a_decision(*ITEMS[:2], unchanged=[ITEMS[2]], warnings=["one is withheld"]),

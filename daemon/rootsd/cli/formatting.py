@@ -19,6 +19,7 @@ from rootsd.core.risks import UNREAD
 VERDICT_TONES = {"approved": Tone.GOOD, "denied": Tone.BAD, "pending": Tone.ATTENTION}
 _NAME_LIMIT = 64
 _OWNER_LIMIT = 40
+_UNKNOWN_RISK = f"risks: {UNREAD}"  # on a terminal, the title may be missing
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -104,7 +105,12 @@ FOUND = Column(
     "FOUND", lambda item: item["discovered_at"], short=lambda item: age(item["discovered_at"])
 )
 NOTE = Column("NOTE", note_of, fit=ColumnFit.NOTE)
-RISK = Column("RISK", risk_of, fit=ColumnFit.NOTE)
+RISK = Column(
+    "RISK",
+    risk_of,
+    short=lambda item: _UNKNOWN_RISK if risk_of(item) == UNREAD else risk_of(item),
+    fit=ColumnFit.NOTE,
+)
 OWNER = Column("FROM", lambda item: item.get("origin_owner") or "", limit=_OWNER_LIMIT)
 
 # Programs read the columns by their number, so a new one comes last.

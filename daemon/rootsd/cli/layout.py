@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 
 GAP = "  "
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"\s*\S+")
 _BEHIND_A_SLASH = re.compile(r"[^/]*/+|[^/]+")
 _BEHIND_A_MARK = re.compile(r"[^-_. ]*[-_. ]+|[^-_. ]+")
 
-Paint = Callable[[int, str], str]
+CellPaint = Callable[[int, str], str]
 
 
 class ColumnFit(Enum):
@@ -93,7 +93,7 @@ def table(
     fits: Sequence[ColumnFit],
     rows: Sequence[Sequence[str]],
     room: int,
-    paint: Paint,
+    paint: CellPaint,
 ) -> Iterator[str]:
     """Yield the lines of a table that is at most `room` columns wide.
 
@@ -101,28 +101,67 @@ def table(
     of a title (column -1). It does not change the width. If all titles are empty, there is no
     header.
     """
+    header, lines_of = _lay_out(titles, fits, rows, room, paint)
+    yield from header
+    for row in rows:
+        yield from lines_of(row)
+
+
+def grouped_table(
+    titles: Sequence[str],
+    fits: Sequence[ColumnFit],
+    groups: Sequence[tuple[str, str, Sequence[Sequence[str]]]],
+    room: int,
+    paint: CellPaint,
+) -> Iterator[str]:
+    """Yield the lines of a table as `table` does, with its rows below the headings of groups.
+
+    A group has a heading, a remark beside it, and its rows. `paint` colors a heading as column -2.
+    """
+    rows = [row for _, _, each in groups for row in each]
+    header, lines_of = _lay_out(titles, fits, rows, room - _NARROW_INDENT, paint)
+    start = " " * _NARROW_INDENT
+    yield from (start + line for line in header)
+    for heading, remark, members in groups:
+        is_short = width(heading) + len(GAP) + width(remark) <= room
+        *above, last = wrap(heading, room)
+        yield from (paint(-2, line) for line in above)
+        yield paint(-2, last) + (GAP + remark if remark and is_short else "")
+        if remark and not is_short:
+            yield from (start + line for line in wrap(remark, room - _NARROW_INDENT))
+        yield from (start + line for row in members for line in lines_of(row))
+
+
+_LinesOf = Callable[[Sequence[str]], Iterable[str]]
+
+
+def _lay_out(
+    titles: Sequence[str],
+    fits: Sequence[ColumnFit],
+    rows: Sequence[Sequence[str]],
+    room: int,
+    paint: CellPaint,
+) -> tuple[list[str], _LinesOf]:
+    """Return the lines of the header, and a function that returns the lines of a row."""
     shown = [
         column
         for column, fit in enumerate(fits)
         if fit is not ColumnFit.NOTE or any(row[column] for row in rows)
     ]
     whole = [max(width(cells[c]) for cells in (titles, *rows)) for c in range(len(titles))]
-    if sum(whole[c] for c in shown) + len(GAP) * (len(shown) - 1) <= room:
-        if any(titles):
-            yield _row(titles, shown, whole, lambda _, cell: paint(-1, cell))
-        for row in rows:
-            yield _row(row, shown, whole, paint)
-        return
-    yield from _narrow(titles, fits, rows, room, paint)
+    if sum(whole[c] for c in shown) + len(GAP) * (len(shown) - 1) > room:
+        return _lay_out_narrow(titles, fits, rows, room, paint)
+    header = [_row(titles, shown, whole, lambda _, cell: paint(-1, cell))] if any(titles) else []
+    return header, lambda row: (_row(row, shown, whole, paint),)
 
 
-def _narrow(
+def _lay_out_narrow(
     titles: Sequence[str],
     fits: Sequence[ColumnFit],
     rows: Sequence[Sequence[str]],
     room: int,
-    paint: Paint,
-) -> Iterator[str]:
+    paint: CellPaint,
+) -> tuple[list[str], _LinesOf]:
     line = [column for column, fit in enumerate(fits) if fit is ColumnFit.LINE]
     paths = [column for column, fit in enumerate(fits) if fit is ColumnFit.PATH]
     notes = [column for column, fit in enumerate(fits) if fit is ColumnFit.NOTE]
@@ -130,23 +169,44 @@ def _narrow(
     indent = _NARROW_INDENT
     if line and widths.get(line[0], _WIDEST_INDENT) + len(GAP) <= _WIDEST_INDENT:
         indent = widths[line[0]] + len(GAP)
-    if any(titles):
-        yield from _header(titles, [*line, *paths], widths, room, paint)
-    for row in rows:
-        below = [row[column] for column in (*paths, *notes) if row[column]]
+    elif not line:
+        indent = 0
+    header = list(_header(titles, [*line, *paths], widths, room, paint)) if any(titles) else []
+
+    def lines_of(row: Sequence[str]) -> Iterator[str]:
+        below = [row[column] for column in paths if row[column]]
+        remarks = [row[column] for column in notes if row[column]]
         if any(width(row[column]) > widths.get(column, -1) for column in line):
             yield from _flowing(row, line, indent, room, paint)
+            packed = _pack(remarks, 0, room - indent)
         else:
-            start = sum(widths[column] + len(GAP) for column in line)
-            end = [column for column in (paths or notes) if row[column]]
-            if len(end) == 1 and start + width(row[end[0]]) <= room:
-                yield _row(row, [*line, *end], widths, paint)
-                below = below[1:]
-            elif line:
-                yield _row(row, line, widths, paint)
-        start = indent if line else 0
+            left = room - sum(widths[column] + len(GAP) for column in line)
+            end = below.pop() if len(below) == 1 and width(below[0]) <= left else ""
+            packed = _pack(remarks, 0 if end or below else left, room - indent)
+            if line or end or packed[0]:
+                yield _row(row, line, widths, paint, end or packed[0])
         for text in below:
-            yield from (" " * start + part for part in wrap(text, room - start))
+            yield from (" " * indent + part for part in wrap(text, room - indent))
+        yield from (" " * indent + part for part in packed[1:])
+
+    return header, lines_of
+
+
+def _pack(cells: Iterable[str], first: int, room: int) -> list[str]:
+    """Return cells as lines of `room` columns. Cells share a line if they fit on it.
+
+    The first line has `first` columns, and is empty if no cell fits there.
+    """
+    lines, left = [""], first
+    for cell in cells:
+        gap = GAP if lines[-1] else ""
+        if width(gap + cell) <= left:
+            lines[-1] += gap + cell
+            left -= width(gap + cell)
+        else:
+            lines += wrap(cell, room)
+            left = room - width(lines[-1]) if lines[-1] == cell else 0
+    return lines
 
 
 def _header(
@@ -154,7 +214,7 @@ def _header(
     columns: Sequence[int],
     widths: Mapping[int, int],
     room: int,
-    paint: Paint,
+    paint: CellPaint,
 ) -> Iterator[str]:
     aligned = sum(widths.get(column, width(titles[column])) for column in columns)
     if widths and aligned + len(GAP) * (len(columns) - 1) <= room:
@@ -183,19 +243,21 @@ def _row(
     cells: Sequence[str],
     columns: Sequence[int],
     widths: Sequence[int] | Mapping[int, int],
-    paint: Paint,
+    paint: CellPaint,
+    end: str = "",
 ) -> str:
+    """Return the cells as one line, which ends with `end`."""
     parts = []
     for column in columns:
-        is_last = column == columns[-1]
+        is_last = column == columns[-1] and not end
         cell = cells[column]
         pad = "" if is_last else " " * (widths[column] - width(cell) + len(GAP))
         parts.append((paint(column, cell) if cell else "") + pad)
-    return "".join(parts).rstrip(" ")
+    return ("".join(parts) + end).rstrip(" ")
 
 
 def _flowing(
-    row: Sequence[str], columns: Sequence[int], indent: int, room: int, paint: Paint
+    row: Sequence[str], columns: Sequence[int], indent: int, room: int, paint: CellPaint
 ) -> Iterator[str]:
     """Yield lines with the cells one after the other; break only cells longer than a line."""
     painted, taken = "", 0

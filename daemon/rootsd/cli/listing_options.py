@@ -6,13 +6,15 @@ command line sorts, because the order is only for the reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.formatting import path_of
+from rootsd.cli.formatting import OWNER, path_of
+from rootsd.cli.grouping import by_folder, grouped_table
+from rootsd.cli.render import Column, CommandResult, Output
 from rootsd.cli.time_options import Since
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.risks import Risk, risks_in
@@ -159,3 +161,26 @@ def in_order(items: Iterable[Item], words: ListingWords) -> list[Item]:
     if words["reverse"]:
         listed.reverse()
     return listed
+
+
+def show_listing(
+    output: Output,
+    answer: CommandResult,
+    words: ListingWords,
+    columns: Sequence[Column],
+    terminal_columns: Sequence[Column],
+) -> None:
+    """Print the projects: below their folders on a terminal, or else with `columns`.
+
+    In another order than that of the paths, the projects of a folder are not together.
+    """
+    if not output.on_terminal:
+        output.show(answer, columns)
+        return
+    items = answer.items
+    if items and words["sort"] in (None, "path"):
+        output.show_groups(*grouped_table(by_folder(items), terminal_columns))
+        output.warn(answer.warnings)
+        return
+    has_owner = any(OWNER.cell(item) for item in items)
+    output.show(answer, [each for each in terminal_columns if has_owner or each is not OWNER])

@@ -14,7 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NotRequired, TextIO, TypedDict
 
-from rootsd.cli.layout import ColumnFit, hanging_indent, table, width, wrap
+from rootsd.cli.layout import (
+    CellPaint,
+    ColumnFit,
+    grouped_table,
+    hanging_indent,
+    table,
+    width,
+    wrap,
+)
 from rootsd.cli.theme import Paint, Tone, no_paint, paint_for
 from rootsd.core.labels import safe_label, safe_text
 
@@ -65,6 +73,15 @@ class Column:
         if not raw:
             return ""
         return safe_label(raw, self.limit) if for_terminal else self.exact(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class TableGroup:
+    """Items of a table below a heading, with a remark beside it."""
+
+    heading: str
+    remark: str
+    items: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +156,30 @@ class Output:
             self.object(answer)
             return
         for_terminal = self.on_terminal  # a system call, and there may be 20,000 rows
-        rows = [
-            [column.text(item, for_terminal=for_terminal) for column in columns]
-            for item in answer.items
-        ]
+        rows = _cells(answer.items, columns, for_terminal=for_terminal)
         if not for_terminal:
             self.rows(rows)
         elif rows:
             self._table(rows, columns)
         self.warn(answer.warnings)
+
+    def show_groups(self, groups: Sequence[TableGroup], columns: Sequence[Column]) -> None:
+        """Print the items of the groups as one table on a terminal."""
+        parts = [
+            (
+                safe_label(group.heading, limit=None),
+                safe_label(group.remark) if group.remark else "",
+                [
+                    [column.text(item, for_terminal=True) for column in columns]
+                    for item in group.items
+                ],
+            )
+            for group in groups
+        ]
+        titles, fits, paint = self._appearance(columns)
+        room = terminal_width(sys.stdout)
+        lines = grouped_table(titles, fits, parts, room, paint)
+        sys.stdout.writelines(f"{line}\n" for line in lines)
 
     def object(self, answer: CommandResult) -> None:
         """Print the JSON object. It is all ASCII, so that it is safe on a terminal, too."""
@@ -230,16 +262,21 @@ class Output:
                 self._print_message(f"warning: {warning}", "warning:", Tone.ATTENTION)
 
     def _table(self, rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
-        titles = [column.title for column in columns]
-        fits = [column.fit for column in columns]
+        titles, fits, paint = self._appearance(columns)
+        room = terminal_width(sys.stdout)
+        sys.stdout.writelines(f"{line}\n" for line in table(titles, fits, rows, room, paint))
+
+    def _appearance(
+        self, columns: Sequence[Column]
+    ) -> tuple[list[str], list[ColumnFit], CellPaint]:
+        """Return the titles and the fits of the columns, and how to color their cells."""
         paint = self._paint(sys.stdout)
 
         def paint_cell(column: int, text: str) -> str:
             tone = Tone.HEADING if column < 0 else columns[column].tones.get(text)
             return text if tone is None else paint(tone, text)
 
-        room = terminal_width(sys.stdout)
-        sys.stdout.writelines(f"{line}\n" for line in table(titles, fits, rows, room, paint_cell))
+        return [column.title for column in columns], [column.fit for column in columns], paint_cell
 
     def _labelled(self, stream: TextIO, label: str, text: str, tone: Tone) -> list[str]:
         first, *rest = hanging_indent(label, text, terminal_width(stream))
@@ -273,6 +310,12 @@ class Output:
         if start:
             line = self._paint(sys.stderr)(tone, start) + line.removeprefix(start)
         sys.stderr.write(line + "\n")
+
+
+def _cells(
+    items: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, for_terminal: bool
+) -> list[list[str]]:
+    return [[column.text(item, for_terminal=for_terminal) for column in columns] for item in items]
 
 
 def terminal_width(stream: TextIO) -> int:

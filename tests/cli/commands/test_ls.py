@@ -91,9 +91,13 @@ def test_risks_are_shown_and_sorted_only_on_request(daemon: FakeDaemon, shell: S
         ("r2", "?", ""), ("r0", "", ""),
     ]  # fmt: skip
     assert all(line.count("\t") == 5 for line in shell.run("ls").out.splitlines())
+    shown = shell.run_on_terminal("ls", "--sort", "risk").out.splitlines()
+    assert shown[0].split() == ["ID", "NAME", "VERDICT", "KIND", "PATH", "RISK", "FROM"]
+    paths = [line.split()[4] for line in shown[1:]]
+    assert paths == ["/src/runs", "/src/secret", "/src/unread", "/src/none"]
     shell.run("ls", "--risk", "secrets")
     assert [(asked.get("risks"), asked.get("risk")) for asked in daemon.asked("projects")] == [
-        ("thorough", None), (None, None), ("thorough", ["secrets"]),
+        ("thorough", None), (None, None), ("thorough", None), ("thorough", ["secrets"]),
     ]  # fmt: skip
 
 
@@ -120,9 +124,10 @@ def test_a_terminal_gets_a_table_in_color(daemon: FakeDaemon, shell: Shell) -> N
     assert "\x1b[32mapproved" in out
     lines = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", out).splitlines()]
     assert lines == [
-        "ID    NAME       VERDICT   KIND  PATH            NOTE",
-        "r7k2  api        approved  git   /src/api        #work",
-        "m9ab  [red]x[/]  pending   git   /src/[red]x[/]",
+        "  ID    NAME       VERDICT   KIND  NOTE",
+        "/src",
+        "  r7k2  api        approved  git   #work",
+        "  m9ab  [red]x[/]  pending   git",
     ]
 
 
@@ -172,4 +177,4 @@ def test_json_overrides_paths(daemon: FakeDaemon, shell: Shell) -> None:
 def test_twenty_thousand_rows_are_printed_in_one_go(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(20_000)))
     assert shell.run("ls").out.count("\n") == 20_000
-    assert shell.run_on_terminal("ls").out.count("\n") == 20_001
+    assert shell.run_on_terminal("ls").out.count("\n") == 20_002

@@ -17,6 +17,7 @@ from rootsd.cli.listing_options import (
     is_narrowed,
     listing_options,
     query_of,
+    show_listing,
 )
 from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
@@ -81,7 +82,8 @@ def command(
         return
     has_risks = query.risks is not RiskReading.NEVER
     columns = (*PROJECT_COLUMNS, RISK, OWNER) if has_risks else PROJECT_COLUMNS
-    output.show(CommandResult(items, listing["revision"], listing["warnings"]), columns)
+    answer = CommandResult(items, listing["revision"], listing["warnings"])
+    show_listing(output, answer, words, columns, columns)
     if output.on_terminal and not items:
         is_empty = not (verdict or published or is_narrowed(words))
         output.message(

@@ -29,8 +29,9 @@ from rootsd.cli.listing_options import (
     is_narrowed,
     listing_options,
     query_of,
+    show_listing,
 )
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.render import CommandResult
 from rootsd.core.errors import Exit
 from rootsd.wire.projects import RiskReading, Selection
 
@@ -39,6 +40,7 @@ SECTION = "Decide"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]*")
 
 
+_TERMINAL_COLUMNS = (ID, NAME, KIND, PATH, FOUND, OWNER, RISK, NOTE)
 _NOTHING = "No project needs a decision."
 _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
 
@@ -80,7 +82,7 @@ def command(
     extra = {"unpublishable": unpublishable}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:
-        output.show(answer, _terminal_columns(items) if output.on_terminal else PENDING_COLUMNS)
+        show_listing(output, answer, words, PENDING_COLUMNS, _TERMINAL_COLUMNS)
     elif output.is_json:
         extra = {"count": len(items)}
         output.object(CommandResult((), listing["revision"], listing["warnings"], extra))
@@ -94,11 +96,6 @@ def command(
             output.message(f"{pluralize(len(unpublishable), 'project')} can never be published:")
             output.show(CommandResult(unpublishable), _UNPUBLISHABLE_COLUMNS)
     return Exit.PENDING if exit_code and items else Exit.OK
-
-
-def _terminal_columns(items: Sequence[Mapping[str, Any]]) -> Sequence[Column]:
-    owner = (OWNER,) if any(item.get("origin_owner") for item in items) else ()
-    return (ID, NAME, KIND, PATH, FOUND, *owner, RISK, NOTE)
 
 
 def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:
