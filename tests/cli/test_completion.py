@@ -135,6 +135,13 @@ def test_invalid_words_have_no_candidates(words: tuple[str, ...]) -> None:
     assert complete_words(root, words, Invocation()) in ([], [["plain", "--help", "x"]])
 
 
+def test_fields_are_completed_one_after_the_other() -> None:
+    assert words_for("ls", "--format", "orig") == ["origin", "origin_owner"]
+    assert words_for("pending", "--format", "id,na") == ["id,name"]
+    assert words_for("ls", "--format", "id,name,i") == ["id,name,incomplete"]
+    assert words_for("ls", "--format", "nope") == []
+
+
 def test_every_value_can_be_completed_or_is_free() -> None:
     free = set()
     for context in verb_contexts():

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import click
 
 from rootsd.cli import completion
+from rootsd.cli.field_columns import RISK_FIELDS, FieldList, field_columns
 from rootsd.cli.formatting import OWNER, path_of
 from rootsd.cli.grouping import by_folder, grouped_table
 from rootsd.cli.render import Column, CommandResult, Output
@@ -35,6 +36,7 @@ class ListingWords(TypedDict):
     risk: tuple[str, ...]
     sort: str | None
     reverse: bool
+    fields: tuple[str, ...] | None
 
 
 def _weight(item: Item) -> int:
@@ -110,6 +112,13 @@ def listing_options(select: Selection) -> Callable[[Verb], Verb]:
             help=f"order by {_one_of(_SORT_KEYS)}; age lists the newest first",
         ),
         click.option("--reverse", is_flag=True, help="list the projects in the other direction"),
+        click.option(
+            "--format",
+            "fields",
+            type=FieldList(),
+            metavar="FIELD,...",
+            help="print these fields of --json in columns: id,name,risk",
+        ),
     )
 
     def decorate(verb: Verb) -> Verb:
@@ -130,10 +139,14 @@ def query_of(
 ) -> ProjectsQuery:
     """Return the query for the projects that the options choose.
 
-    `risks` says whether to read risks that the options do not need.
+    `risks` says whether to read the risks for columns that `--format` does not replace.
     """
-    if words["risk"] or (words["sort"] == "risk" and risks is RiskReading.NEVER):
+    fields = words["fields"]
+    is_needed = words["sort"] == "risk" or not RISK_FIELDS.isdisjoint(fields or ())
+    if words["risk"] or (is_needed and risks is RiskReading.NEVER):
         risks = RiskReading.THOROUGH
+    elif fields and not is_needed:
+        risks = RiskReading.NEVER
     return ProjectsQuery(
         cwd=cwd,
         refs=words["refs"],
@@ -174,6 +187,9 @@ def show_listing(
 
     In another order than that of the paths, the projects of a folder are not together.
     """
+    if words["fields"] is not None:
+        output.show(answer, field_columns(words["fields"]))
+        return
     if not output.on_terminal:
         output.show(answer, columns)
         return

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
+from rootsd.cli.field_columns import FIELDS
+from rootsd.wire.projects import ProjectItem
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import HANG_GUARD, Shell
 
@@ -99,6 +101,67 @@ def test_risks_are_shown_and_sorted_only_on_request(daemon: FakeDaemon, shell: S
     assert [(asked.get("risks"), asked.get("risk")) for asked in daemon.asked("projects")] == [
         ("thorough", None), (None, None), ("thorough", None), ("thorough", ["secrets"]),
     ]  # fmt: skip
+
+
+FORMATTED = an_item(
+    "api\t", id="r1", path="/src/\x1b[2J", published=True, tags=["go", "work"], risk="",
+    findings=[{"concern": "sensitive", "path": ".env", "detail": ""}], request=None,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "row"),
+    [
+        ("name,id", "api\\u{9}\tr1"),
+        ("path, parent", "file:///src/%1B%5B2J\t/src"),
+        ("published,tags,lapsed,request,session", "true\tgo,work\t\t\t"),
+        ("findings,risk,origin", "sensitive:.env\t\t"),
+        ("id,id", "r1\tr1"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["ls", "pending"])
+def test_a_format_prints_exactly_the_named_fields(
+    daemon: FakeDaemon, shell: Shell, verb: str, fields: str, row: str
+) -> None:
+    daemon.answers["projects"] = a_listing(FORMATTED)
+    assert shell.run(verb, "--format", fields).out == row + "\n"
+    titles, shown, *_ = shell.run_on_terminal(
+        verb, "--format", fields, columns=120
+    ).out.splitlines()
+    assert titles.split("  ")[0] == fields.partition(",")[0].upper()
+    assert shown.split()[0] == (
+        row.partition("\t")[0] if "path" not in fields else "/src/\\u{1b}[2J"
+    )
+
+
+def test_a_format_decides_what_is_read(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(FORMATTED)
+    for verb in ("ls", "pending"):
+        for fields in ("name,note", "name,risk", "origin_owner"):
+            shell.run(verb, "--format", fields)
+    assert [asked.get("risks") for asked in daemon.asked("projects")] == [
+        None, "thorough", "thorough", None, "quick", "quick",
+    ]  # fmt: skip
+    done = shell.run("ls", "--format", "risk", "--json")
+    assert json.loads(done.out)["items"] == [FORMATTED]
+
+
+@pytest.mark.parametrize("fields", ["", "nme", "id,", "id,branch", "{id}", "id;name"])
+def test_an_unknown_field_is_a_usage_error_that_names_the_fields(
+    shell: Shell, fields: str
+) -> None:
+    done = shell.run("ls", "--format", fields)
+    assert (done.status, done.out) == (2, "")
+    assert "origin_owner" in done.err
+
+
+def test_a_format_does_not_go_with_paths(shell: Shell) -> None:
+    for flag in ("--paths", "-0"):
+        assert shell.run("ls", flag, "--format", "id").status == 2
+
+
+def test_every_field_of_a_format_is_in_the_schema() -> None:
+    assert set(FIELDS) < set(get_type_hints(ProjectItem))
 
 
 @pytest.mark.parametrize(

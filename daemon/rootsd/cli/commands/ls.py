@@ -34,6 +34,7 @@ SECTION = "Inspect"
     epilog=(
         "rootsd ls --published\n"
         "rootsd ls 'acme/*' --kind git --since 2d --sort age\n"
+        "rootsd ls --format name,path,tags\n"
         'cd "$(rootsd ls --paths | fzf)"\n'
         "rootsd ls --verdict denied -0 | xargs -0 du -sh"
     ),
@@ -66,8 +67,11 @@ def command(
 
     In a pipe, the columns are id, name, verdict, kind, path, and note, without a header. With
     --risk or --sort risk, the risks and the owner of the origin follow. Otherwise, ls reads no
-    project, so that it stays fast. This command also works without a daemon.
+    project, so that it stays fast. With --format, the columns are the fields that you name, on a
+    terminal, too. This command also works without a daemon.
     """
+    if words["fields"] is not None and (paths or nul):
+        raise click.UsageError("--format cannot be combined with --paths or -0")
     query = query_of(
         words,
         invocation.cwd,

@@ -52,6 +52,7 @@ _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME
         "rootsd pending\n"
         "rootsd pending --since 2d --sort age\n"
         "rootsd pending 'acme/*' --risk none\n"
+        "rootsd pending --format name,risk,request\n"
         "rootsd pending --count\n"
         "rootsd pending --exit-code && echo none"
     ),
@@ -72,7 +73,8 @@ def command(
     question mark says that rootsd has not seen everything. To see more, use show.
 
     In a pipe, the columns are id, name, kind, path, time of discovery, note, risk, and the owner
-    of the origin, without a header. This command also works without a daemon, without risks.
+    of the origin, without a header. With --format, they are the fields that you name, on a
+    terminal, too. This command also works without a daemon, without risks.
     """
     risks = RiskReading.NEVER if count else RiskReading.QUICK
     query = query_of(words, invocation.cwd, Selection.PENDING, risks=risks)
