@@ -48,6 +48,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "status": ("status",),
     "scan": ("scan",),
     "ls": ("ls",),
+    "pending": ("pending",),
     "show": ("show", "api"),
     "open": ("open", "*"),
     "why": ("why", "/src/api"),

@@ -7,7 +7,7 @@ need the catalog and the disk, and the daemon reads the risks of only the projec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.core.risks import describe_risks, risks_in
 from rootsd.core.uris import owner_of
-from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter
+from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter, RiskReading
 from rootsd.wire.request import BadRequest
 
 
@@ -96,16 +96,21 @@ def add_risks(item: ProjectItem, found: RiskFindings | None) -> None:
     item["origin_owner"] = owner_of(found["origin"]) or None if found["origin"] else None
 
 
-def is_unread(item: ProjectItem) -> bool:
-    """Return whether the folder of a project is there, but was not read."""
-    is_folder = item["presence"] == Presence.PRESENT and item["kind"] != ProjectKind.URI
-    return item["risk"] is None and is_folder
-
-
-def unread_warning(unread: int, listed: int) -> str:
-    """Return a warning that projects were not read."""
-    which = "the" if unread == listed else f"{unread:,} of {listed:,}"
-    return (
-        f"the risks of {which} projects are not known, because reading all takes too long:"
-        " show fewer, or use --risk any"
+def unread_warnings(
+    projects: Collection[Project], risks: Container[bytes], reading: RiskReading
+) -> list[str]:
+    """Return a warning if some of the projects were not read, although their folders are there."""
+    unread = sum(
+        project.path not in risks
+        and project.observed.presence is Presence.PRESENT
+        and project.observed.kind is not ProjectKind.URI
+        for project in projects
     )
+    if reading is RiskReading.NEVER or not unread:
+        return []
+    which = "the" if unread == len(projects) else f"{unread:,} of {len(projects):,}"
+    how = "--risk any" if reading is RiskReading.QUICK else "--since"
+    return [
+        f"the risks of {which} projects are not known, because reading them takes too long;"
+        f" use REF, --parent, or {how}"
+    ]

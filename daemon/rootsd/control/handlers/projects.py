@@ -16,13 +16,7 @@ from rootsd.control.items import (
     shared_git_item,
     worktree_items,
 )
-from rootsd.control.listing import (
-    add_risks,
-    is_unread,
-    matches_risk,
-    matching_projects,
-    unread_warning,
-)
+from rootsd.control.listing import add_risks, matches_risk, matching_projects, unread_warnings
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
@@ -103,17 +97,16 @@ class ProjectHandlers:
             matching = matching_projects(catalog, query, self.real_path)
         chosen = [p for p in matching if is_selected(catalog, p, query.select)]
         risks = await self._risks_of(chosen, query.risks)
+        warnings = unread_warnings(chosen, risks, query.risks)
         chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = dict(await self.origins_of([p for p in back if p.path not in risks]))
         origins |= {path: each["origin"] for path, each in risks.items() if each["origin"]}
         items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
-        listing = ProjectListing(revision=revision, items=items, warnings=[])
         if query.risks is not RiskReading.NEVER:
             for item, project in zip(items, chosen, strict=True):
                 add_risks(item, risks.get(project.path))
-            if unread := sum(map(is_unread, items)):
-                listing["warnings"] = [unread_warning(unread, len(items))]
+        listing = ProjectListing(revision=revision, items=items, warnings=warnings)
         if query.select is Selection.PENDING:
             unpublishable = [p for p in matching if catalog.is_unpublishable(p)]
             listing["unpublishable"] = (
