@@ -36,6 +36,7 @@ _rootsd_pick() {
         return 5
     elif type -P fzf >/dev/null; then
         choice=$(_rootsd_rows | command fzf --no-multi --delimiter='\t' --with-nth=2..) || return
+        choice=${choice##*$'\n'} # with --print-query in FZF_DEFAULT_OPTS, the last line
         printf '%s\n' "${choice%%$'\t'*}"
     else
         select choice in "${rows[@]}"; do

@@ -41,7 +41,8 @@ function __rootsd_pick
             end | command fzf --no-multi --delimiter='\t' --with-nth=2..
         )
         or return
-        string split --fields 1 \t -- $choice
+        # With --print-query in FZF_DEFAULT_OPTS, the choice is the last line.
+        string split --fields 1 \t -- $choice[-1]
     else
         for number in (seq (count $ids))
             echo "$number) $rows[$number]" >&2

@@ -41,6 +41,7 @@ _rootsd_pick() {
                 print -r -- "$ids[row]"$'\t'"$rows[row]"
             done | command fzf --no-multi --delimiter='\t' --with-nth=2..
         ) || return
+        choice=${choice##*$'\n'} # with --print-query in FZF_DEFAULT_OPTS, the last line
         print -r -- "${choice%%$'\t'*}"
     else
         select choice in "${rows[@]}"; do

@@ -89,8 +89,12 @@ def test_tags_scopes_parents_and_rules_come_from_the_daemon(projects: FakeDaemon
     projects.answers["rules"] = {"items": [rule]}
     assert words_for("ls", "--tag", "") == ["work"]
     assert words_for("bridge", "--only", "tag:") == ["tag:work"]
+    assert words_for("confine", "--only", "fo") == ["focus"]
+    assert words_for("sync", "add", "codex", "--only", "") == ["focus", "tag:work"]
+    assert words_for("focus", "") == ["work"]
     assert words_for("run", "--only", "") == [
         "cwd",
+        "focus",
         "tag:",
         "acme/api",
         "acme/web",

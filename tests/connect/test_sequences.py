@@ -77,6 +77,10 @@ class Decisions:
             for path in self._paths
         ]
 
+    def focus(self) -> str | None:
+        """Return no focus."""
+        return None
+
     def wait(self) -> None:
         """Never called: the decisions are applied once."""
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -19,7 +20,7 @@ from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import MAX_LINE_LENGTH, MAX_LINES, MAX_WARDENS
 from rootsd.core.changes import FocusChange
 from rootsd.core.errors import Busy
-from rootsd.core.model import UNDECIDED, Actor, Project, SessionKey
+from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import ApplyMode, TagRequest
@@ -222,6 +223,19 @@ async def test_the_focus_narrows_a_warden_without_a_scope() -> None:
         change = FocusChange("go", PERSON)
         await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
         assert (await warden.view()).keys() == {P1}
+
+
+async def test_a_warden_that_follows_the_focus_changes_with_it_at_once() -> None:
+    control = ControlHarness(root(1), root(2))
+    await control.ask(TagRequest(("p1",), CWD, on=("go",)))
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="claude", focus=True)
+        assert by_path(answer["view"]) == {}
+        for tag, shown in (("go", {P1}), (None, set[str]())):
+            change = FocusChange(tag, PERSON)
+            refocus = partial(Focus.for_new_sessions, tag=tag)
+            await control.world.ledger.change_focus(change, refocus)
+            assert (await warden.view()).keys() == shown
 
 
 async def test_a_root_for_one_session_is_shown_only_to_its_wardens() -> None:

@@ -8,16 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.model import NO_FOCUS, Access, Focus, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import contains
 from rootsd.core.scope import (
     FULL_SCOPE,
+    FocusUse,
     Scope,
     ScopeExtent,
     SessionStart,
     UriFilter,
     apply_focus,
     apply_scope,
+    describe_scope,
     listed_roots,
     root_containing,
     session_start_in,
@@ -60,6 +62,7 @@ SCOPES = st.builds(
     st.none() | PATHS,
     extent=st.sampled_from(ScopeExtent),
     start=STARTS,
+    focus=st.sampled_from(FocusUse),
 )
 
 
@@ -118,9 +121,10 @@ def test_a_workspace_gains_roots_approved_while_the_session_runs() -> None:
 def test_a_session_in_no_project_has_the_whole_set_and_follows_the_focus() -> None:
     home = working_in(b"/home/user", None, approvals=3)
     assert apply_scope(ALL, home) is ALL
-    assert apply_scope(ALL, apply_focus(home, "python")).roots == (API,)
+    python, old = Focus("python"), Focus("old")
+    assert apply_scope(ALL, apply_focus(home, python, python)).roots == (API,)
     own = working_in(b"/src/api", b"/src/api")
-    assert apply_focus(own, "old") is own
+    assert apply_focus(own, old, old) is own
 
 
 def test_the_workspace_is_marked_in_every_scope() -> None:
@@ -226,9 +230,24 @@ def test_root_containing_is_the_innermost_root(published: PublishedSet, path: by
 
 
 def test_the_focus_narrows_only_full_scopes() -> None:
-    assert apply_focus(FULL_SCOPE, None) is FULL_SCOPE
-    assert apply_focus(Scope(uris=UriFilter.ANY), "work") == Scope(
+    work = Focus("work")
+    assert apply_focus(FULL_SCOPE, NO_FOCUS, NO_FOCUS) is FULL_SCOPE
+    assert apply_focus(Scope(uris=UriFilter.ANY), work, work) == Scope(
         tags=frozenset({"work"}), uris=UriFilter.ANY
     )
     own = Scope(names=frozenset({"api"}))
-    assert apply_focus(own, "work") is own
+    assert apply_focus(own, work, work) is own
+
+
+def test_a_scope_that_follows_the_focus_has_its_tag_at_any_time_and_nothing_without() -> None:
+    following = Scope(focus=FocusUse.FOLLOW)
+    assert not following.is_full
+    assert kept(following) == ()
+    python = NO_FOCUS.for_new_sessions("python")
+    for focus, roots in ((NO_FOCUS, ()), (python, (API,)), (python.for_new_sessions(None), ())):
+        for start in (NO_FOCUS, python):
+            assert apply_scope(ALL, apply_focus(following, focus, start)).roots == roots
+    more = Scope(names=frozenset({"src/web"}), focus=FocusUse.FOLLOW)
+    assert apply_scope(ALL, apply_focus(more, python, NO_FOCUS)).roots == (API, WEB)
+    assert apply_scope(ALL, apply_focus(more, NO_FOCUS, python)).roots == (WEB,)
+    assert describe_scope(more) == ["src/web", "focus"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +18,7 @@ import psutil
 import pytest
 
 from support.bridges import environment, reply, request
-from support.person import Person
+from support.person import HANG_GUARD, Person
 from support.polling import until
 from support.run_proxy import SCRIPTED, RunProxyClient, command, started
 
@@ -96,6 +98,90 @@ def test_roots_that_share_a_tag_and_worktrees_belong_to_a_workspace(person: Pers
     with run_proxy(person, person.parent / "api") as client:
         client.shake_hands()
         assert allowed(person, client) == ["api", "old"]
+
+
+def _is(names: list[str], look: Callable[[], list[str]]) -> bool:
+    return look() == names
+
+
+@pytest.fixture
+def tagged(person: Person) -> Person:
+    """Has api with the tag work, and old with the tag home."""
+    person.rootsd("tag", "api", "work")
+    person.rootsd("tag", "old", "home")
+    return person
+
+
+def test_a_server_for_the_focus_follows_it(tagged: Person) -> None:
+    with run_proxy(tagged, tagged.parent / "web", "--only", "focus") as client:
+        client.shake_hands()
+        before = list[str]()
+        assert allowed(tagged, client) == before
+        for choice, names in (("work", ["api"]), ("home", ["old"]), ("--clear", [])):
+            tagged.rootsd("focus", choice)
+            assert not set(before) & set(allowed(tagged, client)), "a root stayed"
+            until(partial(_is, names, partial(allowed, tagged, client)))
+            before = names
+        tagged.rootsd("focus", "work")
+        tagged.rootsd("tag", "old", "work")
+        until(lambda: allowed(tagged, client) == ["api", "old"])
+        restart(tagged)
+        until(lambda: allowed(tagged, client) == ["api", "old"])
+        (session,) = tagged.items("sessions")
+        assert session["scope"] == ["tag:work", "focus"]
+
+
+def test_the_focus_leaves_a_workspace_alone_and_narrows_sessions_without_a_scope(
+    tagged: Person,
+) -> None:
+    tagged.rootsd("focus", "work")
+    with run_proxy(tagged, tagged.parent / "old") as client:
+        client.shake_hands()
+        assert allowed(tagged, client) == ["old"]
+    with run_proxy(tagged, tagged.parent / "old", "--all") as client:
+        client.shake_hands()
+        assert allowed(tagged, client) == ["api"]
+        tagged.rootsd("focus", "--clear")
+        assert allowed(tagged, client) == ["api"]
+        tagged.rootsd("focus", "--clear", "--now")
+        assert allowed(tagged, client) == ["api", "old"]
+
+
+@pytest.mark.needs("wall")
+def test_a_confined_program_for_the_focus_follows_it(tagged: Person) -> None:
+    words = ("confine", "--only", "focus", "--", "sh")
+    with subprocess.Popen(
+        [sys.executable, "-m", "rootsd", *words], env=tagged.environment(), cwd=tagged.home,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+    ) as program:  # fmt: skip
+        asked, answer = program.stdin, program.stdout
+        assert asked is not None
+        assert answer is not None
+
+        def visible() -> list[str]:
+            asked.write(f"echo $(cd '{tagged.parent}' && for n in *; do cat $n/README >/dev/null"
+                        " && echo $n; done) 2>/dev/null\n")  # fmt: skip
+            return answer.readline().split()
+
+        assert visible() == []
+        for choice, names in (("work", ["api"]), ("home", ["old"]), ("--clear", [])):
+            tagged.rootsd("focus", choice)
+            until(partial(_is, names, visible))
+        asked.close()
+        assert program.wait(HANG_GUARD) == 0
+
+
+def test_the_status_and_prompts_show_the_focus(tagged: Person) -> None:
+    tagged.rootsd("focus", "work")
+    status = json.loads(tagged.rootsd("status", "--json"))
+    assert status["focus"] == "work"
+    prompt = Path(os.environ["ROOTSD_DIR"], "run", "prompt")
+    until(lambda: prompt.read_text() == f"{status['daemon']['pid']} 1 work\n")
+    tagged.rootsd("focus", "--clear")
+    assert json.loads(tagged.rootsd("status", "--json"))["focus"] is None
+    until(lambda: prompt.read_text() == f"{status['daemon']['pid']} 1\n")
+    tagged.rootsd("down")
+    assert not prompt.exists()
 
 
 def test_a_removal_opens_no_other_folder(person: Person) -> None:

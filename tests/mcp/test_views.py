@@ -7,7 +7,7 @@ from mcp.shared.exceptions import MCPError
 
 from rootsd.core.errors import Busy
 from rootsd.core.model import NO_FOCUS, Focus, PublishedSet
-from rootsd.core.scope import Scope, UriFilter
+from rootsd.core.scope import FocusUse, Scope, UriFilter
 from rootsd.mcp.views import ConnectionView
 from support.mcp_harness import FakeSource, RecordedObserver, root
 
@@ -81,6 +81,20 @@ def test_a_session_with_a_scope_of_its_own_keeps_it() -> None:
     view = ConnectionView(FakeSource(), RecordedObserver())
     view.narrow(Scope(names=frozenset({"web"})))
     assert _narrowed(view, NO_FOCUS, NO_FOCUS.for_all_sessions("work")) == frozenset()
+
+
+async def test_a_session_that_follows_the_focus_changes_with_it_at_once() -> None:
+    source = FakeSource(API, WEB)
+    view = ConnectionView(source, RecordedObserver())
+    view.narrow(Scope(focus=FocusUse.FOLLOW))
+    assert (await view.current()).roots == ()
+    focus = NO_FOCUS.for_new_sessions("work")
+    assert "roots://root/api" in _narrowed(view, NO_FOCUS, focus)
+    assert "roots://root/web" not in _narrowed(view, NO_FOCUS, focus)
+    source.refocus(focus)
+    assert (await view.current()).roots == (API,)
+    source.refocus(focus.for_new_sessions(None))
+    assert (await view.current()).roots == ()
 
 
 async def test_a_session_that_begins_under_a_focus_sees_its_tag_only() -> None:

@@ -146,6 +146,7 @@ def a_status(**changes: object) -> dict[str, Any]:
         "confined": [],
         "closed_connections": {},
         "guard": "agents",
+        "focus": None,
         "refused": None,
         "agent_commands": None,
         "degraded": [],

@@ -91,6 +91,7 @@ NEEDS = {
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
     "fish": Need(_program("fish"), "apt-get install fish"),
     "fossil": Need(_program("fossil"), "apt-get install fossil"),
+    "fzf": Need(_program("fzf"), "apt-get install fzf"),
     "gh": Need(_program("gh"), "apt-get install gh"),
     "gpg": Need(_program("gpg"), "apt-get install gnupg"),
     "groff": Need(_program("groff"), "apt-get install groff"),

@@ -72,6 +72,7 @@ STATUS = a_status(
     sessions=[{"client": "bad\x1b[2J", "pid": 99, "since": ALWAYS_NEW}],
     refused={"count": 2, "at": ALWAYS_NEW, "what": "approve x\x1b", "by": "goose, pid 7",
              "why": "Goose started it"},
+    focus="work",
     confined=[CONFINED],
     degraded=["/home/ann/clients: all inotify instances are in use"],
 )  # fmt: skip

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 from rootsd.settings import settings_file
 from rootsd.sync.process import AccessSync
 from rootsd.sync.reconcile import NOTHING_OWN
-from rootsd.sync.record import SyncedClient, SyncRecord, holder_of
+from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.wire.projects import ProjectsQuery
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.polling import until
@@ -41,12 +42,17 @@ class Decisions:
     def __init__(self, daemon: FakeDaemon) -> None:
         self.denied, self.published = DENIED, PUBLISHED
         self._changed = threading.Event()
+        self.focus: str | None = None
         self._seq = 1
-        daemon.answers |= {"projects": self._projects, "log": self._log}
+        daemon.answers |= {
+            "projects": self._projects, "log": self._log,
+            "focus": lambda _: {"revision": 1, "tag": self.focus, "roots": [], "warnings": []},
+        }  # fmt: skip
 
-    def change(self, *, denied: list[Any] | None = None) -> None:
+    def change(self, *, denied: list[Any] | None = None, focus: str | None = None) -> None:
         if denied is not None:
             self.denied = denied
+        self.focus = focus
         self._seq += 1
         self._changed.set()
 
@@ -113,6 +119,26 @@ def running() -> Iterator[subprocess.Popen[bytes]]:
 def rootsd(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rootsd", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_GUARD)
+
+
+def grants(file: Path, folder: str) -> bool:
+    return bool(permissions(file) == {**DENY, "additionalDirectories": [folder]})
+
+
+def test_grants_follow_the_focus_and_end_with_it(
+    decisions: Decisions, file: Path, record: SyncRecord
+) -> None:
+    record.save_clients({"claude-code": SyncedClient(str(file), granted=GrantedTag.FOCUS)})
+    assert record.clients()["claude-code"].only == "focus"
+    with running() as process:
+        until(lambda: permissions(file) == DENY)
+        for tag, folder in (("work", "/src/a"), ("home", "/src/b")):
+            decisions.change(focus=tag)
+            until(partial(grants, file, folder))
+        decisions.change(focus=None)
+        until(lambda: permissions(file) == DENY)
+        process.terminate()
+        assert process.wait(HANG_GUARD) == 0
 
 
 def test_it_follows_decisions_and_withdraws_grants_at_its_end(
@@ -335,6 +361,9 @@ class _Feed:
 
     def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
         return self._decisions.projects(query)
+
+    def focus(self) -> str | None:
+        return self._decisions.focus
 
     def wait(self) -> None:
         """Return at once."""

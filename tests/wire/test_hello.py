@@ -36,6 +36,7 @@ HELLOS = st.builds(
         st.booleans(),
         st.none() | st.text(),
         st.none() | st.builds(ResumeState, st.none() | st.text(), st.integers(0)),
+        st.booleans(),
     ),
 )
 
@@ -79,10 +80,13 @@ def test_a_hello_that_is_not_understood_in_full_is_refused(params: Params) -> No
 
 
 def test_words_become_a_scope() -> None:
-    words = ["api", "tag:work", "cwd", "a/tag:b", "tag:x:y"]
+    words = ["api", "tag:work", "cwd", "a/tag:b", "tag:x:y", "tag:focus"]
     assert parse_scope(words, lambda: "/here", any_uri=True) == RequestedScope(
-        ("api", "a/tag:b"), ("work", "x:y"), "/here", any_uri=True
+        ("api", "a/tag:b"), ("work", "x:y", "focus"), "/here", any_uri=True
     )
+    following = parse_scope(["focus"], lambda: "/here", any_uri=False)
+    assert following == RequestedScope(focus=True)
+    assert following.narrows, "an older daemon must refuse it"
     assert parse_scope([], lambda: "/here", any_uri=False) == RequestedScope()
 
 

@@ -81,16 +81,24 @@ def tags(context: click.Context, param: click.Parameter, typed: str) -> list[Com
 
 
 def scopes(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete the values of `--only`: a root, `tag:T`, or `cwd`."""
+    """Complete the values of `--only`: a root, `tag:T`, `focus`, or `cwd`."""
     if typed.startswith("tag:"):
         return tag_scopes(context, param, typed)
-    return projects(Selection.PUBLISHED, "cwd", "tag:")(context, param, typed)
+    return projects(Selection.PUBLISHED, "cwd", "focus", "tag:")(context, param, typed)
 
 
 def tag_scopes(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete `tag:T`."""
     del context, param
     return [CompletionItem(f"tag:{tag}") for tag in _tags() if f"tag:{tag}".startswith(typed)]
+
+
+def sync_scopes(
+    context: click.Context, param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Complete `tag:T` and `focus`."""
+    focus = [CompletionItem("focus")] if "focus".startswith(typed) else []
+    return focus + tag_scopes(context, param, typed)
 
 
 def parents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -155,7 +155,7 @@ class ConnectedWarden:
 
     def _current_view(self) -> WallView:
         ledger = self._wardens.ledger
-        scope = apply_focus(self._scope, ledger.focus.tag_for(self._focus))
+        scope = apply_focus(self._scope, ledger.focus, self._focus)
         return wall_view(ledger.revision, self._wardens.roots(), scope)
 
 

@@ -1,8 +1,8 @@
 """The part of the published set that one connection sees. A scope can only take roots away.
 
-A connection asks for names, for tags, for the root that contains its working directory, or for the
-*workspace* of that root. A workspace has the root, its worktrees, the roots that share a tag with
-it, and every root that a person approves while the session runs.
+A connection asks for names, for tags, for the tag of the focus, for the root that contains its
+working directory, or for the *workspace* of that root. A workspace has the root, its worktrees,
+the roots that share a tag with it, and every root that a person approves while the session runs.
 
 When a session begins, it finds the project of its working directory and stores it in its
 `SessionStart`. So if that root is later denied, forgotten, replaced, or unmounted, the session
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.model import Focus, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import ancestors, contains, text_of
 
 
@@ -38,6 +38,17 @@ class ScopeExtent(StrEnum):
     """The workspace of that root; the whole set if no known project contains the directory."""
 
 
+class FocusUse(Enum):
+    """What the focus does to a connection."""
+
+    NARROW = auto()
+    """It narrows a connection that asked for no part of the set: the focus at the start of the
+    session, or the last one that was set for running sessions, too."""
+    FOLLOW = auto()
+    """The connection asked for the roots with the tag of the focus, at any time. Without a focus,
+    it gets none of them: the end of the focus opens no further folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionStart:
     """The facts about the start of a session on which its scope depends.
@@ -58,8 +69,9 @@ NO_SESSION_START = SessionStart()
 class Scope:
     """The part of the published set that a connection asked for.
 
-    A root is in the scope because of its name, because of one of its tags, or because the working
-    directory `folder` selects it. If none of the three is given, every root is in the scope. But a
+    A root is in the scope because of its name, because of one of its tags, because it has the tag
+    of the focus, or because the working directory `folder` selects it. If none of the four is
+    given, every root is in the scope. But a
     root that is approved for one session is in the scope only if `sessions` has that session.
 
     `folder` is canonical. `extent` and `start` matter only with a `folder`. `uris` excludes no
@@ -73,11 +85,13 @@ class Scope:
     extent: ScopeExtent = ScopeExtent.ROOT
     start: SessionStart = NO_SESSION_START
     sessions: frozenset[str] = frozenset()
+    focus: FocusUse = FocusUse.NARROW
 
     @property
     def is_full(self) -> bool:
         """Return whether the scope excludes no roots."""
-        return not self.names and not self.tags and not self.narrows_by_folder
+        by_words = self.names or self.tags or self.focus is FocusUse.FOLLOW
+        return not by_words and not self.narrows_by_folder
 
     @property
     def narrows_by_folder(self) -> bool:
@@ -181,14 +195,17 @@ def _workspace(published: PublishedSet, anchor: bytes, approvals: int) -> frozen
     )
 
 
-def apply_focus(scope: Scope, tag: str | None) -> Scope:
-    """Return the scope of a connection with `scope` while the focus is on `tag`.
+def apply_focus(scope: Scope, focus: Focus, start: Focus) -> Scope:
+    """Return the scope of a connection with `scope` that began when the focus was `start`.
 
-    The focus does not matter for a connection that asked for a part of the set.
+    The focus does not matter for a connection that asked for another part of the set.
     """
-    if tag is None or not scope.is_full:
-        return scope
-    return replace(scope, tags=frozenset((tag,)))
+    match scope.focus:
+        case FocusUse.FOLLOW:
+            tag = focus.tag
+        case FocusUse.NARROW:
+            tag = focus.tag_for(start) if scope.is_full else None
+    return scope if tag is None else replace(scope, tags=scope.tags | {tag})
 
 
 def root_containing(published: PublishedSet, path: bytes) -> PublishedRoot | None:
@@ -221,6 +238,8 @@ def describe_scope(scope: Scope) -> list[str]:
         path = scope.start.anchor or scope.folder or b""
         word = "workspace" if scope.extent is ScopeExtent.WORKSPACE else "cwd"
         words.append(f"{word}:{text_of(path)}")
+    if scope.focus is FocusUse.FOLLOW:
+        words.append("focus")
     if scope.uris is UriFilter.ANY:
         words.append("any-uri")
     return words

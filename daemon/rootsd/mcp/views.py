@@ -116,8 +116,7 @@ class ConnectionView:
         )
 
     def _scope_in(self, published: PublishedSet) -> Scope:
-        tag = published.focus.tag_for(self.initial_focus)
-        scope = scopes.apply_focus(self._scope, tag)
+        scope = scopes.apply_focus(self._scope, published.focus, self.initial_focus)
         if own := _cached_bound_sessions(published) & self.membership.ids:
             scope = replace(scope, sessions=own)
         return _interned(scope)

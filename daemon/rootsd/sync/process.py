@@ -26,10 +26,11 @@ from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import choose_access
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, keep_denials, plan_target
-from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord
+from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, ListEntry, SyncTarget, TargetFile, Wanted
 from rootsd.system.ipc import rpc
 from rootsd.system.private_files import display_path
+from rootsd.wire.decisions import FocusQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import ControlRequest, encode_request
@@ -47,6 +48,9 @@ class DaemonFeed(Protocol):
     def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
         """Return the items that the daemon lists. Raises RootsdError."""
 
+    def focus(self) -> str | None:
+        """Return the tag of the focus. Raises RootsdError."""
+
     def wait(self) -> None:
         """Return when something may have changed, or after some seconds. Raises RootsdError."""
 
@@ -61,6 +65,11 @@ class ControlFeed:
         """See DaemonFeed."""
         items: list[dict[str, Any]] = _ask(query)["items"]
         return items
+
+    def focus(self) -> str | None:
+        """See DaemonFeed."""
+        tag: str | None = _ask(FocusQuery())["tag"]
+        return tag
 
     def start(self) -> None:
         """Note the newest entry of the log, before the first look. Raises RootsdError."""
@@ -219,11 +228,12 @@ def preview(
 
 def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed) -> Wanted:
     denied = feed.projects(ProjectsQuery("/", verdict=Verdict.DENIED))
+    tag = feed.focus() if client.granted is GrantedTag.FOCUS else client.tag
     published: list[dict[str, Any]] = []
-    if client.tag is not None:
-        query = ProjectsQuery("/", select=Selection.PUBLISHED, tag=client.tag)
+    if tag is not None:
+        query = ProjectsQuery("/", select=Selection.PUBLISHED, tag=tag)
         published = feed.projects(query)
-    return target.entries(choose_access(denied, published, client.tag))
+    return target.entries(choose_access(denied, published, tag))
 
 
 class _Ended(BaseException):

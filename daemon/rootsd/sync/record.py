@@ -14,6 +14,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +42,35 @@ class SyncRecordDamaged(RootsdError):
     """A file of `rootsd sync` in the state folder cannot be read."""
 
 
+class GrantedTag(StrEnum):
+    """Which tag the roots have that a client may open."""
+
+    CHOSEN = "chosen"
+    """The tag that the person chose for the client."""
+    FOCUS = "focus"
+    """The tag of the focus, as long as there is one."""
+
+
 @dataclass(frozen=True, slots=True)
 class SyncedClient:
     """A person's choice for one client.
 
-    `file` is its settings file. Roots with `tag` are granted, none if it is None. `is_accepted`
-    says that the file may be changed although it is a symlink or in a repository.
+    `file` is its settings file. Roots with `tag` are granted, none if it is None. If `granted` is
+    FOCUS, `tag` is None. `is_accepted` says that the file may be changed although it is a symlink
+    or in a repository.
     """
 
     file: str
     tag: str | None = None
     is_accepted: bool = False
+    granted: GrantedTag = GrantedTag.CHOSEN
+
+    @property
+    def only(self) -> str | None:
+        """The value of `rootsd sync add --only`, or None if nothing is granted."""
+        if self.granted is GrantedTag.FOCUS:
+            return GrantedTag.FOCUS.value
+        return None if self.tag is None else f"tag:{self.tag}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +103,10 @@ class SyncRecord:
         for name, value in self._read("clients.json").items():
             match value:
                 case {"file": str(file), "tag": None | str() as tag, "accepted": bool(accepted)}:
-                    found[name] = SyncedClient(file, tag, accepted)
+                    # An older version wrote no `granted`, and ignores it, so it grants nothing.
+                    follows_focus = value.get("granted") == GrantedTag.FOCUS
+                    granted = GrantedTag.FOCUS if follows_focus else GrantedTag.CHOSEN
+                    found[name] = SyncedClient(file, tag, accepted, granted)
                 case _:
                     raise self._damaged("clients.json")
         return found
@@ -92,7 +114,10 @@ class SyncRecord:
     def save_clients(self, clients: Mapping[str, SyncedClient]) -> None:
         """Replace the chosen clients. Raises NotPrivate."""
         self._write("clients.json", {
-            name: {"file": client.file, "tag": client.tag, "accepted": client.is_accepted}
+            name: {
+                "file": client.file, "tag": client.tag, "accepted": client.is_accepted,
+                "granted": client.granted,
+            }
             for name, client in clients.items()
         })  # fmt: skip
 

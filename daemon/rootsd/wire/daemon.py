@@ -101,6 +101,7 @@ class StatusResult(TypedDict):
     * `agent_commands`: the commands, such as `down`, that an agent ran since a person last looked.
       They are allowed and decide nothing.
     * `confined`: the programs behind the wall.
+    * `focus`: the tag that narrows new sessions without a scope, or null.
     * `counts`: `published`, `approved`, `waiting` (the projects that `rootsd pending` lists),
       `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and `projects`.
     * `closed_connections`: the number of connections that the daemon closed since it started, by
@@ -116,6 +117,7 @@ class StatusResult(TypedDict):
     confined: list[ConfinedProgramItem]
     closed_connections: dict[str, int]
     guard: str
+    focus: str | None
     refused: RefusedStatus | None
     agent_commands: RefusedStatus | None
     degraded: list[str]

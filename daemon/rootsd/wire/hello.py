@@ -31,8 +31,10 @@ HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
 _MAX_REPORTED_NAMES = 20
-_TAG, _CWD = "tag:", "cwd"
-_FIELDS = frozenset({"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri"})
+_TAG, _CWD, _FOCUS = "tag:", "cwd", "focus"
+_FIELDS = frozenset(
+    {"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri", "focus"}
+)
 
 
 class ResumeStateItem(TypedDict):
@@ -53,6 +55,7 @@ class HelloParams(TypedDict):
     workspace: NotRequired[str | None]
     start: NotRequired[ResumeStateItem]
     any_uri: NotRequired[bool]
+    focus: NotRequired[bool]
 
 
 class HelloResult(TypedDict):
@@ -94,9 +97,9 @@ class ResumeState(NamedTuple):
 class RequestedScope(NamedTuple):
     """The part of the published set that a connection asks for.
 
-    A root matches if it has one of the `names` or `tags`, if it contained the absolute path `cwd`
-    when the session began, or if it is in the workspace of the absolute path `workspace`. If none
-    of these four is given, every root matches.
+    A root matches if it has one of the `names` or `tags`, if `focus` is true and it has the tag of
+    the focus, if it contained the absolute path `cwd` when the session began, or if it is in the
+    workspace of the absolute path `workspace`. If none of these five is given, every root matches.
 
     `any_uri` adds roots without a `file://` URI to `roots/list`. `start` is set to continue a
     session.
@@ -108,11 +111,12 @@ class RequestedScope(NamedTuple):
     any_uri: bool = False
     workspace: str | None = None
     start: ResumeState | None = None
+    focus: bool = False
 
     @property
     def narrows(self) -> bool:
         """Return whether the scope excludes any roots."""
-        by_words = bool(self.names or self.tags)
+        by_words = bool(self.names or self.tags or self.focus)
         return by_words or self.cwd is not None or self.workspace is not None
 
 
@@ -139,21 +143,23 @@ def parse_scope(
 ) -> RequestedScope:
     """Return the scope for `words`, the values of `rootsd bridge --only`.
 
-    Each word is `cwd`, `tag:T`, or the name of a root. Raises ValueError, and the errors of
-    `working_directory`.
+    Each word is `cwd`, `focus`, `tag:T`, or the name of a root. Raises ValueError, and the errors
+    of `working_directory`.
     """
-    names, tags, cwd = [], [], None
+    names, tags, cwd, focus = [], [], None, False
     for word in words:
         tag = word.removeprefix(_TAG)
         if word == _CWD:
             cwd = working_directory()
+        elif word == _FOCUS:
+            focus = True
         elif not word.startswith(_TAG):
             names.append(word)
         elif tag:
             tags.append(tag)
         else:
             raise ValueError(f"{_TAG} needs the name of a tag")
-    return RequestedScope(tuple(names), tuple(tags), cwd, any_uri)
+    return RequestedScope(tuple(names), tuple(tags), cwd, any_uri, focus=focus)
 
 
 def encode_hello(hello: Hello, id_: Id) -> Request:
@@ -173,6 +179,8 @@ def encode_hello(hello: Hello, id_: Id) -> Request:
         params["start"] = hello.scope.start._asdict()
     if hello.scope.any_uri:
         params["any_uri"] = True
+    if hello.scope.focus:
+        params["focus"] = True
     return Request(id_, HELLO_METHOD, params)
 
 
@@ -243,16 +251,14 @@ def decode_hello(params: Params) -> Hello:
     version = params.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise BadHello("version is a number from 1")
-    any_uri = params.get("any_uri", False)
-    if not isinstance(any_uri, bool):
-        raise BadHello("any_uri is true or false")
     scope = RequestedScope(
         _texts(params, "only"),
         _texts(params, "tags"),
         _text(params, "cwd"),
-        any_uri,
+        _truth(params, "any_uri"),
         _text(params, "workspace"),
         _start_in(params["start"]) if "start" in params else None,
+        _truth(params, "focus"),
     )
     return Hello(version, (_text(params, "client") or "")[:_CLIENT_LIMIT], scope)
 
@@ -278,6 +284,13 @@ def _start_in(start: object) -> ResumeState:
             return ResumeState(anchor, approvals)
         case _:
             raise BadHello("start is not one that a daemon sent")
+
+
+def _truth(params: dict[str, Any], field: str) -> bool:
+    value = params.get(field, False)
+    if not isinstance(value, bool):
+        raise BadHello(f"{field} is true or false")
+    return value
 
 
 def _text(params: dict[str, Any], field: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.core.scope import Scope, ScopeExtent, SessionStart, UriFilter
+from rootsd.core.scope import FocusUse, Scope, ScopeExtent, SessionStart, UriFilter
 from rootsd.wire.hello import RequestedScope, ResumeState
 
 
@@ -21,7 +21,8 @@ async def resolve_scope(
     now in a canonical folder. Raises ValueError for a path that is not absolute.
     """
     uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
-    scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris)
+    focus = FocusUse.FOLLOW if requested.focus else FocusUse.NARROW
+    scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris, focus=focus)
     if requested.workspace is not None:
         folder, extent = (
             parse_absolute("workspace", requested.workspace),

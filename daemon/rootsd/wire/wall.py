@@ -109,9 +109,9 @@ class ConfineRequest(ControlRequest):
     notifications with a `WallViewItem` each.
 
     `pid` is 0 while the program has not started. `landlock` is the version in use, 0 for none.
-    `only`, `tags`, `cwd` and `workspace` are the scope, as in `rootsd/hello`; without them, the
-    scope is every root. `approvals` is -1 unless the warden continues an earlier subscription.
-    `stays_open` lists sentences about what the wall does not close.
+    `only`, `tags`, `focus`, `cwd` and `workspace` are the scope, as in `rootsd/hello`; without
+    them, the scope is every root. `approvals` is -1 unless the warden continues an earlier
+    subscription. `stays_open` lists sentences about what the wall does not close.
     """
 
     method: ClassVar[str] = "confine"
@@ -130,6 +130,7 @@ class ConfineRequest(ControlRequest):
     workspace: str | None = None
     anchor: str | None = None
     approvals: int = -1
+    focus: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,15 @@ def test_without_a_name_fzf_picks_a_root(person: Person, roots: list[Path]) -> N
     assert not list(person.home.rglob("pwned"))
 
 
+@pytest.mark.needs("fzf")
+def test_the_real_fzf_picks_a_root(person: Person, roots: list[Path]) -> None:
+    fzf = shutil.which("fzf")
+    assert fzf is not None
+    (person.home / "bin" / "fzf").symlink_to(fzf)
+    done = person.types(f"rcd; {HERE}", FZF_DEFAULT_OPTS="--print-query --exact --filter=two")
+    assert where(done) == [os.fsencode(roots[HOSTILE.index(b"two\nlines")])]
+
+
 def test_without_a_choice_rcd_stays(person: Person, roots: list[Path]) -> None:
     person.install("fzf", FZF)
     status = "$status" if person.shell == "fish" else "$?"

@@ -80,9 +80,11 @@ def test_refused_commands_and_another_guard_are_shown(daemon: FakeDaemon, shell:
         "count": 2, "at": "2026-11-20T09:00:00Z", "what": "approve \x1b", "by": "pid 7, claude",
         "why": "Claude Code started it (claude, pid 7)",
     }  # fmt: skip
-    daemon.answers["status"] = a_status(guard="off", refused=refused)
+    daemon.answers["status"] = a_status(guard="off", refused=refused, focus="wo\x1brk")
     lines = shell.run_on_terminal("status", columns=120).out.splitlines()
     assert "guard     off" in lines
+    (focus,) = (line for line in lines if line.startswith("focus "))
+    assert focus.split() == ["focus", "wo\\u{1b}rk", "→", "rootsd", "focus", "--clear"]
     told = next(line for line in lines if line.startswith("refused "))
     assert told.startswith("refused   2 commands, the last ")
     assert told.endswith(
@@ -90,6 +92,7 @@ def test_refused_commands_and_another_guard_are_shown(daemon: FakeDaemon, shell:
     )
     assert daemon.asked("status")[-1] == {"is_look": True}
     rows = shell.run("status").out.splitlines()
+    assert "focus\two\\u{1b}rk" in rows
     assert "guard\toff" in rows
     assert any(row.startswith("refused\t2\t2026-11-20T09:00:00Z\tapprove ") for row in rows)
     assert daemon.asked("status")[-1] == {}

@@ -25,9 +25,10 @@ SECTION = "For programs"
 @click.option(
     "--only",
     multiple=True,
-    metavar="NAME|tag:T|cwd",
+    metavar="NAME|tag:T|focus|cwd",
     shell_complete=completion.scopes,
-    help="publish only these roots: by name, by tag, or the one that holds the working directory",
+    help="publish only these roots: by name, by tag, with the tag of the focus, or the one that"
+    " holds the working directory",
 )
 @click.option("--client", metavar="NAME", help="the name of this client in rootsd status")
 @click.option("--any-uri", is_flag=True, help="also publish roots that are not folders")

@@ -31,9 +31,10 @@ rootsd confine --show"""
 @click.option(
     "--only",
     multiple=True,
-    metavar="NAME|tag:T|cwd",
+    metavar="NAME|tag:T|focus|cwd",
     shell_complete=completion.scopes,
-    help="show only these roots: by name, by tag, or the one that holds the working directory",
+    help="show only these roots: by name, by tag, with the tag of the focus, or the one that holds"
+    " the working directory",
 )
 @click.option("--all", "everything", is_flag=True, help="show every approved root")
 @wall_options

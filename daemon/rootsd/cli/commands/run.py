@@ -31,10 +31,10 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
 @click.option(
     "--only",
     multiple=True,
-    metavar="NAME|tag:T|cwd",
+    metavar="NAME|tag:T|focus|cwd",
     shell_complete=completion.scopes,
-    help="give the server only these roots: by name, by tag, or the one that holds the working"
-    " directory",
+    help="give the server only these roots: by name, by tag, with the tag of the focus, or the one"
+    " that holds the working directory",
 )
 @click.option(
     "--workspace",

@@ -32,7 +32,9 @@ _MAX_CONFINED = 5
 _DETAILS = {"stays_open": "open", "not_shown": "not shown", "holders": "still holds a file"}
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
-_LATER = ("confined", "config", "guard", "refused", "agent_commands", "closed_connections")
+_LATER = (
+    "confined", "config", "guard", "focus", "refused", "agent_commands", "closed_connections",
+)  # fmt: skip
 
 
 class StatusLine(NamedTuple):
@@ -123,8 +125,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     hint = "rootsd clients" if is_next else ""
     yield StatusLine("clients", _clients(status["sessions"]), hint)
     yield from _confined_lines(status.get("confined") or ())
-    if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
-        yield StatusLine("guard", guard)
+    yield from _setting_lines(status)
     if refused := status.get("refused"):
         yield StatusLine("refused", _refused(refused), "rootsd log", Tone.REFUSED)
     if commands := status.get("agent_commands"):
@@ -134,6 +135,14 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
         yield StatusLine("closed", f"connections {reasons}")
     for sentence in status["degraded"]:
         yield StatusLine("degraded", safe_label(sentence, limit=None), tone=Tone.BAD)
+
+
+def _setting_lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
+    """Yield a line for each setting of a person that is not the usual one."""
+    if focus := status.get("focus"):
+        yield StatusLine("focus", safe_label(focus), "rootsd focus --clear")
+    if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
+        yield StatusLine("guard", guard)
 
 
 def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[StatusLine]:
@@ -165,6 +174,8 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     yield from _confined_rows(status.get("confined") or ())
     if guard := status.get("guard"):
         yield ["guard", guard]
+    if focus := status.get("focus"):
+        yield ["focus", safe_label(focus)]
     if refused := status.get("refused"):
         words = (safe_label(refused[key], limit=None) for key in ("what", "by", "why"))
         yield ["refused", str(refused["count"]), refused["at"], *words]

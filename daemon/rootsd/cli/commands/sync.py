@@ -18,7 +18,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.sync.record import ClientOutcome, SyncedClient, SyncRecord, holder_of
+from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
 
 SECTION = "Set up"
@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("CLIENT", lambda item: item["client"]),
     Column("DENIED", lambda item: str(item["denied"])),
     Column("GRANTED", lambda item: str(item["granted"])),
-    Column("ONLY", lambda item: f"{_TAG}{item['tag']}" if item["tag"] else ""),
+    Column("ONLY", lambda item: item["only"] or ""),
     Column("APPLIES", lambda item: item["applies"], fit=ColumnFit.NOTE),
     Column(
         "FILE",
@@ -101,6 +101,7 @@ def _item(name: str, client: SyncedClient, outcome: ClientOutcome) -> Mapping[st
         "client": name,
         "file": client.file,
         "tag": client.tag,
+        "only": client.only,
         "denied": outcome.denied,
         "granted": outcome.granted,
         "applies": target.applies if target else "",
@@ -118,9 +119,9 @@ def _item(name: str, client: SyncedClient, outcome: ClientOutcome) -> Mapping[st
 @click.argument("client", type=click.Choice(list(TARGETS)))
 @click.option(
     "--only",
-    metavar="tag:T",
-    shell_complete=completion.tag_scopes,
-    help="also open the roots with this tag, at most 20",
+    metavar="tag:T|focus",
+    shell_complete=completion.sync_scopes,
+    help="also open the roots with this tag, or with the tag of the focus, at most 20",
 )
 @click.option(
     "--yes", is_flag=True, help="change the file even if it is a symlink or in a repository"
@@ -138,7 +139,9 @@ def add(
     from rootsd.cli import sync_control
 
     target = TARGETS[client]
-    chosen = SyncedClient(str(sync_control.settings_file(target)), _tag(only), yes)
+    file = str(sync_control.settings_file(target))
+    granted = GrantedTag.FOCUS if only == GrantedTag.FOCUS else GrantedTag.CHOSEN
+    chosen = SyncedClient(file, _tag(only), yes, granted)
     _ensure_consent(chosen, client)
     if dry_run:
         _print_preview(invocation, target, chosen)
@@ -200,10 +203,10 @@ def withdraw(invocation: Invocation) -> int:
 
 
 def _tag(only: str | None) -> str | None:
-    if only is None:
+    if only is None or only == GrantedTag.FOCUS:
         return None
     if not only.startswith(_TAG) or only == _TAG:
-        raise click.UsageError("--only takes a tag, for example tag:work")
+        raise click.UsageError("--only takes a tag, for example tag:work, or focus")
     return only.removeprefix(_TAG)
 
 

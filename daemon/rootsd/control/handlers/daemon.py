@@ -123,6 +123,7 @@ class DaemonHandlers:
             confined=self.wardens.items(),
             closed_connections=self.daemon.closed_connections(),
             guard=guard.guard.value,
+            focus=self.ledger.focus.tag,
             refused=guard.refused,
             agent_commands=guard.agent_commands,
             degraded=degraded,

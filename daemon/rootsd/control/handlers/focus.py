@@ -74,7 +74,8 @@ class FocusHandlers:
 
     async def _status(self, tag: str | None) -> FocusStatus:
         published = await self.ledger.current()
-        seen = apply_scope(published, apply_focus(FULL_SCOPE, tag)).roots
+        focus = Focus(tag)
+        seen = apply_scope(published, apply_focus(FULL_SCOPE, focus, focus)).roots
         warnings = []
         if tag is not None and not seen:
             warnings.append(f"no published root is tagged {safe_label(tag)}: sessions see none")

@@ -90,7 +90,12 @@ def _scope_in(request: ConfineRequest) -> RequestedScope:
     if request.approvals >= 0:
         start = ResumeState(request.anchor, request.approvals)
     return RequestedScope(
-        request.only, request.tags, request.cwd, workspace=request.workspace, start=start
+        request.only,
+        request.tags,
+        request.cwd,
+        workspace=request.workspace,
+        start=start,
+        focus=request.focus,
     )
 
 

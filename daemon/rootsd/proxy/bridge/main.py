@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXIT_OK, EXIT_USAGE = 0, 2
 
-USAGE = "usage: rootsd bridge [--only NAME|tag:T|cwd]... [--client NAME] [--any-uri]"
+USAGE = "usage: rootsd bridge [--only NAME|tag:T|focus|cwd]... [--client NAME] [--any-uri]"
 
 
 class BridgeUsageError(Exception):

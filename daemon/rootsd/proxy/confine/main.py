@@ -214,6 +214,8 @@ def _subscription_params(
         params["only"] = list(scope.names)
     if scope.tags:
         params["tags"] = list(scope.tags)
+    if scope.focus:
+        params["focus"] = True
     if scope.cwd is not None:
         params["cwd"] = scope.cwd
     if scope.workspace is not None:

@@ -15,7 +15,7 @@ WALL_USAGE = (
 )
 """The options that `rootsd run --confine` has, too."""
 USAGE = (
-    f"usage: rootsd confine [--all | --only NAME|tag:T|cwd...] {WALL_USAGE} [--name NAME]"
+    f"usage: rootsd confine [--all | --only NAME|tag:T|focus|cwd...] {WALL_USAGE} [--name NAME]"
     " (--show | -- PROGRAM [ARGUMENT]...)"
 )
 

@@ -38,7 +38,7 @@ from rootsd.system.runtime_dir import find_runtime_dir
 from rootsd.wire.hello import Hello, RequestedScope, parse_scope
 
 USAGE = (
-    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|cwd...]"
+    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd...]"
     " [--client-roots auto|narrow|override] [--advisory-access] [--env NAME=VALUE]..."
     f" [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
 )
