@@ -64,67 +64,69 @@ def _one_of(words: Iterable[str]) -> str:
     return f"{', '.join(others)}, or {last}"
 
 
+_OPTIONS = (
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice([kind.value for kind in ProjectKind]),
+        metavar="KIND",
+        help="only projects of this kind, such as git or project; may be repeated",
+    ),
+    click.option(
+        "--tag",
+        metavar="TAG",
+        shell_complete=completion.tags,
+        help="only projects with this tag",
+    ),
+    click.option(
+        "--parent",
+        "--under",
+        "under",
+        metavar="PATH",
+        shell_complete=completion.parents,
+        help="only projects below this folder",
+    ),
+    click.option(
+        "--since",
+        type=Since(),
+        metavar="TIME",
+        help="only projects found since then: 2d, 8h, or 2026-11-20",
+    ),
+    click.option(
+        "--risk",
+        multiple=True,
+        type=click.Choice([each.value for each in RiskFilter]),
+        metavar="RISK",
+        help=f"only projects with this risk: {_one_of(RiskFilter)}; may be repeated",
+    ),
+    click.option(
+        "--sort",
+        type=click.Choice(list(_SORT_KEYS)),
+        metavar="KEY",
+        help=f"order by {_one_of(_SORT_KEYS)}; age lists the newest first",
+    ),
+    click.option("--reverse", is_flag=True, help="list the projects in the other direction"),
+    click.option(
+        "--format",
+        "fields",
+        type=FieldList(),
+        metavar="FIELD,...",
+        help="print these fields of --json in columns: id,name,risk",
+    ),
+)
+
+
 def listing_options(select: Selection) -> Callable[[Verb], Verb]:
     """Return a decorator that adds the options; `select` are the projects to complete."""
-    decorators = (
-        click.argument(
-            "refs", nargs=-1, metavar="[REF]...", shell_complete=completion.projects(select)
-        ),
-        click.option(
-            "--kind",
-            "kinds",
-            multiple=True,
-            type=click.Choice([kind.value for kind in ProjectKind]),
-            metavar="KIND",
-            help="only projects of this kind, such as git or project; may be repeated",
-        ),
-        click.option(
-            "--tag",
-            metavar="TAG",
-            shell_complete=completion.tags,
-            help="only projects with this tag",
-        ),
-        click.option(
-            "--parent",
-            "--under",
-            "under",
-            metavar="PATH",
-            shell_complete=completion.parents,
-            help="only projects below this folder",
-        ),
-        click.option(
-            "--since",
-            type=Since(),
-            metavar="TIME",
-            help="only projects found since then: 2d, 8h, or 2026-11-20",
-        ),
-        click.option(
-            "--risk",
-            multiple=True,
-            type=click.Choice([each.value for each in RiskFilter]),
-            metavar="RISK",
-            help=f"only projects with this risk: {_one_of(RiskFilter)}; may be repeated",
-        ),
-        click.option(
-            "--sort",
-            type=click.Choice(list(_SORT_KEYS)),
-            metavar="KEY",
-            help=f"order by {_one_of(_SORT_KEYS)}; age lists the newest first",
-        ),
-        click.option("--reverse", is_flag=True, help="list the projects in the other direction"),
-        click.option(
-            "--format",
-            "fields",
-            type=FieldList(),
-            metavar="FIELD,...",
-            help="print these fields of --json in columns: id,name,risk",
-        ),
+    refs = click.argument(
+        "refs", nargs=-1, metavar="[REF]...", shell_complete=completion.projects(select)
     )
 
     def decorate(verb: Verb) -> Verb:
-        for each in reversed(decorators):
+        for each in reversed(_OPTIONS):
             verb = each(verb)
-        return verb
+        return refs(verb)
 
     return decorate
 
