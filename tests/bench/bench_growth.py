@@ -1,11 +1,13 @@
-"""How scan, rescan, and start grow with the number of repositories, with a plot.
+"""How scan, start, memory, and answers grow with the number of repositories, with a plot.
 
 Run: make bench ARGS='-k bench_growth --sizes=check --plot=docs/growth.svg'
 """
 
 from __future__ import annotations
 
+import os
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,14 +15,23 @@ from pathlib import Path
 
 import pytest
 
+from bench.bench_memory import settle
 from bench.bench_scan import C_WALK, FD, RESCAN, SCAN, Contest, others
 from bench.bench_start import discovery
 from bench.forest import Plan, make_forest
-from bench.measuring import interleaved, run_quietly, table
+from bench.measuring import interleaved, memory, run_quietly, table
 from bench.plot import Curve, plot
+from bench.running import daemon
 from support.sizes import Sizes
 
 START = "rootsd: start to watching, all checks"
+LABELS = {
+    SCAN: "rootsd: scan",
+    RESCAN: "rootsd: scan again, nothing changed",
+    START: "rootsd: start until it watches",
+    C_WALK: "walk in C, one thread",
+    FD: "fd",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +95,69 @@ def test_cost_grows_with_the_frontier(
     target = request.config.getoption("--plot")
     if target is not None:
         curves = [
-            Curve(name, [(point.looked_at, point.wall_ms[name]) for point in points])
+            Curve(
+                LABELS[name],
+                [(point.looked_at, point.wall_ms[name]) for point in points],
+                is_ours=name.startswith("rootsd"),
+            )
             for name in names
         ]
-        text = plot(curves, "folders to look at (frontier and repository roots)", "ms")
+        title = "Time to scan and to start, by the number of folders that rootsd reads"
+        text = plot(curves, title, "folders that rootsd reads", "ms")
         target.write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonCosts:
+    """The costs of a daemon with so many projects: memory in MB, and times of answers in ms."""
+
+    projects: int
+    pending_mb: float
+    published_mb: float
+    answers_ms: dict[str, float]
+
+
+def daemon_costs(folder: Path, repositories: int, rounds: int) -> DaemonCosts:
+    """Run a daemon on a lean forest, and ask it while all projects are pending, then published."""
+    forest = make_forest(folder / "src", Plan(repositories, heavy=0))
+    with daemon(Path(os.fsdecode(forest.top))) as running:
+        settle(running.pid)
+        pending_mb = memory(running.pid).rss_mb
+        items = running.ask("projects", cwd="/", select="waiting")["items"]
+        one = str(items[0]["id"])
+        running.approve_forest(forest)
+        settle(running.pid)
+        orders: dict[str, Callable[[], object]] = {
+            "status": partial(running.ask, "status"),
+            "check": partial(running.ask, "check", path=str(items[0]["path"])),
+            "ls": partial(running.ask, "projects", cwd="/", select="all"),
+            "deny": partial(running.ask, "decide", verb="deny", cwd="/", refs=[one]),
+            "approve": partial(running.ask, "decide", verb="approve", cwd="/", refs=[one]),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in orders}
+        for _ in range(rounds):
+            for name, order in orders.items():
+                begin = time.perf_counter()
+                order()
+                taken[name].append((time.perf_counter() - begin) * 1e3)
+        answers = {name: statistics.median(ms) for name, ms in taken.items()}
+        return DaemonCosts(len(items), pending_mb, memory(running.pid).rss_mb, answers)
+
+
+@pytest.mark.needs("linux")
+def test_memory_and_answers_grow_with_the_projects(tmp_path: Path, sizes: Sizes) -> None:
+    counts = sizes.pick(test=(500, 2_000), check=(500, 5_000, 20_000), soak=(500, 5_000, 20_000))
+    costs = []
+    for count in counts:
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        os.environ["ROOTSD_DIR"] = str(folder / "rootsd")
+        costs.append(daemon_costs(folder, count, rounds=11))
+    table(
+        "Growth of the daemon: memory in MB, and times of answers in ms",
+        ("projects", "all pending", "all published", *costs[0].answers_ms),
+        (
+            (f"{each.projects:,}", each.pending_mb, each.published_mb, *each.answers_ms.values())
+            for each in costs
+        ),
+    )
