@@ -251,12 +251,13 @@ def test_the_glossary_is_sorted_and_defines_each_word_once_on_one_line() -> None
 
 
 @pytest.mark.needs("checkout")
-def test_no_file_names_a_registry() -> None:
+def test_no_file_but_those_for_packagers_names_a_registry() -> None:
     named = [
         f"{path.relative_to(TOP)} names {host}"
         for path in _tracked_and_new_files()
         for host in REGISTRY_HOSTS
-        if host.encode() in path.read_bytes()
+        if path.relative_to(TOP).parts[0] not in (".github", "packaging")
+        and host.encode() in path.read_bytes()
     ]
     assert named == []
 
