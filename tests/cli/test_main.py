@@ -67,6 +67,10 @@ DOCUMENTED = {
     "config show": set(),
     "config check": set(),
     "config edit": set(),
+    "config get": set(),
+    "config help": set(),
+    "config set": {"--dry-run"},
+    "config unset": {"--dry-run"},
     "doctor": {"--fix", "--install-profile"},
     "scan": set(),
     "pending": {"--count", "--exit-code", *CHOOSING},
@@ -165,7 +169,7 @@ def test_the_documented_flags_are_the_existing_ones() -> None:
 CHANGES_NOTHING = {
     "status", "ls", "show", "open", "log", "sessions", "check", "why", "version", "pending",
     "export", "help", "completion", "shell-init", "config path", "config show", "config check",
-    "rule ls", "parent ls",
+    "config get", "config help", "rule ls", "parent ls",
     "service status", "service logs", "service print", "sync status",
     "clients",
 }  # fmt: skip
