@@ -3,7 +3,7 @@
 
 _rootsd() {
     local -a words
-    local kind value current
+    local kind value current before=
     COMPREPLY=()
     # bash splits COMP_WORDS at each of $COMP_WORDBREAKS. So split the line with read, without -r:
     # a backslash then escapes a space.
@@ -18,10 +18,9 @@ _rootsd() {
         file) _rootsd_paths -f "$current" ;;
         esac
     done < <(command rootsd completion bash -- "${words[@]:1}" 2>/dev/null)
-    # bash replaces only the text after the last colon, so remove the text before it.
-    if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
-        COMPREPLY=("${COMPREPLY[@]#"${current%"${current##*:}"}"}")
-    fi
+    # bash replaces only $2, the text after the last of $COMP_WORDBREAKS, such as a colon or an @.
+    [[ $current == *"$2" ]] && before=${current%"$2"}
+    COMPREPLY=("${COMPREPLY[@]#"$before"}")
 }
 
 _rootsd_paths() {

@@ -32,7 +32,7 @@ _rootsd_pick() {
         fi
     done <<<"$listing"
     if ((${#ids[@]} == 0)); then
-        printf 'There is no root yet. Try: rootsd pending\n' >&2
+        printf 'No root is published. Try: rootsd status\n' >&2
         return 5
     elif type -P fzf >/dev/null; then
         choice=$(_rootsd_rows | command fzf --no-multi --delimiter='\t' --with-nth=2..) || return
@@ -57,7 +57,7 @@ _rootsd_rows() {
 }
 
 _rootsd_complete_rcd() {
-    local current kind value before
+    local current kind value before=
     local -a words=()
     COMPREPLY=()
     # bash splits COMP_WORDS at each of $COMP_WORDBREAKS. So split the line with read, without -r:
@@ -65,8 +65,8 @@ _rootsd_complete_rcd() {
     # shellcheck disable=SC2162
     read -a words <<<"${COMP_LINE:0:COMP_POINT}x"
     current=${words[${#words[@]} - 1]%x}
-    # bash replaces only $2, the text after the last of $COMP_WORDBREAKS.
-    before=${current%"$2"}
+    # bash replaces only $2, the text after the last of $COMP_WORDBREAKS, such as an @.
+    [[ $current == *"$2" ]] && before=${current%"$2"}
     while IFS=$'\t' read -r kind value _; do
         case $kind in
         plain) COMPREPLY+=("${value#"$before"}") ;;

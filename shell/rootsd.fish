@@ -32,7 +32,7 @@ function __rootsd_pick
         end
     end
     if test (count $ids) -eq 0
-        echo 'There is no root yet. Try: rootsd pending' >&2
+        echo 'No root is published. Try: rootsd status' >&2
         return 5
     else if command --query fzf
         set -l choice (

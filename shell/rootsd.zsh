@@ -33,7 +33,7 @@ _rootsd_pick() {
         fi
     done <<<"$listing"
     if (( ! $#ids )); then
-        print -u2 -r -- 'There is no root yet. Try: rootsd pending'
+        print -u2 -r -- 'No root is published. Try: rootsd status'
         return 5
     elif whence -p fzf >/dev/null; then
         choice=$(

@@ -37,7 +37,8 @@ echo .
 """
 TYPED = {
     "rootsd appr\t": "<approve>",
-    "rootsd approve ac\t": "<approve><acme/api>",
+    "rootsd approve acme/\t": "<approve><acme/api>",
+    "rootsd approve acme@\t": "<approve><acme@home>",
     "rootsd --json deny x\t": "<--json><deny><x1x1>",
     "rootsd ls --verd\tapproved": "<ls><--verdict><approved>",
     "rootsd ls --tag=w\t": "<ls><--tag=work>",
@@ -52,6 +53,7 @@ def projects(daemon: FakeDaemon) -> FakeDaemon:
     daemon.answers["projects"] = a_listing(
         an_item("acme/api", tags=["work"]),
         an_item("beta", id="b3b3"),
+        an_item("acme@home", id="m2m2"),
         an_item("$(touch x)", id="x1x1"),
     )
     return daemon

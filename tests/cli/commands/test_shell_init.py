@@ -34,7 +34,7 @@ START = {
 }
 LOAD = {
     "bash": 'eval "$(rootsd shell-init bash)"',
-    "zsh": 'autoload -Uz compinit; compinit -u -D; eval "$(rootsd shell-init zsh)"',
+    "zsh": 'eval "$(rootsd shell-init zsh)"',
     "fish": "rootsd shell-init fish | source",
 }
 HOSTILE = (
@@ -52,6 +52,11 @@ while IFS= read -r line; do
     case $line in *"$PICK"*) printf '%s\\n' "$line"; exit ;; esac
 done <"$HOME/offered"
 exit 130
+"""
+# Prints the functions without a start of Python, which would take most of the time of these tests.
+REAL = """\
+[ "$1" = shell-init ] && exec cat "$HOME/functions"
+exec {python} -m rootsd "$@"
 """
 # A fake rootsd with prepared paths. Without a path for the last argument, it prints the argument.
 PREPARED = """\
@@ -106,7 +111,8 @@ def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
         assert found is not None
         (tmp_path / "bin" / program).symlink_to(found)
     person = Person(request.param, tmp_path)
-    person.install("rootsd", f'exec {shlex.quote(sys.executable)} -m rootsd "$@"')
+    (tmp_path / "functions").write_text(shell_functions(person.shell))
+    person.install("rootsd", REAL.format(python=shlex.quote(sys.executable)))
     return person
 
 
@@ -151,7 +157,6 @@ def test_rcd_changes_to_a_folder_with_any_name_and_runs_nothing(
     for number, root in enumerate(roots):
         (person.home / f"line-h{number}h").write_bytes(os.fsencode(root) + b"\n")
         (person.home / f"nul-h{number}h").write_bytes(os.fsencode(root) + b"\0")
-    (person.home / "functions").write_text(shell_functions(person.shell))
     script = "\n".join(f"rcd h{number}h; {HERE}" for number in range(len(roots)))
     done = person.types(script)
     assert where(done) == [os.fsencode(root) for root in roots]
@@ -161,7 +166,6 @@ def test_rcd_changes_to_a_folder_with_any_name_and_runs_nothing(
 
 def test_rcd_passes_its_argument_on_unchanged(person: Person) -> None:
     person.install("rootsd", PREPARED)
-    (person.home / "functions").write_text(shell_functions(person.shell))
     typed = ["$(touch pwned)", "-rf", "a b", "*", "--help", "", "!!", "`touch pwned`"]
     status = "$status" if person.shell == "fish" else "$?"
     done = person.types("\n".join([*(f"rcd '{word}'; echo {status}" for word in typed), HERE]))
@@ -219,7 +223,7 @@ def test_without_fzf_a_number_picks_a_root(person: Person, roots: list[Path]) ->
 
 def test_without_roots_rcd_names_the_next_command(daemon: FakeDaemon, person: Person) -> None:
     daemon.answers["projects"] = a_listing()
-    assert b"no root yet. Try: rootsd pending" in person.types("rcd").stderr
+    assert b"No root is published. Try: rootsd status" in person.types("rcd").stderr
 
 
 def test_tab_completes_the_names_of_roots(daemon: FakeDaemon, person: Person) -> None:
@@ -227,7 +231,8 @@ def test_tab_completes_the_names_of_roots(daemon: FakeDaemon, person: Person) ->
     daemon.answers["projects"] = a_listing(
         *(an_item(name, id=id_, verdict="approved", published=True) for name, id_ in names.items())
     )
-    (person.home / "subfolder").mkdir()
+    for folder in ("subfolder", "my folder"):
+        (person.home / folder).mkdir()
     child = pexpect.spawn(
         shutil.which(person.shell) or "", [*START[person.shell], "-i"], env=person.environment(),
         cwd=str(person.home), timeout=HANG_GUARD, encoding="utf-8", dimensions=(40, 200),
@@ -236,11 +241,12 @@ def test_tab_completes_the_names_of_roots(daemon: FakeDaemon, person: Person) ->
         show = 'echo "<$argv>"' if person.shell == "fish" else 'echo "<$*>"'
         end = "end" if person.shell == "fish" else "}"
         start = "function rcd;" if person.shell == "fish" else "rcd() {"
-        child.send(f"{LOAD[person.shell]}; {start} {show}; {end}; echo loa''ded\r")
+        first = "autoload -Uz compinit; compinit -u -D; " if person.shell == "zsh" else ""
+        child.send(f"{first}{LOAD[person.shell]}; {start} {show}; {end}; echo loa''ded\r")
         child.expect_exact("loaded")
         for typed, word in (
             ("acme/\t", "acme/api"), ("acme@\t", "acme@home"), ("x\t", "x1x1"),
-            ("./sub\t", "./subfolder"),
+            ("./sub\t", "./subfolder"), ("./my\\ f\t", "./my folder"),
         ):  # fmt: skip
             child.send(f"rcd {typed}\r")
             child.expect(r"<(.*?)/?>\r?\n")
@@ -261,7 +267,6 @@ SHOWN = {
 def prompting(person: Person, rootsd_dir: Path) -> Callable[[str], str]:
     """Return the prompt of the person after the daemon wrote a line."""
     person.install("rootsd", PREPARED)
-    (person.home / "functions").write_text(shell_functions(person.shell))
     (rootsd_dir / "run").mkdir(parents=True, exist_ok=True)
 
     def prompt(line: str) -> str:
@@ -297,7 +302,6 @@ def test_the_prompt_ignores_the_file_of_a_daemon_that_crashed(
 
 def test_a_prompt_without_a_daemon_is_silent_and_keeps_the_status(person: Person) -> None:
     person.install("rootsd", PREPARED)
-    (person.home / "functions").write_text(shell_functions(person.shell))
     done = person.types(SHOWN[person.shell])
     assert (done.stdout, done.stderr) == (b"> ", b"")
     if person.shell != "fish":  # fish keeps the status around its events itself
@@ -307,7 +311,6 @@ def test_a_prompt_without_a_daemon_is_silent_and_keeps_the_status(person: Person
 @pytest.mark.needs("strace")
 def test_the_prompt_starts_no_process(person: Person, rootsd_dir: Path) -> None:
     person.install("rootsd", PREPARED)
-    (person.home / "functions").write_text(shell_functions(person.shell))
     (rootsd_dir / "run").mkdir(parents=True, exist_ok=True)
     (rootsd_dir / "run" / "prompt").write_text(prompt_line(os.getpid(), 3, "work"))
     strace, shell = shutil.which("strace"), shutil.which(person.shell)
@@ -337,6 +340,5 @@ def test_the_functions_are_printed_as_they_are_shipped(shell: Shell, name: str) 
 
 def test_the_functions_load_twice_and_under_strict_options(person: Person) -> None:
     strict = {"bash": "set -eu -o pipefail", "zsh": "setopt err_exit no_unset", "fish": ""}
-    again = LOAD[person.shell].replace("autoload -Uz compinit; compinit -u -D; ", "")
-    done = person.types(f"{strict[person.shell]}\n{again}\necho fine")
+    done = person.types(f"{strict[person.shell]}\n{LOAD[person.shell]}\necho fine")
     assert (done.stdout, done.stderr) == (b"fine\n", b"")

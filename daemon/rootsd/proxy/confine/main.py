@@ -61,6 +61,8 @@ _MAX_SLOTS = 256
 _TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
 _MAX_NAMED = 4  # roots in a message
 _MAX_NAME = 100  # a file name holds 255 bytes
+_NO_ROOT = "no root is approved for this session yet; approve one outside the wall"
+_NO_FOCUS = "no root has the tag of the focus yet; outside the wall, run rootsd focus TAG"
 
 
 class OwnedWall(NamedTuple):
@@ -142,7 +144,8 @@ def _check_platform() -> None:
 
 def _confine(options: ConfineOptions) -> int:
     kind = engine_for(options)
-    subscription = subscribe(_subscription_params(options, scope_of(options), kind))
+    scope = scope_of(options)
+    subscription = subscribe(_subscription_params(options, scope, kind))
     state = _state_folder(options.label)
     home = os.path.realpath(home_folder())
     own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
@@ -170,7 +173,7 @@ def _confine(options: ConfineOptions) -> int:
     for sentence in _sentences(warden, view):
         _print_line(sentence)
     if not roots:
-        _print_line("no root is approved for this session yet; approve one outside the wall")
+        _print_line(_NO_FOCUS if scope.focus else _NO_ROOT)
     try:
         return _run_program(options, view, agent, kind, warden)
     finally:
