@@ -164,8 +164,9 @@ class ImportRequest(ControlRequest):
     """Propose exported projects with their names and tags: `DecideResult`.
 
     The lists are parallel: `whats[n]` is a path or a URI, `names[n]` is its name or empty, and
-    `tags[n]` has its tags, separated by newlines. There are at most `MAX_IMPORT_ITEMS`. This
-    approves nothing, and it does not change projects with a decision.
+    `tags[n]` has its tags, separated by newlines. There are at most `MAX_IMPORT_ITEMS`. All get
+    the tag `tag` if it is not empty; a word that cannot be a tag is an error. This approves
+    nothing, and it does not change projects with a decision.
     """
 
     method: ClassVar[str] = "import"
@@ -174,6 +175,7 @@ class ImportRequest(ControlRequest):
     whats: tuple[str, ...]
     names: tuple[str, ...]
     tags: tuple[str, ...]
+    tag: str = ""
     effect: ApplyMode = ApplyMode.APPLY
 
 

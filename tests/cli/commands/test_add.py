@@ -41,3 +41,61 @@ def test_a_dry_run_does_not_suggest_a_decision(daemon: FakeDaemon, shell: Shell)
     done = shell.run("add", "~/notes", "--dry-run")
     assert done.err == "Dry run: nothing was changed.\n"
     assert daemon.asked("add")[0]["effect"] == "dry-run"
+
+
+WORKSPACE = '{"folders": [{"path": "api"}, {"path": "/srv/web"}, {"uri": "vsls:/"}]}'
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    file = tmp_path.resolve() / "my work.code-workspace"
+    file.write_text(WORKSPACE)
+    return file
+
+
+def test_the_folders_of_a_workspace_are_proposed_under_one_tag(
+    daemon: FakeDaemon, shell: Shell, workspace: Path
+) -> None:
+    known = an_item("web", verdict="approved", id="w2w2")
+    denied = an_item("no", verdict="denied")
+    daemon.answers["import"] = {
+        "revision": 7, "items": [an_item(tags=["my-work"])], "unchanged": [known, denied],
+        "warnings": ["x is left out", "x is left out"],
+    }  # fmt: skip
+    done = shell.run("add", str(workspace))
+    assert (done.status, done.out) == (0, "r7k2\tapi\tpending\tgit\t/src/api\t#my-work\n")
+    assert done.err == (
+        "warning: vsls:/ is left out: it is not a folder of this computer\n"
+        "warning: x is left out\n"
+        "web is already approved; to add the tag: rootsd tag web my-work\n"
+        "1 folder proposed with the tag my-work, 2 already known: rootsd review\n"
+    )
+    assert daemon.asked("import") == [
+        {
+            "whats": [f"{workspace.parent}/api", "/srv/web"], "names": ["", ""],
+            "tags": ["", ""], "tag": "my-work",
+        }
+    ]  # fmt: skip
+
+
+def test_a_tag_for_a_workspace_can_be_chosen(
+    daemon: FakeDaemon, shell: Shell, workspace: Path
+) -> None:
+    nothing: list[object] = []
+    daemon.answers["import"] = {
+        "revision": 7, "items": nothing, "unchanged": nothing, "warnings": nothing,
+    }  # fmt: skip
+    done = shell.run("add", str(workspace), "--tag", "go", "--dry-run")
+    assert done.out == f"{workspace.parent}/api\n/srv/web\n"
+    assert done.err.endswith("Dry run: they would get the tag go; nothing was changed.\n")
+    (asked,) = daemon.asked("import")
+    assert (asked["tag"], asked["effect"]) == ("go", "dry-run")
+
+
+def test_a_name_is_for_a_folder_and_a_tag_for_a_workspace(
+    daemon: FakeDaemon, shell: Shell, workspace: Path
+) -> None:
+    assert shell.run("add", str(workspace), "--name", "x").status == 2
+    assert shell.run("add", str(workspace.parent), "--tag", "x").status == 2
+    assert shell.run("add", str(workspace.with_name("none.code-workspace"))).status == 1
+    assert daemon.requests == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.wire.decisions import MAX_IMPORT_ITEMS, ApplyMode, ImportRequest
+from rootsd.wire.decisions import MAX_IMPORT_ITEMS, ApplyMode, DecisionVerb, ImportRequest
 from rootsd.wire.request import BadRequest
 from support.control_harness import ControlHarness, names
 from support.ledger_harness import path
@@ -14,10 +14,10 @@ TOO_MANY = ("/a",) * (MAX_IMPORT_ITEMS + 1)
 
 
 def an_import(
-    *entries: tuple[str, str, str], effect: ApplyMode = ApplyMode.APPLY
+    *entries: tuple[str, str, str], tag: str = "", effect: ApplyMode = ApplyMode.APPLY
 ) -> ImportRequest:
     whats, all_names, tags = zip(*entries, strict=True)
-    return ImportRequest(whats, all_names, tags, effect)
+    return ImportRequest(whats, all_names, tags, tag, effect)
 
 
 async def test_an_imported_project_is_pending_with_its_name_and_tags() -> None:
@@ -34,6 +34,27 @@ async def test_an_imported_project_is_pending_with_its_name_and_tags() -> None:
     assert {item["verdict"] for item in told["items"]} == {"pending"}
     assert told["items"][0]["tags"] == ["go", "work"]
     assert await control.world.told() == set()
+
+
+async def test_one_tag_for_all_stays_when_they_are_approved() -> None:
+    control = ControlHarness(project(1), approved(2))
+    for number in (1, 2):
+        control.world.disk.folders[path(number)] = identity(number)
+    both = ("/home/ann/src/p1", "", "go"), ("/home/ann/src/p2", "", "")
+    told = await control.ask(an_import(*both, tag="shop"))
+    assert [item["tags"] for item in told["items"]] == [["go", "shop"]]
+    approval = await control.decide(DecisionVerb.APPROVE, "p1")
+    assert approval["items"][0]["tags"] == ["go", "shop"]
+    assert [item["tags"] for item in told["unchanged"]] == [["work"]]
+
+
+@pytest.mark.parametrize("effect", ApplyMode)
+async def test_with_a_tag_that_cannot_be_one_nothing_is_proposed(effect: ApplyMode) -> None:
+    control = ControlHarness()
+    for tag in ("a/b", "-x", "a*", "tag:x", "bad\x1b"):
+        with pytest.raises(BadRequest):
+            await control.ask(an_import(("/home/ann/x", "", ""), tag=tag, effect=effect))
+    assert control.discovery.proposed == []
 
 
 async def test_existing_decisions_are_kept() -> None:

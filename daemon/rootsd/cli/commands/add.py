@@ -1,4 +1,4 @@
-"""`rootsd add`: propose a folder or a URI by hand."""
+"""`rootsd add`: propose a folder, a URI, or the folders of a workspace by hand."""
 
 from __future__ import annotations
 
@@ -7,31 +7,57 @@ import click
 from rootsd.cli import completion
 from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import PROJECT_COLUMNS
+from rootsd.cli.formatting import PATH, PROJECT_COLUMNS, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.decisions import AddRequest
+from rootsd.wire.decisions import AddRequest, ImportRequest
 
 SECTION = "Decide"
+
+_PATHS = (PATH,)
 
 
 @click.command(
     "add",
     cls=VerbCommand,
-    epilog="rootsd add ~/notes --name notes\nrootsd add https://api.example.com/v1",
+    epilog=(
+        "rootsd add ~/notes --name notes\n"
+        "rootsd add https://api.example.com/v1\n"
+        "rootsd add ~/src/work.code-workspace"
+    ),
 )
-@click.argument("what", metavar="PATH|URI", shell_complete=completion.folders)
+@click.argument("what", metavar="PATH|URI|FILE", shell_complete=completion.files)
 @click.option("--name", metavar="NAME", help="the name of the project")
+@click.option(
+    "--tag",
+    metavar="TAG",
+    help="the tag for the folders of a workspace (default: the name of the file)",
+    shell_complete=completion.tags,
+)
 @click.option("--dry-run", is_flag=True, help="only show what would be proposed")
 @pass_invocation
-def command(invocation: Invocation, *, what: str, name: str | None, dry_run: bool) -> None:
+def command(
+    invocation: Invocation, *, what: str, name: str | None, tag: str | None, dry_run: bool
+) -> None:
     """Propose a folder that no scan finds, or a URI. You then decide about it.
+
+    If FILE is a .code-workspace file of VS Code, propose all its folders under one tag, which they
+    keep when you approve them. Folders that already have a decision stay as they are.
 
     Clients see an approved URI in tools and resources. MCP requires its roots to be files, so a
     URI is among them only if the client's bridge runs with --any-uri. To remove it again, use
     rootsd forget.
     """
+    from rootsd.cli import code_workspace
+
+    if code_workspace.is_workspace_file(what):
+        if name is not None:
+            raise click.UsageError("--name is for a single folder; a workspace has a --tag")
+        _add_workspace(invocation, what, tag, dry_run=dry_run)
+        return
+    if tag is not None:
+        raise click.UsageError("--tag is for a workspace file; for a folder: rootsd tag REF TAG")
     added = invocation.call(AddRequest(what, invocation.cwd, name, effect_of(dry_run=dry_run)))
     output = invocation.output
     extra = {"is_new": added["is_new"], "dry_run": dry_run}
@@ -45,3 +71,37 @@ def command(invocation: Invocation, *, what: str, name: str | None, dry_run: boo
         output.message(DRY_RUN_NOTICE)
     elif item["verdict"] == "pending":
         output.message(f"It needs your decision: rootsd approve {item['id']}")
+
+
+def _add_workspace(
+    invocation: Invocation, file: str, chosen_tag: str | None, *, dry_run: bool
+) -> None:
+    from rootsd.cli import code_workspace
+
+    workspace = code_workspace.read_folders(file)
+    tag = chosen_tag or code_workspace.default_tag(file)
+    paths, effect = workspace.paths, effect_of(dry_run=dry_run)
+    nothing = ("",) * len(paths)
+    added = invocation.call(ImportRequest(paths, nothing, nothing, tag, effect))
+    items, known = added["items"], added["unchanged"]
+    warnings = [*workspace.warnings, *dict.fromkeys(added["warnings"])]
+    if dry_run:
+        items = [{"path": path} for path in paths]
+    extra = {"tag": tag, "unchanged": known, "dry_run": dry_run}
+    answer = CommandResult(items, added["revision"], warnings, extra)
+    output = invocation.output
+    output.show(answer, _PATHS if dry_run else PROJECT_COLUMNS)
+    for item in known:
+        if tag not in item["tags"] and item["verdict"] != "denied":
+            output.message(
+                f"{safe_label(item['name'])} is already {item['verdict']}; to add the tag: "
+                f"rootsd tag {completion.word_for(item)} {tag}"
+            )
+    if dry_run:
+        output.message(f"Dry run: they would get the tag {tag}; nothing was changed.")
+    else:
+        count = pluralize(len(items), "folder")
+        next_step = ": rootsd review" if items else ""
+        output.message(
+            f"{count} proposed with the tag {tag}, {len(known)} already known{next_step}"
+        )

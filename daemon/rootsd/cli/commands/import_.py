@@ -48,7 +48,9 @@ def command(invocation: Invocation, *, file: IO[bytes], dry_run: bool) -> None:
     for start in range(0, len(projects), MAX_IMPORT_ITEMS):
         part = projects[start : start + MAX_IMPORT_ITEMS]
         whats, names, tags = (tuple(column) for column in zip(*part, strict=True))
-        imported = invocation.call(ImportRequest(whats, names, tags, effect_of(dry_run=dry_run)))
+        imported = invocation.call(
+            ImportRequest(whats, names, tags, effect=effect_of(dry_run=dry_run))
+        )
         items += imported["items"]
         unchanged += imported["unchanged"]
         warnings += imported["warnings"]

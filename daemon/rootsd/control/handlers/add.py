@@ -152,13 +152,16 @@ class ImportHandlers:
     async def import_projects(self, request: ImportRequest, actor: Actor) -> DecideResult:
         """Propose every project of the request that can be proposed.
 
-        Raises BadRequest if the lists of the request do not have the same length, or are too long.
+        Raises BadRequest if the lists of the request do not have the same length, or are too long,
+        or if its `tag` cannot be one.
         """
         count = len(request.whats)
         if not count == len(request.names) == len(request.tags) or count > MAX_IMPORT_ITEMS:
             raise BadRequest(
                 "an import names each project, its name and its tags", "rootsd import"
             )
+        if request.tag:
+            check_tag(request.tag, self.ledger.catalog)
         imported: dict[bytes, None] = {}
         known: dict[bytes, None] = {}
         warnings: list[str] = []
@@ -172,7 +175,8 @@ class ImportHandlers:
                     known[path] = None
                     continue
                 imported[path] = None
-                warnings += await self._label(path, name, tags, actor)
+                all_tags = f"{tags}\n{request.tag}"
+                warnings += await self._label(path, name, all_tags, actor)
             except RootsdError as error:
                 warnings.append(f"{shown} is left out: {error.message}")
         catalog, parents = self.ledger.catalog, self.parents()
@@ -193,7 +197,7 @@ class ImportHandlers:
     async def _label(self, path: bytes, name: str, tags: str, actor: Actor) -> list[str]:
         """Name and tag the project as the file says. Return a warning for each word left out."""
         good, warnings = [], []
-        for tag in tags.splitlines():
+        for tag in filter(None, tags.splitlines()):
             try:
                 check_tag(tag, self.ledger.catalog)
                 good.append(tag)
