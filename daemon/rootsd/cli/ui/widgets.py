@@ -111,7 +111,12 @@ class RowList(ScrollView, can_focus=True):
         ]
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show these rows. The cursor stays on its project, or else on its line."""
+        """Show these rows. The cursor stays on its project, or else on its line.
+
+        A search ends when the last row that it found is gone.
+        """
+        if self.typed and self.rows and not search(rows, self.typed):
+            self.typed = ""
         self._all = rows
         identities = {row.id: row.identity for row in rows if isinstance(row, ProjectRow)}
         self.marks = {

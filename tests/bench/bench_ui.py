@@ -1,0 +1,216 @@
+"""`rootsd ui` with 5,000 projects: its start, the way of a command of another terminal to the
+screen, its memory, and its idle CPU. And the lists that it could be made of.
+
+Run: make bench ARGS='-k bench_ui'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import select
+import statistics
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from textual.app import App
+from textual.widget import Widget
+from textual.widgets import DataTable, OptionList
+
+from bench.bench_memory import idling, settle
+from bench.measuring import cpu_seconds, memory, percentile, table
+from bench.running import Daemon, daemon
+from rootsd.cli.ui.board import PanelKind, ProjectRow
+from rootsd.cli.ui.widgets import RowList
+from support.live_daemon import followed
+from support.sizes import Sizes
+
+PROJECTS = 5_000
+HANG_GUARD_S = 60
+SIZE = (50, 200)
+KEYS = 100
+DOWN = b"\x1b[B"
+
+
+class Terminal:
+    """A terminal with `rootsd ui` on it, and everything that it has drawn."""
+
+    def __init__(self) -> None:
+        self.fd, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, SIZE)
+        self.begun = time.perf_counter()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rootsd", "ui"],
+            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color"},
+        )  # fmt: skip
+        os.close(theirs)
+        self._drawn = b""
+
+    def wait_for(self, text: str) -> float:
+        """Read until the text is drawn, and return the time then."""
+        wanted, deadline = text.encode(), time.perf_counter() + HANG_GUARD_S
+        while wanted not in self._drawn:
+            ready, _, _ = select.select([self.fd], [], [], deadline - time.perf_counter())
+            assert ready, f"{text} was never drawn"
+            self._drawn += os.read(self.fd, 1 << 16)
+        self._drawn = self._drawn[self._drawn.index(wanted) + len(wanted) :]
+        return time.perf_counter()
+
+    def press(self, key: bytes) -> None:
+        """Type a key."""
+        os.write(self.fd, key)
+
+    def forget(self) -> None:
+        """Read what is drawn until now."""
+        while select.select([self.fd], [], [], 0.2)[0]:
+            os.read(self.fd, 1 << 16)
+        self._drawn = b""
+
+
+@contextmanager
+def screen() -> Iterator[Terminal]:
+    """Run the screen. At the end, quit it."""
+    terminal = Terminal()
+    try:
+        yield terminal
+    finally:
+        terminal.press(b"q")
+        with suppress(OSError):  # EIO: the last writer has closed it
+            while True:
+                os.read(terminal.fd, 1 << 16)
+        terminal.process.wait(HANG_GUARD_S)
+        os.close(terminal.fd)
+
+
+def test_the_screen(tmp_path: Path, sizes: Sizes) -> None:
+    rounds = sizes.pick(test=5, check=20, soak=50)
+    src = make_repositories(tmp_path / "src")
+    with daemon(src) as running:
+        starts = [start() for _ in range(rounds)]
+        with screen() as terminal:
+            terminal.wait_for(f"Pending {PROJECTS:,}")
+            settle(terminal.process.pid)
+            terminal.forget()
+            delays = [delay(running, terminal, src, number) for number in range(rounds * 4)]
+            spent = scrolling(terminal)
+            settle(terminal.process.pid)
+            held = memory(terminal.process.pid)
+            percent, spent_ms, woken = idling(terminal.process.pid, 30)
+    table(
+        f"The screen, {PROJECTS:,} projects, {SIZE[1]} x {SIZE[0]}, ms",
+        ("", "median", "p90", "worst"),
+        (
+            ("start to the first list", *shares([first for first, _ in starts])),
+            ("start to all projects", *shares([whole for _, whole in starts])),
+            ("command given to effect drawn", *shares(delays)),
+            ("CPU of one line down", spent, "", ""),
+        ),
+    )
+    table("Memory", ("", "RSS MB", "PSS MB"), [("rootsd ui", *held)])
+    table("Idle for 30 s", ("CPU %", "CPU ms", "wake-ups"), [(percent, spent_ms, woken)])
+
+
+def shares(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median, the 90th percentile, and the worst, in milliseconds."""
+    return (
+        statistics.median(values) * 1e3,
+        percentile(values, 0.9) * 1e3,
+        max(values) * 1e3,
+    )
+
+
+def start() -> tuple[float, float]:
+    """Return the seconds from the start to the first list, and to the whole one."""
+    with screen() as terminal:
+        first = terminal.wait_for("Pending 500") - terminal.begun
+        return first, terminal.wait_for(f"Pending {PROJECTS:,}") - terminal.begun
+
+
+def delay(running: Daemon, terminal: Terminal, src: Path, number: int) -> float:
+    """Return the seconds from an approval by another program to its effect on the screen."""
+    begun = time.perf_counter()
+    running.ask(
+        "decide", verb="approve", cwd="/", refs=[str(src / f"g{number % 50}" / f"p{number}")]
+    )
+    drawn = terminal.wait_for(f"Roots {number + 1} ")
+    terminal.forget()
+    return drawn - begun
+
+
+def scrolling(terminal: Terminal) -> float:
+    """Return the milliseconds of CPU for one line down."""
+    before = cpu_seconds(terminal.process.pid)
+    for _ in range(KEYS):
+        terminal.press(DOWN)
+        os.read(terminal.fd, 1 << 16)
+    terminal.forget()
+    return (cpu_seconds(terminal.process.pid) - before) / KEYS * 1e3
+
+
+def make_repositories(top: Path) -> Path:
+    """Create repositories in fifty folders."""
+    for number in range(PROJECTS):
+        git = top / f"g{number % 50}" / f"p{number}" / ".git"
+        for folder in ("objects", "refs"):
+            (git / folder).mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (git / "config").write_text("[core]\n")
+    return top
+
+
+# Lists of Textual that could hold the rows
+
+
+def test_the_lists() -> None:
+    texts = [(f"p{number}", f"~/src/g{number % 50}/p{number}") for number in range(PROJECTS)]
+    rows = [
+        ProjectRow.of("pending", followed("pending", name, id=name, path=path)["item"])
+        for name, path in texts
+    ]
+
+    listed = RowList(PanelKind.PENDING)
+    options = OptionList(markup=False)
+    cells: DataTable[str] = DataTable(cursor_type="row")
+
+    def fill_cells() -> None:
+        cells.add_columns("name", "path")
+        cells.add_rows(texts)
+
+    found = {
+        "RowList": asyncio.run(cost(listed, lambda: listed.show(rows))),
+        "OptionList": asyncio.run(
+            cost(options, lambda: options.add_options([" ".join(text) for text in texts]))
+        ),
+        "DataTable": asyncio.run(cost(cells, fill_cells)),
+    }
+    table(
+        f"{PROJECTS:,} rows, ms of CPU",
+        ("", "fill, until drawn", "one line down"),
+        ((name, *each) for name, each in found.items()),
+    )
+
+
+async def cost(widget: Widget, fill: Callable[[], object]) -> tuple[float, float]:
+    """Return the CPU milliseconds to fill a widget until it is drawn, and of one line down."""
+
+    class Alone(App[None]):
+        def compose(self) -> Iterator[Widget]:
+            yield widget
+
+    async with Alone().run_test(size=(80, 50)) as pilot:
+        widget.focus()
+        await pilot.pause()
+        begun = time.process_time()
+        fill()
+        await pilot.pause()
+        filled = time.process_time() - begun
+        await pilot.press(*["down"] * KEYS)
+        moved = time.process_time() - begun - filled
+    return filled * 1e3, moved / KEYS * 1e3
