@@ -109,7 +109,8 @@ def test_the_screen(tmp_path: Path, sizes: Sizes) -> None:
         (
             ("start to the first list", *shares([first for first, _ in starts])),
             ("start to all projects", *shares([whole for _, whole in starts])),
-            ("command given to effect drawn", *shares(delays)),
+            ("command given to effect drawn", *shares([drawn for drawn, _ in delays])),
+            ("of that, to the answer of the daemon", *shares([said for _, said in delays])),
             ("CPU of one line down", spent, "", ""),
         ),
     )
@@ -133,15 +134,17 @@ def start() -> tuple[float, float]:
         return first, terminal.wait_for(f"Pending {PROJECTS:,}") - terminal.begun
 
 
-def delay(running: Daemon, terminal: Terminal, src: Path, number: int) -> float:
-    """Return the seconds from an approval by another program to its effect on the screen."""
+def delay(running: Daemon, terminal: Terminal, src: Path, number: int) -> tuple[float, float]:
+    """Return the seconds from an approval by another program to its effect on the screen, and
+    those until the daemon had answered."""
     begun = time.perf_counter()
     running.ask(
         "decide", verb="approve", cwd="/", refs=[str(src / f"g{number % 50}" / f"p{number}")]
     )
+    answered = time.perf_counter()
     drawn = terminal.wait_for(f"Roots {number + 1} ")
     terminal.forget()
-    return drawn - begun
+    return drawn - begun, answered - begun
 
 
 def scrolling(terminal: Terminal) -> float:

@@ -60,5 +60,5 @@ async def test_a_swapped_folder_is_not_approved(person: Person) -> None:
         folder.rename(person.parent / ".api-before")
         await to_thread.run_sync(person.clone, "api")
         await screen.presses("enter")
-        await screen.waits_for("not the folder")
+        await screen.waits_for("replaced")
     assert person.names("ls", "--verdict", "approved") == []

@@ -62,6 +62,11 @@ def daemon(rootsd_dir: Path) -> Iterator[LiveDaemon]:
     with LiveDaemon(rootsd_dir, [SNAPSHOT]) as daemon:
         daemon.answers |= {
             "decide": PLAN,
+            "projects": {
+                "revision": 7,
+                "items": [an_item("acme/api", risk="runs code: .mcp.json"), an_item("beta/api")],
+                "warnings": [],
+            },
             "undo": {"revision": 8, "undone": [UNDONE], "items": [], "warnings": []},
             "session_roots": {
                 "revision": 7,
@@ -196,6 +201,7 @@ async def test_several_projects_are_approved_together(daemon: LiveDaemon) -> Non
         await person.waits_for("Pending 2 of 3, 2 selected")
         await person.presses("a")
         await person.waits_for("Approve 2 projects")
+        assert "acme/api: runs code: .mcp.json" in person.sees
         await person.presses("enter")
         await person.waits_until(lambda: bool(orders(daemon)))
     (order,) = orders(daemon)
@@ -301,6 +307,9 @@ async def test_a_refusal_names_the_next_command(daemon: LiveDaemon) -> None:
         await person.waits_for("Pending 3")
         await person.presses("d")
         await person.waits_for("an agent started this; try: type it")
+        daemon.answers["decide"] = Objection(ErrorCode.REFUSED, "word " * 40 + "end")
+        await person.presses("d")
+        await person.waits_for(" end")
 
 
 async def test_a_challenge_is_answered_on_the_plain_terminal(

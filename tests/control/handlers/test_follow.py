@@ -19,7 +19,7 @@ from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FollowRequest, SessionRootsQuer
 from rootsd.wire.request import BadRequest
 from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
 from support.control_harness import APPROVE, DENY, ControlHarness, a_session
-from support.ledger_harness import HANG_GUARD, missing, path, sight
+from support.ledger_harness import HANG_GUARD, at, missing, path, sight
 from support.sample_decisions import PERSON, approved, denied, project
 
 
@@ -95,6 +95,19 @@ async def test_an_update_has_only_what_changed() -> None:
         await control.decide(DENY, "/home/ann/src/p2")
         assert [each["item"]["name"] for each in (await screen.next())["projects"]] == ["p2"]
         assert screen.names("pending") == {"p3"}
+
+
+async def test_a_new_name_of_another_project_follows_the_decision() -> None:
+    """A name that a decision took is proposed to no other project."""
+    first, second = at(b"/home/ann/src/a/api", project(1)), at(b"/home/ann/src/b/web", project(2))
+    control = ControlHarness(first, second)
+    async with following(control) as screen:
+        assert screen.names("pending") == {"api", "web"}
+        await control.decide(APPROVE, "/home/ann/src/b/web", name="api")
+        (decided,) = (await screen.next())["projects"]
+        assert (decided["group"], decided["item"]["name"]) == ("approved", "api")
+        await screen.next()
+        assert screen.names("pending") == {"a/api"}
 
 
 async def test_a_project_that_rootsd_forgets_is_gone() -> None:

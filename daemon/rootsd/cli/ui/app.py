@@ -22,6 +22,7 @@ from textual.widgets import Input
 
 from rootsd.cli import control_client
 from rootsd.cli.formatting import path_of, pluralize
+from rootsd.cli.layout import width
 from rootsd.cli.theme import Tone
 from rootsd.cli.ui import details, orders
 from rootsd.cli.ui.board import Board, PanelKind, ProjectRow, Row, SessionRow
@@ -37,7 +38,7 @@ from rootsd.system.ipc import rpc
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
-from rootsd.wire.projects import ShowQuery, WhyQuery
+from rootsd.wire.projects import ProjectsQuery, RiskReading, ShowQuery, WhyQuery
 from rootsd.wire.request import ControlRequest
 
 WIDE = 110
@@ -184,7 +185,7 @@ class RootsdScreen(App[RootsdError | None]):
             rows.show(self.board.rows(kind))
         self._heading.refresh()
 
-    def _heading_words(self, width: int) -> list[Word]:
+    def _heading_words(self, room: int) -> list[Word]:
         tabs = []
         for number, rows in enumerate(self._lists.values()):
             text = f" {rows.kind.value} {rows.total:,} "
@@ -192,7 +193,7 @@ class RootsdScreen(App[RootsdError | None]):
             tabs.append(Word(text, f"go_to({number})", style=style))
         focus = f"focus: {safe_label(self.board.focus)}" if self.board.focus else ""
         state = "daemon away, connecting again" if self._away else focus
-        room = width - sum(len(word.text) for word in tabs) - len(state) - 1
+        room -= sum(len(word.text) for word in tabs) + width(state) + 1
         if room < 0:
             return tabs
         tone = Tone.REFUSED if self._away else Tone.GOOD
@@ -201,11 +202,11 @@ class RootsdScreen(App[RootsdError | None]):
     def _status_words(self, _: int) -> list[Word]:
         return [Word(" "), Word(self.status.text, tone=self.status.tone)]
 
-    def _key_words(self, width: int) -> list[Word]:
+    def _key_words(self, room: int) -> list[Word]:
         shown: list[Word] = []
         for word in _KEYS:
             cells = sum(len(each.text) for each in shown) + len(word.text) + 2
-            if cells <= width:
+            if cells <= room:
                 key, _, rest = word.text.partition(" ")
                 shown += [
                     Word(key, word.action, Tone.COMMAND),
@@ -317,8 +318,11 @@ class RootsdScreen(App[RootsdError | None]):
         self.run_worker(reporting())
 
     def _say(self, text: str, tone: Tone | None = None) -> None:
-        self.status = Status(safe_label(text, limit=None), tone)
+        label = safe_label(text, limit=None) if text else ""
+        self.status = Status(label, tone)
         self._status_bar.refresh()
+        if tone is Tone.BAD and width(label) >= self.size.width:
+            self.push_screen(TextDialog("Problem", [Paragraph("", text, tone)]))
 
     @contextmanager
     def _plain_terminal(
@@ -372,15 +376,16 @@ class RootsdScreen(App[RootsdError | None]):
             await self._decide(order)
 
     async def _risks_of(self, targets: list[Target]) -> list[Paragraph]:
-        """Return the risks of a single project. A plan for several has them itself."""
-        if len(targets) > 1:
-            return [
-                Paragraph("requested", f"{target.row.name}: {target.row.request}", Tone.ATTENTION)
-                for target in targets
-                if target.row.request
-            ]
-        shown = await self._ask(ShowQuery("/", (targets[0].row.id,)))
-        return [risk for item in shown["items"] for risk in details.risks_of(item)]
+        """Read what the person should look at before they approve the targets."""
+        ids = tuple(target.row.id for target in targets)
+        if len(ids) == 1:
+            shown = await self._ask(ShowQuery("/", ids))
+            return [risk for item in shown["items"] for risk in details.risks_of(item)]
+        self._say(f"Reading {len(ids):,} folders")
+        query = ProjectsQuery("/", refs=ids, risks=RiskReading.THOROUGH)
+        risks = [*details.risks_of_several(await self._ask(query))]
+        self._say("")
+        return risks
 
     def action_deny(self) -> None:
         """Deny the selection. Several projects need a yes."""

@@ -22,7 +22,7 @@ from rootsd.cli.formatting import (
 from rootsd.cli.theme import Tone
 from rootsd.cli.ui.board import ProjectRow, SessionRow
 
-_MOST_FILES = 20
+_MOST_RISKS = 100
 
 
 class Paragraph(NamedTuple):
@@ -103,14 +103,21 @@ def about_marked(rows: Sequence[ProjectRow]) -> list[Paragraph]:
     ]
 
 
+def risks_of_several(listing: Mapping[str, Any]) -> Iterator[Paragraph]:
+    """Yield the requests for projects of a listing with risks, and then their risks."""
+    for item in listing["items"]:
+        if "request" in item:
+            yield Paragraph("requested", f"{item['name']}: {item['request']}", Tone.ATTENTION)
+    risky = [item for item in listing["items"] if item.get("risk")]
+    for item in risky[:_MOST_RISKS]:
+        yield Paragraph("risk", f"{item['name']}: {item['risk']}", Tone.ATTENTION)
+    if len(risky) > _MOST_RISKS:
+        yield Paragraph("risk", f"in {len(risky) - _MOST_RISKS:,} more", Tone.ATTENTION)
+    yield from (Paragraph("risk", warning, Tone.ATTENTION) for warning in listing["warnings"])
+
+
 def about_plan(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
-    """Yield what an approval would publish, and what agents run there, risks first."""
-    executed = plan.get("executed", ())
-    for each in executed[:_MOST_FILES]:
-        files = " ".join(each["files"]) or "could not be scanned in time"
-        yield Paragraph("agents run", f"{each['name']}: {files}", Tone.ATTENTION)
-    if len(executed) > _MOST_FILES:
-        yield Paragraph("agents run", f"files in {len(executed) - _MOST_FILES} more")
+    """Yield what an approval would publish."""
     for git in plan.get("shared_git", ()):
         yield Paragraph("git data", describe_shared_git(git), Tone.ATTENTION)
     for tree in plan.get("worktrees", ()):

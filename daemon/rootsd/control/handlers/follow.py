@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -93,8 +93,15 @@ class FollowHandlers:
         )
 
 
-Shown = tuple[object, ...]
-"""Everything that the item of a project depends on."""
+class Shown(NamedTuple):
+    """What the reader knows about a project.
+
+    `state` has everything that the item depends on, apart from its name.
+    """
+
+    id: str
+    state: tuple[object, ...]
+    name: str
 
 
 @dataclass(slots=True)
@@ -102,8 +109,8 @@ class Follower:
     """One subscription, with what its reader knows."""
 
     sources: FollowHandlers
-    _known: dict[bytes, tuple[str, Shown]] = field(default_factory=dict)
-    """The id and the state of each project that was sent, by path."""
+    _known: dict[bytes, Shown] = field(default_factory=dict)
+    """The projects that were sent, by path."""
     _sessions: list[SessionItem] | None = None
     _confined: list[ConfinedProgramItem] | None = None
     _focus: str | None = None
@@ -129,7 +136,10 @@ class Follower:
 
     def _next_update(self, catalog: Catalog) -> FollowUpdate | None:
         """Return what the reader does not know yet, or None if it knows everything."""
-        changed = list(islice(self._changed_projects(catalog), MAX_FOLLOW_ITEMS + 1))
+        changed = list(islice(self._changed(catalog), MAX_FOLLOW_ITEMS + 1))
+        # A decision can change the proposed names of others. To find these takes longer than
+        # everything else, so the decision itself is sent before.
+        changed = changed or list(islice(self._renamed(catalog), MAX_FOLLOW_ITEMS + 1))
         is_complete = len(changed) <= MAX_FOLLOW_ITEMS
         gone = [path for path in self._known if path not in catalog.projects]
         sessions, confined = self.sources.daemon.session_items(), self.sources.wardens.items()
@@ -138,7 +148,7 @@ class Follower:
         if is_same and not changed and not gone:
             return None
         items = self._items(catalog, changed[:MAX_FOLLOW_ITEMS])
-        ids = [self._known.pop(path)[0] for path in gone]
+        ids = [self._known.pop(path).id for path in gone]
         return self._update(items, ids, is_complete=is_complete)
 
     def _update(
@@ -157,37 +167,41 @@ class Follower:
         self._sessions, self._confined, self._focus = sessions, confined, update["focus"]
         return update
 
-    def _changed_projects(self, catalog: Catalog) -> Iterator[tuple[Project, Shown]]:
+    def _changed(self, catalog: Catalog) -> Iterator[Project]:
+        """Yield the projects whose state is not the one that was sent."""
         for path, project in catalog.projects.items():
-            shown = self._shown(catalog, project)
             known = self._known.get(path)
-            if known is None or known[1] != shown:
-                yield project, shown
+            if known is None or known.state != self._state_of(catalog, project):
+                yield project
 
-    def _shown(self, catalog: Catalog, project: Project) -> Shown:
+    def _renamed(self, catalog: Catalog) -> Iterator[Project]:
+        """Yield the projects whose name is not the one that was sent."""
+        for path, project in catalog.projects.items():
+            known = self._known.get(path)
+            if known is None or known.name != catalog.name_of(project):
+                yield project
+
+    def _state_of(self, catalog: Catalog, project: Project) -> tuple[object, ...]:
         path = project.path
         return (
             project,
             catalog.judgments[path],
             catalog.roots.get(path),
-            catalog.name_of(project),
-            group_of(catalog, project),
+            catalog.places,  # with the project, it says whether an approval could publish it
             self.sources.note_on(path),
             why_not_inherited(catalog, project),
         )
 
-    def _items(
-        self, catalog: Catalog, changed: Sequence[tuple[Project, Shown]]
-    ) -> list[FollowedProject]:
-        projects = [project for project, _ in changed]
+    def _items(self, catalog: Catalog, projects: Sequence[Project]) -> list[FollowedProject]:
         items = project_items(catalog, projects, self.sources.parents(), self.sources.note_on)
-        for item, (project, shown) in zip(items, changed, strict=True):
+        followed = []
+        for item, project in zip(items, projects, strict=True):
             item["identity"] = identity_fingerprint(project.observed.identity)
-            self._known[project.path] = (project.id, shown)
-        return [
-            FollowedProject(group=group_of(catalog, project).value, item=item)
-            for item, project in zip(items, projects, strict=True)
-        ]
+            state = self._state_of(catalog, project)
+            self._known[project.path] = Shown(project.id, state, item["name"])
+            group = group_of(catalog, project)
+            followed.append(FollowedProject(group=group.value, item=item))
+        return followed
 
 
 def group_of(catalog: Catalog, project: Project) -> ProjectGroup:
