@@ -66,6 +66,8 @@ def loaded(*words: str, heavy: tuple[str, ...] = HEAVY) -> set[str]:
         ("hook", "claude-code"),
         ("hook", "nonsense"),
         ("confine", "--nonsense"),
+        ("completion", "zsh"),
+        ("-q", "shell-init", "bash"),
     ],
 )
 def test_a_quick_command_loads_nothing_heavy(daemon: FakeDaemon, words: tuple[str, ...]) -> None:

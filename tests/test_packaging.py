@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 import rootsd
-from rootsd.cli.commands.completion import completion_script
 from rootsd.cli.man_page import render_man_page
+from rootsd.system.shell_scripts import script
 
 TOP = Path(__file__).parent.parent
 TEMPLATES = ("systemd", "launchd", "completions", "shell")
 # The folders below the prefix where man and the shells look.
 SHARED = {
     "man/man1/rootsd.1": render_man_page(),
-    "bash-completion/completions/rootsd": completion_script("bash"),
-    "zsh/site-functions/_rootsd": completion_script("zsh"),
-    "fish/vendor_completions.d/rootsd.fish": completion_script("fish"),
+    "bash-completion/completions/rootsd": script("completion", "bash"),
+    "zsh/site-functions/_rootsd": script("completion", "zsh"),
+    "fish/vendor_completions.d/rootsd.fish": script("completion", "fish"),
 }
 
 

@@ -1,8 +1,9 @@
 """The console entry point: run the fast commands directly, and all others by the command line.
 
 Every MCP client starts `bridge` and `run`, agents start `hook` before each call of a tool,
-`confine` starts agents, and every shell prompt starts `check` and `pending --count`. For these, an
-import of click would take longer than their work. `daemon` runs for a long time, and click would
+`confine` starts agents, every shell prompt starts `check` and `pending --count`, and every shell
+starts `completion` and `shell-init`. For these, an import of click would take longer than their
+work. `daemon` runs for a long time, and click would
 stay in its memory.
 """
 
@@ -56,6 +57,10 @@ def _dispatch(words: list[str]) -> int:
             from rootsd import check
 
             return check.count_pending(exit_code="--exit-code" in rest)
+        case ["completion" | "shell-init" as verb, "bash" | "zsh" | "fish" as shell]:
+            from rootsd.system import shell_scripts
+
+            return shell_scripts.main(verb, shell)
         case ["daemon", *rest] if start == 0 and _is_launch(rest):
             from rootsd.cli import run_daemon
 

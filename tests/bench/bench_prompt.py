@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.commands.shell_init import shell_functions
 from rootsd.daemon.prompt_file import prompt_line
+from rootsd.system.shell_scripts import script
 
 ROUNDS = 7
 CALLS = 300
@@ -46,7 +46,7 @@ def test_the_segment_of_a_prompt_takes_less_than_a_millisecond(
     if daemon == "with a daemon":
         (rootsd_dir / "run" / "prompt").write_text(prompt_line(os.getpid(), 12, "work"))
     functions = tmp_path / "functions"
-    functions.write_text(shell_functions(shell))
+    functions.write_text(script("shell-init", shell))
 
     def run(step: str) -> float:
         script = f"source {functions}\n{LOOPS[shell].format(CALLS, STEPS[step])}"

@@ -10,6 +10,7 @@ import pytest
 
 from rootsd.service import unit_files
 from rootsd.service.unit_files import InvalidUnitValue, UnitSettings
+from rootsd.system.shell_scripts import shipped_folder
 
 TOP = Path(__file__).parent.parent.parent
 SETTINGS = UnitSettings(
@@ -26,7 +27,7 @@ AWKWARD = Path('/home/ann/my "tools" 100% \\o/é')
 
 
 def test_a_checkout_uses_its_own_files() -> None:
-    assert unit_files.templates_folder() == TOP
+    assert Path(shipped_folder()) == TOP
 
 
 def test_the_installed_files_equal_those_of_the_repository() -> None:

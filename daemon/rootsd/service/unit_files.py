@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-import rootsd
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.service.start_record import PLACE_VARIABLES
+from rootsd.system.shell_scripts import shipped_folder
 
 GENERATED_MARK = "Written by rootsd service install"
 PLACES_DROP_IN = "rootsd.service.d/15-places.conf"
@@ -61,13 +61,6 @@ class UnitSettings:
     strict: bool = False
 
 
-def templates_folder() -> Path:
-    """Return the folder that contains `systemd`, `launchd`, `completions`, and `shell`."""
-    package = Path(rootsd.__file__).parent
-    packaged = package / "share"
-    return packaged if packaged.is_dir() else package.parent.parent  # in a checkout
-
-
 def systemd_units(settings: UnitSettings) -> dict[str, str]:
     """Return the text of each unit by its path below the folder of units."""
     names = [*BASE_UNITS]
@@ -109,7 +102,7 @@ def is_generated(file: Path) -> bool:
 
 
 def _fill_template(template: str, values: Mapping[str, str]) -> str:
-    text = (templates_folder() / template).read_text("utf-8")
+    text = Path(shipped_folder(), template).read_text("utf-8")
     for placeholder, value in values.items():
         text = text.replace(placeholder, value)
     return text

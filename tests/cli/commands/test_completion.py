@@ -13,7 +13,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from rootsd.cli.commands.completion import SCRIPTS, completion_script
+from rootsd.system.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import HANG_GUARD, Shell
 
@@ -103,10 +103,10 @@ def test_without_a_daemon_tab_is_silent(typist: pexpect.spawn[str]) -> None:
     assert "daemon" not in str(typist.before)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", SHELLS)
 def test_the_script_is_printed_as_it_is_shipped(shell: Shell, name: str) -> None:
     done = shell.run("completion", name)
-    assert (done.status, done.out, done.err) == (0, completion_script(name), "")
+    assert (done.status, done.out, done.err) == (0, script("completion", name), "")
     assert json.loads(shell.run("completion", name, "--json").out)["script"] == done.out
 
 

@@ -19,11 +19,11 @@ from typing import Any
 import pexpect
 import pytest
 
-from rootsd.cli.commands.shell_init import SHELLS, shell_functions
 from rootsd.core.errors import ErrorCode
 from rootsd.core.labels import exact_path
 from rootsd.core.paths import text_of
 from rootsd.daemon.prompt_file import plain_tag, prompt_line
+from rootsd.system.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.terminal import HANG_GUARD, Shell
 
@@ -111,7 +111,7 @@ def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
         assert found is not None
         (tmp_path / "bin" / program).symlink_to(found)
     person = Person(request.param, tmp_path)
-    (tmp_path / "functions").write_text(shell_functions(person.shell))
+    (tmp_path / "functions").write_text(script("shell-init", person.shell))
     person.install("rootsd", REAL.format(python=shlex.quote(sys.executable)))
     return person
 
@@ -334,7 +334,7 @@ def test_the_prompt_starts_no_process(person: Person, rootsd_dir: Path) -> None:
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_functions_are_printed_as_they_are_shipped(shell: Shell, name: str) -> None:
     done = shell.run("shell-init", name)
-    assert (done.status, done.out, done.err) == (0, shell_functions(name), "")
+    assert (done.status, done.out, done.err) == (0, script("shell-init", name), "")
     assert json.loads(shell.run("shell-init", name, "--json").out)["script"] == done.out
 
 

@@ -5,18 +5,14 @@ It also answers the queries of these scripts for candidates.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+from rootsd.system.shell_scripts import SHELLS, script
 
 SECTION = "For programs"
-
-# The shells search for these file names; the files of the checkout are shipped unchanged.
-SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
 
 
 @click.command(
@@ -29,7 +25,7 @@ SCRIPTS = {"bash": "rootsd.bash", "zsh": "_rootsd", "fish": "rootsd.fish"}
         "rootsd completion bash -- approve ac          # print the candidates"
     ),
 )
-@click.argument("shell", type=click.Choice(list(SCRIPTS)))
+@click.argument("shell", type=click.Choice(SHELLS))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- WORD...]")
 @pass_invocation
 def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> None:
@@ -41,11 +37,11 @@ def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> No
     """
     output = invocation.output
     if not words:
-        script = completion_script(shell)
+        text = script("completion", shell)
         if output.is_json:
-            output.object(CommandResult(extra={"script": script}))
+            output.object(CommandResult(extra={"script": text}))
         else:
-            output.text(script)
+            output.text(text)
         return
     from rootsd.cli import completion
     from rootsd.cli.main import root
@@ -56,10 +52,3 @@ def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> No
         output.object(CommandResult(items))
     else:
         output.rows(found)
-
-
-def completion_script(shell: str) -> str:
-    """Return the completion script for `shell`."""
-    from rootsd.service.unit_files import templates_folder
-
-    return Path(templates_folder(), "completions", SCRIPTS[shell]).read_text(encoding="utf-8")

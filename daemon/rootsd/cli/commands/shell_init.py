@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+from rootsd.system.shell_scripts import SHELLS, script
 
 SECTION = "For programs"
-
-SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command(
@@ -33,15 +30,8 @@ def command(invocation: Invocation, *, shell: str) -> None:
     root, with fzf if it is installed. ROOTSD_PROMPT has the number of pending projects and the
     focus. Use it in your prompt; docs/SHELL.md has examples.
     """
-    text = shell_functions(shell)
+    text = script("shell-init", shell)
     if invocation.output.is_json:
         invocation.output.object(CommandResult(extra={"script": text}))
     else:
         invocation.output.text(text)
-
-
-def shell_functions(shell: str) -> str:
-    """Return the shell functions for `shell`, as they are shipped."""
-    from rootsd.service.unit_files import templates_folder
-
-    return Path(templates_folder(), "shell", f"rootsd.{shell}").read_text(encoding="utf-8")
