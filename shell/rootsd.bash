@@ -21,11 +21,10 @@ rcd() {
 
 # Print the id of the root that a person picks.
 _rootsd_pick() {
-    local listing id name verdict kind path note choice REPLY PS3='number of the root> '
+    local listing id name kind path choice REPLY PS3='number of the root> '
     local -a rows=() ids=()
-    listing=$(command rootsd ls --published) || return
-    # shellcheck disable=SC2034
-    while IFS=$'\t' read -r id name verdict kind path note; do
+    listing=$(command rootsd ls --published --format id,name,kind,path) || return
+    while IFS=$'\t' read -r id name kind path; do
         if [[ -n $id && $kind != uri ]]; then
             ids+=("$id")
             rows+=("$name  $path")
@@ -41,7 +40,7 @@ _rootsd_pick() {
     else
         select choice in "${rows[@]}"; do
             if [[ -n $choice ]]; then
-                printf '%s\n' "${ids[REPLY - 1]}"
+                printf '%s\n' "${ids[10#$REPLY - 1]}"
                 return
             fi
         done
@@ -97,6 +96,7 @@ rootsd_prompt() {
         # A daemon that crashed leaves its file behind.
         if [[ -r $file ]] && IFS=' ' read -r pid pending focus <"$file" &&
             kill -0 "$pid" 2>/dev/null; then
+            # shellcheck disable=SC2034
             ROOTSD_PENDING=$pending ROOTSD_FOCUS=$focus
             [[ $pending == 0 ]] || ROOTSD_PROMPT="$pending pending "
             [[ -z $focus ]] || ROOTSD_PROMPT="$focus${ROOTSD_PROMPT:+:} $ROOTSD_PROMPT"

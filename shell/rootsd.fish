@@ -24,11 +24,11 @@ end
 function __rootsd_pick
     set -l ids
     set -l rows
-    for line in (command rootsd ls --published)
+    for line in (command rootsd ls --published --format id,name,kind,path)
         set -l cells (string split \t -- $line)
-        if test "$cells[4]" != uri
+        if test "$cells[3]" != uri
             set -a ids $cells[1]
-            set -a rows "$cells[2]  $cells[5]"
+            set -a rows "$cells[2]  $cells[4]"
         end
     end
     if test (count $ids) -eq 0

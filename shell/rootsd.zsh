@@ -23,10 +23,10 @@ rcd() {
 # Print the id of the root that a person picks.
 _rootsd_pick() {
     emulate -L zsh
-    local listing id name verdict kind folder note choice row PS3='number of the root> '
+    local listing id name kind folder choice row PS3='number of the root> '
     local -a rows ids
-    listing=$(command rootsd ls --published) || return
-    while IFS=$'\t' read -r id name verdict kind folder note; do
+    listing=$(command rootsd ls --published --format id,name,kind,path) || return
+    while IFS=$'\t' read -r id name kind folder; do
         if [[ -n $id && $kind != uri ]]; then
             ids+=("$id")
             rows+=("$name  $folder")

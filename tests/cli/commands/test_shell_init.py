@@ -213,7 +213,7 @@ def test_without_a_choice_rcd_stays(person: Person, roots: list[Path]) -> None:
 
 
 def test_without_fzf_a_number_picks_a_root(person: Person, roots: list[Path]) -> None:
-    done = person.types(f"rcd; {HERE}", answer="0\nx\n$(touch pwned)\na[$(touch pwned)]\n8\n")
+    done = person.types(f"rcd; {HERE}", answer="0\nx\n$(touch pwned)\na[$(touch pwned)]\n08\n8\n")
     assert where(done) == [os.fsencode(roots[7])]
     assert b"$(touch pwned)" in done.stderr
     assert not list(person.home.rglob("pwned"))
