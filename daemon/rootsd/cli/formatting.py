@@ -110,6 +110,7 @@ RISK = Column(
     risk_of,
     short=lambda item: _UNKNOWN_RISK if risk_of(item) == UNREAD else risk_of(item),
     fit=ColumnFit.NOTE,
+    tone=Tone.ATTENTION,
 )
 OWNER = Column("FROM", lambda item: item.get("origin_owner") or "", limit=_OWNER_LIMIT)
 

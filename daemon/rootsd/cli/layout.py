@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 
 GAP = "  "
 MIN_WRAP_WIDTH = 20
@@ -175,7 +176,7 @@ def _lay_out_narrow(
 
     def lines_of(row: Sequence[str]) -> Iterator[str]:
         below = [row[column] for column in paths if row[column]]
-        remarks = [row[column] for column in notes if row[column]]
+        remarks = [(row[column], partial(paint, column)) for column in notes if row[column]]
         if any(width(row[column]) > widths.get(column, -1) for column in line):
             yield from _flowing(row, line, indent, room, paint)
             packed = _pack(remarks, 0, room - indent)
@@ -192,20 +193,22 @@ def _lay_out_narrow(
     return header, lines_of
 
 
-def _pack(cells: Iterable[str], first: int, room: int) -> list[str]:
+def _pack(cells: Iterable[tuple[str, Callable[[str], str]]], first: int, room: int) -> list[str]:
     """Return cells as lines of `room` columns. Cells share a line if they fit on it.
 
-    The first line has `first` columns, and is empty if no cell fits there.
+    Each cell comes with the function that colors it. The first line has `first` columns, and is
+    empty if no cell fits there.
     """
     lines, left = [""], first
-    for cell in cells:
+    for cell, paint in cells:
         gap = GAP if lines[-1] else ""
         if width(gap + cell) <= left:
-            lines[-1] += gap + cell
+            lines[-1] += gap + paint(cell)
             left -= width(gap + cell)
         else:
-            lines += wrap(cell, room)
-            left = room - width(lines[-1]) if lines[-1] == cell else 0
+            parts = wrap(cell, room)
+            lines += map(paint, parts)
+            left = room - width(cell) if len(parts) == 1 else 0
     return lines
 
 

@@ -53,9 +53,9 @@ class Column:
     """A column of a table.
 
     `cell` makes the full text, and `short` an alternative for terminals. On a terminal, `limit`
-    cuts a cell to that many characters (None: never), `tones` maps a cell's text to its tone, and
-    `fit` says what happens to the column if the table is too wide. For programs, `exact` makes the
-    text of a cell safe without cutting it.
+    cuts a cell to that many characters (None: never), `tones` maps a cell's text to its tone,
+    `tone` is that of all others, and `fit` says what happens to the column if the table is too
+    wide. For programs, `exact` makes the text of a cell safe without cutting it.
     """
 
     title: str
@@ -64,6 +64,7 @@ class Column:
     limit: int | None = None
     fit: ColumnFit = ColumnFit.LINE
     tones: Mapping[str, Tone] = field(default_factory=dict)
+    tone: Tone | None = None
     exact: Callable[[str], str] = whole_label
 
     def text(self, item: Mapping[str, Any], *, for_terminal: bool) -> str:
@@ -273,7 +274,8 @@ class Output:
         paint = self._paint(sys.stdout)
 
         def paint_cell(column: int, text: str) -> str:
-            tone = Tone.HEADING if column < 0 else columns[column].tones.get(text)
+            shown = columns[column]
+            tone = Tone.HEADING if column < 0 else shown.tones.get(text, shown.tone)
             return text if tone is None else paint(tone, text)
 
         return [column.title for column in columns], [column.fit for column in columns], paint_cell

@@ -51,6 +51,16 @@ def test_risks_and_owners_are_the_last_columns_and_safe(daemon: FakeDaemon, shel
     assert HOSTILE not in out
 
 
+@pytest.mark.parametrize("columns", ["100", "44"])
+def test_risks_stand_out_on_a_terminal_with_colors(
+    daemon: FakeDaemon, shell: Shell, columns: str
+) -> None:
+    daemon.answers["projects"] = a_listing(an_item(risk="secrets: .env", note="its note"))
+    out = shell.run_in_color("pending", COLUMNS=columns).out
+    assert "\x1b[35msecrets: .env\x1b[0m" in out
+    assert "mits note" not in out
+
+
 @pytest.mark.parametrize(
     ("words", "risks", "risk"),
     [
