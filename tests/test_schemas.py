@@ -279,6 +279,7 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "undo", {}
     yield "set-guard", {"guard": "off"}
     yield "announce", {"command": "down"}
+    yield "remote-command", {"command": "approve api --host ann@build"}
     yield "check", {"path": f"{top}/one"}
     yield "why", {"path": f"{top}/one"}
     yield "show", {"refs": ["first", "two"], **cwd}

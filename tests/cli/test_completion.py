@@ -19,6 +19,7 @@ FREE = {
     "approve --as", "approve --for", "add --name", "bridge --client", "run --env", "run --name",
     "run words", "confine --name", "confine words", "completion words",
     "parent add --skip", "parent set --skip",
+    "approve --host", "deny --host", "pending --host", "status --host", "ui --host",
     "ls --since", "pending --since", "parent add --project-file", "parent set --project-file",
 }  # fmt: skip
 KNOWN_TYPES = (click.Choice, click.types.IntParamType, click.types.IntRange)

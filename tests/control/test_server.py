@@ -41,7 +41,13 @@ from rootsd.wire.decisions import (
     TagRequest,
 )
 from rootsd.wire.follow import FollowRequest, SessionRootsQuery
-from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
+from rootsd.wire.guard import (
+    GuardQuery,
+    LogQuery,
+    RemoteCommandRequest,
+    SetGuardRequest,
+    UndoRequest,
+)
 from rootsd.wire.projects import (
     CheckQuery,
     NextPendingQuery,
@@ -72,6 +78,7 @@ ORDERS: list[Any] = [
     UndoRequest(3),
     UndoRequest(),
     ImportRequest((), (), ()),
+    RemoteCommandRequest("approve api --host ann@build"),
 ]
 LOOKS: list[ControlRequest] = [
     StatusQuery(),
@@ -197,12 +204,16 @@ def test_a_recorded_command_of_an_agent_is_named() -> None:
     assert len(dispatcher.recorded_command(AnnounceRequest("x" * 10_000))) <= COMMAND_TEXT_LIMIT
 
 
-def test_only_a_status_shown_to_a_person_depends_on_the_caller() -> None:
+def test_only_a_shown_status_and_a_remote_command_depend_on_the_caller() -> None:
     dispatcher = ControlHarness().dispatcher
     assert dispatcher.needs_caller(StatusQuery(is_look=True))
     assert dispatcher.needs_caller(ReloadRequest())
+    remote = RemoteCommandRequest("pending --host ann@build", ApplyMode.DRY_RUN)
+    assert dispatcher.needs_caller(remote)
     assert not any(
-        dispatcher.needs_caller(request) for request in LOOKS if request != ReloadRequest()
+        dispatcher.needs_caller(request)
+        for request in LOOKS
+        if not isinstance(request, ReloadRequest | RemoteCommandRequest)
     )
 
 

@@ -146,6 +146,7 @@ NEEDS = {
     "strace": Need(_program("strace"), "apt-get install strace"),
     "setpriv": Need(_program("setpriv"), "apt-get install util-linux"),
     "svn": Need(_program("svn", "svnadmin"), "apt-get install subversion"),
+    "tcsh": Need(_program("tcsh"), "apt-get install tcsh"),
     "time-namespaces": Need(
         _runs("unshare", "--time", "--boottime", "1", "true"),
         "run it as root on Linux 5.6 or newer, with unshare from the package util-linux",

@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
+from rootsd.cli.remote import is_remote
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.daemon import StatusQuery
@@ -46,8 +47,9 @@ def complete_words(root: click.Command, words: Sequence[str], obj: object) -> li
 
 def folders(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Have the shell complete folders."""
-    del context, param
-    return [CompletionItem(typed, type="dir")]
+    del param
+    # Those of this machine mean nothing on another one.
+    return [] if is_remote(context) else [CompletionItem(typed, type="dir")]
 
 
 def files(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -62,6 +64,8 @@ def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
     def complete(
         context: click.Context, param: click.Parameter, typed: str
     ) -> list[CompletionItem]:
+        if is_remote(context):
+            return []
         if typed.startswith(_PATH_STARTS):
             return folders(context, param, typed)
         given = context.params.get(str(param.name)) or ()
@@ -76,7 +80,9 @@ def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
 
 def tags(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the tags of projects."""
-    del context, param
+    del param
+    if is_remote(context):
+        return []
     return [CompletionItem(tag) for tag in _tags() if tag.startswith(typed)]
 
 
@@ -103,7 +109,9 @@ def sync_scopes(
 
 def parents(context: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete the parents that the daemon watches; folders if none matches."""
-    del context, param
+    del param
+    if is_remote(context):
+        return []
     watched = _query(StatusQuery()).get("parents", ())
     paths = [str(parent["path"]) for parent in watched]
     fitting = [path for path in paths if path.startswith(typed) and _PLAIN.fullmatch(path[1:])]

@@ -30,7 +30,9 @@ EXIT_STATUSES: Mapping[Exit, tuple[str, str]] = {
 
 REF_SYNTAX = (
     "REF is a name from rootsd ls, an id, a path, . for the working directory, or a glob over "
-    "names and paths. The end of a name, after a slash, is enough if only one project has it."
+    "names and paths. The end of a name, after a slash, is enough if only one project has it. "
+    "With --host, REF and all paths are that machine's: a path is absolute, or begins with a "
+    "quoted ~/ for the home folder there. A word that is no name there is a path in that folder."
 )
 
 OUTPUT_FORMATS = (

@@ -25,7 +25,7 @@ import anyio
 import msgspec
 
 from rootsd.control.routes import GuardedCommand
-from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents
+from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents, markers_of
 from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange
 from rootsd.core.errors import CallerRefused, RootsdError
 from rootsd.core.guard import (
@@ -355,7 +355,7 @@ class CommandGuard:
         return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
 
     async def _look_up(self, callers: Sequence[int]) -> ProcessReport | None:
-        markers = {marker for agent in self._agents for marker in agent.markers | agent.hints}
+        markers = markers_of(self._agents)
         connected, hosts = set(self._connected()), {host.pid for host in self._hosts.values()}
         others = [*sorted(connected - hosts), *sorted(hosts)]
         report = await self._view.look_up(callers, others, markers)

@@ -7,6 +7,7 @@ configuration can add more. Editors are not in this list, because people type in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -147,3 +148,8 @@ def further_agents(names: tuple[str, ...], markers: tuple[str, ...]) -> tuple[Ag
         Agent(f"an agent that sets {marker}", markers=frozenset({marker})) for marker in markers
     )
     return (*named, *marked)
+
+
+def markers_of(agents: Iterable[Agent]) -> frozenset[str]:
+    """Return all markers and hints of these agents, which to look for in an environment."""
+    return frozenset(marker for agent in agents for marker in agent.markers | agent.hints)

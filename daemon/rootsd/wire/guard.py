@@ -8,7 +8,7 @@ from typing import ClassVar, NotRequired, TypedDict
 from rootsd.core.guard import Guard
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import ControlRequest, EmptyResult
 
 MAX_LOG_WAIT_S = 30
 """The longest time to wait for one answer. Then a follower of the log asks again."""
@@ -38,6 +38,20 @@ class SetGuardRequest(ControlRequest):
     result: ClassVar[type] = GuardStatus
 
     guard: Guard
+    effect: ApplyMode = ApplyMode.APPLY
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCommandRequest(ControlRequest):
+    """Ask whether the caller may run `command` on another machine, as if it were a command here.
+
+    `effect` is a dry run for a command that decides nothing. The answer is `{}`.
+    """
+
+    method: ClassVar[str] = "remote-command"
+    result: ClassVar[type] = EmptyResult
+
+    command: str
     effect: ApplyMode = ApplyMode.APPLY
 
 

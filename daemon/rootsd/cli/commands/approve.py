@@ -13,8 +13,9 @@ from rootsd.cli.confirm import (
     confirm_and_send,
 )
 from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.remote import RemoteVerbCommand
 from rootsd.cli.terminal import Keyboard
 from rootsd.cli.time_options import Duration
 from rootsd.core.model import Access
@@ -28,7 +29,7 @@ _complete_pending = completion.projects(Selection.PENDING)
 
 @click.command(
     "approve",
-    cls=VerbCommand,
+    cls=RemoteVerbCommand,
     epilog=(
         "rootsd approve acme/api\n"
         "rootsd approve . --as api --tag work\n"

@@ -6,8 +6,9 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.decisions import effect_of, send_and_print
-from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.remote import RemoteVerbCommand
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"
@@ -15,7 +16,7 @@ SECTION = "Decide"
 
 @click.command(
     "deny",
-    cls=VerbCommand,
+    cls=RemoteVerbCommand,
     epilog="rootsd deny beta/api\nrootsd deny '*/scratch-*'",
 )
 @click.argument(

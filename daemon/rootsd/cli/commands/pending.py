@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.flags import pass_invocation
 from rootsd.cli.formatting import (
     FOUND,
     ID,
@@ -31,6 +31,7 @@ from rootsd.cli.listing_options import (
     query_of,
     show_listing,
 )
+from rootsd.cli.remote import RemoteVerbCommand
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import Exit
 from rootsd.wire.projects import RiskReading, Selection
@@ -47,7 +48,7 @@ _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME
 
 @click.command(
     "pending",
-    cls=VerbCommand,
+    cls=RemoteVerbCommand,
     epilog=(
         "rootsd pending\n"
         "rootsd pending --since 2d --sort age\n"

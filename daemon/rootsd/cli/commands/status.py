@@ -16,9 +16,10 @@ from rootsd.cli.confined import (
     describe_program,
     describe_roots,
 )
-from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.flags import pass_invocation
 from rootsd.cli.formatting import age, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.remote import RemoteVerbCommand
 from rootsd.cli.render import CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.guard import Guard
@@ -48,7 +49,7 @@ class StatusLine(NamedTuple):
 
 @click.command(
     "status",
-    cls=VerbCommand,
+    cls=RemoteVerbCommand,
     epilog="rootsd\nrootsd status --json",
 )
 @pass_invocation

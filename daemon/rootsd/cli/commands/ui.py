@@ -8,14 +8,15 @@ from importlib.util import find_spec
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.remote import RemoteVerbCommand
 from rootsd.core.errors import CallerRefused, RootsdError
 
 SECTION = "Decide"
 
 
-@click.command("ui", cls=VerbCommand, epilog="rootsd ui")
+@click.command("ui", cls=RemoteVerbCommand, epilog="rootsd ui")
 @pass_invocation
 def command(invocation: Invocation) -> None:
     """Show pending projects, roots, and sessions on one screen, and decide about them.

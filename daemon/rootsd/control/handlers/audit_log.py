@@ -17,12 +17,20 @@ import anyio
 
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import project_items
-from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
+from rootsd.control.routes import (
+    GuardedCommand,
+    RequestContext,
+    Result,
+    Route,
+    command_route,
+    plain_command,
+    query_route,
+)
 from rootsd.control.services import ControlServices, EventStore
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
 from rootsd.core.encoding import FocusRecord, ProjectRecord
-from rootsd.core.errors import CannotUndo, UnknownRule
+from rootsd.core.errors import CallerRefused, CannotUndo, UnknownRule
 from rootsd.core.guard import Guard
 from rootsd.core.history import FOCUS_SUBJECT, HistoryEvent, SubjectKind, rule_number
 from rootsd.core.inputs import Order as LedgerOrder
@@ -41,6 +49,7 @@ from rootsd.wire.guard import (
     LogItem,
     LogListing,
     LogQuery,
+    RemoteCommandRequest,
     SetGuardRequest,
     UndoneEvent,
     UndoRequest,
@@ -69,6 +78,12 @@ class AuditLogHandlers:
             query_route(LogQuery, self.log),
             query_route(GuardQuery, self.guard),
             command_route(SetGuardRequest, self.set_guard, _guard_command),
+            Route(
+                RemoteCommandRequest,
+                self.remote_command,
+                _remote_command,
+                needs_caller=lambda request: request.effect is ApplyMode.DRY_RUN,
+            ),
         )
 
     async def log(self, query: LogQuery) -> LogListing:
@@ -93,6 +108,19 @@ class AuditLogHandlers:
             await self.command_guard.set_guard(request.guard, actor)
         return self._guard_status(request.guard)
 
+    async def remote_command(self, _: RemoteCommandRequest, call: RequestContext) -> Result:
+        """Return nothing, because the guard has already admitted a command that decides.
+
+        Raises CallerRefused for any other command, if the guard would refuse one that decides:
+        the other machine cannot see the caller, and so could not tell an agent from a person.
+        """
+        if call.actor.kind is ActorKind.CALLER:
+            raise CallerRefused(
+                "this is refused, since an agent may not reach other machines through rootsd",
+                "run it yourself, in your own terminal",
+            )
+        return {}
+
     def _events(self, query: LogQuery) -> Sequence[HistoryEvent]:
         """Read the store. Call this in a thread."""
         if query.after is None:
@@ -107,6 +135,10 @@ def _guard_command(request: SetGuardRequest) -> GuardedCommand | None:
     if request.effect is ApplyMode.DRY_RUN:
         return None
     return plain_command(f"guard {request.guard.value}")
+
+
+def _remote_command(request: RemoteCommandRequest) -> GuardedCommand | None:
+    return None if request.effect is ApplyMode.DRY_RUN else plain_command(request.command)
 
 
 def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[LogItem]:

@@ -1,0 +1,151 @@
+"""Decide about the projects of another machine, through a real sshd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.guarded_daemon import AGENT, MARKER
+from support.person import Person
+from support.process_launcher import Completed
+from support.remote_host import ROOTSD, RemoteHost, remote_host
+
+pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sshd")]
+
+HOST = "--host=build"
+ATTEMPTS = [
+    ("approve one", "child"), ("approve one", "terminal"), ("approve one", "orphan"),
+    ("pending", "child"), ("status", "terminal"), ("ui", "terminal"),
+]  # fmt: skip
+ODD = 'odd \'\\ $(touch x) "name"!'
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Iterator[RemoteHost]:
+    person = Person(tmp_path / "far", guard="agents")
+    person.clone("one")
+    person.clone(ODD)
+    person.rootsd("up", str(person.parent))
+    for name in ("one", ODD):
+        person.wait_until_listed(name, "pending")
+    with remote_host(tmp_path, person) as host:
+        yield host
+    person.run("down")
+
+
+def near(build: RemoteHost, *words: str) -> Completed:
+    """Run rootsd on the near machine, without a terminal."""
+    return build.near.run(*ROOTSD, *words)
+
+
+def test_a_person_decides_there_and_the_answers_are_those_of_that_machine(
+    build: RemoteHost,
+) -> None:
+    pending = near(build, "pending", HOST)
+    assert pending.status == 0, pending.output
+    assert pending.output == build.person.rootsd("pending")
+    assert near(build, "approve", "one", "--as", "first", HOST).status == 0
+    assert near(build, "deny", HOST, "--", f"{build.person.parent}/{ODD}").status == 0
+    assert not (build.person.home / "x").exists()
+    verdicts = {item["name"]: item["verdict"] for item in build.person.items("ls")}
+    assert verdicts == {"first": "approved", ODD: "denied"}
+    status = near(build, "--json", "status", "--host", "build")
+    there = json.loads(build.person.rootsd("status", "--json"))
+    assert json.loads(status.output)["daemon"] == there["daemon"]
+    assert near(build, "pending", HOST, "--exit-code").status == 0
+
+
+def test_exit_statuses_and_json_errors_pass_unchanged(build: RemoteHost) -> None:
+    assert near(build, "pending", HOST, "--exit-code").status == 3
+    unknown = near(build, "approve", "nothing", HOST, "--json")
+    assert unknown.status == 5
+    assert json.loads(unknown.output)["error"]["code"] == "nothing-matched"
+    older = near(build, "approve", "one", "--all", HOST)
+    assert older.status == 2
+    assert "it may lack an option: ssh build rootsd version" in older.output
+
+
+def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: RemoteHost) -> None:
+    build.person.rootsd("guard", "terminal")
+    typed = [("to go on: ", "{word}\n")]
+    done = build.near.run_on_terminal(*ROOTSD, "approve", "one", HOST, typed=typed)
+    assert done.status == 0, done.output
+    assert "Confirm this command" in done.output
+    assert "This was rootsd on build." in done.output
+    assert "one" in build.person.names("ls", "--verdict", "approved")
+    refused = near(build, "approve", "one", HOST)
+    assert refused.status == 7, "without a terminal here, there is none there"
+
+
+def test_ctrl_c_ends_a_question_there(build: RemoteHost) -> None:
+    build.person.rootsd("guard", "terminal")
+    typed = [("to go on: ", "\x03")]
+    done = build.near.run_on_terminal(*ROOTSD, "approve", "one", HOST, typed=typed)
+    assert done.status == 130, done.output
+    assert "one" in build.person.names("pending")
+
+
+def test_what_is_missing_there_has_a_clear_error(build: RemoteHost) -> None:
+    build.person.rootsd("down")
+    stopped = near(build, "status", HOST)
+    assert stopped.status == 69
+    assert "the daemon is not running" in stopped.output
+    assert "This was rootsd on build. Run its commands there" in stopped.output
+    build.install("rootsd", "echo 'rootsd: no such option: --since' >&2; exit 2")
+    older = near(build, "pending", "--since=2d", HOST)
+    assert older.status == 2
+    assert "If it is older than" in older.output
+    build.uninstall_rootsd()
+    missing = near(build, "status", HOST)
+    assert missing.status == 69
+    assert "there is no program rootsd on build" in missing.output
+    assert "try: ssh build" in missing.output
+
+
+def test_each_failure_of_ssh_has_a_clear_error(build: RemoteHost) -> None:
+    build.forget_host_key()
+    unknown = near(build, "status", HOST, "--json")
+    assert unknown.status == 69
+    assert "ssh does not know its host key" in json.loads(unknown.output)["error"]["message"]
+    build.change_host_key()
+    assert "its host key has changed" in near(build, "status", HOST).output
+    build.forget_host_key()
+    accepted = build.near.run_on_terminal(
+        *ROOTSD, "status", HOST, typed=[("(yes/no/[fingerprint])? ", "yes\n")]
+    )
+    assert accepted.status == 0, accepted.output
+    build.refuse_keys()
+    refused = near(build, "status", HOST)
+    assert refused.status == 69
+    assert "it refused your keys" in refused.output
+    assert "ssh says: " in refused.output
+    build.shut_down()
+    assert "no ssh server answers there" in near(build, "status", HOST).output
+
+
+@pytest.mark.parametrize("near_daemon", ["up", "down"])
+def test_an_agent_here_cannot_decide_there(build: RemoteHost, near_daemon: str) -> None:
+    sources = build.person.home / "near sources"
+    sources.mkdir()
+    agent = build.person.home / "goose"
+    agent.symlink_to(Path(ROOTSD[0]).resolve())
+    if near_daemon == "up":
+        assert near(build, "up", str(sources)).status == 0
+    try:
+        for verb, way in ATTEMPTS:
+            done = build.near.run(agent, AGENT, way, *ROOTSD, *verb.split(), HOST, **MARKER)
+            assert "this is refused, since" in done.output, (verb, way, done.output)
+        # A positive control: the same without an agent.
+        assert near(build, "pending", HOST).status == 0
+        if near_daemon == "up":
+            log = near(build, "log").output
+            assert "approve --host=build -- one" in log
+    finally:
+        near(build, "down")
+    assert "one" in build.person.names("pending")
+    around = build.near.run(agent, AGENT, "child", "ssh", "build", "rootsd approve one", **MARKER)
+    assert around.status == 0, "docs/SECURITY.md says so: an agent that may run ssh decides there"
+    assert "one" in build.person.names("ls", "--verdict", "approved")

@@ -1,0 +1,132 @@
+"""Another machine for end-to-end tests of `--host`: a real sshd on loopback, with its own rootsd.
+
+Neither sshd nor the commands of the near machine have pytest among their ancestors, so the guards
+of both machines judge what they would judge without a test.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.git_hosts import make_key
+from support.person import Person
+from support.polling import until
+from support.process_launcher import ProcessLauncher
+
+ROOTSD = (sys.executable, "-m", "rootsd")
+_SSHD = """\
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/authorized
+PidFile {folder}/pid
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin yes
+SetEnv HOME={home} ROOTSD_DIR={rootsd_dir} PATH={path}
+"""
+_SSH = """\
+Host build
+  HostName 127.0.0.1
+Host *
+  Port {port}
+  IdentityFile {folder}/key
+  IdentitiesOnly yes
+  UserKnownHostsFile {folder}/known
+  GlobalKnownHostsFile /dev/null
+  HostKeyAlias far
+  ConnectTimeout 60
+"""
+
+
+class RemoteHost:
+    """The machine `build`, with the rootsd of `person`, and a near machine without a daemon."""
+
+    def __init__(self, person: Person, folder: Path, launcher: ProcessLauncher) -> None:
+        self.person = person
+        self.near = launcher
+        self._folder = folder
+        self._programs = folder / "programs"
+
+    def install(self, name: str, script: str) -> None:
+        """Install a program there."""
+        program = self._programs / name
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+
+    def uninstall_rootsd(self) -> None:
+        """Remove the program rootsd there."""
+        (self._programs / "rootsd").unlink()
+
+    def forget_host_key(self) -> None:
+        """Let the near machine know no host key."""
+        (self._folder / "known").write_text("")
+
+    def change_host_key(self) -> None:
+        """Let the near machine know another host key."""
+        (self._folder / "known").write_text(f"far {make_key(self._folder / 'other')}")
+
+    def refuse_keys(self) -> None:
+        """Let sshd accept no key."""
+        (self._folder / "authorized").write_text("")
+
+    def shut_down(self) -> None:
+        """End sshd. Running logins go on."""
+        pid = int((self._folder / "pid").read_text())
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+@contextmanager
+def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
+    """Run sshd for the machine of `person`, whose guard is on."""
+    ssh = folder / "ssh"
+    (ssh / "programs").mkdir(parents=True)
+    host_key, key = make_key(ssh / "host"), make_key(ssh / "key")
+    (ssh / "authorized").write_text(key)
+    (ssh / "known").write_text(f"far {host_key}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    there = {"home": person.home, "rootsd_dir": person.environment()["ROOTSD_DIR"]}
+    path = f"{ssh}/programs:/usr/bin:/bin"
+    config = ssh / "sshd_config"
+    config.write_text(_SSHD.format(port=port, folder=ssh, path=path, **there))
+    (ssh / "config").write_text(_SSH.format(port=port, folder=ssh))
+    # ssh does not look at HOME, so its configuration needs an option.
+    near_programs = folder / "near"
+    near_programs.mkdir()
+    wrapper = near_programs / "ssh"
+    wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {ssh}/config "$@"\n')
+    wrapper.chmod(0o755)
+    near = {
+        **os.environ, "HOME": str(near_programs), "ROOTSD_DIR": str(near_programs / "rootsd"),
+        "PATH": f"{near_programs}:{os.environ['PATH']}", "TERM": "xterm", "NO_COLOR": "1",
+        "PYTHONPATH": os.pathsep.join(sys.path), "PYTHON": sys.executable,
+    }  # fmt: skip
+    if os.geteuid() == 0:
+        os.makedirs("/run/sshd", exist_ok=True)  # as the service of the system does
+    # Without -D, sshd becomes an orphan, as a service is.
+    subprocess.run(["/usr/sbin/sshd", "-f", config], check=True, capture_output=True)
+    with ProcessLauncher(folder, near) as launcher:
+        host = RemoteHost(person, ssh, launcher)
+        host.install("rootsd", f'exec {" ".join(ROOTSD)} "$@"')
+        until(lambda: _accepts(port))
+        try:
+            yield host
+        finally:
+            if (ssh / "pid").exists():
+                host.shut_down()
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
