@@ -204,6 +204,7 @@ def changes() -> Iterator[tuple[str, str, str]]:
     yield a, a + '[roots]\nrefuse = ["/srv/x"]\n', "roots.refuse changed"
     yield a, a + "[sessions]\nmax_connections = 9\n", "sessions changed"
     yield a, a + '[approval]\nagents = ["x"]\n', "approval.agents changed"
+    yield a, a + "[notify]\nenabled = false\n", "notify changed"
     yield "", '[approval]\nguard = "off"\n', "approval.guard changed, which counts for a new store"
     yield a, a + "# a comment\n", ""
 

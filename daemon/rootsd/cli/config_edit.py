@@ -427,11 +427,10 @@ def set_key(
 ) -> None:
     """Set a key in the configuration. Raises BadConfig, and then nothing is written."""
     name = key.full_name
-    if find_problems({key.table: {key.name: value}}):
+    if problems := find_problems({key.table: {key.name: value}}):
         shown = safe_label(value if isinstance(value, str) else toml_text(value))
         raise BadConfig(
-            f"{name} cannot be {shown}: expected {key.expected}; nothing was changed",
-            f"{HELP} {name}",
+            f"{name} cannot be {shown}: {problems[0].text}; nothing was changed", f"{HELP} {name}"
         )
     _edit_key(invocation, lambda text: with_value(text, key.table, key.name, value), effect)
 

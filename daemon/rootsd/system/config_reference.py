@@ -34,13 +34,12 @@ class KeyReference:
 
     `default` is None for a required key, and `example` None if the default is the example.
     `type_words` and `description` have code between backticks. `words` are all allowed values, or
-    empty if they cannot be listed. `expected` completes the sentence "expected …".
+    empty if they cannot be listed.
     """
 
     table: str
     name: str
     type_words: str
-    expected: str
     default: object
     example: object
     description: str
@@ -159,7 +158,6 @@ def _key(table: str, field: structs.FieldInfo) -> KeyReference:
         table,
         field.encode_name,
         _type_words(kind),
-        (outer.extra or {})["expected"],
         _default(field),
         example,
         schema["description"],

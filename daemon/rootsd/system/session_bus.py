@@ -16,7 +16,6 @@ import logging
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from html import escape
 from typing import Any
 
 import anyio
@@ -172,7 +171,7 @@ async def _notify(
     (capabilities,) = await bus.call(_NOTIFICATIONS, "GetCapabilities")
     body, clicks = notification.safe_body, None
     if "body-markup" in capabilities:
-        body = escape(body, quote=False)
+        body = _as_markup(body)
     if notification.folders and "actions" in capabilities and await _has_file_manager(bus):
         clicks = await _subscribe(bus, stack)
     (number,) = await bus.call(
@@ -188,6 +187,11 @@ async def _notify(
         ("i", _DEFAULT_TIMEOUT),
     )
     return clicks, number
+
+
+def _as_markup(text: str) -> str:
+    """Return markup that shows `text`. The module `html` would take 450 kB for its entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 async def _has_file_manager(bus: _SessionBus) -> bool:
