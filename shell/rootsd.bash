@@ -106,5 +106,5 @@ rootsd_prompt() {
     return "$status"
 }
 
-[[ $'\n'${PROMPT_COMMAND-} == $'\n'rootsd_prompt* ]] ||
+[[ ${PROMPT_COMMAND-} == rootsd_prompt* ]] ||
     PROMPT_COMMAND=rootsd_prompt${PROMPT_COMMAND:+$'\n'$PROMPT_COMMAND}
