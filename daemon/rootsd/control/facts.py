@@ -108,8 +108,9 @@ def _query_for(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
 
 ReadRisks = Callable[[Sequence[Project], float], Awaitable[Mapping[bytes, Facts]]]
 
-# After this time, a worker does not just have much to read: it hangs.
-_RISKS_S = 0.4
+# A worker that has no answer by then hangs. A longer limit leaves it a part of that.
+_HANG_S = 0.3
+_HANG_SHARE = 8
 _RISKS_THREADS = 2
 
 
@@ -145,10 +146,11 @@ class RiskReader:
         parts.reverse()  # the first projects are read first
         found: dict[bytes, Facts] = {}
         end = time.monotonic() + seconds
+        most = max(_HANG_S, seconds / _HANG_SHARE)
 
         async def read() -> None:
             await to_thread.run_sync(
-                self._read, parts, end, found, limiter=self._threads, abandon_on_cancel=True
+                self._read, parts, end, most, found, limiter=self._threads, abandon_on_cancel=True
             )
 
         with anyio.move_on_after(seconds):
@@ -158,7 +160,11 @@ class RiskReader:
         return dict(found)
 
     def _read(
-        self, parts: list[list[ProjectQuery]], end: float, found: dict[bytes, Facts]
+        self,
+        parts: list[list[ProjectQuery]],
+        end: float,
+        most: float,
+        found: dict[bytes, Facts],
     ) -> None:
         """Move projects from `parts`, which several threads share, to `found`."""
         while (left := end - time.monotonic()) > 0:
@@ -173,7 +179,7 @@ class RiskReader:
                 read = [collect_risks(queries[0].path, queries[0].kind)]
             else:
                 try:
-                    read = ask_risks(self._helper, queries, min(left, _RISKS_S))
+                    read = ask_risks(self._helper, queries, min(left, most))
                 except NoAnswer:
                     # One of several hangs its worker, so each gets its own.
                     parts += [[query] for query in reversed(queries) if len(queries) > 1]
