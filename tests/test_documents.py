@@ -296,7 +296,7 @@ SHELLS = [pytest.param(name, marks=pytest.mark.needs(name)) for name in SHOWS]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_prompt_shows_the_number_of_pending_projects_and_nothing_without_a_daemon(
+def test_the_prompt_shows_pending_projects_and_rcd_changes_to_roots(
     reader: Reader, shell: str
 ) -> None:
     program, show = SHOWS[shell]
@@ -308,9 +308,9 @@ def test_the_prompt_shows_the_number_of_pending_projects_and_nothing_without_a_d
     if shell == "fish":
         script = script.replace("PS1='> '\nPROMPT='> '\n", "")
 
-    def prompt() -> str:
+    def prompt(more: str = "") -> str:
         done = subprocess.run(
-            [*program.split(), "-c", script],
+            [*program.split(), "-c", f"{script}\n{more}"],
             capture_output=True, text=True, check=False, timeout=60, env=reader.environment,
         )  # fmt: skip
         assert done.stderr == ""
@@ -319,7 +319,10 @@ def test_the_prompt_shows_the_number_of_pending_projects_and_nothing_without_a_d
     assert "pending" not in prompt()
     reader.types("rootsd up ~/src")
     assert "<3 pending " in prompt()
-    assert "(3 pending )" in prompt()
+    reader.types("rootsd approve api")
+    shown = prompt("rcd api; pwd")
+    assert "(2 pending )" in shown
+    assert shown.endswith(f"{reader.home}/src/api\n")
     assert "rootsd shell-init " + shell in SHELL.read_text()
 
 

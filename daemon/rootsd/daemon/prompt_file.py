@@ -50,7 +50,7 @@ def plain_tag(tag: str) -> str:
 
 def writes() -> TokenBucket:
     """Return the limit on writes. A person's command is on the disk before the next prompt."""
-    return TokenBucket(burst=10, per_second=5)
+    return TokenBucket(burst=20, per_second=5)
 
 
 class PromptFile:
@@ -76,22 +76,25 @@ class PromptFile:
         """Write each change as long as the daemon runs, and then remove the file."""
         try:
             while True:
-                while pause := self._limit.wait(self._clock()):
-                    with anyio.move_on_after(pause):
-                        await anyio.Event().wait()
                 catalog, focus = self._ledger.catalog, self._ledger.focus
-                await self._update(catalog, focus)
+                wanted = self._wanted(catalog, focus)
+                if wanted != self._written:
+                    if pause := self._limit.wait(self._clock()):
+                        with anyio.move_on_after(pause):
+                            await anyio.Event().wait()
+                        continue
+                    await self._write(wanted)
                 await self._ledger.wait_for_catalog_or_focus(catalog, focus)
         finally:
             if self._written is not None:
                 with suppress(FileNotFoundError):
                     os.unlink(self._written[0])
 
-    async def _update(self, catalog: Catalog, focus: Focus) -> None:
+    def _wanted(self, catalog: Catalog, focus: Focus) -> tuple[bytes, str]:
         line = prompt_line(os.getpid(), catalog.pending_count, focus.tag)
-        wanted = self._folder().prompt_file, line
-        if wanted == self._written:
-            return
+        return self._folder().prompt_file, line
+
+    async def _write(self, wanted: tuple[bytes, str]) -> None:
         try:
             await to_thread.run_sync(_replace, *wanted)
         except OSError as error:
