@@ -53,10 +53,9 @@ class NotifierHarness:
         self.screen = Screen()
         self.now = 0.0
         self.time_of_day = NOON
-        self.settings = NotifySettings()
         self.wishes = FakeRequestFeed()
         self.notifier = PendingNotifier(
-            self.control.world.ledger, self.wishes, settings=lambda: self.settings,
+            self.control.world.ledger, self.wishes, settings=NotifySettings(),
             clock=NotifierClock(lambda: self.now, lambda: self.time_of_day),
             show=self.screen.show, debouncer=pace, batch_s=0.0,
         )  # fmt: skip
@@ -192,7 +191,7 @@ async def test_after_three_requests_the_next_are_shown_together() -> None:
 
 async def test_a_request_that_is_decided_or_over_is_not_shown() -> None:
     scene = NotifierHarness()
-    scene.settings = NotifySettings(quiet=QuietHours.parse("11:00-13:00"))
+    scene.notifier.configure(NotifySettings(quiet=QuietHours.parse("11:00-13:00")))
     async with scene.telling():
         over, still = await scene.ask(2), await scene.ask(3)
         await anyio.wait_all_tasks_blocked()
@@ -205,7 +204,7 @@ async def test_a_request_that_is_decided_or_over_is_not_shown() -> None:
 
 async def test_in_quiet_hours_nothing_is_shown_and_afterwards_what_is_still_pending() -> None:
     scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
-    scene.settings = NotifySettings(quiet=QuietHours.parse("22:00-08:00"))
+    scene.notifier.configure(NotifySettings(quiet=QuietHours.parse("22:00-08:00")))
     scene.time_of_day = NOON.replace(hour=2)
     async with scene.telling():
         await scene.find(2)
@@ -219,14 +218,25 @@ async def test_in_quiet_hours_nothing_is_shown_and_afterwards_what_is_still_pend
     assert [shown.summary for shown in scene.screen.shown] == ["2 new projects are pending"]
 
 
+async def test_new_settings_count_at_once() -> None:
+    scene = NotifierHarness()
+    scene.notifier.configure(NotifySettings(quiet=QuietHours.parse("11:00-13:00")))
+    async with scene.telling():
+        await scene.ask(2)
+        await anyio.wait_all_tasks_blocked()
+        assert scene.screen.shown == []
+        scene.notifier.configure(NotifySettings())
+        await scene.screen.until(1)
+
+
 async def test_notifications_that_are_off_are_not_shown_later() -> None:
     scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
-    scene.settings = NotifySettings(enabled=False)
+    scene.notifier.configure(NotifySettings(enabled=False))
     async with scene.telling():
         await scene.ask(2)
         await scene.find(3)
         await anyio.wait_all_tasks_blocked()
-        scene.settings = NotifySettings()
+        scene.notifier.configure(NotifySettings())
         await scene.find(4)
         await scene.screen.until(1)
     assert [shown.summary for shown in scene.screen.shown] == ["1 new project is pending"]

@@ -235,7 +235,7 @@ class ControlHarness:
             self.guard,
             archive,
             PendingNotifier(
-                self.world.ledger, FakeRequestFeed(), settings=NotifySettings, show=show_nothing
+                self.world.ledger, FakeRequestFeed(), settings=NotifySettings(), show=show_nothing
             ),
             self._wall(),
             real_path=real_path,

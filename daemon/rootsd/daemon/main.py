@@ -188,7 +188,7 @@ class Daemon:
         self._notifier = PendingNotifier(
             self._ledger,
             self._root_requests,
-            settings=lambda: self._configuration.config.notify,
+            settings=configuration.config.notify,
             show=this_desktop().show,
         )
         self._since = utc_now()
@@ -404,6 +404,7 @@ class Daemon:
         await self._ledger.set_places(config.with_configured_places(self._places))
         self._discovery.set_parents(config.parents)
         self._guard.set_agents(config.approval)
+        self._notifier.configure(config.notify)
         if self._admission:
             self._admission.cap(config.sessions)
         for change in changes:

@@ -68,8 +68,7 @@ class RequestFeed(Protocol):
 class PendingNotifier:
     """Notifies the person of projects that become pending after it is made.
 
-    `settings` returns those of `[notify]`. `batch_s` is how long it gathers changes of the
-    catalog.
+    `batch_s` is how long it gathers changes of the catalog.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class PendingNotifier:
         ledger: Ledger,
         root_requests: RequestFeed,
         *,
-        settings: Callable[[], NotifySettings],
+        settings: NotifySettings,
         show: ShowNotification,
         clock: NotifierClock | None = None,
         debouncer: NotificationDebouncer | None = None,
@@ -102,6 +101,11 @@ class PendingNotifier:
         """Notify the person soon that a client asks for a folder."""
         if len(self._requests) < _MAX_REQUESTS:
             self._requests[request.path] = request
+        self._wake.set()
+
+    def configure(self, settings: NotifySettings) -> None:
+        """Follow these settings, and show what they do not hold back any more."""
+        self._settings = settings
         self._wake.set()
 
     def routes(self) -> Iterable[Route[Any]]:
@@ -134,7 +138,7 @@ class PendingNotifier:
 
     def _show_due(self, group: TaskGroup) -> float | None:
         """Show what is due, and return the seconds until more is due, or None if nothing waits."""
-        settings = self._settings()
+        settings = self._settings
         if not settings.enabled:
             self._forget_all()
         if not self._requests and not self._unannounced:

@@ -128,7 +128,7 @@ async def _connected(address: str) -> AsyncIterator[_SessionBus]:
 
     jeepney's own function for this leaves the connection open if it is cancelled.
     """
-    from jeepney.bus import get_bus  # noqa: PLC0415 - 2 MB, rarely needed
+    from jeepney.bus import get_bus  # noqa: PLC0415 - 320 kB, rarely needed
     from jeepney.bus_messages import message_bus  # noqa: PLC0415
     from jeepney.io.asyncio import DBusConnection, DBusRouter, Proxy  # noqa: PLC0415
 
