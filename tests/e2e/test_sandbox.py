@@ -1,4 +1,4 @@
-"""In the sandbox of docs/SANDBOX.md, an agent can read roots but decide nothing."""
+"""In the sandboxes of SANDBOX.md and WSL.md, an agent can read roots but decide nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from support.user_manager import HOME, RUNTIME, Finished, UserManager
 
 pytestmark = pytest.mark.needs("systemd-user", "bubblewrap")
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "SANDBOX.md"
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGES = (DOCS / "SANDBOX.md", DOCS / "WSL.md")
 AGENT = "-- claude"
 
 
-def recipe() -> str:
-    """Return the commands of docs/SANDBOX.md that start an agent."""
-    blocks = PAGE.read_text().split("```console\n")[1:]
+def recipe(page: Path) -> str:
+    """Return the commands of a page that start an agent."""
+    blocks = page.read_text().split("```console\n")[1:]
     (block,) = (text.partition("```")[0] for text in blocks if "bwrap" in text)
     assert block.rstrip().endswith(AGENT)
     return "\n".join(line.removeprefix("$ ") for line in block.splitlines())
@@ -33,11 +34,16 @@ def prepared(user: UserManager) -> UserManager:
     user.succeed("rootsd", "service", "install")
     user.succeed("rootsd", "up", f"{HOME}/src")
     user.succeed("rootsd", "approve", f"{HOME}/src/api")
+    # Windows is in these folders.
+    for folder in ("/run/WSL", "/mnt/c"):
+        inside = user.path(Path(folder))
+        inside.mkdir()
+        (inside / "windows").touch()
     return user
 
 
-def sandboxed(user: UserManager, command: str, said: str | None = None) -> Finished:
-    script = recipe().replace(AGENT, f"-- {command}")
+def sandboxed(user: UserManager, page: Path, command: str, said: str | None = None) -> Finished:
+    script = recipe(page).replace(AGENT, f"-- {command}")
     assert AGENT not in script
     return user.run("bash", "-euc", script, said=said)
 
@@ -47,19 +53,21 @@ def published(user: UserManager) -> list[str]:
     return [item["name"] for item in items]
 
 
-def test_an_agent_in_it_gets_the_roots(prepared: UserManager) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_an_agent_in_it_gets_the_roots(prepared: UserManager, page: Path) -> None:
     lines = (
         request("hello", "initialize", INITIALIZE),
         notice("notifications/initialized"),
         request("roots", "roots/list"),
     )
-    done = sandboxed(prepared, "rootsd bridge", b"".join(lines).decode())
+    done = sandboxed(prepared, page, "rootsd bridge", b"".join(lines).decode())
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
     assert [root["name"] for root in told["roots"]] == ["api"]
 
 
-def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager, page: Path) -> None:
     pid = prepared.shown("rootsd.service", "MainPID")
     sockets = prepared.path(RUNTIME / "rootsd/pub")
     before = [(entry.name, entry.inode()) for entry in os.scandir(sockets)]
@@ -70,7 +78,7 @@ def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager) -> Non
         "rootsd service uninstall",
         "systemctl --user stop rootsd.service",
     ):
-        done = sandboxed(prepared, attempt)
+        done = sandboxed(prepared, page, attempt)
         assert "bwrap:" not in done.stderr
         assert published(prepared) == ["api"], attempt
         assert prepared.shown("rootsd.service", "MainPID") == pid, attempt
@@ -79,3 +87,12 @@ def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager) -> Non
     # The control: without the sandbox, the same commands work.
     prepared.succeed("rootsd", "approve", f"{HOME}/src/secret")
     assert published(prepared) == ["api", "secret"]
+
+
+def test_the_one_for_wsl_hides_windows(prepared: UserManager) -> None:
+    folders = "ls -A /run/WSL /mnt; echo ${WSL_INTEROP-unset}"
+    inside = {
+        page: sandboxed(prepared, page, f"bash -c '{folders}'").stdout.split() for page in PAGES
+    }
+    assert inside[DOCS / "WSL.md"] == ["/mnt:", "/run/WSL:", "unset"]
+    assert "windows" in inside[DOCS / "SANDBOX.md"], "the control: the other page does not"

@@ -1,0 +1,227 @@
+"""A container as docs/DEVCONTAINERS.md sets it up, with bubblewrap in place of Docker.
+
+The mounts are those of the page's devcontainer.json, and the feature's install.sh runs as in the
+build of an image. The container has its own home and its own view of processes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.bridges import INITIALIZE, notice, request
+from support.documents import blocks
+from support.person import HANG_GUARD, Person
+from support.pipx_install import built_wheel, interpreter
+
+pytestmark = [
+    pytest.mark.needs("linux"), pytest.mark.needs("bubblewrap"),
+    pytest.mark.needs("user-namespaces"),
+]  # fmt: skip
+
+TOP = Path(__file__).parent.parent.parent
+PAGE = TOP / "docs" / "DEVCONTAINERS.md"
+FEATURE = TOP / "packaging" / "devcontainer"
+Finished = subprocess.CompletedProcess[str]
+
+
+def settings() -> Mapping[str, Any]:
+    """Return the devcontainer.json of the page."""
+    (block,) = blocks(PAGE, "json")
+    parsed: Mapping[str, Any] = json.loads(block.text)
+    return parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount in the syntax of Docker."""
+
+    source: str
+    target: str
+    is_read_only: bool
+
+    @classmethod
+    def parse(cls, text: str, variables: Mapping[str, str]) -> Mount:
+        """Return the mount. Raises KeyError for an unknown variable or a missing key."""
+        known = re.sub(r"\$\{([^}]+)\}", lambda found: variables[found[1]], text)
+        keys = dict(part.partition("=")[::2] for part in known.split(","))
+        assert keys["type"] == "bind"
+        return cls(keys["source"], keys["target"], "readonly" in keys)
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words for bubblewrap."""
+        return ["--ro-bind" if self.is_read_only else "--bind", self.source, self.target]
+
+
+class Container:
+    """A container of the page's settings, for the project `workspace` of `person`."""
+
+    def __init__(self, folder: Path, person: Person, workspace: Path) -> None:
+        self._folder = folder
+        chosen = settings()
+        self.home = f"/home/{chosen['remoteUser']}"
+        runtime = folder / "runtime"
+        runtime.mkdir()
+        self.host_sockets = Path(person.environment()["ROOTSD_DIR"]) / "run"
+        (runtime / "rootsd").symlink_to(self.host_sockets)
+        variables = {
+            "localWorkspaceFolder": str(workspace), "localEnv:XDG_RUNTIME_DIR": str(runtime),
+        }  # fmt: skip
+        self.mounts = [
+            Mount.parse(text, variables) for text in (chosen["workspaceMount"], *chosen["mounts"])
+        ]
+        self.workspace = chosen["workspaceFolder"].replace(
+            "${localWorkspaceFolder}", variables["localWorkspaceFolder"]
+        )
+        for name in ("home", "opt"):
+            (folder / name).mkdir()
+
+    def build(self, package: Path) -> None:
+        """Run the feature's install.sh. Dependencies come from our environment."""
+        packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
+        user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout
+        kept = ["--ro-bind", str(FEATURE), str(FEATURE), "--ro-bind", str(package), str(package)]
+        environment = {
+            "PACKAGE": str(package), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1",
+            "_REMOTE_USER": user.strip(), "_REMOTE_USER_HOME": self.home,
+        }  # fmt: skip
+        done = self._run(kept, environment, str(FEATURE / "install.sh"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        (library,) = (self._folder / "opt").glob("rootsd/lib/python*/site-packages")
+        (library / "dependencies.pth").write_text(f"{packages}\n")
+
+    def run(self, *words: str, said: str = "", more: tuple[str, ...] = ()) -> Finished:
+        """Run a program in the started container. `more` are further words for bubblewrap."""
+        mounts = [word for mount in self.mounts for word in mount.words]
+        feature = json.loads((FEATURE / "devcontainer-feature.json").read_text())
+        path = feature["containerEnv"]["PATH"].replace("${PATH}", _path())
+        return self._run(
+            [*mounts, *more, "--chdir", self.workspace], {"PATH": path}, *words, said=said
+        )
+
+    def _run(
+        self, mounts: list[str], environment: Mapping[str, str], *words: str, said: str = ""
+    ) -> Finished:
+        places = [str(self._folder / name) for name in ("home", "opt")]
+        python = [word for each in _python_folders() for word in ("--ro-bind", each, each)]
+        return subprocess.run(
+            ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid",
+             "--die-with-parent", "--tmpfs", "/run", "--tmpfs", "/tmp", "--tmpfs", "/home",
+             "--tmpfs", "/opt", "--bind", places[0], self.home, "--bind", places[1], "/opt",
+             *python, *mounts, "--", *words],
+            env={"HOME": self.home, "PATH": _path(), "LANG": "C.UTF-8", **environment},
+            input=said, capture_output=True, text=True, check=False, timeout=HANG_GUARD,
+        )  # fmt: skip
+
+
+def _path() -> str:
+    return f"{Path(interpreter()).parent}:/usr/bin:/bin"
+
+
+def _python_folders() -> Iterator[str]:
+    """Yield the folders of our Python that the container would hide."""
+    packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
+    for folder in (sys.base_prefix, packages):
+        if folder.startswith(("/home/", "/opt/", "/tmp/")):
+            yield folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path / "host")
+    for name in ("api", "secret"):
+        person.clone(name)
+    person.rootsd("up", str(person.parent))
+    for name in ("api", "secret"):
+        person.wait_until_listed(name, "pending")
+    person.rootsd("approve", "api")
+    yield person
+    person.run("down")
+
+
+@pytest.fixture
+def container(tmp_path: Path, person: Person, wheel: Path) -> Container:
+    container = Container(tmp_path, person, person.parent / "api")
+    container.build(wheel)
+    return container
+
+
+def test_the_page_mounts_only_pub_of_rootsd() -> None:
+    text = PAGE.read_text()
+    (sockets,) = settings()["mounts"]
+    assert "/rootsd/pub,target=" in sockets
+    assert sockets.endswith(",readonly")
+    assert "**Never mount `ctl/`**" in text
+    feature = json.loads((FEATURE / "devcontainer-feature.json").read_text())
+    assert "mounts" not in feature
+    assert list(settings()["features"]) == [f"./{feature['id']}"]
+
+
+def test_an_agent_in_the_container_gets_the_roots_and_can_decide_nothing(
+    container: Container, person: Person
+) -> None:
+    lines = (
+        request("hello", "initialize", INITIALIZE),
+        notice("notifications/initialized"),
+        request("roots", "roots/list"),
+    )
+    done = container.run("rootsd", "bridge", said=b"".join(lines).decode())
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    (told,) = (answer["result"] for answer in answers if answer.get("id") == "roots")
+    api = person.parent / "api"
+    assert [root["uri"] for root in told["roots"]] == [api.as_uri()]
+    assert container.run("cat", f"{api}/README").stdout == "hello\n"
+
+    check, approve = (
+        command for block in blocks(PAGE, "console") for command, _ in block.commands
+    )
+    assert container.run("sh", "-c", check).stdout.endswith("published\n")
+    refused = container.run("sh", "-c", approve)
+    assert refused.returncode != 0
+    assert "runs in a sandbox that hides the control socket of rootsd" in refused.stderr
+    attempts = ("approve secret", "deny api", "down", f"up {person.parent}", "guard off")
+    for attempt in attempts:
+        assert container.run("rootsd", *attempt.split()).returncode != 0, attempt
+    socket = f"{container.home}/.local/state/rootsd/run/pub"
+    assert container.run("touch", f"{socket}/mine").returncode != 0
+    assert container.run("rm", f"{socket}/mcp.sock").returncode != 0
+    assert [item["name"] for item in person.items("ls", "--published")] == ["api"]
+
+    # The control: with ctl/ mounted, a program in the container decides.
+    target = f"{container.home}/.local/state/rootsd/run/ctl"
+    with_ctl = ("--bind", str(container.host_sockets / "ctl"), target)
+    assert container.run("rootsd", "approve", "secret", more=with_ctl).returncode == 0
+    assert len(person.items("ls", "--published")) == 2
+
+
+def test_a_denied_folder_leaves_the_list_of_the_container(
+    container: Container, person: Person
+) -> None:
+    (check, _) = (command for block in blocks(PAGE, "console") for command, _ in block.commands)
+    assert container.run("sh", "-c", check).returncode == 0
+    person.rootsd("deny", "api")
+    assert container.run("sh", "-c", check).returncode != 0
+
+
+def test_without_python_the_feature_says_what_to_add(tmp_path: Path) -> None:
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    done = subprocess.run(
+        ["/bin/sh", FEATURE / "install.sh"], env={"PATH": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "try: add the feature ghcr.io/devcontainers/features/python" in done.stderr
