@@ -30,6 +30,10 @@ async def test_text_of_others_is_an_argument_and_not_a_part_of_the_script(tmp_pa
     assert body == f"{HOSTILE}\n-e x\\u{{1b}}[2J"
 
 
+async def test_the_desktop_names_the_app_that_needs_permission() -> None:
+    assert (await OsascriptDesktop().describe()).startswith("Script Editor (")
+
+
 @pytest.mark.parametrize("script", ["echo 'not allowed' >&2; exit 1", "exit 3"])
 async def test_a_failure_is_reported(tmp_path: Path, script: str) -> None:
     with pytest.raises(DesktopUnavailable, match=r"not allowed|status 3"):

@@ -36,7 +36,7 @@ class OsascriptDesktop:
 
     async def describe(self) -> str:
         """Return the name of the program that shows notifications."""
-        return "Script Editor, if System Settings > Notifications allows it"
+        return "Script Editor (if System Settings allows it)"
 
     async def _run(self, *texts: str) -> None:
         lines = [word for line in _SCRIPT for word in ("-e", line)]

@@ -65,7 +65,7 @@ def test_set_keeps_everything_else_and_the_daemon_loads_it(
     assert (done.status, done.out) == (0, "")
     assert done.err == "The daemon loaded it: sessions changed.\n"
     assert file.read_text() == TEXT.replace("= 9", "= 12")
-    assert daemon.asked("reload") == [{"command": "config set sessions.max_connections"}]
+    assert daemon.asked("reload") == [{"command": "config set sessions.max_connections 12"}]
 
 
 def test_set_creates_the_file_and_the_table(shell: Shell, home: Path, rootsd_dir: Path) -> None:

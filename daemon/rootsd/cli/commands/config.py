@@ -38,6 +38,7 @@ _HELP_COLUMNS = (
     Column("MEANING", lambda row: row["meaning"], fit=ColumnFit.NOTE),
 )
 _LABEL_WIDTH = 9
+_LOGGED = 200  # characters of a value in the log
 _TRUTH = {"true": True, "false": False}
 
 
@@ -144,7 +145,8 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
     reference = find_key(key)
     value = _typed_value(reference, words)
     config_edit.set_key(invocation, reference, value, effect_of(dry_run=dry_run))
-    _finish_edit(invocation, f"config set {key}", dry_run=dry_run)
+    typed = safe_label(" ".join(words), _LOGGED)
+    _finish_edit(invocation, f"config set {key} {typed}", dry_run=dry_run)
 
 
 @command.command("unset", cls=VerbCommand, epilog="rootsd config unset sessions.max_connections")
