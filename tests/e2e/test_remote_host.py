@@ -16,6 +16,8 @@ from support.remote_host import ROOTSD, RemoteHost, remote_host
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sshd")]
 
 HOST = "--host=build"
+# Only an sshd of root can give a terminal to a login.
+NEEDS_A_TERMINAL_THERE = pytest.mark.needs("root")
 ATTEMPTS = [
     ("approve one", "child"), ("approve one", "terminal"), ("approve one", "orphan"),
     ("pending", "child"), ("status", "terminal"), ("ui", "terminal"),
@@ -68,6 +70,7 @@ def test_exit_statuses_and_json_errors_pass_unchanged(build: RemoteHost) -> None
     assert "it may lack an option: ssh build rootsd version" in older.output
 
 
+@NEEDS_A_TERMINAL_THERE
 def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: RemoteHost) -> None:
     build.person.rootsd("guard", "terminal")
     typed = [("to go on: ", "{word}\n")]
@@ -75,11 +78,13 @@ def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: Remote
     assert done.status == 0, done.output
     assert "Confirm this command" in done.output
     assert "This was rootsd on build." in done.output
+    assert "Connection to" not in done.output
     assert "one" in build.person.names("ls", "--verdict", "approved")
     refused = near(build, "approve", "one", HOST)
     assert refused.status == 7, "without a terminal here, there is none there"
 
 
+@NEEDS_A_TERMINAL_THERE
 def test_ctrl_c_ends_a_question_there(build: RemoteHost) -> None:
     build.person.rootsd("guard", "terminal")
     typed = [("to go on: ", "\x03")]
@@ -112,11 +117,7 @@ def test_each_failure_of_ssh_has_a_clear_error(build: RemoteHost) -> None:
     assert "ssh does not know its host key" in json.loads(unknown.output)["error"]["message"]
     build.change_host_key()
     assert "its host key has changed" in near(build, "status", HOST).output
-    build.forget_host_key()
-    accepted = build.near.run_on_terminal(
-        *ROOTSD, "status", HOST, typed=[("(yes/no/[fingerprint])? ", "yes\n")]
-    )
-    assert accepted.status == 0, accepted.output
+    build.know_host_key()
     build.refuse_keys()
     refused = near(build, "status", HOST)
     assert refused.status == 69
@@ -124,6 +125,16 @@ def test_each_failure_of_ssh_has_a_clear_error(build: RemoteHost) -> None:
     assert "ssh says: " in refused.output
     build.shut_down()
     assert "no ssh server answers there" in near(build, "status", HOST).output
+
+
+@NEEDS_A_TERMINAL_THERE
+def test_a_person_accepts_a_host_key_on_the_terminal(build: RemoteHost) -> None:
+    build.forget_host_key()
+    accepted = build.near.run_on_terminal(
+        *ROOTSD, "status", HOST, typed=[("(yes/no/[fingerprint])? ", "yes\n")]
+    )
+    assert accepted.status == 0, accepted.output
+    assert near(build, "status", HOST).status == 0
 
 
 @pytest.mark.parametrize("near_daemon", ["up", "down"])

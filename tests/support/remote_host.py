@@ -67,6 +67,11 @@ class RemoteHost:
         """Remove the program rootsd there."""
         (self._programs / "rootsd").unlink()
 
+    def know_host_key(self) -> None:
+        """Let the near machine know the right host key."""
+        public = (self._folder / "host.pub").read_text()
+        (self._folder / "known").write_text(f"far {public}")
+
     def forget_host_key(self) -> None:
         """Let the near machine know no host key."""
         (self._folder / "known").write_text("")
@@ -91,9 +96,8 @@ def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
     """Run sshd for the machine of `person`, whose guard is on."""
     ssh = folder / "ssh"
     (ssh / "programs").mkdir(parents=True)
-    host_key, key = make_key(ssh / "host"), make_key(ssh / "key")
-    (ssh / "authorized").write_text(key)
-    (ssh / "known").write_text(f"far {host_key}")
+    make_key(ssh / "host")
+    (ssh / "authorized").write_text(make_key(ssh / "key"))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     there = {"home": person.home, "rootsd_dir": person.environment()["ROOTSD_DIR"]}
@@ -118,6 +122,7 @@ def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
     subprocess.run(["/usr/sbin/sshd", "-f", config], check=True, capture_output=True)
     with ProcessLauncher(folder, near) as launcher:
         host = RemoteHost(person, ssh, launcher)
+        host.know_host_key()
         host.install("rootsd", f'exec {" ".join(ROOTSD)} "$@"')
         until(lambda: _accepts(port))
         try:

@@ -35,12 +35,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 _OPTIONS = (
     # A configured command, forwarded ports, or a forwarded agent have no use here.
     *("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none"),
+    # Otherwise, ssh says goodbye after each command on a terminal.
+    *("-o", "LogLevel=ERROR"),
 )
 _SSH_FAILED = 255
 _NOT_FOUND = 127
 _SIGNAL_BASE = 128  # shells add the number of the signal that ended a command to this
 _MAX_LOG_BYTES = 1 << 16
 # Pieces of the messages of OpenSSH.
+_LOST = "the connection was lost, so the command may or may not have run"
 _REASONS = {
     "HOST IDENTIFICATION HAS CHANGED": (
         "its host key has changed; ask the person who manages it before you go on"
@@ -53,9 +56,9 @@ _REASONS = {
     "Connection timed out": "it does not answer",
     "No route to host": "it cannot be reached",
     "Network is unreachable": "it cannot be reached",
-    "closed by remote host": "the connection was lost, so the command may or may not have run",
-    "not responding": "the connection was lost, so the command may or may not have run",
-    "Broken pipe": "the connection was lost, so the command may or may not have run",
+    "closed by remote host": _LOST,
+    "not responding": _LOST,
+    "Broken pipe": _LOST,
 }
 
 
@@ -157,6 +160,7 @@ def _explanation(host: str, messages: str) -> str:
     """Return one line with the reason why ssh failed, and another with its last message."""
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
     reasons = (reason for piece, reason in _REASONS.items() if piece in messages)
-    reason = next(reasons, "it did not say why" if not lines else "see its message")
+    # ssh prints its message about a lost connection on the terminal, and not into the file.
+    reason = next(reasons, "see its message" if lines else _LOST)
     said = f"\nssh says: {lines[-1]}" if lines else ""
     return f"ssh to {host} failed: {reason}{said}"
