@@ -94,7 +94,9 @@ class Reader:
     @property
     def environment(self) -> dict[str, str]:
         path = f"{self.home}/.local/bin:{os.environ['PATH']}"
-        return {**os.environ, "HOME": str(self.home), "PATH": path, "TERM": "xterm"}
+        # A parallel run of the tests sets COLUMNS, which takes precedence over the terminal.
+        others = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        return {**others, "HOME": str(self.home), "PATH": path, "TERM": "xterm"}
 
     def types(self, command: str) -> list[str]:
         """Return the terminal's output for the command, with the home folder shown as ~."""
