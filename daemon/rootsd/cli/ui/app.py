@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from rootsd.cli import control_client
-from rootsd.cli.formatting import path_of, pluralize
+from rootsd.cli.formatting import path_of, pluralize, shorten_home
 from rootsd.cli.layout import width
 from rootsd.cli.theme import Tone
 from rootsd.cli.ui import details, orders
@@ -33,7 +34,7 @@ from rootsd.cli.ui.orders import Target
 from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
 from rootsd.cli.ui.widgets import Bar, RowList, TextView, Word
 from rootsd.core.errors import RootsdError
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_label, safe_text
 from rootsd.system.ipc import rpc
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
 from rootsd.wire.follow import SessionRootsQuery
@@ -41,6 +42,7 @@ from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ProjectsQuery, RiskReading, ShowQuery, WhyQuery
 from rootsd.wire.request import ControlRequest
 
+CHALLENGE_NOTICE = "Confirm the command of the screen here, or press ^C:"
 WIDE = 110
 """From this width on, the three lists are side by side."""
 
@@ -301,6 +303,8 @@ class RootsdScreen(App[RootsdError | None]):
             if error.challenge is None:
                 raise
             with self._plain_terminal(signal.default_int_handler):
+                sys.stdout.write(f"{CHALLENGE_NOTICE}\n")
+                sys.stdout.flush()
                 return control_client.call(order)
 
     def _run(self, command: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -318,7 +322,7 @@ class RootsdScreen(App[RootsdError | None]):
         self.run_worker(reporting())
 
     def _say(self, text: str, tone: Tone | None = None) -> None:
-        label = safe_label(text, limit=None) if text else ""
+        label = safe_text(text)  # which keeps the escapes of the daemon
         self.status = Status(label, tone)
         self._status_bar.refresh()
         if tone is Tone.BAD and width(label) >= self.size.width:
@@ -434,7 +438,7 @@ class RootsdScreen(App[RootsdError | None]):
         if request is not None:
             focus = await self._order(request)
             count = pluralize(len(focus["roots"]), "root")
-            on = f"Focus on {focus['tag']}" if focus["tag"] else "No focus"
+            on = f"Focus on {safe_label(focus['tag'])}" if focus["tag"] else "No focus"
             self._say(f"{on}: sessions see {count}.", Tone.GOOD)
 
     def action_edit(self) -> None:
@@ -463,7 +467,7 @@ class RootsdScreen(App[RootsdError | None]):
             self._say("This path is not UTF-8, and cannot be copied.", Tone.BAD)
             return
         self.copy_to_clipboard(row.path)
-        self._say(f"Copied {row.path}")
+        self._say(f"Copied {safe_label(row.path, limit=None)}")
 
     def action_help(self) -> None:
         """Show the keys."""
@@ -532,7 +536,8 @@ def _outcome(order: DecideRequest, decided: Mapping[str, Any]) -> str:
     items = decided["items"]
     if not items:
         return f"{verb} before: {pluralize(len(decided['unchanged']), 'project')}."
-    what = pluralize(len(items), "project") if len(items) > 1 else path_of(items[0])
+    first = safe_label(shorten_home(path_of(items[0])), limit=None)
+    what = pluralize(len(items), "project") if len(items) > 1 else first
     named = {path_of(item) for item in (*items, *decided["unchanged"])}
     more = sum(path not in named for path in decided.get("published", ()))
     also = f", and {more} more folders with them" if more else ""

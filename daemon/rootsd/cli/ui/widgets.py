@@ -104,6 +104,8 @@ class RowList(ScrollView, can_focus=True):
     @property
     def marked(self) -> list[Target]:
         """The marked projects, in order."""
+        if not self.marks:
+            return []
         return [
             Target(row, self.marks[row.id])
             for row in self._all
