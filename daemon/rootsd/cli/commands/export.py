@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from rootsd.cli.invocation import Invocation, call_or_read_store
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.core.parsing import parse_json
 from rootsd.wire.decisions import EXPORT_FORMAT, RulesQuery
 from rootsd.wire.projects import ProjectsQuery
 
@@ -106,7 +106,7 @@ def _export_workspace(invocation: Invocation, scope: str, file: str | None) -> N
     if file is not None:
         code_workspace.create_file(file, text)
     if output.is_json:
-        extra = {"tag": tag, "file": file, "code_workspace": json.loads(text)}
+        extra = {"tag": tag, "file": file, "code_workspace": parse_json(text)}
         output.object(CommandResult((), listing["revision"], warnings, extra))
         return
     if file is None:
