@@ -85,9 +85,11 @@ def note_of(item: Mapping[str, Any]) -> str:
 
 def risk_of(item: Mapping[str, Any]) -> str:
     """Return the risks of a project in words, or a question mark if they are not known."""
+    risk: str | None = item.get("risk", "")  # missing where risks were not asked for
+    if risk is not None:
+        return risk
     is_folder = item["presence"] == "present" and item["kind"] != "uri"
-    unknown = UNREAD if "risk" in item and is_folder else ""  # older daemons read no risks
-    return item.get("risk") or ("" if item.get("risk") == "" else unknown)
+    return UNREAD if is_folder else ""
 
 
 ID = Column("ID", lambda item: item["id"])
