@@ -14,7 +14,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check agents model-apis soak bench screens schemas wheel install lock clean
+.PHONY: help up test lint check agents model-apis soak bench screens demo schemas wheel install lock clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,9 @@ schemas: .venv/.ready  ## write docs/schema/ and docs/CONFIGURATION.md anew, fro
 screens: .venv/.ready  ## draw the pictures of the terminal in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py
 	@$(BIN)/python tools/draw_screen.py
+
+demo: .venv/.ready  ## record docs/demo-*.svg anew, with a real Claude Code
+	@$(BIN)/python tools/record_demo.py
 
 wheel: .venv/.ready  ## build dist/rootsd-*.whl
 	@rm -rf dist

@@ -390,7 +390,7 @@ class ScriptedModel:
 
     `results` maps the number of a step to the text that its tool returned. `offered` is the list
     of tools of the latest request. `problems` lists the places where the client did not follow the
-    script.
+    script. At the end of the script, the answer is `last_words`.
     """
 
     def __init__(self, listening: socket.socket, script: Sequence[Step]) -> None:
@@ -399,6 +399,7 @@ class ScriptedModel:
         self.requests: list[Json] = []
         self.offered: list[str] = []
         self.problems: list[str] = []
+        self.last_words = "finished"
         self._lock = threading.Lock()
         self._begun: set[int] = set()
         self._server = _Server(listening, self)
@@ -432,7 +433,7 @@ class ScriptedModel:
                 elif number := _SEARCH_ID.search(call_id):
                     found[int(number[1])] = text
             if due >= len(self.script):
-                return "finished"
+                return self.last_words
             step, is_first = self.script[due], due not in self._begun
             self._begun.add(due)
         if is_first:
