@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rootsd import __main__ as entry
+from rootsd.core.errors import Exit
 from support.fake_daemon import FakeDaemon, a_listing, a_status
 
 HANG_GUARD = 60
@@ -170,3 +172,16 @@ def test_the_daemon_is_launched_without_the_command_line(
     monkeypatch.setattr("rootsd.cli.run_daemon.main", seen.append)
     entry.main()
     assert seen == [list(words)]
+
+
+@pytest.mark.parametrize("words", [("shell-init", "bash"), ("completion", "zsh"), ("--help",)])
+def test_a_reader_that_leaves_early_is_no_error(rootsd_dir: Path, words: tuple[str, ...]) -> None:
+    del rootsd_dir
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "rootsd", *words],
+            stdout=output, stderr=subprocess.PIPE, check=False, timeout=HANG_GUARD,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (Exit.BROKEN_PIPE, b"")
