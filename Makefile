@@ -14,7 +14,8 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check agents model-apis soak bench screens demo schemas wheel install lock clean
+.PHONY: help up test lint check agents model-apis soak bench screens demo schemas wheel install lock \
+	release clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +86,10 @@ lock: .venv/.ready  ## renew the locks of Python packages to the newest versions
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --custom-compile-command "make lock" packages.in --output-file lock.txt
 	@git --no-pager diff --stat -- requirements/lock.txt tests/e2e/model_apis/lock.txt
+
+release: .venv/.ready  ## print what VERSION=1.2.3 would change; APPLY=1 also commits it and makes the tag
+	@$(BIN)/python tools/release.py $(VERSION) $(if $(REPOSITORY),--repository $(REPOSITORY)) \
+		$(if $(APPLY),--apply)
 
 clean:  ## remove what was made here: environment, builds, caches
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
