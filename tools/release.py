@@ -35,7 +35,7 @@ class Refused(Exception):
 
 def git(top: Path, *words: str) -> str:
     """Run git in the checkout and return its output."""
-    command = ["git", "-C", top, *words]
+    command = ["git", "-C", str(top), *words]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise Refused(f"git {words[0]}: {run.stderr.strip()}")
