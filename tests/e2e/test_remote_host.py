@@ -61,7 +61,8 @@ def test_a_person_decides_there_and_the_answers_are_those_of_that_machine(
 
 
 def test_exit_statuses_and_json_errors_pass_unchanged(build: RemoteHost) -> None:
-    assert near(build, "pending", HOST, "--exit-code").status == 3
+    none = near(build, "pending", HOST, "--exit-code", "--count")
+    assert (none.status, none.output) == (3, "2\n")
     unknown = near(build, "approve", "nothing", HOST, "--json")
     assert unknown.status == 5
     assert json.loads(unknown.output)["error"]["code"] == "nothing-matched"
@@ -77,7 +78,7 @@ def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: Remote
     done = build.near.run_on_terminal(*ROOTSD, "approve", "one", HOST, typed=typed)
     assert done.status == 0, done.output
     assert "Confirm this command" in done.output
-    assert "This was rootsd on build." in done.output
+    assert "This was rootsd on build: add --host=build" in done.output
     assert "Connection to" not in done.output
     assert "one" in build.person.names("ls", "--verdict", "approved")
     refused = near(build, "approve", "one", HOST)
@@ -98,7 +99,7 @@ def test_what_is_missing_there_has_a_clear_error(build: RemoteHost) -> None:
     stopped = near(build, "status", HOST)
     assert stopped.status == 69
     assert "the daemon is not running" in stopped.output
-    assert "This was rootsd on build. Run its commands there" in stopped.output
+    assert "This was rootsd on build. Run its commands there: ssh build" in stopped.output
     build.install("rootsd", "echo 'rootsd: no such option: --since' >&2; exit 2")
     older = near(build, "pending", "--since=2d", HOST)
     assert older.status == 2

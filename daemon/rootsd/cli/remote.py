@@ -28,7 +28,8 @@ _HOST, _WORDS = "rootsd.host", "rootsd.remote_words"
 _ONLY_SHOWING = frozenset(("pending", "status"))
 _PATH_OPTIONS = frozenset(("under",))
 _RELATIVE = re.compile(r"\.\.?(/|$)")
-_ALONE = frozenset((Exit.OK, Exit.INTERRUPTED, Exit.BROKEN_PIPE))
+# In a pipe, these need no note: the other machine printed no error.
+_WITHOUT_ERROR = frozenset((Exit.OK, Exit.PENDING, Exit.INTERRUPTED, Exit.BROKEN_PIPE))
 
 
 class RemoteVerbCommand(VerbCommand):
@@ -128,10 +129,10 @@ def _run_there(invocation: Invocation, host: str, words: Sequence[str]) -> int:
     if invocation.flags.verbose:
         output.message(f"on {host}: {shlex.join(there)}")
     status = run_on(host, there, prompts)
-    if output.on_terminal or status not in _ALONE:
-        output.message(
-            f"This was rootsd on {host}. Run its commands there, or with --host={host}."
-        )
+    if status == Exit.UNREACHABLE:
+        output.message(f"This was rootsd on {host}. Run its commands there: ssh {host}")
+    elif output.on_terminal or status not in _WITHOUT_ERROR:
+        output.message(f"This was rootsd on {host}: add --host={host} to its commands.")
     if status == Exit.USAGE:
         from rootsd import __version__
 
