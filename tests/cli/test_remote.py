@@ -14,6 +14,7 @@ from rootsd.cli.completion import complete_words
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import root
 from rootsd.core.errors import ErrorCode, Exit
+from rootsd.system.ipc import connect
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.sample_answers import ANSWERS
 from support.terminal import Shell
@@ -145,6 +146,18 @@ def test_without_a_daemon_the_ancestors_are_judged_here(
     assert refused.status == Exit.REFUSED
     assert "this is refused, since" in refused.err
     assert "OUR_AGENT is set" in refused.err
+
+
+def test_a_sandbox_without_a_daemon_reaches_no_other_machine(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process namespace of its own, the ancestors of a program are not all visible."""
+    monkeypatch.setenv("PATH", str(tmp_path))  # no ssh
+    monkeypatch.setattr(connect, "in_sandbox", lambda: True)
+    done = shell.run("approve", "api", "--host=build")
+    assert done.status == Exit.UNREACHABLE
+    assert "runs in a sandbox" in done.err
+    assert "ssh" not in done.err
 
 
 def test_bare_rootsd_and_verbs_without_a_host_stay_here(

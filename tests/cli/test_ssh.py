@@ -140,6 +140,17 @@ def test_a_known_failure_of_ssh_is_explained(fake_ssh: Path, said: str, reason: 
     assert raised.value.message == f"ssh to build failed: {reason}\nssh says: ssh: {said}."
 
 
+def test_the_page_explains_the_failures_that_happen() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "HOSTS.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    quoted = [text for row in rows for text in row.split("`")[1::2]]
+    from_ssh = [text for text in quoted if any(text in why for why in ssh._REASONS.values())]
+    assert len(from_ssh) == 5
+    assert [text for text in quoted if text not in from_ssh] == [
+        "there is no program rootsd on HOST", "the daemon is not running", "No such option",
+    ]  # fmt: skip
+
+
 def test_an_unknown_failure_of_ssh_shows_its_message(fake_ssh: Path) -> None:
     script(fake_ssh, 'echo odd >>"$2"; exit 255')
     with pytest.raises(HostUnreachable, match="ssh says: odd"):

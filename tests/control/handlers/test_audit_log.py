@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import anyio
+import pytest
 
 from rootsd.control.handlers.audit_log import log_items
 from rootsd.control.routes import RequestContext
@@ -17,12 +18,19 @@ from rootsd.core.changes import (
     ProjectChange,
     RuleChange,
 )
+from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approvals
 from rootsd.core.model import Actor, ActorKind, Verdict
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
-from rootsd.wire.guard import GuardQuery, LogQuery, SetGuardRequest, UndoRequest
+from rootsd.wire.guard import (
+    GuardQuery,
+    LogQuery,
+    RemoteCommandRequest,
+    SetGuardRequest,
+    UndoRequest,
+)
 from support.control_harness import APPROVE, DENY, ControlHarness
 from support.ledger_harness import HANG_GUARD
 from support.sample_decisions import (
@@ -128,6 +136,14 @@ async def test_the_guard_is_shown_and_set() -> None:
     assert (await control.ask(GuardQuery()))["guard"] == "agents"
     assert (await control.ask(SetGuardRequest(Guard.TERMINAL)))["guard"] == "terminal"
     assert (await control.ask(StatusQuery()))["guard"] == "terminal"
+
+
+async def test_an_agent_may_not_even_look_at_another_machine() -> None:
+    dispatcher = ControlHarness().dispatcher
+    looking = RemoteCommandRequest("pending --host build", ApplyMode.DRY_RUN)
+    assert await dispatcher.answer(looking, RequestContext(PERSON)) == {}
+    with pytest.raises(CallerRefused, match="would not let this program decide here"):
+        await dispatcher.answer(looking, RequestContext(CALLER))
 
 
 async def test_refused_commands_are_reported_until_a_person_sees_them() -> None:

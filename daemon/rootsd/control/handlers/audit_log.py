@@ -116,7 +116,7 @@ class AuditLogHandlers:
         """
         if call.actor.kind is ActorKind.CALLER:
             raise CallerRefused(
-                "this is refused, since an agent may not reach other machines through rootsd",
+                "this is refused, since the guard would not let this program decide here",
                 "run it yourself, in your own terminal",
             )
         return {}
