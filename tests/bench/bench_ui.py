@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 import select
 import statistics
 import subprocess
@@ -53,14 +54,14 @@ class Terminal:
         os.close(theirs)
         self._drawn = b""
 
-    def wait_for(self, text: str) -> float:
-        """Read until the text is drawn, and return the time then."""
-        wanted, deadline = text.encode(), time.perf_counter() + HANG_GUARD_S
-        while wanted not in self._drawn:
+    def wait_for(self, pattern: str) -> float:
+        """Read until a text that matches is drawn, and return the time then."""
+        wanted, deadline = re.compile(pattern.encode()), time.perf_counter() + HANG_GUARD_S
+        while (found := wanted.search(self._drawn)) is None:
             ready, _, _ = select.select([self.fd], [], [], deadline - time.perf_counter())
-            assert ready, f"{text} was never drawn"
+            assert ready, f"{pattern} was never drawn"
             self._drawn += os.read(self.fd, 1 << 16)
-        self._drawn = self._drawn[self._drawn.index(wanted) + len(wanted) :]
+        self._drawn = self._drawn[found.end() :]
         return time.perf_counter()
 
     def press(self, key: bytes) -> None:
@@ -130,7 +131,7 @@ def shares(values: Sequence[float]) -> tuple[float, float, float]:
 def start() -> tuple[float, float]:
     """Return the seconds from the start to the first list, and to the whole one."""
     with screen() as terminal:
-        first = terminal.wait_for("Pending 500") - terminal.begun
+        first = terminal.wait_for("Pending [1-9]") - terminal.begun
         return first, terminal.wait_for(f"Pending {PROJECTS:,}") - terminal.begun
 
 
