@@ -16,6 +16,7 @@ from rootsd.cli.code_workspace import (
     default_tag,
     is_workspace_file,
     read_folders,
+    workspace_of,
     workspace_text,
 )
 from rootsd.wire.decisions import MAX_IMPORT_ITEMS
@@ -158,7 +159,7 @@ def test_what_was_written_is_read_again(
 ) -> None:
     folder = tmp_path_factory.mktemp("workspace")
     paths = tuple(f"/srv/{name}" for name in names)
-    text = workspace_text(paths)
+    text = workspace_text(workspace_of(paths))
     assert text.isascii()
     create_file(str(folder / "x.code-workspace"), text)
     assert read_folders(str(folder / "x.code-workspace")).paths == paths

@@ -15,7 +15,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -82,10 +82,14 @@ def default_tag(typed: str) -> str:
     return tag
 
 
-def workspace_text(paths: Sequence[str]) -> str:
-    """Return a workspace file with these folders. It is all ASCII, and safe on a terminal."""
-    folders = [{"path": path} for path in paths]
-    return json.dumps({"folders": folders, "settings": {}}, indent="\t") + "\n"
+def workspace_of(paths: Sequence[str]) -> dict[str, Any]:
+    """Return the content of a workspace file with these folders."""
+    return {"folders": [{"path": path} for path in paths], "settings": {}}
+
+
+def workspace_text(content: Mapping[str, Any]) -> str:
+    """Return the text of a workspace file. It is all ASCII, and safe on a terminal."""
+    return json.dumps(content, indent="\t") + "\n"
 
 
 def create_file(typed: str, text: str) -> None:

@@ -101,7 +101,8 @@ def _export_workspace(invocation: Invocation, scope: str, file: str | None) -> N
         for item in tagged
         if not item["path"]
     ]
-    text, output = code_workspace.workspace_text(paths), invocation.output
+    content, output = code_workspace.workspace_of(paths), invocation.output
+    text = code_workspace.workspace_text(content)
     warnings = [*listing["warnings"], *left_out]
     if file is not None:
         code_workspace.create_file(file, text)
