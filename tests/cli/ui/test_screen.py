@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from rootsd.cli.ui.app import RootsdScreen
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from support.fake_daemon import Objection, a_decision, an_item
+from support.ledger_harness import HANG_GUARD
 from support.live_daemon import Challenged, LiveDaemon, an_update, followed
 from support.sample_answers import CONFINED
 from support.screen import a_screen
@@ -114,6 +116,16 @@ async def test_requests_come_first_and_risks_head_the_details(daemon: LiveDaemon
         assert "agents run" in lines[details + 1]
         assert ".mcp.json" in lines[details + 1]
         assert "sensitive" in lines[details + 2]
+
+
+async def test_an_empty_list_says_why(daemon: LiveDaemon) -> None:
+    daemon.snapshot = [an_update()]
+    async with a_screen() as person:
+        await person.waits_for("No project needs a decision.")
+        await person.presses("2")
+        await person.waits_for("Approve a pending project")
+        await person.presses("3")
+        await person.waits_for("No client is connected.")
 
 
 async def test_denied_and_undecidable_projects_are_in_no_list(daemon: LiveDaemon) -> None:
@@ -404,6 +416,25 @@ async def test_without_a_daemon_the_lists_stay_and_the_screen_says_so(
         assert "acme/api" in person.sees
         await person.presses("d")
         await person.waits_for("the daemon is not running; try: rootsd up")
+
+
+async def test_a_daemon_that_hangs_blocks_neither_the_screen_nor_its_end(
+    daemon: LiveDaemon,
+) -> None:
+    answers = threading.Event()
+
+    def hang(_: dict[str, Any]) -> Mapping[str, Any]:
+        answers.wait(HANG_GUARD)
+        return PLAN
+
+    daemon.answers["decide"] = hang
+    async with a_screen() as person:
+        await person.waits_for("Pending 3")
+        await person.presses("d", "j")
+        await person.waits_for(".env")
+        await person.presses("q")
+    assert not answers.is_set()
+    answers.set()
 
 
 async def test_an_older_daemon_ends_the_screen(daemon: LiveDaemon) -> None:

@@ -76,6 +76,12 @@ _KEYS = (
     Word("y copy", "copy"),
 )
 
+_NOTHING: Mapping[PanelKind, str] = {
+    PanelKind.PENDING: "No project needs a decision.",
+    PanelKind.ROOTS: "There is no root. Approve a pending project to publish it.",
+    PanelKind.SESSIONS: "No client is connected.",
+}
+
 
 class Live(Message):
     """An event of the daemon link."""
@@ -245,13 +251,13 @@ class RootsdScreen(App[RootsdError | None]):
         """Show the marked projects, or the row under the cursor, and read its details."""
         marked = self._rows.marked
         selected = marked or self._rows.current
-        if selected == self._selected:
+        if selected is not None and selected == self._selected:
             return
         self._selected = selected
         view = self._details
         match selected:
             case None:
-                view.show([Paragraph("", "Nothing here.")])
+                view.show([Paragraph("", self._why_empty())])
             case ProjectRow():
                 view.show(details.about_row(selected, "reading the folder"))
             case SessionRow():
@@ -261,6 +267,11 @@ class RootsdScreen(App[RootsdError | None]):
         if isinstance(selected, ProjectRow | SessionRow) and not self._is_reading:
             self._is_reading = True
             self.run_worker(self._read_details())
+
+    def _why_empty(self) -> str:
+        if self._rows.typed:
+            return "The search finds nothing. Esc ends it."
+        return _NOTHING[self.active] if self.board.is_complete else ""
 
     async def _read_details(self) -> None:
         """Read the details of the selected row. If it changes meanwhile, read again."""
