@@ -174,8 +174,7 @@ class RootsdScreen(App[RootsdError | None]):
                 self._incoming, self._away = Board(), None
             case Changed(update):
                 self._incoming.apply(update)
-                # After a restart of the daemon, the old lists stay until all of the new ones is
-                # there.
+                # After a restart of the daemon, the old lists stay until the new ones are whole.
                 if self._incoming.is_complete or not self.board.projects:
                     self.board = self._incoming
             case Away(why):
@@ -200,10 +199,10 @@ class RootsdScreen(App[RootsdError | None]):
             style = REVERSE if rows.kind is self.active else PLAIN
             tabs.append(Word(text, f"go_to({number})", style=style))
         focus = f"focus: {safe_label(self.board.focus)}" if self.board.focus else ""
-        state = "daemon away, connecting again" if self._away else focus
-        room -= sum(len(word.text) for word in tabs) + width(state) + 1
-        if room < 0:
-            return tabs
+        room -= sum(len(word.text) for word in tabs) + 1
+        states = ("daemon away, connecting again", "away") if self._away else (focus,)
+        state = next((each for each in states if width(each) <= room), "")
+        room = max(room - width(state), 0)
         tone = Tone.REFUSED if self._away else Tone.GOOD
         return [*tabs, Word(" " * room), Word(state, "focus_tag" if focus else "", tone)]
 
