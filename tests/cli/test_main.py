@@ -107,7 +107,7 @@ DOCUMENTED = {
     "version": set(),
     "completion": set(),
     "shell-init": set(),
-    "help": set(),
+    "help": {"--man"},
     "bridge": {"--any-uri", "--client", "--only"},
     "run": {
         "--advisory-access",

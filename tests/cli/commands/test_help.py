@@ -10,6 +10,7 @@ from rootsd import __version__
 from rootsd.cli.completion import complete_words
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import root
+from rootsd.cli.man_page import render_man_page
 from support.terminal import Shell
 
 
@@ -25,6 +26,13 @@ def test_help_for_an_unknown_verb_is_a_usage_error(shell: Shell, words: tuple[st
     done = shell.run("help", *words)
     assert (done.status, done.out) == (2, "")
     assert f"there is no command '{' '.join(words)}'" in done.err
+
+
+def test_the_man_page_is_printed_as_it_is_installed(shell: Shell) -> None:
+    done = shell.run("help", "--man")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == render_man_page()
+    assert shell.run("help", "--man", "approve").status == 2
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])

@@ -21,13 +21,33 @@ def _verbs(context: click.Context, param: click.Parameter, typed: str) -> list[C
 
 
 @click.command(
-    "help", cls=VerbCommand, epilog="rootsd help\nrootsd help approve\nrootsd help parent add"
+    "help",
+    cls=VerbCommand,
+    epilog=(
+        "rootsd help\n"
+        "rootsd help approve\n"
+        "rootsd help parent add\n"
+        "rootsd help --man | man -l -                  # on a Mac: | mandoc -a"
+    ),
 )
 @click.argument("words", metavar="[VERB]...", nargs=-1, shell_complete=_verbs)
+@click.option("--man", is_flag=True, help="print the source of the man page, rootsd(1)")
 @click.pass_context
 @pass_invocation
-def command(invocation: Invocation, context: click.Context, *, words: tuple[str, ...]) -> None:
-    """Explain rootsd or one verb, with the same text as --help."""
+def command(
+    invocation: Invocation, context: click.Context, *, words: tuple[str, ...], man: bool
+) -> None:
+    """Explain rootsd or one verb, with the same text as --help.
+
+    uv and uvx link no man pages, so `man rootsd` finds none. With --man, rootsd prints it.
+    """
+    if man:
+        if words:
+            raise click.UsageError("--man takes no verb: the page describes all of them", context)
+        from rootsd.cli.man_page import render_man_page
+
+        invocation.output.text(render_man_page())
+        return
     parent = context.find_root()
     for word in words:
         group = parent.command
