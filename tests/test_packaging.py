@@ -87,6 +87,30 @@ def test_wheel_has_the_current_man_page_and_completions(wheel: Path, name: str, 
     assert kept.decode() == text
 
 
+_IMPORTED_BY_THE_BUILD = """
+import sys
+before = set(sys.modules)
+from rootsd.cli.man_page import render_man_page
+render_man_page()
+files = (getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before)
+print(*{
+    file.split("/site-packages/")[1].partition("/")[0].removesuffix(".py")
+    for file in files if file and "/site-packages/" in file
+})
+"""
+
+
+def test_the_build_imports_only_what_it_requires() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _IMPORTED_BY_THE_BUILD], capture_output=True, text=True, check=True
+    )
+    system = tomllib.loads((TOP / "pyproject.toml").read_text())["build-system"]
+    required = {re.split(r"[.>]", line)[0] for line in system["requires"]}
+    imported = set(run.stdout.split()) - {"typing_extensions"}  # msgspec does without it
+    assert "click" in imported
+    assert imported <= required
+
+
 def test_wheel_names_the_command_and_the_version(wheel: Path) -> None:
     info = f"rootsd-{rootsd.__version__}.dist-info"
     with zipfile.ZipFile(wheel) as zipped:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 import click
 
 from rootsd import __version__
@@ -83,6 +82,8 @@ def _notifications(invocation: Invocation) -> DoctorFinding:
         settings = NotifySettings()
     if not settings.enabled:
         return ok(topic, "config.toml switches them off (notify.enabled)")
+    import anyio
+
     try:
         shown_by = safe_label(anyio.run(this_desktop().describe))
     except DesktopUnavailable as reason:
