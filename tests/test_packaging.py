@@ -121,11 +121,26 @@ def test_wheel_names_the_command_and_the_version(wheel: Path) -> None:
     assert "\nRequires-Python: >=3.11\n" in metadata
 
 
+def test_an_index_shows_the_readme_with_addresses_and_pictures(wheel: Path) -> None:
+    info = f"rootsd-{rootsd.__version__}.dist-info"
+    with zipfile.ZipFile(wheel) as zipped:
+        readme = zipped.read(f"{info}/METADATA").decode().partition("\n\n")[2]
+    targets = [
+        *re.findall(r"\]\(([^)]*)\)", readme),
+        *re.findall(r'(?:src|srcset)="([^"]*)"', readme),
+    ]
+    assert len(targets) > 10
+    assert [target for target in targets if not re.match("https?:|#", target)] == []
+    assert f"/blob/v{rootsd.__version__}/docs/GUIDE.md)" in readme
+    assert "mcp-name: " in readme
+
+
 def test_source_archive_can_be_tested(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         top_level = {name.split("/")[1] for name in tar.getnames()}
     assert {"Makefile", "requirements", "tests", "tools", "daemon", "LICENSE"} <= top_level
     assert {"systemd", "launchd", "completions", "shell", "man", "packaging"} <= top_level
+    assert {".ci", ".github", "CONTRIBUTING.md", "flake.nix", "server.json"} <= top_level
     assert ".venv" not in top_level
 
 
