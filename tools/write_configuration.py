@@ -1,16 +1,18 @@
-"""Write docs/CONFIGURATION.md, the reference of `config.toml`, from its schema: `make schemas`.
+"""Write docs/CONFIGURATION.md and docs/POLICY.md from the schemas of both files: `make schemas`.
 
-A test compares the file with what `page` returns now.
+A test compares the files with what `page` and `policy_page` return now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rootsd.system.config_reference import TableReference, tables
+from rootsd.system.policy_schema import PolicyTables
 
 FILE = Path(__file__).parent.parent / "docs" / "CONFIGURATION.md"
+POLICY_PAGE = FILE.with_name("POLICY.md")
 
 _INTRODUCTION = """\
 # Configuration reference
@@ -34,21 +36,47 @@ This page is generated from the types that check the file.
 """
 
 
+_POLICY_INTRODUCTION = """\
+# Policy reference
+
+`/etc/rootsd/policy.toml` sets rules for all users of a machine. [Teams](TEAMS.md) describes what
+it does, and what it does not do. Only `version` is required. The daemon reads the file again when
+it changes. While the file has an error, or users other than root can write to it, nothing is
+published.
+
+[policy.schema.json](schema/policy.schema.json) is its JSON Schema. This page is generated from the
+types that check the file.
+
+## Example
+"""
+
+
 def page() -> str:
-    """Return the text of the page."""
-    lines = (line for table in tables() for line in _section(table))
-    return "\n".join([_INTRODUCTION, "```toml", example_file(), "```", *lines]) + "\n"
+    """Return the text of docs/CONFIGURATION.md."""
+    return _page(_INTRODUCTION, tables())
 
 
-def example_file() -> str:
-    """Return a `config.toml` that sets every key to its example."""
+def policy_page() -> str:
+    """Return the text of docs/POLICY.md."""
+    return _page(_POLICY_INTRODUCTION, tables(PolicyTables))
+
+
+def example_file(shown: Iterable[TableReference] | None = None) -> str:
+    """Return a file that sets every key of these tables, or of `config.toml`, to its example."""
     return "\n\n".join(
-        "\n".join([table.header, *(key.assignment for key in table.keys)]) for table in tables()
+        "\n".join(filter(None, [table.header, *(key.assignment for key in table.keys)]))
+        for table in (tables() if shown is None else shown)
     )
 
 
+def _page(introduction: str, shown: Sequence[TableReference]) -> str:
+    lines = (line for table in shown for line in _section(table))
+    return "\n".join([introduction, "```toml", example_file(shown), "```", *lines]) + "\n"
+
+
 def _section(table: TableReference) -> Iterator[str]:
-    yield f"\n## `{table.header}`\n\n{table.description}"
+    title = f"`{table.header}`" if table.name else "Top level"
+    yield f"\n## {title}\n\n{table.description}"
     for key in table.keys:
         default = key.default_text if key.default is None else f"`{key.default_text}`"
         yield f"\n### `{key.full_name}`\n\n{key.description}\n"
@@ -58,8 +86,9 @@ def _section(table: TableReference) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write both pages."""
     FILE.write_text(page(), encoding="utf-8")
+    POLICY_PAGE.write_text(policy_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import msgspec
 
 from rootsd.cli.render import CommandOutput, ErrorOutput
 from rootsd.system.config_schema import ConfigTables
+from rootsd.system.policy_schema import PolicyTables
 from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.follow import UPDATE_METHOD, FollowUpdate
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
@@ -49,6 +50,10 @@ which stand for bytes of a path that are not UTF-8. Times are RFC 3339 in UTC.""
 _ABOUT_CONFIG = """\
 The configuration of rootsd. `rootsd config path` prints where the file is. `rootsd config check`
 also checks what this schema cannot: whether each folder can be a parent."""
+
+_ABOUT_POLICY = """\
+The policy of a machine, /etc/rootsd/policy.toml, which only root may write. `rootsd doctor` also
+checks what this schema cannot: the owner and the mode of the file."""
 
 _RESULTS: Mapping[str, type] = {
     **{request_type.method: request_type.result for request_type in REQUEST_TYPES},
@@ -110,10 +115,23 @@ def config_schema() -> JsonSchema:
     }
 
 
+def policy_schema() -> JsonSchema:
+    """Return the schema of `policy.toml`, in the form of `config_schema`."""
+    definitions = _definitions((PolicyTables,))
+    whole = _inlined(definitions[PolicyTables.__name__], definitions)
+    return {
+        "$schema": DIALECT,
+        "title": "policy.toml of rootsd",
+        **whole,
+        "description": _ABOUT_POLICY,
+    }
+
+
 CONFIG_SCHEMA = "config.schema.json"
 SCHEMAS: Mapping[str, Callable[[], JsonSchema]] = {
     "rootsd-1.schema.json": control_schema,
     CONFIG_SCHEMA: config_schema,
+    "policy.schema.json": policy_schema,
 }
 
 

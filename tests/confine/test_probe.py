@@ -52,6 +52,14 @@ def test_each_refusal_has_a_reason_and_one_command(found: Probe, reason: str, re
     assert remedy in finding.remedy
 
 
+def test_a_policy_that_requires_the_wall_makes_its_absence_an_error() -> None:
+    requirement = "the policy requires the wall (/etc/rootsd/policy.toml)"
+    assert check_wall(GOOD, requirement) == check_wall(GOOD)
+    finding = check_wall(GOOD._replace(namespaces=errno.EPERM), requirement)
+    assert finding.condition is Severity.ERROR
+    assert f"{requirement}, so no server starts" in finding.finding
+
+
 def test_where_only_namespaces_are_missing_static_is_offered() -> None:
     without = GOOD._replace(namespaces=errno.EPERM)
     assert "with --static, Landlock 7" in check_wall(without).finding

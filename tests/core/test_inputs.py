@@ -14,7 +14,7 @@ def test_every_order_has_an_actor_and_no_event_has() -> None:
 
 
 def test_the_daemon_is_not_an_actor() -> None:
-    words = {"person", "challenge confirmed", "rule", "main checkout", "caller"}
+    words = {"person", "challenge confirmed", "rule", "policy", "main checkout", "caller"}
     assert {kind.value for kind in ActorKind} == words
 
 

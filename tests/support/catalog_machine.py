@@ -185,7 +185,9 @@ class CatalogMachine(RuleBasedStateMachine):
     @rule(path=anywhere, reason=st.sampled_from(HAZARDS))
     def expose(self, path: bytes, reason: LapseReason) -> None:
         assert self.take(ProjectUnsafe(path, reason))
-        if path in self.permitted.folders:
+        if path in self.permitted.folders and reason is LapseReason.POLICY:
+            self.permitted.folders[path].safe = False
+        elif path in self.permitted.folders:
             self.permitted.endanger(path)
 
     @rule(path=anywhere, name=st.sampled_from((None, None, "api", "a")))

@@ -37,6 +37,7 @@ from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,
     ParentStatus,
+    PolicyStatus,
     ScanProgressItem,
     SessionItem,
     SessionStatus,
@@ -140,6 +141,7 @@ class FakeDaemonControl:
     """A daemon that records the calls to it."""
 
     def __init__(self) -> None:
+        self.policy: PolicyStatus | None = None
         self.troubles: list[str] = []
         self.told: list[str] = []
         self.open_sessions = [a_session("open")]
@@ -153,6 +155,9 @@ class FakeDaemonControl:
             file="/home/me/config.toml", read_at="2026-03-04T12:00:00Z", checksum="00000000",
             changes=[], error=None,
         )  # fmt: skip
+
+    def policy_status(self) -> PolicyStatus | None:
+        return self.policy
 
     def sessions(self) -> list[SessionStatus]:
         return [SessionStatus(client="an editor", pid=5, since="2026-03-04T12:00:00Z")]

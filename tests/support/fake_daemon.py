@@ -136,6 +136,7 @@ def a_status(**changes: object) -> dict[str, Any]:
                    "confined": "landlock"},
         "config": {"file": "/home/me/config.toml", "read_at": "2026-11-20T08:11:02Z",
                    "checksum": "00000000", "changes": [], "error": None},
+        "policy": None,
         "parents": [
             {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
              "remedy": None, "projects": 3}

@@ -23,6 +23,7 @@ from rootsd.core.changes import (
     FocusChange,
     GuardChange,
     ParentChange,
+    PolicyChange,
     ProjectChange,
     RuleChange,
 )
@@ -98,7 +99,7 @@ class FakeSaver:
                 self.rules.pop(number, None)
                 if rule is not None:
                     self.rules[number] = rule
-            case GuardChange() | FocusChange() | ParentChange() | Attempt():
+            case GuardChange() | FocusChange() | ParentChange() | PolicyChange() | Attempt():
                 pass
 
     def _enter(self) -> None:

@@ -47,6 +47,10 @@ RULE = {
     "number": 3, "verdict": "approved", "pattern": "/home/ann/src/acme/**", "pattern_b64": None,
     "covers": 2, "added_at": ALWAYS_NEW,
 }  # fmt: skip
+POLICY_RULE = {
+    "verdict": "denied", "pattern": "/srv/\u202ecustomers", "covers": 1,
+    "source": "/etc/rootsd/policy.toml, line 4",
+}  # fmt: skip
 VOICES = (
     {"ground": "deny rule", "verdict": None, "by": None, "decides": False},
     {"ground": "approved", "verdict": "approved", "by": "/home/ann/src/acme/api\u202e",
@@ -74,6 +78,8 @@ STATUS = a_status(
              "why": "Goose started it"},
     focus="work",
     confined=[CONFINED],
+    policy={"file": "/etc/rootsd/policy.toml", "read_at": ALWAYS_NEW, "refused": 2, "denied": 1,
+            "approved": 0, "requires_wall": True, "error": None, "remedy": None},
     degraded=["/home/ann/clients: all inotify instances are in use"],
 )  # fmt: skip
 SESSION = {
@@ -107,7 +113,7 @@ ANSWERS: Mapping[str, Answer] = {
     "add": {"revision": 8, "items": [ITEMS[1]], "is_new": True, "warnings": []},
     "import": a_decision(ITEMS[1], unchanged=[ITEMS[0]], warnings=["a tag is left out"]),
     "log": a_listing(*EVENTS),
-    "rules": a_listing(RULE),
+    "rules": {**a_listing(RULE), "policy": [POLICY_RULE]},
     "rule-add": _RULED,
     "rule-rm": {**_RULED, "is_new": False},
     "undo": {"revision": 8, "undone": [EVENTS[0]], "items": [ITEMS[0]], "warnings": []},

@@ -18,7 +18,6 @@ from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.disk.safety import explain_alias
 from rootsd.system.config import (
     MAX_BYTES,
-    MAX_PROBLEMS,
     Approval,
     Config,
     NotifySettings,
@@ -26,6 +25,7 @@ from rootsd.system.config import (
     parse_config,
     read_config,
 )
+from rootsd.system.config_validation import MAX_PROBLEMS
 from rootsd.system.parent_paths import canonical_path
 
 FILE = b"/home/u/.config/rootsd/config.toml"

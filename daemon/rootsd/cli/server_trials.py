@@ -1,7 +1,8 @@
 """Choose which servers of a client to wrap with `rootsd run`, by trying each one.
 
 A server that works behind the wall is wrapped with it. For one that works only without it, a
-person is asked. Any other server is left alone and named.
+person is asked, unless the machine's policy requires the wall. Any other server is left alone and
+named.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class WallChoice(Enum):
 
     IF_IT_WORKS = "if it works"
     NEVER = "never"
+    REQUIRED = "the machine's policy requires it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,14 @@ class ServerTrials:
         """Return how to wrap a server, or None and why not."""
         if server.obstacle:
             return None, server.obstacle
-        best = WrapMode.CONFINED if self.wall is WallChoice.IF_IT_WORKS else WrapMode.OPEN
+        best = WrapMode.OPEN if self.wall is WallChoice.NEVER else WrapMode.CONFINED
         if self.questions.dry_run:
             return best, ""
         problem = self._try(wish, server, best)
         if problem is None:
             return best, ""
+        if self.wall is WallChoice.REQUIRED:
+            return None, f"it does not work behind the wall, which the policy requires: {problem}"
         open_problem = problem if best is WrapMode.OPEN else self._try(wish, server, WrapMode.OPEN)
         if open_problem is not None:
             return None, f"it does not work under rootsd run: {open_problem}"

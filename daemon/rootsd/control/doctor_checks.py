@@ -101,14 +101,20 @@ def check_clock(now: datetime, newest: datetime | None) -> DoctorFinding:
     return ok("clock", f"{now.strftime('%Y-%m-%d %H:%M:%SZ')}")
 
 
-def check_wall(found: Probe) -> DoctorFinding:
-    """Check that programs can be confined. `found` says what this system allows."""
+def check_wall(found: Probe, requirement: str | None = None) -> DoctorFinding:
+    """Check that programs can be confined. `found` says what this system allows.
+
+    `requirement` says that the machine's policy requires the wall, or is None.
+    """
     topic = "wall"
     if (problem := problem_of(found)) is not None:
         works = found.landlock >= LANDLOCK_FOR_STATIC and not found.seccomp
         static = (
             f"; with --static, Landlock {found.landlock} can confine programs" if works else ""
         )
+        if requirement is not None:
+            finding = f"{problem.reason}{static}; {requirement}, so no server starts"
+            return error(topic, finding, problem.remedy)
         return warning(topic, problem.reason + static, problem.remedy)
     caches = "" if found.overlay else "; caches are private, as there is no overlayfs"
     return ok(topic, f"namespaces and Landlock {found.landlock} can confine programs{caches}")

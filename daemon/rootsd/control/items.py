@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.decide import InheritanceBlocker, VerdictReason, inheritance_blocker
+from rootsd.core.decide import (
+    InheritanceBlocker,
+    VerdictReason,
+    inheritance_blocker,
+    policy_refusal,
+)
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
-from rootsd.core.paths import contains, is_utf8, text_of, to_uri
+from rootsd.core.paths import PolicyEntry, contains, is_utf8, text_of, to_uri
 from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.projects import ProjectItem, RequestNote, SharedGitItem, WorktreeItem
@@ -226,6 +231,10 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
             session := catalog.session_bound.get(project.path)
         ) is not None:
             return f"only for the session of {session.label}"
+        case reason if reason.is_policy_denial:
+            return policy_refusal(judgment, catalog.policy)
+        case VerdictReason.POLICY_APPROVE_RULE if isinstance(judgment.by, PolicyEntry):
+            return f"{judgment.reason.value}: {judgment.by.source}"
         case VerdictReason.HOLDS_DENIED:
             inner = next(p for p in catalog.below(project.path) if catalog.is_denied(p))
             return f"withheld: contains {catalog.name_of(inner)}, which is denied"

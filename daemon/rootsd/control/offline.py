@@ -13,17 +13,19 @@ from typing import Any
 
 from rootsd import __version__
 from rootsd.control.handlers.audit_log import log_items_from
-from rootsd.control.handlers.rules import rule_item
+from rootsd.control.handlers.rules import policy_rule_items, rule_item
 from rootsd.control.items import project_items
 from rootsd.control.listing import add_risks, matches_risk, matching_projects
 from rootsd.control.references import is_selected, real_path
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
+from rootsd.core.policy import POLICY_FILE
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.store import Store
 from rootsd.system import runtime_dir
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.places import Places
+from rootsd.system.policy import load_policy
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskReading, Selection
@@ -56,18 +58,23 @@ def answer_offline(places: Places, query: OfflineQuery) -> dict[str, Any]:
 
 def _answer(store: Store, places: Places, query: OfflineQuery) -> dict[str, Any]:
     loaded = store.load()
+    extra: dict[str, Any] = {}
     warnings = [OFFLINE_WARNING, *filter(None, [loaded.note, loaded.warning])]
     if isinstance(query, LogQuery):
         items: list[Any] = list(log_items_from(store, store.last_events(max(0, query.last))))
     else:
         own = (places.config, places.log, places.state, places.data)
         refused = RefusedPlaces(runtime_dir.home_folder(), own)
-        catalog = Catalog.of(loaded.projects, loaded.rules, refused, loaded.next_rule)
+        policy = load_policy(POLICY_FILE).policy
+        catalog = Catalog.of(
+            loaded.projects, loaded.rules, refused, loaded.next_rule, policy=policy
+        )
         if isinstance(query, RulesQuery):
             items = [rule_item(rule, catalog) for rule in catalog.rules]
+            extra = {"policy": policy_rule_items(catalog)}
         else:
             items = list(_projects(catalog, query))
-    return {"revision": None, "items": items, "warnings": warnings}
+    return {"revision": None, "items": items, "warnings": warnings, **extra}
 
 
 def _projects(catalog: Catalog, query: ProjectsQuery) -> list[ProjectItem]:

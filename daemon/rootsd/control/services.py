@@ -31,7 +31,14 @@ from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Actor, Parent, PublishedRoot
 from rootsd.state.ledger import Ledger
 from rootsd.system.change_signal import ChangeSignal
-from rootsd.wire.daemon import ConfigStatus, DaemonStatus, ParentStatus, SessionItem, SessionStatus
+from rootsd.wire.daemon import (
+    ConfigStatus,
+    DaemonStatus,
+    ParentStatus,
+    PolicyStatus,
+    SessionItem,
+    SessionStatus,
+)
 
 
 class DaemonControl(Protocol):
@@ -42,6 +49,9 @@ class DaemonControl(Protocol):
 
     def config_status(self) -> ConfigStatus:
         """Return the state of the configuration."""
+
+    def policy_status(self) -> PolicyStatus | None:
+        """Return the state of the machine's policy, or None if there is none."""
 
     def sessions(self) -> list[SessionStatus]:
         """Return the MCP connections."""

@@ -42,6 +42,7 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
+from rootsd.core.policy import NO_POLICY, MachinePolicy
 from rootsd.core.transition import NO_STABLE_IDENTITY, has_stable_identity
 
 _Inode = tuple[bytes, int, int]
@@ -56,6 +57,7 @@ class Catalog:
 
     * `reserved`: the names that projects gave up, each with the path of the last project that had
       it. rootsd proposes such a name for no other project.
+    * `policy`: the machine's policy. `places` has its refused places, too.
     * `approvals`: the number of the newest approval by a person; see `Decision.number`.
     * `judgments`: the judgment of each project.
     * `roots`: the published root of each published project.
@@ -74,6 +76,7 @@ class Catalog:
     withheld: Mapping[bytes, PublishedRoot] = field(default_factory=dict)
     identities: Mapping[bytes, Identity] = field(default_factory=dict)
     denied: frozenset[bytes] = frozenset()
+    policy: MachinePolicy = NO_POLICY
     approvals: int = field(default=0, compare=False)
     reserved: Mapping[str, bytes] = field(default_factory=dict, compare=False)
 
@@ -85,11 +88,18 @@ class Catalog:
         next_rule: int,
         approvals: int = 0,
         reserved: Mapping[str, bytes] = MappingProxyType({}),
+        policy: MachinePolicy = NO_POLICY,
     ) -> Catalog:
         """Return a catalog with all projects judged."""
         known = {p.path: p for p in projects}
         catalog = Catalog(
-            known, tuple(rules), places, next_rule, approvals=approvals, reserved=reserved
+            known,
+            tuple(rules),
+            places._replace(by_policy=policy.refused),
+            next_rule,
+            policy=policy,
+            approvals=approvals,
+            reserved=reserved,
         )
         return catalog.judged(catalog.projects, catalog)
 
@@ -99,10 +109,8 @@ class Catalog:
         affected = [
             project for path in changed if (project := self.projects.get(path)) is not None
         ]
-        denied = _denied_paths(
-            self.rules, self.projects, before.denied.difference(changed), affected
-        )
-        context = _context(self.rules, self.projects, self.places, denied)
+        denied = self._denied_paths(before.denied.difference(changed), affected)
+        context = self._context(denied)
         judgments, roots = dict(before.judgments), dict(before.roots)
         withheld, identities = dict(before.withheld), dict(before.identities)
         for path in changed:
@@ -117,17 +125,27 @@ class Catalog:
                 publishing[project.path] = root_of(project, self._disambiguated.get(project.path))
                 if (identity := project.observed.identity) is not None:
                     identities[project.path] = identity
-        derived = judgments, roots, withheld, identities, denied, self.approvals, self.reserved
-        new = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived)
+        derived = judgments, roots, withheld, identities, denied, self.policy
+        counted = self.approvals, self.reserved
+        new = Catalog(self.projects, self.rules, self.places, self.next_rule, *derived, *counted)
         new._copy_cached(self, ())
         new._update_sorted_roots(before, changed)
         new._update_pending_count(before, changed)
         return new
 
     def with_places(self, places: RefusedPlaces) -> Catalog:
-        """Return this catalog with other refused places, and all projects judged again."""
-        moved = replace(self, places=places)
+        """Return this catalog with other refused places, and all projects judged again.
+
+        The places that the policy refuses stay.
+        """
+        moved = replace(self, places=places._replace(by_policy=self.policy.refused))
         return moved.judged(moved.projects, moved)
+
+    def with_policy(self, policy: MachinePolicy) -> Catalog:
+        """Return this catalog under another policy, and all projects judged again."""
+        places = self.places._replace(by_policy=policy.refused)
+        ruled = replace(self, policy=policy, places=places)
+        return ruled.judged(ruled.projects, ruled)
 
     def with_projects(
         self,
@@ -147,6 +165,7 @@ class Catalog:
             rules,
             self.places,
             next_rule,
+            policy=self.policy,
             approvals=approvals,
             reserved=self._reserved_after(projects, touched),
         )
@@ -216,7 +235,21 @@ class Catalog:
     @cached_property
     def decision_context(self) -> DecisionContext:
         """Return the context that every judgment in this catalog uses."""
-        return _context(self.rules, self.projects, self.places, self.denied)
+        return self._context(self.denied)
+
+    def _context(self, denied: frozenset[bytes]) -> DecisionContext:
+        return _context(self.rules, self.projects, self.places, denied, self.policy)
+
+    def _denied_paths(
+        self, known: frozenset[bytes], affected: Iterable[Project]
+    ) -> frozenset[bytes]:
+        """Return the paths that a denial covers: those in `known`, and those of `affected`."""
+        by_person = (project.path for project in affected if is_denied_by_person(project))
+        folders = _folders_denied_by_person(self.projects, known.union(by_person))
+        context = DecisionContext(
+            self.rules, folders, frozenset(), lambda _: None, policy=self.policy
+        )
+        return known.union(p.path for p in affected if denial_of(p, context) is not None)
 
     @cached_property
     def sorted_roots(self) -> tuple[PublishedRoot, ...]:
@@ -468,24 +501,12 @@ def _is_equal_in(
     return (before and part(before)) == (after and part(after))
 
 
-def _denied_paths(
-    rules: tuple[Rule, ...],
-    projects: Mapping[bytes, Project],
-    known: frozenset[bytes],
-    affected: Iterable[Project],
-) -> frozenset[bytes]:
-    """Return the paths that a denial covers: those in `known`, and those of `affected`."""
-    by_person = (project.path for project in affected if is_denied_by_person(project))
-    folders = _folders_denied_by_person(projects, known.union(by_person))
-    context = DecisionContext(rules, folders, frozenset(), lambda _: None)
-    return known.union(p.path for p in affected if denial_of(p, context) is not None)
-
-
 def _context(
     rules: tuple[Rule, ...],
     projects: Mapping[bytes, Project],
     places: RefusedPlaces,
     denied: frozenset[bytes],
+    policy: MachinePolicy,
 ) -> DecisionContext:
     """Return the context for judgments. `denied` are all projects that a denial covers.
 
@@ -499,6 +520,7 @@ def _context(
         frozenset(holding),
         approved_since=lambda _: None,  # not needed to judge a main checkout
         parents=places.parents,
+        policy=policy,
     )
     return replace(
         context,

@@ -28,6 +28,7 @@ class ChangeVerb(StrEnum):
     FOCUS_SET = "focus set"
     PARENT_ADDED = "parent added"
     PARENT_REMOVED = "parent removed"
+    POLICY_CHANGED = "policy changed"
     REFUSED = "refused"
     AGENT_COMMAND = "agent command"
 
@@ -105,7 +106,16 @@ class ParentChange:
     actor: Actor | None
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """The machine's policy changed. `summary` says what it is now and is safe to show."""
+
+    summary: str
+    actor: Actor | None = None
+    verb: ChangeVerb = ChangeVerb.POLICY_CHANGED
+
+
 Change = ProjectChange | RuleChange
 """A change of the catalog."""
-AuditRecord = GuardChange | FocusChange | ParentChange | Attempt
+AuditRecord = GuardChange | FocusChange | ParentChange | PolicyChange | Attempt
 """An event in the history that does not change the catalog."""

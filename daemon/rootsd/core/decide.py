@@ -6,12 +6,14 @@ that have less precedence. Only `is_published` decides whether clients may see a
 
 The order of precedence is the same for every project:
 
-1. A person denied the folder, or a folder above it.
-2. A deny rule matches.
-3. A person approved the folder, and its identity is still the same.
-4. An approve rule matches.
-5. It is a linked worktree, and its main checkout is approved.
-6. Otherwise the project is pending.
+1. The machine's policy refuses the place, denies it by a rule, or cannot be used.
+2. A person denied the folder, or a folder above it.
+3. A deny rule matches.
+4. A person approved the folder, and its identity is still the same.
+5. An approve rule matches.
+6. An approve rule of the policy matches.
+7. It is a linked worktree, and its main checkout is approved.
+8. Otherwise the project is pending.
 
 An approved project that contains a denied project stays pending, because a root includes
 everything below it. It is *withheld*. A wall masks the denied project, so a program behind a wall
@@ -50,7 +52,8 @@ from rootsd.core.model import (
     Rule,
     Verdict,
 )
-from rootsd.core.paths import ancestors, contains, is_utf8, text_of
+from rootsd.core.paths import PolicyEntry, ancestors, contains, is_utf8, text_of
+from rootsd.core.policy import NO_POLICY, MachinePolicy
 from rootsd.core.rules import first_match
 
 CREATION_WINDOW_NS = 2 * 10**9
@@ -97,28 +100,45 @@ def location_blocker(
 class VerdictReason(StrEnum):
     """The reason for a verdict, in the order of precedence."""
 
+    POLICY_BROKEN = "policy cannot be used"
+    POLICY_PLACE = "place that the policy refuses"
+    POLICY_DENY_RULE = "policy deny rule"
     DENIED = "denied"
     DENIED_ABOVE = "a folder above is denied"
     DENY_RULE = "deny rule"
     HOLDS_DENIED = "holds a denied project"
     APPROVED = "approved"
     APPROVE_RULE = "approve rule"
+    POLICY_APPROVE_RULE = "policy approve rule"
     MAIN_CHECKOUT = "worktree of an approved checkout"
     LAPSED = "approval lapsed"
     UNDECIDED = "undecided"
+
+    @property
+    def is_policy_denial(self) -> bool:
+        """Return whether the policy denies the project. No order of a user can change that."""
+        return self in _POLICY_DENIALS
+
+
+_POLICY_DENIALS = (
+    VerdictReason.POLICY_BROKEN,
+    VerdictReason.POLICY_PLACE,
+    VerdictReason.POLICY_DENY_RULE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
     """The verdict on a project, with its reason.
 
-    `by` is the folder, or the number of the rule, that gives the verdict. It is None if a decision
-    about the project itself gives the verdict, or if there is no decision.
+    `by` is the folder, the number of the rule, or the entry of the policy that gives the verdict.
+    It is None if a decision about the project itself gives the verdict, if the policy cannot be
+    used, or if there is no decision.
     """
 
     verdict: Verdict
     reason: VerdictReason
-    by: bytes | int | None = None
+    by: bytes | int | PolicyEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +151,7 @@ class DecisionContext:
       `approved_since_ns`), or None if it is not approved.
     * `projects_below`: returns the projects below a folder.
     * `parents`: the configured parents.
+    * `policy`: the machine's policy.
     """
 
     rules: tuple[Rule, ...]
@@ -139,6 +160,7 @@ class DecisionContext:
     approved_since: Callable[[bytes], int | None]
     projects_below: Callable[[bytes], Sequence[Project]] = lambda _: ()
     parents: tuple[bytes, ...] = ()
+    policy: MachinePolicy = NO_POLICY
 
 
 # Thousands of projects share these objects, which take 64 bytes each.
@@ -146,6 +168,7 @@ _APPROVED = Judgment(Verdict.APPROVED, VerdictReason.APPROVED)
 _DENIED = Judgment(Verdict.DENIED, VerdictReason.DENIED)
 _PENDING = Judgment(Verdict.PENDING, VerdictReason.UNDECIDED)
 _LAPSED = Judgment(Verdict.PENDING, VerdictReason.LAPSED)
+_POLICY_BROKEN = Judgment(Verdict.DENIED, VerdictReason.POLICY_BROKEN)
 
 
 def judge(project: Project, context: DecisionContext) -> Judgment:
@@ -180,6 +203,7 @@ def judgments_by_precedence(project: Project, context: DecisionContext) -> Itera
 
 
 def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
+    yield from _policy_denials(project, context.policy)
     if is_denied_by_person(project):
         yield _DENIED
     if context.denied and project.observed.kind is not ProjectKind.URI:
@@ -190,6 +214,25 @@ def _denials(project: Project, context: DecisionContext) -> Iterator[Judgment]:
     rule = first_match(context.rules, project.path, Verdict.DENIED)
     if rule is not None:
         yield Judgment(Verdict.DENIED, VerdictReason.DENY_RULE, rule.number)
+
+
+def _policy_denials(project: Project, policy: MachinePolicy) -> Iterator[Judgment]:
+    if policy is NO_POLICY:
+        return
+    if policy.problem:
+        yield _POLICY_BROKEN
+    is_folder = project.observed.kind is not ProjectKind.URI
+    if is_folder and (place := policy.refused_place(project.path)) is not None:
+        yield Judgment(Verdict.DENIED, VerdictReason.POLICY_PLACE, place)
+    if (rule := policy.deny_rule(project.path)) is not None:
+        yield Judgment(Verdict.DENIED, VerdictReason.POLICY_DENY_RULE, rule)
+
+
+def policy_refusal(judgment: Judgment, policy: MachinePolicy) -> str:
+    """Return why the policy denies a project, as a clause that names the entry of the policy."""
+    if not isinstance(judgment.by, PolicyEntry):
+        return f"the policy cannot be used, so nothing is published: {policy.problem}"
+    return f"the policy denies it ({judgment.by.source})"
 
 
 def is_denied_by_person(project: Project) -> bool:
@@ -210,6 +253,11 @@ def _approvals(project: Project, context: DecisionContext) -> Iterator[Judgment]
     givers = {grant.actor.kind for grant in ruling.grants if _covers(grant.identity, seen)}
     if ActorKind.RULE in givers and (rule := approving_rule(project, context)) is not None:
         yield Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
+    if (
+        ActorKind.POLICY in givers
+        and (entry := context.policy.approve_rule(project.path)) is not None
+    ):
+        yield Judgment(Verdict.APPROVED, VerdictReason.POLICY_APPROVE_RULE, entry)
     if ActorKind.MAIN_CHECKOUT in givers and _inherits(project, context):
         yield Judgment(Verdict.APPROVED, VerdictReason.MAIN_CHECKOUT, seen.main_checkout)
 
@@ -309,6 +357,10 @@ def approved_since_ns(
             grant = next(grants)
             given = to_ns(grant.at) if grant.since_ns is None else grant.since_ns
             return max(given, to_ns(rule.at))
+        case VerdictReason.POLICY_APPROVE_RULE:
+            # `PolicyRuleEnded` removes the grant with the rule: it is no older than the rule.
+            grant = next(g for g in ruling.grants if g.actor.kind is ActorKind.POLICY)
+            return to_ns(grant.at) if grant.since_ns is None else grant.since_ns
         case _:
             return None
 

@@ -29,6 +29,7 @@ from rootsd.core.changes import (
     FocusChange,
     GuardChange,
     ParentChange,
+    PolicyChange,
     ProjectChange,
     RuleChange,
 )
@@ -75,6 +76,7 @@ class SubjectKind(StrEnum):
     SETTING = "setting"
     ATTEMPT = "attempt"
     PARENT = "parent"
+    POLICY = "policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class EventSubject:
     """The subject of an event.
 
     `key` is the path of a project or a parent, the number of a rule in decimal digits, the name of
-    a setting, or the command of an attempt. Attempts and parents have no outcome.
+    a setting, the command of an attempt, or the summary of a policy. Attempts, parents, and
+    policies have no outcome.
     """
 
     kind: SubjectKind
@@ -147,7 +150,7 @@ class HistoryEvent:
                 return decode_focus(self.body)
             case SubjectKind.SETTING:
                 return decode_guard(self.body)
-            case SubjectKind.ATTEMPT | SubjectKind.PARENT:
+            case SubjectKind.ATTEMPT | SubjectKind.PARENT | SubjectKind.POLICY:
                 raise BadRecord(f"the kind {self.subject.kind} has no outcome")
 
 
@@ -254,6 +257,9 @@ def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
             yield _UnsealedEvent(change.actor, change.verb, subject, None)
         case ParentChange(path=path):
             subject = EventSubject(SubjectKind.PARENT, path)
+            yield _UnsealedEvent(change.actor, change.verb, subject, None)
+        case PolicyChange(summary=summary):
+            subject = EventSubject(SubjectKind.POLICY, summary.encode("utf-8", "surrogateescape"))
             yield _UnsealedEvent(change.actor, change.verb, subject, None)
         case ProjectChange() if change.is_decision:
             subject = EventSubject(SubjectKind.PROJECT, change.path)

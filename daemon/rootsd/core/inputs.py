@@ -89,8 +89,16 @@ class SessionEnded:
     session: SessionKey
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyRuleEnded:
+    """No approve rule of the policy covers `path` any more. `rule` gave the grant that ends."""
+
+    path: bytes
+    rule: Actor
+
+
 Observation = ProjectObserved | ProjectGone | ProjectUnreachable | ProjectUnsafe
-InputEvent = Observation | ApprovalExpired | SessionEnded
+InputEvent = Observation | ApprovalExpired | SessionEnded | PolicyRuleEnded
 
 
 @dataclass(frozen=True, slots=True)

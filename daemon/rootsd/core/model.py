@@ -134,6 +134,8 @@ class LapseReason(StrEnum):
     STORE_RESTORED = "store restored"
     EXPIRED = "expired"
     SESSION_ENDED = "session ended"
+    POLICY = "the policy refuses it"
+    """Only a hazard: an approval does not lapse, because the policy may change."""
 
 
 class ActorKind(StrEnum):
@@ -146,6 +148,7 @@ class ActorKind(StrEnum):
     PERSON = "person"
     CHALLENGED = "challenge confirmed"
     RULE = "rule"
+    POLICY = "policy"
     MAIN_CHECKOUT = "main checkout"
     CALLER = "caller"
 
@@ -159,7 +162,8 @@ class ActorKind(StrEnum):
 class Actor:
     """The actor behind a decision.
 
-    `detail` is the terminal of the person, the number of the rule, or the main checkout.
+    `detail` is the terminal of the person, the number of the rule, the pattern of the policy's
+    rule, or the main checkout.
     """
 
     kind: ActorKind

@@ -7,7 +7,7 @@ volumes. `rootsd.disk` makes paths canonical and compares the identities of fold
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -106,6 +106,25 @@ def to_uri(path: bytes) -> str:
     return "file://" + quote(path, safe=_URI_SAFE)
 
 
+class PolicyEntry(NamedTuple):
+    """A place or a rule of the machine's policy.
+
+    `pattern` is the path of a refused place, or the pattern of a rule. `source` says where it is
+    written, such as `/etc/rootsd/policy.toml, line 4`.
+    """
+
+    pattern: bytes
+    source: str
+
+
+def refusing_entry(places: Iterable[PolicyEntry], path: bytes) -> PolicyEntry | None:
+    """Return the place that `path` lies in or contains, or None."""
+    for place in places:
+        if contains(place.pattern, path) or contains(path, place.pattern):
+            return place
+    return None
+
+
 class RefusedPlaces(NamedTuple):
     """The places that cannot be a root or a parent.
 
@@ -115,6 +134,8 @@ class RefusedPlaces(NamedTuple):
       allow the home folder or a folder above it, the daemon's own folders, or the inside of a
       `.git`.
     * `parents`: the configured parents. A worktree must not be or contain one.
+    * `by_policy`: places that the machine's policy refuses. No configuration can allow them. An
+      approval in one is withheld and does not lapse, because the policy may change.
 
     This is a named tuple, because `rootsd run` imports this module, and importing `dataclasses`
     takes 6 ms.
@@ -125,9 +146,17 @@ class RefusedPlaces(NamedTuple):
     refused: tuple[bytes, ...] = ()
     allowed: tuple[bytes, ...] = ()
     parents: tuple[bytes, ...] = ()
+    by_policy: tuple[PolicyEntry, ...] = ()
 
     def why_no_root(self, path: bytes) -> str | None:
         """Return why `path` can never be a root, as a clause, or None if it can."""
+        if (reason := self.why_lapsing(path)) is not None:
+            return reason
+        entry = refusing_entry(self.by_policy, path)
+        return None if entry is None else f"the policy refuses it ({entry.source})"
+
+    def why_lapsing(self, path: bytes) -> str | None:
+        """Return why an approval of `path` lapses, or None. The policy's places do not count."""
         if any(contains(path, own) for own in self.own) and not contains(path, self.home):
             return "it contains rootsd's own files"
         if inner := next((place for place in self.refused if contains(path, place)), None):
@@ -149,6 +178,16 @@ class RefusedPlaces(NamedTuple):
         """
         private = (self.home + b"/" + name for name in _PRIVATE_IN_HOME)
         return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own, *self.refused)
+
+    def policy_trees(self) -> tuple[bytes, ...]:
+        """Return the folders that the policy refuses, with everything below."""
+        return tuple(entry.pattern for entry in self.by_policy)
+
+    def policy_ancestors(self) -> tuple[bytes, ...]:
+        """Return the folders that contain a folder that the policy refuses."""
+        return tuple(
+            sorted({above for place in self.policy_trees() for above in ancestors(place)})
+        )
 
     def refused_ancestors(self) -> tuple[bytes, ...]:
         """Return the folders that can never be a root because they contain a refused folder."""

@@ -24,6 +24,7 @@ from rootsd.core.decide import (
     entry_born_ns,
     inheritance_blocker,
     is_denied_by_person,
+    policy_refusal,
 )
 from rootsd.core.encoding import to_ns
 from rootsd.core.errors import DeniedHere, IdentityChanged, NameTaken, RefusedPlace
@@ -37,6 +38,7 @@ from rootsd.core.inputs import (
     Forget,
     Input,
     InputEvent,
+    PolicyRuleEnded,
     ProjectGone,
     ProjectObserved,
     ProjectOrder,
@@ -130,10 +132,14 @@ def _grant_for(
     identity = project.observed.identity
     assert identity is not None, "_can_be_granted checked it"
     context = judged.decision_context
+    giver = None
     if rule := approving_rule(project, context):
-        actor = Actor(ActorKind.RULE, str(rule.number))
+        giver = Actor(ActorKind.RULE, str(rule.number))
+    elif entry := context.policy.approve_rule(project.path):
+        giver = Actor(ActorKind.POLICY, safe_label(entry.pattern, limit=None))
+    if giver is not None:
         worktrees = (judged.projects[path] for path in judged.worktrees.get(project.path, ()))
-        return Grant(actor, identity, now, approval_start_ns(worktrees, now))
+        return Grant(giver, identity, now, approval_start_ns(worktrees, now))
     main = project.observed.main_checkout
     since_ns = context.approved_since(main) if main is not None else None
     if main is None or since_ns is None:
@@ -227,6 +233,8 @@ class _PlanBuilder:
                 | SessionEnded()
             ):
                 self._step(event, ChangeVerb.OBSERVED, None)
+            case PolicyRuleEnded():
+                self._step(event, ChangeVerb.WITHDRAWN, event.rule)
             case AddRule() | RemoveRule() | ApproveRule() | RestoreRule():
                 self._change_rule(event)
             case _:
@@ -562,15 +570,22 @@ def _check_took_effect(judged: Catalog, path: bytes) -> None:
     if judgment.reason is VerdictReason.HOLDS_DENIED:
         inner = next(p for p in judged.below(path) if judged.is_denied(p))
         inner_shown = safe_label(inner.path, limit=None)
+        if (denial := judged.judgments[inner.path]).reason.is_policy_denial:
+            why = policy_refusal(denial, judged.policy)
+            raise DeniedHere(f"{shown} contains {inner_shown}: {why}", f"rootsd why {inner.id}")
         raise DeniedHere(
             f"{shown} contains {inner_shown}, which is denied", f"rootsd forget {inner.id}"
         )
     if judgment.verdict is not Verdict.DENIED:
         return
+    if judgment.reason.is_policy_denial:
+        why = policy_refusal(judgment, judged.policy)
+        raise DeniedHere(f"{shown} cannot be approved: {why}", f"rootsd why {shown}")
     by = judgment.by
     if isinstance(by, int):
         raise DeniedHere(f"deny rule {by} covers {shown}", f"rootsd rule rm {by}")
-    folder = safe_label(by or path, limit=None)
+    above = by if isinstance(by, bytes) else path
+    folder = safe_label(above, limit=None)
     raise DeniedHere(f"{shown} lies in {folder}, which is denied", f"rootsd forget {folder}")
 
 

@@ -44,6 +44,14 @@ def escape_pattern(path: bytes) -> bytes:
     return _SPECIAL.sub(rb"[\g<0>]", path)
 
 
+def split_pattern(pattern: bytes) -> tuple[bytes, bytes]:
+    """Return the folder before the first wildcard of an absolute pattern, and the rest."""
+    parts = pattern.split(b"/")
+    globs = (n for n, part in enumerate(parts) if _SPECIAL.search(part))
+    first = next(globs, len(parts))
+    return b"/".join(parts[:first]) or b"/", b"/".join(parts[first:])
+
+
 def normalize_pattern(pattern: bytes) -> bytes:
     """Return the normal form of `pattern`.
 

@@ -17,6 +17,7 @@ from rootsd.core.inputs import (
     Deny,
     Forget,
     InputEvent,
+    PolicyRuleEnded,
     ProjectGone,
     ProjectObserved,
     ProjectOrder,
@@ -57,6 +58,7 @@ _HAZARDS = {
     LapseReason.STORE_RESTORED: "the store was restored",
     LapseReason.EXPIRED: "its approval ended",
     LapseReason.SESSION_ENDED: "its approval ended with a session",
+    LapseReason.POLICY: "the policy refuses it",
 }
 
 
@@ -86,6 +88,8 @@ def apply_input(
             return _expired(project, event, now) if project else None
         case SessionEnded():
             return _after_session(project, event, now) if project else None
+        case PolicyRuleEnded():
+            return _without_policy_grant(project) if project else None
         case _:
             return _ordered(_known(project, event), event, now)
 
@@ -217,6 +221,8 @@ def _absent(project: Project | None, presence: Presence, now: datetime) -> Proje
 
 def _hazardous(project: Project, event: ProjectUnsafe, now: datetime) -> Project:
     marked = replace(project, observed=replace(project.observed, hazard=event.reason))
+    if event.reason is LapseReason.POLICY:
+        return marked  # the approval counts again when the policy allows the folder
     return _lapsed(marked, event.reason, now)
 
 
@@ -266,6 +272,12 @@ def _after_session(project: Project, event: SessionEnded, now: datetime) -> Proj
     if decision is None or decision.session != event.session:
         return project
     return _ended(project, LapseReason.SESSION_ENDED, now)
+
+
+def _without_policy_grant(project: Project) -> Project:
+    ruling = project.ruling
+    kept = tuple(grant for grant in ruling.grants if grant.actor.kind is not ActorKind.POLICY)
+    return replace(project, ruling=replace(ruling, grants=kept))
 
 
 def _ended(project: Project, reason: LapseReason, now: datetime) -> Project:

@@ -122,6 +122,10 @@ def _check_is_order(target: HistoryEvent) -> None:
         raise CannotUndo(
             f"{target.seq} in the log changed the configuration", f"rootsd parent {way} PATH"
         )
+    if target.verb is ChangeVerb.POLICY_CHANGED:
+        raise CannotUndo(
+            f"{target.seq} in the log changed the policy, which belongs to root", "rootsd status"
+        )
     if target.verb is ChangeVerb.UNDONE:
         raise CannotUndo(
             f"{target.seq} in the log is an undo, which cannot be undone; decide again",

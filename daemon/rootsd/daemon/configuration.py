@@ -1,17 +1,16 @@
 """Load the configuration at startup, and reload it on request and when its file changes.
 
 A file that cannot be used changes nothing: the configuration read before stays in force, and
-`rootsd status` reports the error. An editor writes a file in several steps, so the file is read
-once no program has written to it for a moment.
+`rootsd status` reports the error.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
@@ -22,15 +21,13 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent
 from rootsd.core.timestamps import rfc3339
+from rootsd.daemon.watched_file import DEBOUNCE_S, WatchedFile
 from rootsd.system.config import Config, read_config
 from rootsd.watch.backend import best_watcher
-from rootsd.watch.events import EventResolver, FileEvent, PostResolver, Watcher, WatchPurpose
+from rootsd.watch.events import PostResolver, Watcher
 from rootsd.wire.daemon import ConfigStatus
 
 log = logging.getLogger(__name__)
-
-DEBOUNCE_S = 0.1
-_MAX_LINKS = 40  # as many links as the kernel follows, see path_resolution(7)
 
 ApplyConfig = Callable[[Config, Sequence[ParentChange]], Awaitable[None]]
 
@@ -54,14 +51,10 @@ class ReloadableConfig:
         self._file = file
         self._config = config
         self._now = now
-        self._make_watcher = watcher
-        self._debounce_s = debounce_s
+        self._watched = WatchedFile(file, watcher=watcher, debounce_s=debounce_s)
         self._read_at = now()
         self._changes: list[str] = []
         self._error: str | None = None
-        self._loop = asyncio.get_running_loop()
-        self._names: dict[bytes, set[bytes]] = {}
-        self._changed = anyio.Event()
         self._reload_lock = anyio.Lock()
 
     @property
@@ -114,58 +107,13 @@ class ReloadableConfig:
         It counts as started once earlier changes are in force. A change that a later command makes
         is then read by that command, and recorded as its own.
         """
-        watcher = self._make_watcher(self._post)
-        watcher.start()
-        try:
-            # Read it once now: it may have changed between the first read and the start of the
-            # watch.
-            await self._read_and_watch(watcher, apply)
-            task_status.started()
-            while True:
-                await self._changed.wait()
-                await self._debounce()
-                await self._read_and_watch(watcher, apply)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(watcher.stop)
+        await self._watched.follow(partial(self._reload_alone, apply), task_status=task_status)
 
-    async def _read_and_watch(self, watcher: Watcher, apply: ApplyConfig) -> None:
-        self._watch(watcher)
+    async def _reload_alone(self, apply: ApplyConfig) -> None:
         try:
             await self.reload(apply)
         except BadConfig as error:
             log.error("%s; the configuration read before stays in force", error.summary)  # noqa: TRY400 - an expected error needs no traceback
-
-    async def _debounce(self) -> None:
-        """Wait until no change came for `debounce_s` seconds."""
-        while self._changed.is_set():
-            self._changed = anyio.Event()
-            with anyio.move_on_after(self._debounce_s):
-                await self._changed.wait()
-
-    def _post(self, signal: EventResolver) -> None:
-        """Pass events to the event loop; called in the watcher's thread."""
-        self._loop.call_soon_threadsafe(self._on_events, signal)
-
-    def _on_events(self, signal: EventResolver) -> None:
-        for item in signal():
-            if not isinstance(item, FileEvent) or item.name in (
-                b"",
-                *self._names.get(item.folder, ()),
-            ):
-                self._changed.set()
-
-    def _watch(self, watcher: Watcher) -> None:
-        """Watch every folder in which a change may change what the file contains."""
-        names: dict[bytes, set[bytes]] = {}
-        for each in _link_chain(self._file):
-            folder, name = _nearest_folder(each)
-            names.setdefault(folder, set()).add(name)
-        for folder in self._names.keys() - names.keys():
-            watcher.unwatch(folder, WatchPurpose.PROGRESS)
-        for folder in names:
-            watcher.watch(folder, WatchPurpose.PROGRESS)
-        self._names = names
 
 
 def describe_changes(old: Config, new: Config) -> list[str]:
@@ -220,27 +168,6 @@ def _setting_differences(old: Config, new: Config) -> Iterator[str]:
     yield from (f"{key} changed" for key, (was, is_now) in tables.items() if was != is_now)
     if old.approval.guard != new.approval.guard:
         yield "approval.guard changed, which counts for a new store only: rootsd guard MODE"
-
-
-def _link_chain(file: bytes) -> Iterator[bytes]:
-    """Yield the file and the target of each symlink: people keep their configuration elsewhere."""
-    for _ in range(_MAX_LINKS):
-        yield file
-        try:
-            file = os.path.join(os.path.dirname(file), os.readlink(file))
-        except OSError:
-            return
-
-
-def _nearest_folder(file: bytes) -> tuple[bytes, bytes]:
-    """Return the folder of `file`, without symlinks, and the name of the file in it.
-
-    If that folder is missing, return the nearest folder above it, and the name missing there.
-    """
-    folder, name = os.path.split(file)
-    while not os.path.isdir(folder):
-        folder, name = os.path.split(folder)
-    return os.path.realpath(folder), name
 
 
 def _shown(path: bytes) -> str:

@@ -29,10 +29,11 @@ from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ParentChange
+from rootsd.core.changes import ParentChange, PolicyChange
 from rootsd.core.errors import RootsdError
-from rootsd.core.model import Actor, Focus, PublishedRoot
+from rootsd.core.model import Actor, Focus, LapseReason, PublishedRoot
 from rootsd.core.paths import RefusedPlaces
+from rootsd.core.policy import POLICY_FILE, MachinePolicy
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.admission import AdmissionControl
 from rootsd.daemon.configuration import ReloadableConfig
@@ -40,6 +41,7 @@ from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.daemon.health import HealthReporter, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
 from rootsd.daemon.notifier import PendingNotifier
+from rootsd.daemon.policy import ReloadablePolicy
 from rootsd.daemon.prompt_file import PromptFile
 from rootsd.daemon.startup import handle_signals, notify_launcher
 from rootsd.discovery.service import DiscoveryDependencies
@@ -73,10 +75,17 @@ from rootsd.system.desktop import this_desktop
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.malloc import limit_malloc
 from rootsd.system.places import Places
+from rootsd.system.policy import load_policy
 from rootsd.system.process_exit import ExitWatch
 from rootsd.system.rate_limited_log import configure_logging
 from rootsd.vcs.verify import RootVerifier
-from rootsd.wire.daemon import ConfigStatus, DaemonStatus, SessionItem, SessionStatus
+from rootsd.wire.daemon import (
+    ConfigStatus,
+    DaemonStatus,
+    PolicyStatus,
+    SessionItem,
+    SessionStatus,
+)
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +94,9 @@ _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.db"
 
 
-def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
+def run(
+    places: Places, *, helper: Helper, ready_fd: int | None, policy_file: bytes = POLICY_FILE
+) -> int:
     """Run the daemon until it is stopped, and return the exit status.
 
     It writes `ready` and a newline to the pipe `ready_fd` once the sockets accept connections. The
@@ -113,6 +124,7 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         stack.enter_context(DaemonLock.acquire(state, record))
         lock = stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
         config = read_config(places.config_file)
+        loaded = load_policy(policy_file)
         store = Store.open(state, Path(os.fsdecode(places.data)))
         stack.callback(store.close)
         written = (places.state, run_folder.path, *fallback_folders())
@@ -124,7 +136,8 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
 
         async def serve() -> int:
             configuration = ReloadableConfig(places.config_file, config, utc_now)
-            daemon = Daemon(store, refused, configuration, state, helper, supervisor)
+            policy = ReloadablePolicy(policy_file, loaded, utc_now)
+            daemon = Daemon(store, refused, configuration, policy, state, helper, supervisor)
             daemon.confined = confined
             on_ready = partial(notify_launcher, ready_fd, daemon.stop)
             await daemon.serve(RunFolderClaim(run_folder, lock, record), on_ready)
@@ -133,10 +146,10 @@ def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
         return anyio.run(serve)
 
 
-def _load_catalog(loaded: StoredState, places: RefusedPlaces) -> Catalog:
-    """Return the catalog that a store holds."""
+def _load_catalog(loaded: StoredState, places: RefusedPlaces, policy: MachinePolicy) -> Catalog:
+    """Return the catalog that a store holds, under the policy from its first moment."""
     counters = loaded.next_rule, loaded.events
-    return Catalog.of(loaded.projects, loaded.rules, places, *counters, loaded.names)
+    return Catalog.of(loaded.projects, loaded.rules, places, *counters, loaded.names, policy)
 
 
 class Daemon:
@@ -152,13 +165,13 @@ class Daemon:
         store: Store,
         places: RefusedPlaces,
         configuration: ReloadableConfig,
+        policy: ReloadablePolicy,
         state: Path,
         helper: Helper,
         supervisor: ServiceNotifier,
     ) -> None:
-        self._configuration = configuration
-        self._places = places
-        self._helper = helper
+        self._configuration, self._policy = configuration, policy
+        self._places, self._helper = places, helper
         loaded = store.load()
         self._mounts = MountTable()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
@@ -166,7 +179,7 @@ class Daemon:
         find_ancestors = HelperProcessView(helper).ancestors
         self._session_tracker = SessionTracker(find_ancestors, ExitWatch, read_clocks().boot)
         self._ledger = Ledger(
-            _load_catalog(loaded, places),
+            _load_catalog(loaded, places, policy.policy),
             store,
             TimeoutVerifier(
                 lambda: RootVerifier(self._folder_safety()), self._mounts.remote, self._recheck
@@ -270,7 +283,7 @@ class Daemon:
     def _make_wall_services(self) -> WallServices:
         return WallServices(
             WardenRegistry(self._ledger, utc_now, self._session_tracker.lineage_of, self._changes),
-            settings=lambda: self._configuration.config.wall,
+            settings=lambda: self._policy.wall_settings(self._configuration.config.wall),
             canonical=self._source.canonical,
             session_start=self._source.session_start,
             sessions_of=self._session_tracker.sessions_of,
@@ -292,6 +305,7 @@ class Daemon:
         config = self._configuration.config
         await self._session_tracker.restore(self._ledger.catalog.session_bound.values())
         await self._ledger.set_places(config.with_configured_places(self._places))
+        await self._ledger.set_policy(self._policy.policy)
         await self._guard.start(config.approval, is_new=self._is_new)
         with ExitStack() as stack:
             listening = stack.enter_context(
@@ -342,6 +356,7 @@ class Daemon:
             group.start_soon(self._listen, listening)
             self._discovery.start(config.parents)
             await group.start(self._configuration.keep_reloading, self._apply_config)
+            await group.start(self._policy.keep_reloading, self._apply_policy)
             log.info("ready: %d roots published", len(self._ledger.catalog.roots))
             on_ready()
             self._supervisor.ready()
@@ -359,6 +374,10 @@ class Daemon:
     def config_status(self) -> ConfigStatus:
         """Return the state of the configuration."""
         return self._configuration.status()
+
+    def policy_status(self) -> PolicyStatus | None:
+        """Return the state of the machine's policy, or None if there is none."""
+        return self._policy.status()
 
     def sessions(self) -> list[SessionStatus]:
         """Return the MCP connections."""
@@ -385,6 +404,7 @@ class Daemon:
         problems = self._recovery_notice.report(is_look=is_look)
         problems += filter(None, (self._store_warning, self.confined[1]))
         problems += [*helper_problems(self._helper), *self._configuration.degraded()]
+        problems += self._policy.degraded()
         problems += self._admission.degraded() if self._admission else []
         return [*problems, *self._backups.degraded(), *self._synced.problems()]
 
@@ -394,6 +414,7 @@ class Daemon:
         Raises BadConfig, and then the old configuration stays in force.
         """
         with self._supervisor.reload():
+            await self._policy.reload(self._apply_policy)
             await self._configuration.reload(self._apply_config, actor)
 
     def stop(self) -> None:
@@ -412,6 +433,17 @@ class Daemon:
                 await self._ledger.note(change)
             except RootsdError as error:
                 log.warning("the store did not record a change of the parents: %s", error)
+
+    async def _apply_policy(self, policy: MachinePolicy, summary: str) -> None:
+        await self._ledger.set_policy(policy)
+        # A hazard lasts until the folder is observed again.
+        projects = self._ledger.catalog.projects.values()
+        hidden = [p.path for p in projects if p.observed.hazard is LapseReason.POLICY]
+        self._recheck(hidden)
+        try:
+            await self._ledger.note(PolicyChange(summary))
+        except RootsdError as error:
+            log.warning("the store did not record a change of the policy: %s", error)
 
     def _recheck(self, paths: Sequence[bytes]) -> None:
         self._discovery.doubt(paths)

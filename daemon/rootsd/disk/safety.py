@@ -122,10 +122,18 @@ def is_private_group(gid: int, uid: int) -> bool:
 
 
 class _RefusedIdentities(NamedTuple):
-    """Refused places by device and inode: those refused with everything below, and all."""
+    """Refused places by device and inode: those refused with everything below, and all.
+
+    `by_policy` are those of them that only the machine's policy refuses.
+    """
 
     trees: Mapping[tuple[int, int], bytes]
     places: Mapping[tuple[int, int], bytes]
+    by_policy: frozenset[bytes] = frozenset()
+
+    def reason(self, place: bytes) -> LapseReason:
+        """Return the hazard of a folder that is `place` under another name."""
+        return LapseReason.POLICY if place in self.by_policy else LapseReason.REFUSED_PLACE
 
 
 class FolderSafety:
@@ -171,17 +179,20 @@ class FolderSafety:
 
     def _have_identified(self, places: RefusedPlaces) -> bool:
         """Identify the places on mounts that respond, and return whether all mounts responded."""
-        trees, others = (
-            places.refused_trees(),
-            (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors()),
-        )
+        usual = (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors())
+        # The policy's places come last: an approval lapses in a place that others refuse, too.
+        trees = (*places.refused_trees(), *places.policy_trees())
+        others = (*usual, *places.policy_ancestors())
+        by_policy = frozenset((*places.policy_trees(), *places.policy_ancestors()))
+        by_policy -= {*places.refused_trees(), *usual}
         unresponsive = {place for place in (*trees, *others) if not self._responds(place)}
         # Leave links out: the walk does not follow links, so a link is no other name of a folder.
         as_trees = _by_identity(
             place for place in trees if place not in unresponsive and not os.path.islink(place)
         )
         alone = _by_identity(place for place in others if place not in unresponsive)
-        if (known := _RefusedIdentities(as_trees, {**as_trees, **alone})) != self._known:
+        known = _RefusedIdentities(as_trees, {**as_trees, **alone}, by_policy)
+        if known != self._known:
             self._known = known
         return not unresponsive
 
@@ -189,7 +200,7 @@ class FolderSafety:
         """Return the hazard of a project's own folder, without the folders above it."""
         place = self._known.places.get((found.st_dev, found.st_ino), path)
         if place != path:
-            return Hazard(LapseReason.REFUSED_PLACE, _alias_sentence(place))
+            return Hazard(self._known.reason(place), _alias_sentence(place))
         if found.st_uid != self._uid:
             return Hazard(LapseReason.EXPOSED, "it belongs to another user")
         return None
@@ -225,7 +236,7 @@ class FolderSafety:
             return Hazard(LapseReason.RETARGETED, f"{os.fsdecode(path)} is a link")
         tree = self._known.trees.get((found.st_dev, found.st_ino), path)
         if tree != path:
-            return Hazard(LapseReason.REFUSED_PLACE, _alias_sentence(tree, os.fsdecode(path)))
+            return Hazard(self._known.reason(tree), _alias_sentence(tree, os.fsdecode(path)))
         if found.st_uid not in self._trusted:
             return Hazard(LapseReason.EXPOSED, f"{os.fsdecode(path)} belongs to another user")
         if found.st_mode & stat.S_ISVTX and entry_owner in self._trusted:

@@ -14,9 +14,9 @@ from datetime import datetime
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ChangeVerb, ProjectChange, RuleChange
-from rootsd.core.decide import is_denied_by_person
-from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import Presence, Project, Verdict
+from rootsd.core.decide import approving_rule, is_denied_by_person
+from rootsd.core.inputs import PolicyRuleEnded, ProjectObserved
+from rootsd.core.model import ActorKind, Presence, Project, Verdict
 from rootsd.core.plan import Plan, plan
 
 
@@ -68,6 +68,38 @@ def granted_projects(made: Plan) -> dict[bytes, Project]:
             assert change.before is not None, "only a known project is granted anything"
             granted.setdefault(change.path, change.before)
     return granted
+
+
+def policy_grants_that_ended(catalog: Catalog) -> list[PolicyRuleEnded]:
+    """Return an event for each grant of the policy that no rule of it gives any more.
+
+    Without the grant, a later rule is a new approval. While the policy cannot be used, every grant
+    stays: nobody knows which rules ended.
+    """
+    policy = catalog.policy
+    if policy.problem:
+        return []
+    return [
+        PolicyRuleEnded(project.path, grant.actor)
+        for project in catalog.projects.values()
+        for grant in project.ruling.grants
+        if grant.actor.kind is ActorKind.POLICY and policy.approve_rule(project.path) is None
+    ]
+
+
+def grantable_projects(catalog: Catalog) -> list[bytes]:
+    """Return the pending projects that a rule or a main checkout may approve."""
+    context = catalog.decision_context
+    return [
+        project.path
+        for project in catalog.projects.values()
+        if catalog.is_pending(project)
+        and (
+            project.observed.main_checkout is not None
+            or approving_rule(project, context) is not None
+            or context.policy.approve_rule(project.path) is not None
+        )
+    ]
 
 
 def plan_deferred_grants(catalog: Catalog, deferred: Iterable[bytes], now: datetime) -> Plan:

@@ -66,8 +66,15 @@ from rootsd.core.model import (
 )
 from rootsd.core.paths import RefusedPlaces, ancestors
 from rootsd.core.plan import Plan, plan
+from rootsd.core.policy import MachinePolicy
 from rootsd.core.shared_git import shared_git
-from rootsd.state.effects import granted_projects, only_narrows, plan_deferred_grants
+from rootsd.state.effects import (
+    grantable_projects,
+    granted_projects,
+    only_narrows,
+    plan_deferred_grants,
+    policy_grants_that_ended,
+)
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.write_behind import ChangeStore, WriteBehindQueue
 
@@ -313,12 +320,30 @@ class Ledger:
                 refused = [
                     ProjectUnsafe(project.path, LapseReason.REFUSED_PLACE)
                     for project in self._catalog.projects.values()
-                    if project.ruling.approves and places.why_no_root(project.path)
+                    if project.ruling.approves and places.why_lapsing(project.path)
                 ]
                 await self._apply(plan(self._catalog, refused, self._now()))
         with anyio.CancelScope(shield=True):
             await self._write()
         await self.current()  # this also finds the places under other names
+
+    async def set_policy(self, policy: MachinePolicy) -> None:
+        """Decide under `policy` from now on.
+
+        No decision changes. What the policy denies is withheld at once, and what it no longer
+        denies is published again. Its approve rules grant only what is known and pending; new
+        projects get their grant when they are observed.
+        """
+        async with self._lock:
+            with anyio.CancelScope(shield=True):
+                self._set_catalog(self._catalog.with_policy(policy))
+                ended = policy_grants_that_ended(self._catalog)
+                await self._apply(plan(self._catalog, ended, self._now()))
+                grantable = grantable_projects(self._catalog)
+                await self._apply(plan_deferred_grants(self._catalog, grantable, self._now()))
+        with anyio.CancelScope(shield=True):
+            await self._write()
+        await self.current()
 
     def dry_run(self, inputs: Sequence[Input]) -> Plan:
         """Return the plan that `execute` or `observe` would apply, without applying it.

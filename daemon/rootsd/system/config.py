@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -19,14 +18,17 @@ from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.core.quiet_hours import QuietHours
 from rootsd.core.wall import WALL_DEFAULTS, WallSettings
 from rootsd.system.config_schema import ConfigTables, ConfineTable, NotifyTable, ParentTable
-from rootsd.system.config_validation import ConfigProblem, TableValidator
+from rootsd.system.config_validation import (
+    ConfigProblem,
+    TableValidator,
+    invalid_file,
+    syntax_error,
+)
 from rootsd.system.parent_paths import canonical_path, parent_refusal
-from rootsd.system.toml_lines import KeyPath, find_key_lines
+from rootsd.system.toml_lines import KeyPath
 
 EDIT = "rootsd config edit"
 MAX_BYTES = 1 << 20
-MAX_PROBLEMS = 20
-"""How many problems of a file one error lists."""
 _ADMINISTRATOR = 0
 
 
@@ -145,10 +147,10 @@ def parse_config(text: str, file: bytes) -> Config:
     try:
         tables = parse_toml(text)
     except Unparsable as error:
-        raise _syntax_error(file, error) from error
+        raise syntax_error(file, error, EDIT) from error
     config, problems = _read_tables(tables)
     if problems:
-        raise _bad_config(file, text, problems)
+        raise invalid_file(file, text, problems, EDIT)
     return replace(config, checksum=f"{zlib.crc32(text.encode()):08x}")
 
 
@@ -264,43 +266,6 @@ def _parent(path: bytes, table: ParentTable) -> Parent:
         table.nested,
         tuple(bytes_of(item) for item in table.project_files),
     )
-
-
-def _bad_config(file: bytes, text: str, problems: Sequence[ConfigProblem]) -> BadConfig:
-    """Return one error with all problems, in the order of their lines."""
-    lines = find_key_lines(text)
-    found = sorted(
-        ((_line_of(problem.key, lines), problem) for problem in problems), key=lambda item: item[0]
-    )
-    shown = [
-        f"line {line}, key {_shown_key(problem.key)}: {problem.text}" for line, problem in found
-    ]
-    if len(shown) == 1:
-        return BadConfig(f"{_shown(file)}, {shown[0]}", EDIT)
-    if len(shown) > MAX_PROBLEMS:
-        shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
-    return BadConfig("\n  ".join([f"{_shown(file)} has {len(found)} errors:", *shown]), EDIT)
-
-
-def _line_of(key: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    """Return the line of `key`, or of the nearest table around it."""
-    while key and key not in lines:
-        key = key[:-1]
-    return lines.get(key, 1)
-
-
-def _shown_key(key: KeyPath) -> str:
-    """Return a key as `parent[0].path`, safe for a terminal."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{safe_label(part)}" for part in key)
-    return "".join(parts).removeprefix(".")
-
-
-def _syntax_error(file: bytes, error: Unparsable) -> BadConfig:
-    place = re.search(r" \((?:at (line \d+), column \d+|at (end of document))\)$", str(error))
-    if place is None:
-        return BadConfig(f"{_shown(file)}: {error}", EDIT)
-    what = str(error)[: place.start()]
-    return BadConfig(f"{_shown(file)}, {place[1] or place[2]}: {what}", EDIT)
 
 
 def _shown(file: bytes) -> str:

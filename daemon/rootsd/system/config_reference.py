@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from inspect import cleandoc
 
-from msgspec import NODEFAULT, inspect, structs
+from msgspec import NODEFAULT, Struct, inspect, structs
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
@@ -49,7 +50,7 @@ class KeyReference:
     @property
     def full_name(self) -> str:
         """Return the name with the table's, such as `confine.read`."""
-        return f"{self.table}.{self.name}"
+        return f"{self.table}.{self.name}".removeprefix(".")
 
     @property
     def default_text(self) -> str:
@@ -75,6 +76,8 @@ class TableReference:
     @property
     def header(self) -> str:
         """Return the line of TOML that starts the table."""
+        if not self.name:
+            return ""
         return f"[[{self.name}]]" if self.is_repeated else f"[{self.name}]"
 
 
@@ -84,9 +87,12 @@ def toml_text(value: object) -> str:
 
 
 @cache
-def tables() -> tuple[TableReference, ...]:
-    """Return all tables in the order of the schema."""
-    return tuple(_tables())
+def tables(shape: type[Struct] = ConfigTables) -> tuple[TableReference, ...]:
+    """Return all tables of a file in the order of its schema.
+
+    The first one has no name and has the keys above all tables, if there are any.
+    """
+    return tuple(_tables(shape))
 
 
 def settable_keys() -> list[KeyReference]:
@@ -133,20 +139,34 @@ def _listed(keys: tuple[KeyReference, ...]) -> str:
     return ", ".join(key.full_name for key in keys)
 
 
-def _tables() -> Iterator[TableReference]:
-    for field in structs.fields(ConfigTables):
+def _tables(shape: type[Struct]) -> Iterator[TableReference]:
+    fields = structs.fields(shape)
+    if plain := [field for field in fields if not _is_table(field)]:
+        keys = tuple(_key("", field) for field in plain)
+        yield TableReference("", "Keys above all tables.", keys, is_repeated=False)
+    for field in (field for field in fields if _is_table(field)):
         outer = inspect.type_info(field.type)
         assert isinstance(outer, inspect.Metadata)
         match outer.type:
-            case inspect.ListType(item_type=inspect.StructType(cls=shape)):
-                description, is_repeated = (shape.__doc__ or "").strip(), True
-            case inspect.StructType(cls=shape):
+            case inspect.ListType(item_type=inspect.StructType(cls=table)):
+                description, is_repeated = cleandoc(table.__doc__ or ""), True
+            case inspect.StructType(cls=table):
                 description, is_repeated = (outer.extra_json_schema or {})["description"], False
             case other:
                 raise TypeError(other)
         name = field.encode_name
-        keys = tuple(_key(name, each) for each in structs.fields(shape))
+        keys = tuple(_key(name, each) for each in structs.fields(table))
         yield TableReference(name, description, keys, is_repeated)
+
+
+def _is_table(field: structs.FieldInfo) -> bool:
+    outer = inspect.type_info(field.type)
+    kind = outer.type if isinstance(outer, inspect.Metadata) else outer
+    match kind:
+        case inspect.ListType(item_type=inspect.StructType()) | inspect.StructType():
+            return True
+        case _:
+            return False
 
 
 def _key(table: str, field: structs.FieldInfo) -> KeyReference:
@@ -182,6 +202,8 @@ def _type_words(kind: inspect.Type) -> str:
             return "one of " + ", ".join(f"`{toml_text(word)}`" for word in _words(kind))
         case inspect.ListType(item_type=item):
             return f"list of {_type_words(item)}s"
+        case inspect.IntType(ge=lowest, le=highest) if lowest == highest:
+            return f"the integer {lowest}"
         case inspect.IntType(ge=lowest, le=highest):
             return f"integer from {lowest} to {highest}"
         case inspect.BoolType():

@@ -29,7 +29,7 @@ _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 _HOURS_PATTERN = rf"^({_TIME}-{_TIME})?$"
 
 
-def _key(description: str, expected: str, example: object = None) -> Meta:
+def describe_key(description: str, expected: str, example: object = None) -> Meta:
     """Return the description of a key. `example` is a value that differs from the default."""
     examples = None if example is None else [example]
     return Meta(description=description, extra={"expected": expected}, examples=examples)
@@ -42,11 +42,11 @@ def _whole_number(description: str, maximum: int, example: int) -> Meta:
     )
 
 
-def _one_of(words: type[Enum]) -> str:
+def one_of(words: type[Enum]) -> str:
     return "one of " + ", ".join(f'"{word.value}"' for word in words)
 
 
-_Path = Annotated[str, Meta(pattern=_PATH_PATTERN)]
+PathText = Annotated[str, Meta(pattern=_PATH_PATTERN)]
 _Name = Annotated[str, Meta(min_length=1)]
 _ProjectFile = Annotated[str, Meta(pattern=_PROJECT_FILE_PATTERN)]
 
@@ -55,8 +55,8 @@ class ParentTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A folder that rootsd watches for projects. Write one `[[parent]]` for each folder."""
 
     path: Annotated[
-        _Path,
-        _key(
+        PathText,
+        describe_key(
             "The folder. `~` is your home folder.",
             'a path in quotes that starts with / or ~/, such as "~/src"',
             "~/src",
@@ -68,7 +68,7 @@ class ParentTable(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 4
     skip: Annotated[
         list[str],
-        _key(
+        describe_key(
             "Names or globs of folders that rootsd never enters. The built-in ones still apply.",
             'a list of names or globs, such as ["old", "tmp-*"]',
             ["old", "tmp-*"],
@@ -76,16 +76,16 @@ class ParentTable(Struct, frozen=True, forbid_unknown_fields=True):
     ] = []
     nested: Annotated[
         NestedPolicy,
-        _key(
+        describe_key(
             "Which projects inside another project rootsd proposes: none, those with their own "
             "version control (`vcs`), or also the members of a workspace (`members`).",
-            _one_of(NestedPolicy),
+            one_of(NestedPolicy),
             NestedPolicy.VCS.value,
         ),
     ] = NestedPolicy.NONE
     project_files: Annotated[
         list[_ProjectFile],
-        _key(
+        describe_key(
             "File names, or `*.ENDING` patterns, that also make a folder a project. A leading `!` "
             "removes one from the built-in list.",
             'a list of names such as ["Justfile", "*.nimble", "!package.json"]',
@@ -98,16 +98,16 @@ class RootsTable(Struct, frozen=True, forbid_unknown_fields=True):
     """Folders that can never be roots or parents, and exceptions from the built-in ones."""
 
     refuse: Annotated[
-        list[_Path],
-        _key(
+        list[PathText],
+        describe_key(
             "Folders that rootsd refuses, with everything below them.",
             'a list of paths that start with / or ~/, such as ["~/vault"]',
             ["~/vault"],
         ),
     ] = []
     allow: Annotated[
-        list[_Path],
-        _key(
+        list[PathText],
+        describe_key(
             "Folders that rootsd accepts although its built-in list refuses them.",
             'a list of paths that start with / or ~/, such as ["~/.config/nvim"]',
             ["~/.config/nvim"],
@@ -135,17 +135,17 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
 
     guard: Annotated[
         Guard,
-        _key(
+        describe_key(
             "The guard of a new store: refuse detected agents (`agents`), require a typed word at "
             "a terminal (`terminal`), or admit every program (`off`). Afterwards, `rootsd guard` "
             "changes it.",
-            _one_of(Guard),
+            one_of(Guard),
             Guard.TERMINAL.value,
         ),
     ] = Guard.AGENTS
     agents: Annotated[
         list[_Name],
-        _key(
+        describe_key(
             "Process names of more agents, in addition to the built-in list.",
             'a list of names, such as ["my-agent"]',
             ["my-agent"],
@@ -153,7 +153,7 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
     ] = []
     markers: Annotated[
         list[_Name],
-        _key(
+        describe_key(
             "Environment variables that more agents set, as `NAME` or `NAME=VALUE`.",
             'a list of names, such as ["MY_AGENT=1"]',
             ["MY_AGENT=1"],
@@ -162,29 +162,29 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _paths(description: str) -> Meta:
-    return _key(description, 'a list of paths that start with / or ~/, such as ["~/.aws"]')
+    return describe_key(description, 'a list of paths that start with / or ~/, such as ["~/.aws"]')
 
 
 def _switch(description: str) -> Meta:
-    return _key(description, "true or false, without quotes")
+    return describe_key(description, "true or false, without quotes")
 
 
 class ConfineTable(Struct, frozen=True, forbid_unknown_fields=True):
     """What programs behind the wall may reach besides the approved roots."""
 
-    read: Annotated[list[_Path], _paths("Files and folders that programs may read.")] = []
+    read: Annotated[list[PathText], _paths("Files and folders that programs may read.")] = []
     write: Annotated[
-        list[_Path], _paths("Files and folders that programs may read and change.")
+        list[PathText], _paths("Files and folders that programs may read and change.")
     ] = []
     keep: Annotated[
-        list[_Path],
+        list[PathText],
         _paths(
             "Files and folders, such as the settings of an agent. Each program gets its own copy "
             "and keeps its changes."
         ),
     ] = []
     hide: Annotated[
-        list[_Path], _paths("Files and folders to hide, even inside an approved root.")
+        list[PathText], _paths("Files and folders to hide, even inside an approved root.")
     ] = []
     protect: Annotated[
         bool,
@@ -196,10 +196,10 @@ class ConfineTable(Struct, frozen=True, forbid_unknown_fields=True):
     network: Annotated[bool, _switch("Whether programs may use the network.")] = True
     on_revoke: Annotated[
         RevokePolicy,
-        _key(
+        describe_key(
             "What happens to a process that still has a file open in a folder that was taken "
             "away: `rootsd status` names it (`tell`), or it is ended (`kill`).",
-            _one_of(RevokePolicy),
+            one_of(RevokePolicy),
         ),
     ] = RevokePolicy.TELL
     default: Annotated[
@@ -239,27 +239,28 @@ class ConfigTables(Struct, frozen=True, forbid_unknown_fields=True):
 
     parent: Annotated[
         list[ParentTable],
-        _key("The folders that rootsd watches.", "[[parent]], once for each folder"),
+        describe_key("The folders that rootsd watches.", "[[parent]], once for each folder"),
     ] = []
     roots: Annotated[
-        RootsTable, _key("Refused and allowed folders.", "a table that starts with [roots]")
+        RootsTable,
+        describe_key("Refused and allowed folders.", "a table that starts with [roots]"),
     ] = RootsTable()
     sessions: Annotated[
         SessionsTable,
-        _key("Limits for MCP connections.", "a table that starts with [sessions]"),
+        describe_key("Limits for MCP connections.", "a table that starts with [sessions]"),
     ] = SessionsTable()
     approval: Annotated[
         ApprovalTable,
-        _key("Which programs may decide.", "a table that starts with [approval]"),
+        describe_key("Which programs may decide.", "a table that starts with [approval]"),
     ] = ApprovalTable()
     confine: Annotated[
         ConfineTable,
-        _key(
+        describe_key(
             "What programs behind the wall may reach besides the approved roots.",
             "a table that starts with [confine]",
         ),
     ] = ConfineTable()
     notify: Annotated[
         NotifyTable,
-        _key("Notifications on your desktop.", "a table that starts with [notify]"),
+        describe_key("Notifications on your desktop.", "a table that starts with [notify]"),
     ] = NotifyTable()

@@ -1,4 +1,6 @@
-"""Validate the tables of `config.toml` against their structs, and report every problem.
+"""Validate the tables of a configuration file against their structs, and report every problem.
+
+The files are `config.toml` and the machine's policy.
 
 `msgspec.convert` stops at the first problem, so this module converts each key separately. A key
 with a problem keeps its default, so it does not hide another problem.
@@ -7,14 +9,21 @@ with a problem keeps its default, so it does not hide another problem.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct, inspect
 
-from rootsd.system.toml_lines import KeyPath
+from rootsd.core.errors import BadConfig
+from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable
+from rootsd.system.toml_lines import KeyPath, find_key_lines
+
+MAX_PROBLEMS = 20
+"""How many problems of a file one error lists."""
 
 Table = TypeVar("Table", bound=Struct)
 
@@ -84,3 +93,44 @@ class TableValidator:
 
 def _is_tables(raw: object) -> TypeGuard[list[dict[str, object]]]:
     return isinstance(raw, list) and all(isinstance(item, dict) for item in raw)
+
+
+def invalid_file(
+    file: bytes, text: str, problems: Sequence[ConfigProblem], remedy: str
+) -> BadConfig:
+    """Return one error with all problems of `text`, in the order of their lines."""
+    lines = find_key_lines(text)
+    found = sorted(
+        ((line_of(problem.key, lines), problem) for problem in problems), key=lambda item: item[0]
+    )
+    shown = [
+        f"line {line}, key {_shown_key(problem.key)}: {problem.text}" for line, problem in found
+    ]
+    if len(shown) == 1:
+        return BadConfig(f"{safe_label(file, limit=None)}, {shown[0]}", remedy)
+    if len(shown) > MAX_PROBLEMS:
+        shown[MAX_PROBLEMS:] = [f"and {len(shown) - MAX_PROBLEMS} more"]
+    headline = f"{safe_label(file, limit=None)} has {len(found)} errors:"
+    return BadConfig("\n  ".join([headline, *shown]), remedy)
+
+
+def line_of(key: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """Return the line of `key`, or of the nearest table around it."""
+    while key and key not in lines:
+        key = key[:-1]
+    return lines.get(key, 1)
+
+
+def _shown_key(key: KeyPath) -> str:
+    """Return a key as `parent[0].path`, safe for a terminal."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{safe_label(part)}" for part in key)
+    return "".join(parts).removeprefix(".")
+
+
+def syntax_error(file: bytes, error: Unparsable, remedy: str) -> BadConfig:
+    """Return the error for a file that is not TOML, with the line if it is known."""
+    place = re.search(r" \((?:at (line \d+), column \d+|at (end of document))\)$", str(error))
+    if place is None:
+        return BadConfig(f"{safe_label(file, limit=None)}: {error}", remedy)
+    what = str(error)[: place.start()]
+    return BadConfig(f"{safe_label(file, limit=None)}, {place[1] or place[2]}: {what}", remedy)

@@ -59,6 +59,23 @@ class ConfigStatus(TypedDict):
     error: str | None
 
 
+class PolicyStatus(TypedDict):
+    """The machine's policy: the number of refused places and rules, and what it requires.
+
+    If the file cannot be used, `error` says why, and `remedy` is a command that helps. Then
+    nothing is published, and the wall is required.
+    """
+
+    file: str
+    read_at: str
+    refused: int
+    denied: int
+    approved: int
+    requires_wall: bool
+    error: str | None
+    remedy: str | None
+
+
 class ParentStatus(TypedDict):
     """A parent. `state` is a value of `ParentState`.
 
@@ -104,6 +121,7 @@ class StatusResult(TypedDict):
     * `focus`: the tag that narrows new sessions without a scope, or null.
     * `counts`: `published`, `approved`, `waiting` (the projects that `rootsd pending` lists),
       `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and `projects`.
+    * `policy`: the machine's policy, or null if there is none.
     * `closed_connections`: the number of connections that the daemon closed since it started, by
       reason.
     """
@@ -111,6 +129,7 @@ class StatusResult(TypedDict):
     revision: int
     daemon: DaemonStatus
     config: ConfigStatus
+    policy: PolicyStatus | None
     parents: list[ParentStatus]
     counts: dict[str, int]
     sessions: list[SessionStatus]

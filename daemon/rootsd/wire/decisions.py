@@ -12,6 +12,7 @@ from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import Access, Verdict
 from rootsd.wire.projects import (
+    PolicyRuleItem,
     ProjectItem,
     RuleItem,
     Selection,
@@ -207,10 +208,11 @@ class TagRequest(ControlRequest):
 
 
 class RuleListing(TypedDict):
-    """Rules, oldest first."""
+    """The user's rules, oldest first, and those of the machine's policy."""
 
     revision: int
     items: list[RuleItem]
+    policy: list[PolicyRuleItem]
     warnings: list[str]
 
 

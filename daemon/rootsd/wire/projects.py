@@ -301,6 +301,18 @@ class RuleItem(TypedDict):
     added_at: str
 
 
+class PolicyRuleItem(TypedDict):
+    """One rule of the machine's policy. `source` says where it is written.
+
+    `covers` is the number of known projects that the rule matches.
+    """
+
+    verdict: str
+    pattern: str
+    covers: int
+    source: str
+
+
 class PathCheckResult(TypedDict):
     """The status of a path. `verdict` is null if the path is unknown.
 

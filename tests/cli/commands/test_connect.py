@@ -235,6 +235,47 @@ def test_a_server_that_fails_behind_the_wall_is_not_wrapped_without_a_key(
     assert "files (no wall)" in shell.run("clients", "--no-check").out
 
 
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A policy that requires the wall. It is broken unless root runs the test."""
+    file = tmp_path / "policy.toml"
+    file.write_text("version = 1\n[confine]\nrequired = true\n")
+    monkeypatch.setattr("rootsd.cli.commands.connect.POLICY_FILE", bytes(file))
+    return file
+
+
+def test_under_a_policy_no_server_is_wrapped_without_the_wall(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, policy: Path
+) -> None:
+    script = f'case "$*" in *" --confine "*) echo "no home" >&2; exit 1;; esac\n{_WORKS}'
+    said = wrap(clients, shell, monkeypatch, script)
+    assert words_of(clients) == ["npx", "x"]
+    assert "it does not work behind the wall, which the policy requires: no home" in said
+    refused = shell.run("connect", "gemini", "--wrap", "--no-confine")
+    assert (refused.status, str(policy) in refused.err) == (2, True)
+    assert "--no-confine is refused" in refused.err
+    assert words_of(clients) == ["npx", "x"]
+
+
+def test_under_a_policy_a_server_that_works_behind_the_wall_is_wrapped(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, policy: Path
+) -> None:
+    wrap(clients, shell, monkeypatch, _WORKS)
+    assert words_of(clients) == ["rootsd", "run", "--confine", "--", "npx", "x"]
+
+
+def test_under_a_policy_nothing_is_wrapped_where_the_wall_cannot_work(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, policy: Path
+) -> None:
+    monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: False)
+    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
+    refused = shell.run("connect", "gemini", "--wrap")
+    assert refused.status == 2
+    assert "the wall does not work here" in refused.err
+    assert "try: rootsd doctor" in refused.err
+    assert settings(clients).read_text() == GEMINI
+
+
 @pytest.mark.parametrize("default", [False, True])
 def test_without_a_wall_each_server_needs_a_key_if_the_configuration_wants_the_wall(
     clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path, default: bool

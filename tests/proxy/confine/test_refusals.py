@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,22 @@ def test_on_macos_it_refuses_and_says_why(
     monkeypatch.setattr(sys, "platform", "darwin")
     assert confine.main(["--", "true"]) == 7
     assert "Linux only" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flag", ["--docker", "--nested", "--no-protect", "--write /srv", "--show"]
+)
+def test_under_a_policy_an_option_that_opens_the_wall_is_refused(
+    flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Even a broken policy, which it is unless root runs the test.
+    (tmp_path / "policy.toml").write_text("version = 1\n[confine]\nrequired = true\n")
+    monkeypatch.setattr(confine, "POLICY_FILE", bytes(tmp_path / "policy.toml"))
+    opens = flag != "--show"
+    assert confine.main([*flag.split(), "--", "true"]) == (7 if opens else 69)
+    error = capfd.readouterr().err
+    assert ("policy.toml" in error) is opens
+    assert (flag.split(maxsplit=1)[0] in error) is opens
 
 
 def a_view(on_revoke: RevokePolicy) -> ComposedView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +115,61 @@ def test_a_wrong_configuration_of_the_wall_starts_no_server(
     assert main(["--", "touch", str(started)]) == 78
     assert "rootsd run --no-confine" in capsys.readouterr().err
     assert not started.exists()
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A policy that requires the wall. It is broken unless root runs the test."""
+    file = tmp_path / "policy.toml"
+    file.write_text("version = 1\n[confine]\nrequired = true\n")
+    monkeypatch.setattr("rootsd.proxy.run.main.POLICY_FILE", bytes(file))
+    return file
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize(
+    ("flag", "status"),
+    [
+        ("--no-confine", 7), ("--confine --gpg", 7), ("--ssh-agent", 7), ("--docker", 7),
+        ("--nested", 7), ("--no-protect", 7), ("--read /srv", 7), ("--write /srv", 7),
+        ("--keep /srv", 7), ("", 69), ("--confine", 69), ("--no-network --hide /srv", 69),
+        ("--static", 69), ("--on-revoke kill", 69),
+    ],
+)  # fmt: skip
+def test_under_a_policy_no_server_starts_without_the_wall(
+    rootsd_dir: Path, flag: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Without a daemon, there is no wall.
+    started = rootsd_dir / "started"
+    assert main([*flag.split(), "--", "touch", str(started)]) == status
+    error = capsys.readouterr().err
+    assert "policy.toml" in error
+    # The policy leaves no way around the wall to offer.
+    assert ("--no-confine" in error) is (flag == "--no-confine")
+    if status == 7:
+        assert set(flag.split()) - {"--confine", "/srv"} <= set(re.split(r"[\s,;]+", error))
+    assert not started.exists()
+
+
+@pytest.mark.usefixtures("signals")
+def test_without_a_policy_a_server_starts_without_the_wall(
+    policy: Path, rootsd_dir: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    policy.unlink()
+    assert main(["--no-confine", "--", "/no/such/server"]) == 127
+    assert "policy" not in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("policy")
+def test_where_the_wall_cannot_work_a_policy_starts_no_server(
+    rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert main(["--", "true"]) == 7
+    error = capsys.readouterr().err
+    assert "Linux only" in error
+    assert "policy.toml" in error
+    assert error.rstrip().endswith("try: rootsd doctor")
 
 
 @pytest.fixture

@@ -27,7 +27,9 @@ from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import HookUse, ToolAccess
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.core.policy import POLICY_FILE
 from rootsd.system.confine_default import confines_by_default
+from rootsd.system.policy_file import wall_requirement
 
 SECTION = "Set up"
 
@@ -119,7 +121,7 @@ def command(  # noqa: PLR0913 - one for each flag
     if not dry_run:
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
-    wall = _wall_choice(questions) if wrap and not no_confine else WallChoice.NEVER
+    wall = _wall_choice(questions, no_confine=no_confine) if wrap else WallChoice.NEVER
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
         HookUse.YES if hook else HookUse.NO,
@@ -139,14 +141,24 @@ def command(  # noqa: PLR0913 - one for each flag
     return print_report(invocation, connector.report, dry_run=dry_run)
 
 
-def _wall_choice(questions: Questions) -> WallChoice:
-    """Return whether to try servers behind the wall. Raises BadConfig and DaemonUnreachable.
+def _wall_choice(questions: Questions, *, no_confine: bool) -> WallChoice:
+    """Return whether to try servers behind the wall.
+
+    Raises BadConfig, DaemonUnreachable, and WrapRefused.
 
     If config.toml wants the wall for each server, a person must agree to each one without it, on
-    a system that has no wall, too. Behind the wall, every server needs the daemon.
+    a system that has no wall, too. Behind the wall, every server needs the daemon. If the
+    machine's policy requires the wall, no server runs without it.
     """
     from rootsd.cli import control_client
 
+    requirement = wall_requirement(POLICY_FILE)
+    if no_confine and requirement is not None:
+        raise WrapRefused(f"{requirement}, so --no-confine is refused", "rootsd status")
+    if no_confine:
+        return WallChoice.NEVER
+    if requirement is not None and not has_wall():
+        raise WrapRefused(f"{requirement}, and the wall does not work here", "rootsd doctor")
     if not (has_wall() or confines_by_default()):
         return WallChoice.NEVER
     if not questions.dry_run and not control_client.is_running():
@@ -154,7 +166,7 @@ def _wall_choice(questions: Questions) -> WallChoice:
             "the daemon is not running, and --wrap needs it to try servers behind the wall",
             "rootsd up",
         )
-    return WallChoice.IF_IT_WORKS
+    return WallChoice.IF_IT_WORKS if requirement is None else WallChoice.REQUIRED
 
 
 def _chosen(

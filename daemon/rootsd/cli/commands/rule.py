@@ -23,8 +23,14 @@ SECTION = "Decide"
 
 _VERBS = {"approve": Verdict.APPROVED, "deny": Verdict.DENIED}
 _LAPSED = "lapsed"
+_POLICY = "policy"
 _TONES = {"approve": Tone.GOOD, "deny": Tone.BAD, _LAPSED: Tone.ATTENTION}
 _WORDS = {verdict.value: word for word, verdict in _VERBS.items()}
+
+
+def _added(rule: Mapping[str, Any]) -> str:
+    """Return the age of a rule, or where a rule of the policy is written."""
+    return rule["added_at"] if rule["number"] == _POLICY else age(rule["added_at"])
 
 
 _COLUMNS = (
@@ -38,7 +44,7 @@ _COLUMNS = (
         exact=exact_path,
     ),
     Column("COVERS", lambda rule: str(rule["covers"])),
-    Column("ADDED", lambda rule: rule["added_at"], short=lambda rule: age(rule["added_at"])),
+    Column("ADDED", lambda rule: rule["added_at"], short=_added),
 )
 
 
@@ -65,16 +71,26 @@ def command(ctx: click.Context) -> None:
 @command.command("ls", cls=VerbCommand, epilog="rootsd rule ls --json")
 @pass_invocation
 def list_(invocation: Invocation) -> None:
-    """List the rules, with the number of known projects that each covers."""
+    """List the rules, with the number of known projects that each covers.
+
+    The rules of the machine's policy come last. Nobody but root can change them.
+    """
     listing = invocation.call(RulesQuery())
     output = invocation.output
-    output.show(
-        CommandResult(listing["items"], listing["revision"], listing["warnings"]), _COLUMNS
-    )
-    if output.on_terminal and not listing["items"]:
+    policy = listing.get("policy", ())  # missing in older daemons
+    extra = {"policy": list(policy)} if output.is_json else {}
+    rows = listing["items"] if output.is_json else [*listing["items"], *map(_as_row, policy)]
+    result = CommandResult(rows, listing["revision"], listing["warnings"], extra)
+    output.show(result, _COLUMNS)
+    if output.on_terminal and not rows:
         output.message("No rules yet. Try: rootsd rule add approve '~/src/acme/**'")
     if any(rule["verdict"] == Verdict.PENDING for rule in listing["items"]):
         output.message("To renew the lapsed rules: rootsd approve --lapsed --all")
+
+
+def _as_row(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a rule of the policy in the form of the user's rules."""
+    return {**rule, "number": _POLICY, "pattern_b64": None, "added_at": rule["source"]}
 
 
 @command.command(

@@ -34,7 +34,8 @@ _DETAILS = {"stays_open": "open", "not_shown": "not shown", "holders": "still ho
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
 _LATER = (
-    "confined", "config", "guard", "focus", "refused", "agent_commands", "closed_connections",
+    "confined", "config", "policy", "guard", "focus", "refused", "agent_commands",
+    "closed_connections",
 )  # fmt: skip
 
 
@@ -115,6 +116,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     yield StatusLine("projects", "   ".join(totals) or "none decided")
     if lapsed := counts.get("lapsed_rules"):
         yield StatusLine("rules", f"{lapsed} lapsed", "rootsd rule", Tone.ATTENTION)
+    yield from _policy_lines(status.get("policy"))
     waiting = counts["waiting"]
     yield StatusLine(
         "pending",
@@ -146,6 +148,24 @@ def _setting_lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
         yield StatusLine("guard", guard)
 
 
+def _policy_lines(policy: Mapping[str, Any] | None) -> Iterator[StatusLine]:
+    """Yield a line about the machine's policy. If it is broken, a line "degraded" says why."""
+    if policy is None:
+        return
+    file = safe_label(policy["file"], limit=None)
+    if policy["error"]:
+        yield StatusLine("policy", f"{file} cannot be used", "rootsd doctor", Tone.BAD)
+        return
+    counts = (
+        (policy["refused"], "refused place"),
+        (policy["denied"], "deny rule"),
+        (policy["approved"], "approve rule"),
+    )
+    words = [pluralize(count, word) for count, word in counts if count]
+    words += ["wall required"] if policy["requires_wall"] else []
+    yield StatusLine("policy", f"{', '.join(words) or 'no rules'}  ({file})")
+
+
 def _confined_lines(confined: Sequence[Mapping[str, Any]]) -> Iterator[StatusLine]:
     """Yield a line for each program behind the wall, with what the wall does not close."""
     for number, item in enumerate(confined[:_MAX_CONFINED]):
@@ -173,10 +193,7 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     for client in status["sessions"]:
         yield ["session", safe_label(client["client"] or "?"), str(client["pid"]), client["since"]]
     yield from _confined_rows(status.get("confined") or ())
-    if guard := status.get("guard"):
-        yield ["guard", guard]
-    if focus := status.get("focus"):
-        yield ["focus", safe_label(focus)]
+    yield from _setting_rows(status)
     if refused := status.get("refused"):
         words = (safe_label(refused[key], limit=None) for key in ("what", "by", "why"))
         yield ["refused", str(refused["count"]), refused["at"], *words]
@@ -187,6 +204,18 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["closed", str(count), safe_label(why)]
     for sentence in status["degraded"]:
         yield ["degraded", safe_label(sentence, limit=None)]
+
+
+def _setting_rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield a row for each setting of a person, and one for the machine's policy."""
+    if guard := status.get("guard"):
+        yield ["guard", guard]
+    if focus := status.get("focus"):
+        yield ["focus", safe_label(focus)]
+    if policy := status.get("policy"):
+        counts = (str(policy[word]) for word in ("refused", "denied", "approved"))
+        wall = "wall required" if policy["requires_wall"] else "wall not required"
+        yield ["policy", exact_path(policy["file"]), *counts, wall]
 
 
 def _confined_rows(confined: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:

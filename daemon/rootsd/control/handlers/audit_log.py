@@ -170,10 +170,15 @@ def _log_item(event: HistoryEvent, undid: HistoryEvent | None) -> LogItem:
     )
 
 
+_EDITED = {
+    SubjectKind.PARENT: "the configuration file was edited",
+    SubjectKind.POLICY: "the policy file was edited",
+}
+
+
 def _by(event: HistoryEvent, actor: Actor | None) -> str | None:
     if actor is None:
-        is_of_parent = event.subject.kind is SubjectKind.PARENT
-        return "the configuration file was edited" if is_of_parent else None
+        return _EDITED.get(event.subject.kind)
     return actor.detail or None
 
 
@@ -322,7 +327,7 @@ def _undo_orders(steps: Sequence[UndoStep], actor: Actor) -> list[LedgerOrder]:
                 orders.append(RestoreRule(rule_number(step.event.subject), rule, actor))
             case SubjectKind.SETTING:
                 pass  # the ledger does not hold settings
-            case SubjectKind.ATTEMPT | SubjectKind.PARENT:
+            case SubjectKind.ATTEMPT | SubjectKind.PARENT | SubjectKind.POLICY:
                 raise CannotUndo("this event changed no decision", "rootsd log")
     return orders
 

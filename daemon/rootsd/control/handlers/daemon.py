@@ -107,6 +107,7 @@ class DaemonHandlers:
             revision=self.ledger.revision,
             daemon=self.daemon.about(),
             config=self.daemon.config_status(),
+            policy=self.daemon.policy_status(),
             parents=self.discovery.parent_status(catalog),
             counts={
                 "published": len(catalog.roots),

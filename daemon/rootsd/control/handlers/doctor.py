@@ -15,11 +15,18 @@ from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
 from rootsd.core.doctor import DoctorFinding, error, ok, warning
 from rootsd.core.labels import safe_label
+from rootsd.core.policy import MachinePolicy
 from rootsd.disk.identity import diagnose_identity
 from rootsd.state.ledger import Ledger
 from rootsd.system.clock import utc_now
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
-from rootsd.wire.daemon import DoctorItem, DoctorRequest, DoctorResult, ParentStatus
+from rootsd.wire.daemon import (
+    DoctorItem,
+    DoctorRequest,
+    DoctorResult,
+    ParentStatus,
+    PolicyStatus,
+)
 
 # Values of ParentState in rootsd.discovery.status. The daemon sees no changes in such a parent.
 _UNWATCHED_STATES = ("missing", "unreadable")
@@ -59,6 +66,8 @@ class DoctorHandlers:
     def _known_findings(self, parents: Sequence[ParentStatus]) -> Iterator[DoctorFinding]:
         """Yield the findings that need no disk access."""
         yield doctor_checks.check_confinement(self.daemon.about()["confined"], landlock.version)
+        if (policy := self.daemon.policy_status()) is not None:
+            yield _policy_finding(self.ledger.catalog.policy, policy)
         if not parents:
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
         for parent in parents:
@@ -93,6 +102,12 @@ def finding_item(finding: DoctorFinding, seen_by: str) -> DoctorItem:
         remedy=finding.remedy or None,
         seen_by=seen_by,
     )
+
+
+def _policy_finding(policy: MachinePolicy, status: PolicyStatus) -> DoctorFinding:
+    if policy.problem:
+        return error("policy", safe_label(policy.summary, limit=None), status["remedy"] or "")
+    return ok("policy", f"{safe_label(status['file'], limit=None)} is in force; {policy.summary}")
 
 
 def _parent_finding(parent: ParentStatus) -> DoctorFinding:

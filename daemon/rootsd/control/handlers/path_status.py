@@ -17,7 +17,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
-from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.paths import PolicyEntry, bytes_of, is_utf8, text_of
+from rootsd.core.policy import NO_POLICY
 from rootsd.core.scope import session_start_in, workspace_at_start
 from rootsd.core.uris import looks_like_uri
 from rootsd.state.ledger import Ledger
@@ -26,6 +27,12 @@ from rootsd.wire.request import BadRequest
 
 # These reasons apply only if no other does.
 _FALLBACK_REASONS = (VerdictReason.LAPSED, VerdictReason.UNDECIDED)
+_UNUSUAL_REASONS = (
+    *_FALLBACK_REASONS,
+    VerdictReason.POLICY_PLACE,
+    VerdictReason.POLICY_DENY_RULE,
+    VerdictReason.POLICY_APPROVE_RULE,
+)
 # A decision of a person about the project itself.
 _PERSON_REASONS = (VerdictReason.APPROVED, VerdictReason.DENIED)
 
@@ -131,11 +138,19 @@ def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
         for judgment in judgments_by_precedence(project, catalog.decision_context)
     }
     deciding = catalog.judgments[project.path].reason
+    entry = catalog.policy.approve_rule(project.path)
+    if entry is not None and catalog.is_denied(project):
+        outweighed = Judgment(Verdict.APPROVED, VerdictReason.POLICY_APPROVE_RULE, entry)
+        applied.setdefault(VerdictReason.POLICY_APPROVE_RULE, outweighed)
     # A rule grants nothing to a denied project. Show the rule, so that a person can see why.
     rule = approving_rule(project, catalog.decision_context)
     if rule is not None and catalog.is_denied(project):
         outweighed = Judgment(Verdict.APPROVED, VerdictReason.APPROVE_RULE, rule.number)
         applied.setdefault(VerdictReason.APPROVE_RULE, outweighed)
+    # Without a policy, nobody needs to read about it.
+    hidden = _FALLBACK_REASONS if catalog.policy != NO_POLICY else _UNUSUAL_REASONS
+    if VerdictReason.POLICY_BROKEN not in applied:
+        hidden = (*hidden, VerdictReason.POLICY_BROKEN)
     return [
         ReasonItem(
             ground=reason.value,
@@ -144,7 +159,7 @@ def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
             decides=reason is deciding,
         )
         for reason in VerdictReason
-        if reason not in _FALLBACK_REASONS or reason is deciding
+        if reason not in hidden or reason is deciding
     ]
 
 
@@ -152,9 +167,13 @@ def _reason_source(judgment: Judgment, project: Project, catalog: Catalog) -> st
     match judgment.by:
         case bytes() as folder:
             return text_of(folder)
+        case PolicyEntry(pattern, source):
+            return f"{source}: {text_of(pattern)}"
         case int() as number:
             rule = next(rule for rule in catalog.rules if rule.number == number)
             return f"{number}: {text_of(rule.pattern)}"
+        case None if judgment.reason is VerdictReason.POLICY_BROKEN:
+            return catalog.policy.problem
         case None:
             return text_of(project.path) if judgment.reason in _PERSON_REASONS else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,13 @@ from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
 from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
+from rootsd.core.decide import policy_refusal
 from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
 from rootsd.core.paths import bytes_of, is_utf8, text_of
-from rootsd.core.rules import escape_pattern, matches, normalize_pattern
+from rootsd.core.rules import escape_pattern, matches, normalize_pattern, split_pattern
 from rootsd.core.timestamps import rfc3339
 from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import (
@@ -31,10 +31,8 @@ from rootsd.wire.decisions import (
     RuleResult,
     RulesQuery,
 )
-from rootsd.wire.projects import RuleItem
+from rootsd.wire.projects import PolicyRuleItem, RuleItem
 from rootsd.wire.request import BadRequest
-
-_GLOB_PATTERN = re.compile(rb"[*?\[]")
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -63,7 +61,8 @@ class RuleHandlers:
         """Return all rules."""
         catalog = self.ledger.catalog
         items = [rule_item(rule, catalog) for rule in catalog.rules]
-        return RuleListing(revision=self.ledger.revision, items=items, warnings=[])
+        policy = policy_rule_items(catalog)
+        return RuleListing(revision=self.ledger.revision, items=items, policy=policy, warnings=[])
 
     async def add(self, request: AddRuleRequest, actor: Actor) -> RuleResult:
         """Add a rule, unless it exists. A lapsed approve rule approves again.
@@ -117,7 +116,7 @@ class RuleHandlers:
             rule=_rule_item(rule, covered),
             is_new=is_new,
             items=project_items(now, present, self.parents()),
-            warnings=[],
+            warnings=_policy_warnings(rule, present, now),
         )
 
     def _refuse_home_folder(self, pattern: bytes) -> None:
@@ -134,12 +133,9 @@ class RuleHandlers:
             if not typed:
                 raise ValueError("it is empty")  # noqa: TRY301 - one message for every invalid pattern
             whole = os.path.join(bytes_of(cwd), bytes_of(os.path.expanduser(typed)))
-            parts = whole.split(b"/")
-            first = next(
-                (n for n, part in enumerate(parts) if _GLOB_PATTERN.search(part)), len(parts)
-            )
-            folder = self.real_path(text_of(b"/".join(parts[:first]) or b"/"), "/")
-            return normalize_pattern(b"/".join((escape_pattern(folder), *parts[first:])))
+            typed_folder, globs = split_pattern(whole)
+            folder = self.real_path(text_of(typed_folder), "/")
+            return normalize_pattern(b"/".join((escape_pattern(folder), globs)))
         except ValueError as error:
             shown = safe_label(typed, limit=None)
             raise BadRequest(
@@ -168,6 +164,36 @@ def _existing_rule(catalog: Catalog, verdict: Verdict, pattern: bytes) -> Rule |
 def _covered(rule: Rule, catalog: Catalog) -> list[Project]:
     covered = (p for p in catalog.projects.values() if matches(rule.pattern, p.path))
     return sorted(covered, key=lambda p: p.path)
+
+
+def _policy_warnings(rule: Rule, covered: Iterable[Project], catalog: Catalog) -> list[str]:
+    """Return a warning if the policy denies projects that the approve rule covers."""
+    if rule.verdict is not Verdict.APPROVED:
+        return []
+    judgments = (catalog.judgments[project.path] for project in covered)
+    denials = [each for each in judgments if each.reason.is_policy_denial]
+    if not denials:
+        return []
+    why = policy_refusal(denials[0], catalog.policy)
+    return [f"the rule does not approve {len(denials)} of these projects: {why}"]
+
+
+def policy_rule_items(catalog: Catalog) -> list[PolicyRuleItem]:
+    """Return the rules of the machine's policy. Deny rules come first, as they count more."""
+    policy, paths = catalog.policy, catalog.projects
+    rules = [
+        *((Verdict.DENIED, entry) for entry in policy.denied),
+        *((Verdict.APPROVED, entry) for entry in policy.approved),
+    ]
+    return [
+        PolicyRuleItem(
+            verdict=verdict.value,
+            pattern=text_of(entry.pattern),
+            covers=sum(1 for path in paths if matches(entry.pattern, path)),
+            source=entry.source,
+        )
+        for verdict, entry in rules
+    ]
 
 
 def rule_item(rule: Rule, catalog: Catalog) -> RuleItem:

@@ -38,6 +38,7 @@ from rootsd.confine.warden import (
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.policy import POLICY_FILE
 from rootsd.proxy.confine.agent_state import PlannedAgent, plan_agent
 from rootsd.proxy.confine.daily_work import explain_missing
 from rootsd.proxy.confine.engines import CannotConfine, WallKind, engine_for
@@ -49,8 +50,10 @@ from rootsd.proxy.confine.options import (
     parse_arguments,
     scope_of,
 )
+from rootsd.proxy.confine.required_wall import refuse_opening
 from rootsd.proxy.confine.session_view import ComposedView
 from rootsd.proxy.confine.view_feed import ViewFeed, WallSubscription, subscribe
+from rootsd.system.policy_file import wall_requirement
 from rootsd.system.runtime_dir import home_folder, overriding_folder
 from rootsd.wire.hello import RequestedScope
 
@@ -101,6 +104,8 @@ def main(argv: list[str]) -> int:
     fill_closed_files()
     try:
         options = parse_arguments(argv)
+        if (requirement := wall_requirement(POLICY_FILE)) is not None:
+            refuse_opening(options, requirement)
         _check_platform()
         return _confine(options)
     except ConfineUsageError as error:

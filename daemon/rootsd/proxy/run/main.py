@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.core.policy import POLICY_FILE
 from rootsd.proxy.confine import options as confine_options
 from rootsd.proxy.confine.options import (
     WALL_FLAGS,
@@ -20,6 +21,7 @@ from rootsd.proxy.confine.options import (
     ConfineOptions,
     ConfineUsageError,
 )
+from rootsd.proxy.confine.required_wall import RefusedByPolicy, refuse_opening
 from rootsd.proxy.run import folder_check
 from rootsd.proxy.run.command import PlaceholderError, ServerCommand, server_name
 from rootsd.proxy.run.input_required import StateSigner
@@ -34,6 +36,7 @@ from rootsd.proxy.run.runtime_files import ServerProfileFile, make_empty_folder
 from rootsd.proxy.run.session import RunSession
 from rootsd.system.confine_default import config_file, confines_by_default
 from rootsd.system.ipc.connect import in_foreign_sandbox, is_inside_wall
+from rootsd.system.policy_file import wall_requirement
 from rootsd.system.runtime_dir import find_runtime_dir
 from rootsd.wire.hello import Hello, RequestedScope, parse_scope
 
@@ -57,11 +60,13 @@ class RunUsageError(Exception):
 
 
 class WallRequired(RootsdError):
-    """An error: config.toml asks for a wall, and none can be built. The server does not start."""
+    """An error: a wall is required, and none can be built. The server does not start.
 
-    def __init__(self, error: RootsdError, remedy: str) -> None:
-        message = f"{error.message}; config.toml says [confine] default = true"
-        super().__init__(message, f"{remedy}, or rootsd run --no-confine for this call")
+    `requirement` says what requires it.
+    """
+
+    def __init__(self, error: RootsdError, requirement: str, remedy: str) -> None:
+        super().__init__(f"{error.message}; {requirement}", remedy)
         self.code = error.code
 
 
@@ -78,6 +83,7 @@ class ConfinePolicy(Enum):
     CONFIGURED = "as config.toml says"
     CONFINE = "--confine"
     NO_CONFINE = "--no-confine"
+    REQUIRED = "as the machine's policy says"
 
 
 _CONFINE_FLAGS = {
@@ -227,6 +233,9 @@ def _scope_of(options: RunOptions) -> RequestedScope:
 
 
 def _run(options: RunOptions, scope: RequestedScope) -> int:
+    requirement = None if is_inside_wall() else wall_requirement(POLICY_FILE)
+    if requirement is not None:
+        options = _as_required(options, requirement)
     confines = _confines(options)
     if confines:
         # The kernel keeps the server from writing to read-only roots, so it may have them.
@@ -264,7 +273,11 @@ def _run(options: RunOptions, scope: RequestedScope) -> int:
         if options.confine is ConfinePolicy.CONFINE:
             raise
         remedy = "rootsd doctor" if isinstance(error, CannotConfine) else error.remedy
-        raise WallRequired(error, remedy) from error
+        if requirement is not None:
+            raise WallRequired(error, requirement, remedy) from error
+        asked = "config.toml says [confine] default = true"
+        way = f"{remedy}, or rootsd run --no-confine for this call"
+        raise WallRequired(error, asked, way) from error
     for sentence in owned.sentences():
         sys.stderr.write(f"rootsd run: {sentence}\n")
     # The session begins once: with two starts, an approval in between would be in one of them.
@@ -274,10 +287,21 @@ def _run(options: RunOptions, scope: RequestedScope) -> int:
         return RunProxy(session, out, greeting, needs_roots=needs_roots, wall=wall).run()
 
 
+def _as_required(options: RunOptions, requirement: str) -> RunOptions:
+    """Return the options with the wall that the policy requires.
+
+    Raises RefusedByPolicy for options that do without it, or open it.
+    """
+    if options.confine is ConfinePolicy.NO_CONFINE:
+        raise RefusedByPolicy(f"{requirement}, so --no-confine is refused", "rootsd status")
+    refuse_opening(options.wall, requirement)
+    return options._replace(confine=ConfinePolicy.REQUIRED)
+
+
 def _confines(options: RunOptions) -> bool:
     """Return whether to put the server behind a wall. Raises RunUsageError and RootsdError."""
     match options.confine:
-        case ConfinePolicy.CONFINE:
+        case ConfinePolicy.CONFINE | ConfinePolicy.REQUIRED:
             return True
         case ConfinePolicy.NO_CONFINE:
             return False

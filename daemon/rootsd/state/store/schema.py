@@ -101,6 +101,9 @@ MIGRATIONS: Migrations = (
     (),
     # The kind of actor "challenge confirmed", and the verb "agent command".
     (),
+    # The kind of actor "policy", the verb "policy changed", its kind of subject "policy", and the
+    # hazard "the policy refuses it".
+    (),
 )
 BINDING_SINCE = 4  # the first version that has a binding
 

@@ -1,0 +1,133 @@
+"""The policy in force follows its file, also when it is broken, repaired, or removed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from rootsd.core.policy import NO_POLICY, MachinePolicy
+from rootsd.core.wall import WallSettings
+from rootsd.daemon.policy import ReloadablePolicy
+from rootsd.system.policy import load_policy
+
+HANG_GUARD = 30
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+VALID = "version = 1\n"
+REQUIRED = VALID + "[confine]\nrequired = true\n"
+pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("root")]
+
+
+class TakenPolicies:
+    """Collects the policies that take effect, and lets a test wait for one."""
+
+    def __init__(self) -> None:
+        self.policies: list[MachinePolicy] = []
+        self.summaries: list[str] = []
+        self._news = anyio.Event()
+
+    async def over(self, policy: MachinePolicy, summary: str) -> None:
+        self.policies.append(policy)
+        self.summaries.append(summary)
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def until(self, fits: Callable[[MachinePolicy], bool]) -> None:
+        with anyio.fail_after(HANG_GUARD):
+            while not self.policies or not fits(self.policies[-1]):
+                await self._news.wait()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The path of a policy that does not exist yet; nor does its folder."""
+    return tmp_path / "rootsd" / "policy.toml"
+
+
+@asynccontextmanager
+async def following(file: Path) -> AsyncIterator[tuple[ReloadablePolicy, TakenPolicies]]:
+    policy = ReloadablePolicy(bytes(file), load_policy(bytes(file)), lambda: NOON, retry_s=0.01)
+    taken = TakenPolicies()
+    async with anyio.create_task_group() as group:
+        await group.start(policy.keep_reloading, taken.over)
+        yield policy, taken
+        group.cancel_scope.cancel()
+
+
+def write(file: Path, text: str, mode: int = 0o644) -> None:
+    file.parent.mkdir(mode=0o755, exist_ok=True)
+    file.touch()
+    file.chmod(mode)
+    file.write_text(text)
+
+
+async def test_a_policy_that_appears_changes_and_goes_takes_effect(file: Path) -> None:
+    async with following(file) as (policy, taken):
+        assert policy.status() is None
+        write(file, REQUIRED)
+        await taken.until(lambda found: found.requires_wall)
+        shown = policy.status()
+        assert shown is not None
+        assert (shown["file"], shown["requires_wall"], shown["error"]) == (str(file), True, None)
+        write(file, VALID)
+        await taken.until(lambda found: found == MachinePolicy(is_present=True))
+        os.unlink(file)
+        await taken.until(lambda found: found is NO_POLICY)
+        assert policy.status() is None
+    assert taken.summaries[-1] == "no policy"
+
+
+async def test_a_broken_policy_takes_effect_and_is_repaired_by_a_mode_alone(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(file, REQUIRED)
+    async with following(file) as (policy, taken):
+        write(file, VALID, 0o666)
+        await taken.until(lambda found: bool(found.problem))
+        assert str(file) in policy.degraded()[0]
+        shown = policy.status()
+        assert shown is not None
+        assert shown["remedy"] == f"sudo chmod go-w {file}"
+        os.chmod(file, 0o644)  # no watch reports this
+        await taken.until(lambda found: not found.problem)
+        assert policy.degraded() == []
+    assert [r.levelno for r in caplog.records if "cannot be used" in r.message] == [logging.ERROR]
+
+
+async def test_a_file_of_another_user_is_broken_until_root_owns_it(file: Path) -> None:
+    write(file, VALID)
+    os.chown(file, 12345, 0)
+    async with following(file) as (policy, taken):
+        assert policy.policy.problem
+        os.chown(file, 0, 0)
+        await taken.until(lambda found: not found.problem)
+
+
+async def test_a_reload_without_a_change_applies_nothing(file: Path) -> None:
+    write(file, VALID)
+    policy = ReloadablePolicy(bytes(file), load_policy(bytes(file)), lambda: NOON)
+    taken = TakenPolicies()
+    await policy.reload(taken.over)
+    assert taken.policies == []
+    write(file, "")
+    await policy.reload(taken.over)
+    assert [bool(found.problem) for found in taken.policies] == [True]
+
+
+@pytest.mark.parametrize(("text", "is_closed"), [(VALID, False), (REQUIRED, True), ("", True)])
+async def test_the_users_settings_do_not_open_a_required_wall(
+    file: Path, text: str, *, is_closed: bool
+) -> None:
+    write(file, text)
+    policy = ReloadablePolicy(bytes(file), load_policy(bytes(file)), lambda: NOON)
+    users = WallSettings(
+        (b"/r",), (b"/w",), (b"/k",), (b"/h",), protect=False, network=False, default=True
+    )
+    closed = WallSettings(hide=(b"/h",), network=False, default=True)
+    assert policy.wall_settings(users) == (closed if is_closed else users)
