@@ -126,6 +126,38 @@ def test_a_refused_place_under_another_name_is_a_hazard(tmp_path: Path) -> None:
     assert FolderSafety(UID, places=lambda: RefusedPlaces(project)).hazard(project) is None
 
 
+ALIASED = """
+import os, subprocess, sys
+from pathlib import Path
+from rootsd.core.paths import PolicyEntry, RefusedPlaces
+from rootsd.disk.safety import FolderSafety
+home = Path(sys.argv[1])
+secret = os.fsencode(home / "secret")
+by_policy = RefusedPlaces(os.fsencode(home), by_policy=(PolicyEntry(secret, "line 4"),))
+subprocess.run(["mount", "--bind", home / "secret", home / "src/one"], check=True)
+for places in (by_policy, by_policy._replace(refused=(secret,)), by_policy._replace(by_policy=())):
+    safety = FolderSafety(os.getuid(), places=lambda: places)
+    for name in ("src/one", "src/one/sub", "secret"):
+        hazard = safety.hazard(os.fsencode(home / name))
+        print(name, hazard and hazard.reason.value)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_another_name_of_a_place_of_the_policy_is_a_hazard_of_its_own(tmp_path: Path) -> None:
+    """Only a place that others refuse, too, lets an approval lapse."""
+    for name in ("secret/sub", "src/one"):
+        (tmp_path / name).mkdir(parents=True)
+    by_policy, refused = "the policy refuses it", "refused place"
+    assert run_python(OWN_MOUNTS, ALIASED, tmp_path) == (
+        "".join(
+            f"src/one {reason}\nsrc/one/sub {reason}\nsecret None\n"
+            for reason in (by_policy, refused, None)
+        ),
+        "",
+    )
+
+
 BOUND = """
 import os, subprocess, sys
 from rootsd.disk.safety import FolderSafety

@@ -1,0 +1,156 @@
+"""docs/TEAMS.md is true: its example, installed as it says, binds an unmodified rootsd.
+
+Each command runs in its own mount namespace, in which a copy of /etc lies over the real one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.documents import blocks
+from support.person import HANG_GUARD, Finished, Person
+from support.polling import until
+
+TEAMS = Path(__file__).parent.parent.parent / "docs" / "TEAMS.md"
+pytestmark = [pytest.mark.needs("namespaces"), pytest.mark.needs("root")]
+
+
+class PersonOfATeam(Person):
+    """A person whose machine has its own /etc."""
+
+    def __init__(self, home: Path, etc: Path) -> None:
+        super().__init__(home)
+        self.etc = etc
+        self.policy = etc / "rootsd" / "policy.toml"
+
+    def run(self, *arguments: str, within: tuple[str, ...] = ()) -> Finished:
+        return self.run_program(sys.executable, "-m", "rootsd", *arguments)
+
+    def run_program(self, *words: str) -> Finished:
+        """Run a program where the machine has its own /etc."""
+        script = 'mount --bind "$0" /etc && exec "$@"'
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, str(self.etc), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_GUARD,
+            env=self.environment(),
+            cwd=self.home,
+        )
+
+    def verdicts(self) -> dict[str, str]:
+        return {item["name"]: item["verdict"] for item in self.items("ls")}
+
+    def why(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.rootsd("why", str(self.parent / name), "--json"))
+        return found
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Iterator[PersonOfATeam]:
+    etc = tmp_path / "etc"
+    shutil.copytree("/etc", etc, symlinks=True, ignore_dangling_symlinks=True)
+    shutil.rmtree(etc / "rootsd", ignore_errors=True)
+    ann = PersonOfATeam(tmp_path / "home", etc)
+    for name in ("customers/shop", "api-internal", "acme/site", "tool"):
+        ann.clone(name)
+    ann.rootsd("up", str(ann.parent))
+    for name in ("shop", "api-internal", "tool"):
+        ann.wait_until_listed(name, "ls")
+    ann.rootsd("approve", "shop", "api-internal", "tool")
+    yield ann
+    ann.run("down")
+
+
+def documented(language: str) -> str:
+    (block,) = blocks(TEAMS, language)
+    return block.text
+
+
+def test_the_documented_example_binds_rootsd_and_loses_no_decision(ann: PersonOfATeam) -> None:
+    before = ann.verdicts()
+    assert before == {
+        "shop": "approved", "api-internal": "approved", "site": "pending", "tool": "approved",
+    }  # fmt: skip
+    (ann.home / "policy.toml").write_text(documented("toml"))
+    (block,) = blocks(TEAMS, "console")
+    said = {}
+    for command, _ in block.commands:
+        words = [word.replace("~", str(ann.home)) for word in command.split()]
+        if words[0] == "rootsd":
+            until(lambda: ann.verdicts()["site"] == "approved")
+            said[command] = ann.run(*words[1:])
+        else:
+            assert words[0] == "sudo"
+            said[command] = ann.run_program(*words[1:])
+    assert {done.returncode for done in said.values()} == {0}
+    assert "wall required" in said["rootsd status"].stdout
+    assert "policy.toml, line 4" in said["rootsd why ~/src/customers/shop"].stdout
+    assert "policy.toml, line 7" in said["rootsd rule"].stdout
+    assert ann.verdicts() == {
+        "shop": "denied", "api-internal": "denied", "site": "approved", "tool": "approved",
+    }  # fmt: skip
+    for name, status in (("shop", 1), ("api-internal", 4)):
+        refused = ann.run("approve", name)
+        assert refused.returncode == status
+        assert "/etc/rootsd/policy.toml, line" in refused.stderr
+    for way_out in (("run", "--no-confine", "--"), ("confine", "--docker", "--")):
+        refused = ann.run(*way_out, "touch", str(ann.home / "started"))
+        assert refused.returncode == 7
+        assert "the policy requires the wall (/etc/rootsd/policy.toml)" in refused.stderr
+    assert not (ann.home / "started").exists()
+
+    ann.policy.unlink()
+    until(lambda: ann.verdicts() == before)
+
+
+def _emptied(policy: Path) -> None:
+    policy.write_text("")
+
+
+def _writable(policy: Path) -> None:
+    policy.chmod(0o666)
+    policy.write_text(policy.read_text() + "\n")
+
+
+def _linked(policy: Path) -> None:
+    policy.rename(policy.with_name("other.toml"))
+    policy.symlink_to("other.toml")
+
+
+def test_a_broken_policy_publishes_nothing_and_says_so_everywhere(ann: PersonOfATeam) -> None:
+    before = ann.verdicts()
+    ann.policy.parent.mkdir(mode=0o755)
+    for breaks in (_emptied, _writable, _linked):
+        ann.policy.unlink(missing_ok=True)
+        ann.policy.write_text("version = 1\n")
+        ann.policy.chmod(0o644)
+        until(lambda: ann.verdicts() == before)
+        breaks(ann.policy)
+        until(lambda: set(ann.verdicts().values()) == {"denied"})
+    assert ann.why("tool")["voices"][0]["ground"] == "policy cannot be used"
+    assert "the policy cannot be used" in ann.rootsd("status")
+    doctor = ann.run("doctor")
+    assert doctor.returncode == 1
+    assert "is a symlink" in doctor.stdout
+    logs = (Path(os.environ["ROOTSD_DIR"]) / "state" / "log").glob("*.log")
+    assert "policy changed: it cannot be used" in "".join(log.read_text() for log in logs)
+    assert "cannot be used" in ann.rootsd("log", "--last", "3")
+    assert ann.run("run", "--no-confine", "--", "true").returncode == 7
+
+    # A restart does not forget that there is a policy.
+    ann.rootsd("down")
+    ann.rootsd("up", str(ann.parent))
+    assert set(ann.verdicts().values()) == {"denied"}
+    shutil.rmtree(ann.policy.parent)
+    until(lambda: ann.verdicts() == before)
