@@ -279,7 +279,7 @@ def prompting(person: Person, rootsd_dir: Path) -> Callable[[str], str]:
 
 
 def test_the_prompt_has_the_pending_projects_and_the_focus(
-    prompting: Callable[[str], str], rootsd_dir: Path
+    prompting: Callable[[str], str], person: Person
 ) -> None:
     pid = os.getpid()
     assert prompting(prompt_line(pid, 3, "work")) == "work: 3 pending > "
@@ -288,7 +288,7 @@ def test_the_prompt_has_the_pending_projects_and_the_focus(
     assert prompting(prompt_line(pid, 0, None)) == "> "
     hostile = "$(touch pwned)`touch pwned`%F{red}\\u!!"
     assert prompting(prompt_line(pid, 1, hostile)) == f"{plain_tag(hostile)}: 1 pending > "
-    assert not list(rootsd_dir.parent.rglob("pwned"))
+    assert not list(person.home.rglob("pwned"))
 
 
 def test_the_prompt_ignores_the_file_of_a_daemon_that_crashed(

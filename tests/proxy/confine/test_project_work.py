@@ -22,11 +22,11 @@ _HANG_GUARD_S = 300
 _PYTEST = f"PYTHONPATH=daemon {sys.executable} -m pytest -q -p no:cacheprovider --basetemp=/tmp/t"
 _SMALL = {
     "make": "printf 'out: README.md\\n\\tcp README.md out\\n' > one.mk; make -f one.mk; cat out",
-    "pytest": f"{_PYTEST} tests/core/test_view.py",
+    "pytest": f"{_PYTEST} tests/core/test_mount_plan.py",
 }
 _LARGE = {
     **_SMALL,
-    "pytest": f"{_PYTEST} tests/core/test_view.py tests/core/test_plan.py",
+    "pytest": f"{_PYTEST} tests/core/test_mount_plan.py tests/core/test_plan.py",
     "a wheel": f"{sys.executable} -m hatchling build -t wheel",
     "pip": "python3 -m venv v; v/bin/pip install -q uv; v/bin/pip install -q iniconfig",
     "uv": "v/bin/uv venv -q w; v/bin/uv pip install -q --python w/bin/python iniconfig",
