@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -222,9 +224,11 @@ def test_the_example_of_the_reference_is_valid() -> None:
     assert policy.approved
 
 
-@pytest.mark.parametrize("name", ["ROOTSD_POLICY", "ROOTSD_DIR", "XDG_CONFIG_HOME"])
-def test_no_variable_moves_the_policy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rootsd.core import policy  # noqa: PLC0415 - read after the variable is set
-
-    monkeypatch.setenv(name, "/tmp/mine")
-    assert policy.POLICY_FILE == FILE
+def test_no_variable_moves_the_policy() -> None:
+    names = ("ROOTSD_POLICY", "ROOTSD_POLICY_FILE", "ROOTSD_DIR", "XDG_CONFIG_HOME", "HOME")
+    code = "from rootsd.system.policy_file import POLICY_FILE; print(POLICY_FILE.decode())"
+    environment = {**os.environ, **dict.fromkeys(names, "/tmp/mine")}
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=True
+    )
+    assert shown.stdout.strip() == FILE

@@ -19,14 +19,13 @@ from rootsd.control import doctor_checks
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.core.policy import POLICY_FILE
 from rootsd.service import detect
 from rootsd.system import runtime_dir
 from rootsd.system.command_path import stable_command
 from rootsd.system.config import NotifySettings, read_config
 from rootsd.system.desktop import DesktopUnavailable, this_desktop
 from rootsd.system.ipc import connect
-from rootsd.system.policy_file import wall_requirement
+from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 from rootsd.wire.daemon import StatusQuery
 
 

@@ -19,13 +19,13 @@ from rootsd.control.listing import add_risks, matches_risk, matching_projects
 from rootsd.control.references import is_selected, real_path
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
-from rootsd.core.policy import POLICY_FILE
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.store import Store
 from rootsd.system import runtime_dir
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.places import Places
 from rootsd.system.policy import load_policy
+from rootsd.system.policy_file import POLICY_FILE
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskReading, Selection

@@ -16,9 +16,6 @@ from typing import NamedTuple
 from rootsd.core.paths import PolicyEntry, refusing_entry
 from rootsd.core.rules import matches
 
-POLICY_FILE = b"/etc/rootsd/policy.toml"
-"""No variable changes this path: the user of the daemon could set it."""
-
 
 class MachinePolicy(NamedTuple):
     """The policy in force.

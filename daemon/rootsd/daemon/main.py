@@ -33,7 +33,7 @@ from rootsd.core.changes import ParentChange, PolicyChange
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Actor, Focus, LapseReason, PublishedRoot
 from rootsd.core.paths import RefusedPlaces
-from rootsd.core.policy import POLICY_FILE, MachinePolicy
+from rootsd.core.policy import MachinePolicy
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.admission import AdmissionControl
 from rootsd.daemon.configuration import ReloadableConfig
@@ -76,6 +76,7 @@ from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.malloc import limit_malloc
 from rootsd.system.places import Places
 from rootsd.system.policy import load_policy
+from rootsd.system.policy_file import POLICY_FILE
 from rootsd.system.process_exit import ExitWatch
 from rootsd.system.rate_limited_log import configure_logging
 from rootsd.vcs.verify import RootVerifier

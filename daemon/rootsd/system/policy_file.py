@@ -18,6 +18,8 @@ from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_toml
 
+POLICY_FILE = b"/etc/rootsd/policy.toml"
+"""No variable changes this path: the user of the daemon could set it."""
 MAX_BYTES = 1 << 20
 VERSION = 1
 _CONFINE, _REQUIRED = "confine", "required"

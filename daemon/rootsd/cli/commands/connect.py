@@ -27,9 +27,8 @@ from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import HookUse, ToolAccess
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.core.policy import POLICY_FILE
 from rootsd.system.confine_default import confines_by_default
-from rootsd.system.policy_file import wall_requirement
+from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 
 SECTION = "Set up"
 

@@ -38,7 +38,6 @@ from rootsd.confine.warden import (
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.core.policy import POLICY_FILE
 from rootsd.proxy.confine.agent_state import PlannedAgent, plan_agent
 from rootsd.proxy.confine.daily_work import explain_missing
 from rootsd.proxy.confine.engines import CannotConfine, WallKind, engine_for
@@ -53,7 +52,7 @@ from rootsd.proxy.confine.options import (
 from rootsd.proxy.confine.required_wall import refuse_opening
 from rootsd.proxy.confine.session_view import ComposedView
 from rootsd.proxy.confine.view_feed import ViewFeed, WallSubscription, subscribe
-from rootsd.system.policy_file import wall_requirement
+from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 from rootsd.system.runtime_dir import home_folder, overriding_folder
 from rootsd.wire.hello import RequestedScope
 

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.errors import Exit, RootsdError, exit_of
-from rootsd.core.policy import POLICY_FILE
 from rootsd.proxy.confine import options as confine_options
 from rootsd.proxy.confine.options import (
     WALL_FLAGS,
@@ -36,7 +35,7 @@ from rootsd.proxy.run.runtime_files import ServerProfileFile, make_empty_folder
 from rootsd.proxy.run.session import RunSession
 from rootsd.system.confine_default import config_file, confines_by_default
 from rootsd.system.ipc.connect import in_foreign_sandbox, is_inside_wall
-from rootsd.system.policy_file import wall_requirement
+from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 from rootsd.system.runtime_dir import find_runtime_dir
 from rootsd.wire.hello import Hello, RequestedScope, parse_scope
 
