@@ -111,7 +111,7 @@ def test_a_broken_file_denies_everything_and_says_why(file: Path, name: str) -> 
     assert loaded.policy.is_present
     assert loaded.policy.must_confine
     assert loaded.remedy.startswith(("sudo", "ls -l"))
-    assert "policy cannot be used" in (wall_requirement(bytes(file)) or "")
+    assert f"the policy {file} cannot be used" in (wall_requirement(bytes(file)) or "")
 
 
 @pytest.mark.needs("root")

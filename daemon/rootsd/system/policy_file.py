@@ -63,17 +63,18 @@ def wall_requirement(file: bytes) -> str | None:
     Only a policy that certainly does not require the wall lets a program do without it.
     """
     shown = safe_label(file, limit=None)
+    unusable = f"the policy {shown} cannot be used, and may require the wall"
     try:
         text = read_policy_text(file)
         if text is None:
             return None
         required = _requires_wall(parse_toml(text))
     except BadConfig as error:
-        return f"the policy cannot be used, and may require the wall: {error.summary}"
+        return f"{unusable}: {error.summary}"
     except Unparsable as error:
-        return f"the policy cannot be used, and may require the wall: {shown}: {error}"
+        return f"{unusable}: {error}"
     if required is None:
-        return f"the policy cannot be used, and may require the wall: {shown} is not valid"
+        return f"{unusable}: it is not valid"
     return f"the policy requires the wall ({shown})" if required else None
 
 
