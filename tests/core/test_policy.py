@@ -18,6 +18,7 @@ from rootsd.core.inputs import (
     Deny,
     PolicyRuleEnded,
     ProjectUnsafe,
+    Reinstate,
 )
 from rootsd.core.model import ActorKind, LapseReason, Verdict
 from rootsd.core.paths import PolicyEntry, RefusedPlaces
@@ -119,6 +120,16 @@ def test_no_order_of_a_user_overrides_the_policy(policy: MachinePolicy) -> None:
     # It can still be denied, and the denial outlives the policy.
     denied = under(after(ruled, Deny(API, ANN)), NO_POLICY)
     assert denied.judgments[API].reason is VerdictReason.DENIED
+
+
+def test_a_lapsed_grant_is_not_reinstated_under_a_denial_of_the_policy() -> None:
+    granted = after(NOTHING_KNOWN, AddRule(b"/w", Verdict.APPROVED, ANN), seen(API, 1))
+    lapsed = after(granted, ProjectUnsafe(API, LapseReason.STORE_RESTORED), seen(API, 1))
+    ruled = under(lapsed, denies(API))
+    again = Reinstate(API, Approve(API, identity(1), ANN), ANN)
+    with pytest.raises(DeniedHere, match=WHERE):
+        plan(ruled, [again], NOW)
+    assert set(after(under(ruled, NO_POLICY), again).roots) == {API}
 
 
 def test_a_root_that_holds_a_project_that_the_policy_denies_is_withheld() -> None:

@@ -248,6 +248,7 @@ class _PlanBuilder:
                 self._check_approvable(event.path)
                 self._confirmed.add(event.path)
                 self._step(event, ChangeVerb.APPROVED, event.actor)
+                self._approvals[event.path] = None
             case Deny():
                 self._step(event, ChangeVerb.DENIED, event.actor)
                 self._overrule(event.path)
