@@ -43,8 +43,8 @@ from rootsd.discovery.status import DiscoveryStatus, ParentState
 from support.sizes import Sizes
 
 HANG_GUARD_S = 120
-# inotify instances: one each follows config.toml and the names of the sockets.
-BESIDE_THE_PARENTS = 2
+# inotify instances: one each follows config.toml, the policy, and the names of the sockets.
+BESIDE_THE_PARENTS = 3
 OURS = "rootsd: discovery, all checks"
 PROCESS = "rootsd: the daemon, from its start"
 RESTARTED = "rootsd: the daemon, from its restart"

@@ -34,6 +34,7 @@ from support.sample_decisions import PERSON, identity
 
 ROUNDS = 9
 MOST = 15.0
+MOST_OF_DOCTOR = 25.0  # it asks the desktop's bus, and loads asyncio for that
 MOST_OF_HOOK = 5.0
 PATCH = "*** Begin Patch\n*** Delete File: /src/x\n*** End Patch\n"
 TOOL_CALLS: dict[str, tuple[str, dict[str, str]]] = {
@@ -103,6 +104,7 @@ def test_a_verb_takes_at_most_fifteen_times_as_long_as_an_empty_python(
     ratios = {name: cost.wall_ms / costs[BASE].wall_ms for name, cost in costs.items()}
     for name, ratio in ratios.items():
         print(f"{name:<24} {costs[name].wall_ms:6.1f} ms  {ratio:5.2f} x")
+    assert ratios.pop("rootsd doctor") <= MOST_OF_DOCTOR
     assert max(ratios.values()) <= MOST
 
 
