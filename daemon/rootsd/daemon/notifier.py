@@ -226,7 +226,7 @@ def _of_requests(requests: Sequence[RootRequest]) -> DesktopNotification:
 
 
 def _of_projects(projects: Sequence[Project], names: Sequence[str]) -> DesktopNotification:
-    """Return the notification of new projects, of which `names` are the first names."""
+    """Return the notification of new projects. `names` has the names of the first ones."""
     count = len(projects)
     summary = "1 new project is pending" if count == 1 else f"{count} new projects are pending"
     shown = ", ".join(safe_label(name, _NAME_LIMIT) for name in names)
