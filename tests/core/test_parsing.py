@@ -101,3 +101,10 @@ def test_no_module_parses_text_without_these_functions() -> None:
     }
     assert "core/parsing.py" in found, "control: the search finds the parser itself"
     assert found <= MAY_PARSE
+
+
+def test_values_may_be_nested_as_deep_as_the_limit() -> None:
+    deepest = "[" * MAX_LEVELS + "1" + "]" * MAX_LEVELS
+    assert parse_json(deepest)
+    with pytest.raises(Unparsable):
+        parse_json(f"[{deepest}]")

@@ -19,6 +19,7 @@ MAX_LEVELS = 64
 # The time to parse a dotted TOML key grows with the square of the number of dots.
 MAX_DOTS = 250
 _TOO_DEEP = "it is nested too deeply"
+_CONTAINERS = (dict, list)
 
 
 class Unparsable(ValueError):
@@ -106,14 +107,16 @@ def _number(text: str) -> float:
 
 def check_levels(value: object) -> None:
     """Raise Unparsable if `value` has more than MAX_LEVELS levels."""
-    level = [value]
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(MAX_LEVELS):
+        if not level:
+            return
+        # Most values hold no others, and a listing has half a million of them.
         level = [
             inner
             for outer in level
-            if isinstance(outer, dict | list)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, _CONTAINERS)
         ]
-        if not level:
-            return
-    raise Unparsable(_TOO_DEEP)
+    if level:
+        raise Unparsable(_TOO_DEEP)
