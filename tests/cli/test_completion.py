@@ -8,7 +8,7 @@ import pytest
 from rootsd.cli.completion import complete_words
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import root
-from rootsd.cli.man_page import verb_contexts
+from rootsd.cli.manual import verb_contexts
 from rootsd.cli.verb_table import verb_table
 from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status, an_item

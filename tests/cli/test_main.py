@@ -11,7 +11,7 @@ import pytest
 
 from rootsd.cli.help_text import EXIT_STATUSES
 from rootsd.cli.main import ALIASES
-from rootsd.cli.man_page import verb_contexts
+from rootsd.cli.manual import verb_contexts
 from rootsd.cli.verb_table import verb_names, verb_table
 from rootsd.core.errors import ErrorCode, Exit
 from rootsd.proxy.confine.options import WALL_FLAGS, WALL_VALUES

@@ -11,7 +11,8 @@ import pytest
 
 from rootsd.cli import help_text
 from rootsd.cli.main import ALIASES
-from rootsd.cli.man_page import render_man_page, verb_contexts
+from rootsd.cli.man_page import render_man_page
+from rootsd.cli.manual import verb_contexts
 from rootsd.core.errors import Exit
 
 

@@ -1,10 +1,17 @@
-"""Hold the help text that `rootsd --help` and the man page share."""
+"""Hold the help text that `rootsd --help`, the man page, and docs/reference/cli.md share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from rootsd.core.errors import Exit
+
+DESCRIPTION = (
+    "rootsd is one daemon per user. It finds the repositories and project folders below the "
+    "folders that you name, and proposes each one. You approve or deny it, once. rootsd "
+    "publishes the approved ones, by name, to every MCP client and server on the machine. "
+    "Changes take effect at once. Without a verb, rootsd shows rootsd status."
+)
 
 EXAMPLES: Mapping[str, str] = {
     "rootsd up ~/src": "find the projects below ~/src, from now on",

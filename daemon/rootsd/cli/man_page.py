@@ -1,40 +1,21 @@
-"""Generate the man page from the definitions that also make every `--help`.
+"""Render the manual of the command line as the man page rootsd(1).
 
 tools/write_manual.py writes the page into the wheel and the source archive when they are built.
 """
 
 from __future__ import annotations
 
-import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
-
-import click
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rootsd import __version__
 from rootsd.cli import help_text
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.main import ALIASES, SUMMARY, root
-from rootsd.cli.verb_table import verb_table
+from rootsd.cli.main import SUMMARY
+from rootsd.cli.manual import HelpParagraph, VerbManual, global_flags, verb_manuals
 
 # The day of the last notable change. With today's date, two builds would differ.
 DATE = "2026-11-25"
 _WIDTH = 70
-_PREFORMATTED = "\b\n"  # marks a paragraph that click must not wrap
-
-
-def verb_contexts() -> Iterator[click.Context]:
-    """Yield a context for each verb, and for each subcommand after its verb."""
-    top = click.Context(root, info_name="rootsd", obj=Invocation(), **root.context_settings)
-    for name in verb_table():
-        command = root.get_command(top, name)
-        if command is None:
-            raise LookupError(name)
-        context = click.Context(command, top, name)
-        yield context
-        if isinstance(command, click.Group):
-            for inner, inner_command in command.commands.items():
-                yield click.Context(inner_command, context, inner)
 
 
 def render_man_page() -> str:
@@ -50,17 +31,12 @@ def _lines() -> Iterator[str]:
     yield ".B rootsd"
     yield r"[\fIflags\fR] [\fIverb\fR [\fIarguments\fR]]"
     yield ".SH DESCRIPTION"
-    yield _filled(
-        "rootsd is one daemon per user. It finds the repositories and project folders below the "
-        "folders that you name, and proposes each one. You approve or deny it, once. rootsd "
-        "publishes the approved ones, by name, to every MCP client and server on the machine. "
-        "Changes take effect at once. Without a verb, rootsd shows rootsd status."
-    )
+    yield _filled(help_text.DESCRIPTION)
     yield from _paragraph(help_text.REF_SYNTAX)
     yield from _paragraph(help_text.OUTPUT_FORMATS)
     yield ".SH OPTIONS"
     yield "These flags work before and after the verb."
-    yield from _options(click.Context(root, info_name="rootsd", **root.context_settings))
+    yield from _terms(global_flags())
     yield from _verbs()
     yield ".SH EXIT STATUS"
     yield from _terms({str(int(s)): long for s, (_, long) in help_text.EXIT_STATUSES.items()})
@@ -78,40 +54,32 @@ def _lines() -> Iterator[str]:
 def _verbs() -> Iterator[str]:
     """Yield a section for each section of the help, with a subsection for each verb."""
     section = ""
-    for context in verb_contexts():
-        path = context.command_path.partition(" ")[2]
-        verb = verb_table()[path.partition(" ")[0]]
+    for verb in verb_manuals():
         if verb.section != section:
             section = verb.section
             yield f".SH {section.upper()}"
-        pieces = " ".join(context.command.collect_usage_pieces(context))
-        yield f'.SS "{_plain(f"rootsd {path} {pieces}".strip())}"'
-        yield from _described(context.command.help or "")
-        if aliases := [alias for alias, meant in ALIASES.items() if meant == path]:
-            yield from _paragraph(f"Also called {' and '.join(aliases)}.")
-        yield from _options(context)
-        if context.command.epilog:
-            yield ".PP"
-            yield from _verbatim(context.command.epilog)
+        yield from _verb(verb)
 
 
-def _options(context: click.Context) -> Iterator[str]:
-    records = (
-        param.get_help_record(context)
-        for param in context.command.get_params(context)
-        if isinstance(param, click.Option) and "--help" not in param.opts
-    )
-    yield from _terms(dict(record for record in records if record))
+def _verb(verb: VerbManual) -> Iterator[str]:
+    yield f'.SS "{_plain(verb.usage)}"'
+    yield from _described(verb.paragraphs)
+    if verb.aliases:
+        yield from _paragraph(f"Also called {' and '.join(verb.aliases)}.")
+    yield from _terms(verb.options)
+    if verb.examples:
+        yield ".PP"
+        yield from _verbatim(verb.examples)
 
 
-def _described(text: str) -> Iterator[str]:
-    for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
+def _described(paragraphs: Sequence[HelpParagraph]) -> Iterator[str]:
+    for number, paragraph in enumerate(paragraphs):
         if number:
             yield ".PP"
-        if paragraph.startswith(_PREFORMATTED):
-            yield from _verbatim(paragraph.removeprefix(_PREFORMATTED))
+        if paragraph.is_verbatim:
+            yield from _verbatim(paragraph.text.splitlines())
         else:
-            yield _filled(paragraph)
+            yield _filled(paragraph.text)
 
 
 def _terms(rows: Mapping[str, str]) -> Iterator[str]:
@@ -126,9 +94,9 @@ def _paragraph(text: str) -> Iterator[str]:
     yield _filled(text)
 
 
-def _verbatim(text: str) -> Iterator[str]:
+def _verbatim(lines: Iterable[str]) -> Iterator[str]:
     yield ".EX"
-    yield from map(_plain, text.splitlines())
+    yield from map(_plain, lines)
     yield ".EE"
 
 
