@@ -1,4 +1,4 @@
-"""Write the JSON Schemas in docs/schema/ from the types in the code: `make schemas`.
+"""Write the JSON Schemas in docs/schema/ from the types in the code: `make reference`.
 
 Each schema is made by one function of `SCHEMAS`. A test compares the files with what these
 functions return now.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from wire_types import command_outputs, key_descriptions, typed_dicts
 
 from rootsd.cli.render import CommandOutput, ErrorOutput
 from rootsd.system.config_schema import ConfigTables
@@ -41,7 +42,8 @@ The messages of rootsd's own protocol, and the output of its commands with --jso
 
 control.sock takes one JSON-RPC 2.0 request per line. rootsd/hello and the notifications
 rootsd/told and rootsd/proposed go to mcp.sock. The parameters of METHOD are in $defs under
-METHOD.params, and its result under METHOD.result, with - in place of /.
+METHOD.params, and its result under METHOD.result, with - in place of /. What a command such as
+`parent add` prints with --json is under parent-add.output.
 
 Newer versions add keys to results. A query ignores keys that the daemon does not know. A command
 that decides something, and rootsd/hello, are refused with them. Strings may have lone surrogates,
@@ -70,6 +72,7 @@ _NOTIFICATIONS: Mapping[str, type] = {
     REPORTED_ROOTS_METHOD: ReportedRootsParams,
     PROPOSED_FOLDER_METHOD: ProposedFolderParams,
 }
+_COMMON = CommandOutput.__annotations__.keys() - {"items"}
 _ID = {"type": ["integer", "string"]}
 
 
@@ -77,11 +80,24 @@ def control_schema() -> JsonSchema:
     """Return the schema of `rootsd/1`. Its root matches each message and each printed object."""
     printed = (CommandOutput, ErrorOutput)
     types = (*_REQUESTS.values(), *_RESULTS.values(), *_NOTIFICATIONS.values(), ErrorDetails)
-    definitions = _definitions((*types, *printed))
+    outputs = command_outputs()
+    results = (each for some in outputs.values() for each in some)
+    definitions = _definitions((*types, *printed, *results))
     definitions[HelloParams.__name__]["additionalProperties"] = False
     params = {**_REQUESTS, **_NOTIFICATIONS}
     definitions |= {f"{_key(name)}.params": _ref(of.__name__) for name, of in params.items()}
     definitions |= {f"{_key(name)}.result": _ref(of.__name__) for name, of in _RESULTS.items()}
+    definitions |= {
+        f"{command.replace(' ', '-')}.output": _command_output(some)
+        for command, some in outputs.items()
+        if some
+    }
+    definitions |= {
+        f"{of.__name__}.printed": _printed(definitions[of.__name__])
+        for some in outputs.values()
+        for of in some
+        if not _COMMON.isdisjoint(of.__annotations__)
+    }
     messages = [
         *(_request(method, definitions[of.__name__]) for method, of in _REQUESTS.items()),
         *(_notification(method) for method in _NOTIFICATIONS),
@@ -145,6 +161,10 @@ def _definitions(types: Iterable[type]) -> dict[str, JsonSchema]:
     _, definitions = msgspec.json.schema_components(unique, ref_template="#/$defs/{name}")
     for definition in definitions.values():
         definition["description"] = inspect.cleandoc(definition["description"])
+    for name, owner in typed_dicts(unique).items():
+        descriptions = key_descriptions(owner.cls)
+        for key, schema in definitions[name]["properties"].items():
+            schema["description"] = descriptions[key]
     return definitions
 
 
@@ -163,6 +183,27 @@ def _inlined(schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonS
     if "items" in own:
         own["items"] = _inlined(own["items"], definitions)
     return own
+
+
+def _command_output(types: Iterable[type]) -> JsonSchema:
+    """Return the schema of an object with the keys of all commands and those of one of `types`."""
+    printed = [
+        _ref(of.__name__ if _COMMON.isdisjoint(of.__annotations__) else f"{of.__name__}.printed")
+        for of in types
+    ]
+    return {"allOf": [_ref(CommandOutput.__name__), {"anyOf": printed}]}
+
+
+def _printed(result: JsonSchema) -> JsonSchema:
+    """Return the schema of the keys that a command prints of a result, besides those of all.
+
+    `revision` is one of these, because it is null without a daemon.
+    """
+    return {
+        **result,
+        "properties": {k: v for k, v in result["properties"].items() if k not in _COMMON},
+        "required": [key for key in result.get("required", ()) if key not in _COMMON],
+    }
 
 
 def _key(method: str) -> str:

@@ -1,12 +1,14 @@
 """The Python API for authors of MCP clients and servers.
 
-* `list_roots_callback` answers `roots/list` for the SDK's `Client`.
 * `list_roots` returns the approved roots, and `watch_roots` yields them again after each change.
 * `is_path_allowed` is for servers.
+* `list_roots_callback` answers `roots/list` for the SDK's `Client`.
 
 If no daemon runs, these functions start one, provided that the user ran `rootsd up` and has not
 run `rootsd down` since. The module needs only the standard library, except for the types that the
 callback returns.
+
+docs/reference/python.md is generated from the docstrings of this module.
 """
 
 from __future__ import annotations
@@ -61,28 +63,39 @@ _META = {
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """An approved root.
-
-    `path` is None if the root is not a folder. `access` is `read-write`, or `read` if the user
-    wants nothing in it to be changed.
-    """
+    """An approved root."""
 
     uri: str
+    """The URI that MCP clients get, such as `file:///home/ann/src/api`."""
     name: str
+    """The name that the user knows it by. No two roots have the same name."""
     path: Path | None
+    """The absolute path without symbolic links, or None if the root is not a folder."""
     kind: str
+    """The kind of the project, such as `git`, `git-worktree`, `project`, or `uri`. Newer versions
+    of rootsd may have further kinds.
+    """
     access: str
+    """`read-write`, or `read` if the user wants nothing in it to be changed."""
     tags: tuple[str, ...]
+    """The tags that the user gave it, sorted."""
 
 
 def list_roots(
     *, only: Sequence[str] = (), any_uri: bool = False, client: str = ""
 ) -> tuple[Root, ...]:
-    """Return the approved roots of this moment.
+    """Return the approved roots of this moment, sorted by name.
 
-    `only` narrows them like `rootsd bridge --only`: names, `tag:T`, `cwd`. `any_uri` adds roots
-    that are not folders. `client` is the name that `rootsd sessions` shows. Raise RootsdError, and
-    its subclass DaemonUnreachable if no daemon answers.
+    * `only` narrows them, as `rootsd bridge --only` does. Each word is the name of a root, `tag:T`
+      for the roots with the tag T, `focus` for those with the tag of the user's focus, or `cwd`
+      for the root that holds the working directory. A root that fits one of the words is returned.
+      Without words, the roots are those of a client without a scope of its own.
+    * `any_uri` adds the roots that are not folders.
+    * `client` is the name that `rootsd sessions` shows. It is cut to 128 characters.
+
+    Raises DaemonUnreachable if no daemon runs, or if it is silent for ten seconds. Raises
+    RootsdError for any other refusal of the daemon, and ValueError for the word `tag:` without a
+    tag.
     """
     with closing(_connect()) as channel:
         _greet(channel, _greeting(only, client, any_uri=any_uri))
@@ -92,9 +105,15 @@ def list_roots(
 def is_path_allowed(path: str | bytes | os.PathLike[str], *, write: bool = False) -> bool:
     """Return whether `path` lies in an approved root; with `write`, in a writable one.
 
-    Symbolic links are resolved first. A path that does not exist yet counts by the place where it
-    would be created. The answer holds for this moment only: open the path soon, and do not follow
-    links then. Raise RootsdError if the daemon cannot answer; treat that as a no.
+    A relative path starts at the working directory. Symbolic links are resolved first. A path that
+    does not exist yet counts by the place where it would be created. No root holds a path that is
+    not UTF-8.
+
+    The answer holds for this moment only. Resolve the path yourself, ask about the resolved one,
+    open it at once, and do not follow links then.
+
+    Raises DaemonUnreachable if no daemon runs, or if it is silent for ten seconds, and RootsdError
+    for any other refusal of the daemon. Treat both as a no.
     """
     try:
         text = os.fsencode(os.path.realpath(path)).decode()
@@ -108,7 +127,13 @@ def is_path_allowed(path: str | bytes | os.PathLike[str], *, write: bool = False
 
 
 async def list_roots_callback(context: object) -> ListRootsResult | ErrorData:  # noqa: ARG001
-    """Answer `roots/list` with the approved roots: `Client(…, list_roots_callback=…)`."""
+    """Answer the request `roots/list` of a server with the approved roots.
+
+    Pass the function itself to the SDK: `Client(…, list_roots_callback=list_roots_callback)`. It
+    needs the package `mcp`, and ignores `context`. It never raises: if the daemon cannot answer,
+    the server gets the JSON-RPC error -32603 with the message, and with `reason` (the code of the
+    RootsdError) and `remedy` as its data.
+    """
     from anyio import to_thread  # noqa: PLC0415  # the SDK depends on both
     from mcp_types import ErrorData, ListRootsResult  # noqa: PLC0415
 
@@ -122,11 +147,17 @@ async def list_roots_callback(context: object) -> ListRootsResult | ErrorData:  
 async def watch_roots(
     *, only: Sequence[str] = (), any_uri: bool = False, client: str = ""
 ) -> AsyncGenerator[tuple[Root, ...], None]:
-    """Yield the approved roots now and after each change. This runs on asyncio.
+    """Yield the approved roots now, and again after each change, until the caller stops.
 
-    If the daemon restarts, wait for it. If no daemon comes back in time, yield no roots until one
-    does, because nothing is known to be approved then. The arguments are those of `list_roots`.
-    Raise RootsdError if no daemon runs at the start, or if the daemon cannot apply `only`.
+    The arguments are those of `list_roots`. This runs on asyncio. Each value is the whole set, and
+    differs from the one before. The connection stays open, so `rootsd sessions` lists it.
+
+    If the daemon restarts, this waits for it. If none is back after five seconds, it yields an
+    empty tuple until one is, because nothing is known to be approved then. It does the same while
+    the daemon answers with an error.
+
+    Raises RootsdError if no daemon runs at the start, or if the daemon cannot apply `only`, and
+    ValueError for the word `tag:` without a tag.
     """
     greeting = _Greeting(_greeting(only, client, any_uri=any_uri))
     known: tuple[Root, ...] | None = None

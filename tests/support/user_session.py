@@ -63,6 +63,7 @@ class UserSession:
     def daemon(self, version: str = __version__, pid: int = PID) -> Iterator[FakeDaemon]:
         """A daemon that answers, whoever started it."""
         with FakeDaemon(self.home) as daemon:
-            about = {"version": version, "pid": pid, "since": "2026-11-20T08:11:02Z"}
+            since, confined = "2026-11-20T08:11:02Z", "landlock"
+            about = {"version": version, "pid": pid, "since": since, "confined": confined}
             daemon.answers |= {"status": a_status(daemon=about), "reload": a_status(daemon=about)}
             yield daemon

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from rootsd.cli.decisions import DRY_RUN_NOTICE
 from rootsd.cli.formatting import pluralize, shorten_home
@@ -71,6 +71,40 @@ class WiringResult(StrEnum):
     UNWRAPPED = "unwrapped"
     WOULD_CHANGE = "would change"
     REFUSED = "refused"
+
+
+class WiringItem(TypedDict):
+    """What became of one client."""
+
+    client: str
+    """What a person types, such as `claude-code`."""
+    result: str
+    """A value of `WiringResult`."""
+    file: str
+    """Its settings file."""
+    wrapped: NotRequired[list[str]]
+    """Its servers that now run under `rootsd run`."""
+    tools_allowed: NotRequired[bool]
+    """Whether its model may call the tools of rootsd without a question."""
+    hook: NotRequired[bool]
+    """Whether it asks `rootsd hook`."""
+    diff: NotRequired[list[str]]
+    """In a dry run, the lines of the change."""
+    problem: NotRequired[str]
+    """Why it was refused."""
+    remedy: NotRequired[str]
+    """A command that helps, or empty."""
+    snippet: NotRequired[str | None]
+    """The lines that a person can paste into the file, or null."""
+
+
+class WiringOutput(TypedDict):
+    """The results by client."""
+
+    items: list[WiringItem]
+    """The clients, in the order in which they were changed."""
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
 
 
 @dataclass(frozen=True, slots=True)

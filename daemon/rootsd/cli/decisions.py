@@ -23,7 +23,14 @@ from rootsd.cli.formatting import (
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb, RenameRequest, TagRequest
+from rootsd.wire.decisions import (
+    ApplyMode,
+    DecideRequest,
+    DecideResult,
+    DecisionVerb,
+    RenameRequest,
+    TagRequest,
+)
 from rootsd.wire.projects import Selection
 
 ProjectOrder = DecideRequest | RenameRequest | TagRequest
@@ -40,6 +47,13 @@ _ALREADY = {
     DecisionVerb.DENY: "already denied",
     DecisionVerb.FORGET: "already undecided",
 }
+
+
+class OrderOutput(DecideResult):
+    """The effect of an order about projects. A key that would be empty may be left out."""
+
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
 
 
 def effect_of(*, dry_run: bool) -> ApplyMode:

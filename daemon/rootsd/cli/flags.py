@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
 from rootsd.cli.help_format import ThemedContext
@@ -19,9 +22,18 @@ _GLOBAL = (
 
 
 class VerbCommand(click.Command):
-    """A verb that accepts the global flags and shows the lines of its epilog as examples."""
+    """A verb that accepts the global flags and shows the lines of its epilog as examples.
+
+    `prints` are the types of what it prints with `--json`, between the other keys of a
+    `CommandOutput`. If there are several, their docstrings say when each is printed. There is none
+    for a verb that prints no object.
+    """
 
     context_class: type[click.Context] = ThemedContext
+
+    def __init__(self, *args: Any, prints: Sequence[type] = (), **settings: Any) -> None:  # noqa: ANN401 - as click
+        super().__init__(*args, **settings)
+        self.prints = tuple(prints)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters of the verb, `--help`, and the global flags."""

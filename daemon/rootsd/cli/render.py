@@ -98,35 +98,64 @@ class CommandResult:
 class CommandOutput(TypedDict):
     """The object that a command prints with `--json`.
 
-    Between `revision` and `items` come the other keys of the daemon's result, and some of the
-    command's own. `revision` is null for a command that asks no daemon.
+    Between `revision` and `items` come the keys of the command: see `prints` of `VerbCommand`.
     """
 
     schema: Literal["rootsd/1"]
+    """The name and the version of the format."""
     command: str
+    """The words of the command, such as `parent add`."""
     revision: int | None
+    """A number that grows with each change of the published set. Null if no daemon was asked."""
     items: list[dict[str, Any]]
+    """The rows of the result. Empty for a result that is no list."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 class ErrorOutputItem(TypedDict):
-    """An error of a command. `code` is a value of `core.errors.ErrorCode`, `remedy` a command.
-
-    `choices` are the projects that an ambiguous reference may mean.
-    """
+    """An error of a command."""
 
     code: str
+    """A value of `ErrorCode`, or `bug`."""
     message: str
+    """What failed, and why."""
     remedy: str | None
+    """The next command to type, or null."""
     choices: NotRequired[list[str]]
+    """The projects that an ambiguous reference may mean."""
 
 
 class ErrorOutput(TypedDict):
     """The object that a command prints with `--json` if it fails."""
 
     schema: Literal["rootsd/1"]
+    """The name and the version of the format."""
     command: str
+    """The words of the command, as far as they were understood."""
     error: ErrorOutputItem
+    """What failed."""
+
+
+class PathItem(TypedDict):
+    """A folder."""
+
+    path: str
+    """Its absolute path."""
+
+
+class PathsOutput(TypedDict):
+    """Folders."""
+
+    items: list[PathItem]
+    """The folders that were chosen."""
+
+
+class DryRunOutput(TypedDict):
+    """With `--dry-run`."""
+
+    dry_run: Literal[True]
+    """Nothing was changed."""
 
 
 class Output:

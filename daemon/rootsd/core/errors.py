@@ -29,9 +29,14 @@ class ErrorCode(StrEnum):
 
 
 class RootsdError(Exception):
-    """An expected error. `remedy` is the next command to type, or empty."""
+    """An expected error, with a sentence for a person and the next command to type."""
 
     code = ErrorCode.FAILED
+    """The kind of the error, a string such as `busy`."""
+    message: str
+    """What failed, and why."""
+    remedy: str
+    """The next command to type, such as `rootsd up`, or empty."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)

@@ -37,110 +37,139 @@ class StopRequest(ControlRequest):
 
 
 class DaemonStatus(TypedDict):
-    """The daemon process. `confined` names the sandbox in which the daemon runs."""
+    """The daemon process."""
 
     version: str
+    """Its version of rootsd."""
     pid: int
+    """Its process id."""
     since: str
+    """When it started."""
     confined: str
+    """The sandbox in which it runs, a value of `Confinement`."""
 
 
 class ConfigStatus(TypedDict):
-    """The configuration file.
-
-    `checksum` is that of the text in force, and `changes` lists its last changes. If the daemon
-    cannot use the current file, `error` says why.
-    """
+    """The configuration file."""
 
     file: str
+    """Its path."""
     read_at: str
+    """When the daemon read it."""
     checksum: str
+    """A checksum of the text in force."""
     changes: list[str]
+    """What its last change did, one sentence each."""
     error: str | None
+    """Why the daemon cannot use the current file, or null."""
 
 
 class PolicyStatus(TypedDict):
-    """The machine's policy: the number of refused places and rules, and what it requires.
-
-    If the file cannot be used, `error` says why, and `remedy` is a command that helps. Then
-    nothing is published, and the wall is required.
+    """The machine's policy. If the file cannot be used, nothing is published, and the wall is
+    required.
     """
 
     file: str
+    """Its path."""
     read_at: str
+    """When the daemon read it."""
     refused: int
+    """The number of refused places."""
     denied: int
+    """The number of deny rules."""
     approved: int
+    """The number of approve rules."""
     requires_wall: bool
+    """Whether it requires the wall."""
     error: str | None
+    """Why the file cannot be used, or null."""
     remedy: str | None
+    """A command that helps, or null."""
 
 
 class ParentStatus(TypedDict):
-    """A parent. `state` is a value of `ParentState`.
-
-    `note` says why the parent is not fully watched, and `remedy` is a command that helps.
-    """
+    """A parent."""
 
     path: str
+    """Its path."""
     depth: int
+    """How many levels below it a project may lie."""
     nested: str
+    """What rootsd proposes inside a project, a value of `NestedPolicy`."""
     state: str
+    """A value of `ParentState`."""
     note: str | None
+    """Why it is not fully watched, or null."""
     remedy: str | None
+    """A command that helps, or null."""
     projects: int
+    """The number of its projects."""
 
 
 class SessionStatus(TypedDict):
     """An open MCP session."""
 
     client: str | None
+    """The name of the client, or null if it gave none."""
     pid: int
+    """The process id of the client."""
     since: str
+    """When the session began."""
 
 
 class RefusedStatus(TypedDict):
-    """Refused commands, or commands that an agent ran, since a person last looked.
-
-    `what`, `by` and `why` describe the newest one.
-    """
+    """Refused commands, or commands that an agent ran, since a person last looked."""
 
     count: int
+    """Their number."""
     at: str
+    """The time of the newest one."""
     what: str
+    """The newest command."""
     by: str
+    """The process that ran it."""
     why: str
+    """Why it was refused, or why it counts as an agent's."""
 
 
 class StatusResult(TypedDict):
-    """The content of `status --json`, without its envelope.
-
-    * `agent_commands`: the commands, such as `down`, that an agent ran since a person last looked.
-      They are allowed and decide nothing.
-    * `confined`: the programs behind the wall.
-    * `focus`: the tag that narrows new sessions without a scope, or null.
-    * `counts`: `published`, `approved`, `waiting` (the projects that `rootsd pending` lists),
-      `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and `projects`.
-    * `policy`: the machine's policy, or null if there is none.
-    * `closed_connections`: the number of connections that the daemon closed since it started, by
-      reason.
-    """
+    """The status of the daemon."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     daemon: DaemonStatus
+    """The daemon process."""
     config: ConfigStatus
+    """The configuration file."""
     policy: PolicyStatus | None
+    """The machine's policy, or null if there is none."""
     parents: list[ParentStatus]
+    """The parents."""
     counts: dict[str, int]
+    """Numbers of projects, and of lapsed rules: `published`, `approved`, `waiting` (those that
+    `rootsd pending` lists), `unpublishable`, `denied`, `lapsed`, `lapsed_rules`, `incomplete`, and
+    `projects`.
+    """
     sessions: list[SessionStatus]
+    """The open MCP sessions."""
     confined: list[ConfinedProgramItem]
+    """The programs behind the wall."""
     closed_connections: dict[str, int]
+    """The number of connections that the daemon closed since it started, by reason."""
     guard: str
+    """A value of `Guard`."""
     focus: str | None
+    """The tag that narrows new sessions without a scope, or null."""
     refused: RefusedStatus | None
+    """The commands that the guard refused since a person last looked, or null."""
     agent_commands: RefusedStatus | None
+    """The commands, such as `down`, that an agent ran since a person last looked, or null. They
+    are allowed and decide nothing.
+    """
     degraded: list[str]
+    """What does not work fully, one sentence each."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,21 +199,28 @@ class ReloadRequest(ControlRequest):
 
 
 class ScanResponse(TypedDict):
-    """The result of a scan: new, gone, and changed projects, total numbers, and the time it took.
-
-    `being_made` is the number of repositories that are still being created. rootsd proposes them
-    when they are complete.
-    """
+    """The result of a scan."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     new: list[ProjectItem]
+    """The projects that are new."""
     gone: list[ProjectItem]
+    """The projects that are gone."""
     changed: list[ProjectItem]
+    """The projects that changed."""
     projects: int
+    """The number of all projects."""
     folders: int
+    """The number of folders that were read."""
     seconds: float
+    """How long the scan took."""
     being_made: int
+    """The number of repositories that are still being created. rootsd proposes them when they are
+    complete.
+    """
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,28 +237,35 @@ class ScanProgressItem(TypedDict):
     """A `progress` notification during a scan."""
 
     folders: int
+    """The number of folders so far."""
     projects: int
+    """The number of projects so far."""
     parent: str
+    """The parent that is being scanned."""
 
 
 class RequestedFolder(TypedDict):
-    """A folder that a client requests. `note` says which client requests it, and why."""
+    """A folder that a client requests."""
 
     id: str
+    """The id of the project."""
     name: str
+    """The name of the project."""
     note: str
+    """Which client requests it, and why."""
 
 
 class NewProposals(TypedDict):
-    """The proposals that no person has seen.
-
-    `wanted` has the folders that clients request, and `new` is the number of all others.
-    """
+    """The proposals that no person has seen."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     new: int
+    """The number of proposals that no client requests."""
     wanted: list[RequestedFolder]
+    """The folders that clients request."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,54 +284,69 @@ class SessionView(StrEnum):
 
 
 class SentRootsItem(TypedDict):
-    """A set of roots that a session got, compared with the set before.
-
-    `roots` is the number of roots. `gained` and `lost` have the first hundred names each.
-    """
+    """A set of roots that a session got, compared with the set before."""
 
     at: str
+    """When the session got it."""
     revision: int
+    """The revision of the published set."""
     roots: int
+    """The number of roots."""
     gained: list[str]
+    """The names of the roots that are new, at most a hundred."""
     gained_count: int
+    """The number of roots that are new."""
     lost: list[str]
+    """The names of the roots that are gone, at most a hundred."""
     lost_count: int
+    """The number of roots that are gone."""
 
 
 class ReportedRootsItem(TypedDict):
-    """The roots that a run proxy has sent to its server: how many, and the first names."""
+    """The roots that a run proxy has sent to its server."""
 
     roots: int
+    """Their number."""
     names: list[str]
+    """The first names."""
 
 
 class SessionItem(TypedDict):
-    """One session. Times are RFC 3339 in UTC; `until` and `end` are null while it is open.
-
-    * `scope`: the words of the session's scope: names, `tag:T`, `cwd:PATH`, `any-uri`. It is empty
-      for all roots.
-    * `given`: the sets that the session got, oldest first. For an open session, only the newest.
-    * `told`: the roots that a run proxy last reported, or null for other sessions.
-    """
+    """One session of an MCP client."""
 
     id: str
+    """Its id."""
     client: str | None
+    """The name of the client, or null if it gave none."""
     pid: int
+    """The process id of the client."""
     scope: list[str]
+    """The words of its scope: names, `tag:T`, `focus`, `cwd:PATH`, `workspace:PATH`, `any-uri`.
+    Empty for all roots.
+    """
     since: str
+    """When it began."""
     until: str | None
+    """When it ended, or null while it is open."""
     end: str | None
+    """Why it ended, or null while it is open."""
     given: list[SentRootsItem]
+    """The sets of roots that it got, oldest first. For an open session, only the newest."""
     told: ReportedRootsItem | None
+    """The roots that a run proxy last reported, or null for other sessions."""
 
 
 class SessionListing(TypedDict):
-    """Sessions, oldest first, and the programs that are behind the wall now."""
+    """Sessions, oldest first."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[SessionItem]
+    """The sessions."""
     confined: list[ConfinedProgramItem]
+    """The programs that are behind the wall now."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,24 +361,29 @@ class SessionsQuery(ControlRequest):
 
 
 class DoctorItem(TypedDict):
-    """One finding. `condition` is a value of `core.doctor.Severity`.
-
-    `seen_by` is `daemon` or `command`.
-    """
+    """One finding of `rootsd doctor`."""
 
     topic: str
+    """What it is about, in a word or two."""
     condition: str
+    """A value of `Severity`."""
     finding: str
+    """A sentence."""
     remedy: str | None
+    """A command that helps, or null."""
     seen_by: str
+    """`daemon` or `command`: who found it."""
 
 
 class DoctorResult(TypedDict):
     """All checks, including those without a problem."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[DoctorItem]
+    """The findings."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

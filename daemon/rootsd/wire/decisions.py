@@ -51,39 +51,46 @@ class ApprovalScope(StrEnum):
 
 
 class ExecutedItem(TypedDict):
-    """A project with files that agents execute. The paths in `files` are relative to it."""
+    """A project with files that agents execute."""
 
     id: str
+    """The id of the project."""
     name: str
+    """The name of the project."""
     path: str | None
+    """The path of the project, or null if it is not UTF-8."""
     files: list[str]
+    """The paths of the files, relative to the project."""
 
 
 class DecideResult(TypedDict):
-    """The effect of an order: it changed `items`, and `unchanged` already had the result.
-
-    * `rules`: lapsed rules that approve again.
-    * `renewed`: the ids of those `items` that were already approved in the same way. The new
-      approval adds them to running sessions.
-    * `worktrees`: the worktrees of approved projects, published or pending.
-    * `shared_git`: the Git directories of undecided checkouts that approved projects use, whether
-      the approval includes them or could.
-    * `published`: the paths of all folders that become visible to clients, or would without a dry
-      run.
-    * `executed`: in a dry run of an approval of many projects, the projects with files that agents
-      execute.
-    """
+    """The effect of an order. A dry run has the effect that it would have."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[ProjectItem]
+    """The projects that changed, as they are now."""
     unchanged: list[ProjectItem]
+    """The projects that were so already."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
     rules: NotRequired[list[RuleItem]]
+    """The lapsed rules that approve again."""
     worktrees: NotRequired[list[WorktreeItem]]
+    """The worktrees of approved projects, published or pending."""
     shared_git: NotRequired[list[SharedGitItem]]
+    """The Git directories of undecided checkouts that approved projects use, whether the approval
+    includes them or could.
+    """
     published: NotRequired[list[str]]
+    """The paths of all folders that become visible to clients, or would without a dry run."""
     executed: NotRequired[list[ExecutedItem]]
+    """In a dry run of an approval of many projects, the projects with files that agents execute.
+    """
     renewed: NotRequired[list[str]]
+    """The ids of those `items` that were already approved in the same way. The new approval adds
+    them to running sessions.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +136,16 @@ class DecideRequest(ControlRequest):
 
 
 class AddResult(TypedDict):
-    """The added project. `is_new` is false if it was already known."""
+    """The added project."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[ProjectItem]
+    """The one project."""
     is_new: bool
+    """Whether it was unknown before."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +222,13 @@ class RuleListing(TypedDict):
     """The user's rules, oldest first, and those of the machine's policy."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[RuleItem]
+    """The user's rules."""
     policy: list[PolicyRuleItem]
+    """The rules of the machine's policy."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +240,18 @@ class RulesQuery(ControlRequest):
 
 
 class RuleResult(TypedDict):
-    """A rule, and the known projects that it matches, in their state after the order.
-
-    `is_new` is false if the rule already existed.
-    """
+    """A rule, and the known projects that it matches."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     rule: RuleItem
+    """The rule."""
     is_new: bool
+    """Whether the rule did not exist before."""
     items: list[ProjectItem]
+    """The projects that it matches, as they are after the order."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +289,16 @@ class FocusTarget(StrEnum):
 
 
 class FocusStatus(TypedDict):
-    """The focus, and the names of the `roots` in it. `tag` is null without a focus."""
+    """The focus, and the roots in it."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     tag: str | None
+    """The tag, or null without a focus."""
     roots: list[str]
+    """The names of the roots that a new session sees."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

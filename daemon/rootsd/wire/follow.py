@@ -35,38 +35,38 @@ class ProjectGroup(StrEnum):
 
 
 class FollowedProject(TypedDict):
-    """A project that is new or has changed. `group` is a value of `ProjectGroup`.
-
-    The item has an `identity`, for an approval of the folder that a person saw.
-    """
+    """A project that is new or has changed."""
 
     group: str
+    """Where a screen lists it, a value of `ProjectGroup`."""
     item: ProjectItem
+    """The project. It has an `identity`, for an approval of the folder that a person saw."""
 
 
 class FollowUpdate(TypedDict):
-    """What has changed since the update before.
-
-    * `projects`: those that are new or have changed, at most `MAX_FOLLOW_ITEMS`.
-    * `gone`: the ids of projects that the daemon no longer knows.
-    * `sessions`, `confined`: all of them, or null if none has changed.
-    * `focus`: the tag that narrows sessions, or null.
-    * `is_complete`: false if the next update follows at once.
-    """
+    """What has changed since the update before."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     projects: list[FollowedProject]
+    """The projects that are new or have changed, at most 500."""
     gone: list[str]
+    """The ids of projects that the daemon no longer knows."""
     sessions: list[SessionItem] | None
+    """All sessions, or null if none has changed."""
     confined: list[ConfinedProgramItem] | None
+    """All programs behind the wall, or null if none has changed."""
     focus: str | None
+    """The tag that narrows sessions, or null."""
     is_complete: bool
+    """False if the next update follows at once."""
 
 
 class FollowResult(TypedDict):
-    """The start of a subscription. `rootsd` is the version of the daemon."""
+    """The start of a subscription."""
 
     rootsd: str
+    """The version of the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +80,25 @@ class FollowRequest(ControlRequest):
 
 
 class SessionRootItem(TypedDict):
-    """A root that a session or a confined program has. `path` is a path or a URI."""
+    """A root that a session or a confined program has."""
 
     name: str
+    """Its name."""
     path: str
+    """Its path, or its URI."""
     access: str
+    """A value of `Access`."""
 
 
 class SessionRoots(TypedDict):
-    """The roots that a session got last, or that a confined program may reach, by path."""
+    """The roots that a session got last, or that a confined program may reach."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[SessionRootItem]
+    """The roots, by path."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,14 @@ MAX_LOG_WAIT_S = 30
 
 
 class GuardStatus(TypedDict):
-    """The guard: a value of `core.guard.Guard`."""
+    """The guard."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     guard: str
+    """A value of `Guard`."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +59,46 @@ class RemoteCommandRequest(ControlRequest):
 
 
 class UndoneEvent(TypedDict):
-    """The event that an undo took back: its number and its verb."""
+    """The event that an undo took back."""
 
     seq: int
+    """Its number."""
     verb: str
+    """Its verb."""
 
 
 class LogItem(TypedDict):
-    """One event.
-
-    * `path`: null if the event is not about a project, or if the path is not UTF-8.
-    * `what`: a description that is safe to show.
-    * `actor`, `by`: the actor that gave the order, or null for a change that the daemon observed.
-    * `undid`: the undone event, or null if this is not an undo.
-    """
+    """One event of the history."""
 
     seq: int
+    """Its number, which `rootsd undo` takes."""
     at: str
+    """When it happened."""
     verb: str
+    """What happened, such as `approved`, `rule added`, `lapsed`, or `refused`."""
     actor: str | None
+    """Who gave the order, a value of `ActorKind`. Null for a change that the daemon observed."""
     by: str | None
+    """More about the actor, such as the terminal, or null."""
     path: str | None
+    """The path. Null if the event is not about a project, or if the path is not UTF-8."""
     path_b64: str | None
+    """The path in base64, if it is not UTF-8."""
     what: str
+    """A description that is safe to show."""
     undid: UndoneEvent | None
+    """The undone event, or null if this is not an undo."""
 
 
 class LogListing(TypedDict):
     """Events, oldest first."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[LogItem]
+    """The events."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ class LogQuery(ControlRequest):
 
 
 class Challenge(TypedDict):
-    """The guard showed a word on the caller's `terminal`, below a summary of the command.
+    """The guard showed a word on the caller's terminal, below a summary of the command.
 
     A person types the word on that terminal, and the same connection sends the command again. Then
     rootsd carries it out. The word is never sent over the connection. Version 0.1.0 did send it,
@@ -115,19 +126,20 @@ class Challenge(TypedDict):
     """
 
     terminal: str
+    """The terminal, such as `/dev/pts/3`."""
 
 
 class ErrorDetails(TypedDict):
-    """The `data` of an error that a caller can act on.
-
-    `code` is a value of `core.errors.ErrorCode`, and `remedy` is a command or empty. `choices` has
-    the projects that match an ambiguous reference.
-    """
+    """The `data` of an error that a caller can act on."""
 
     code: str
+    """A value of `ErrorCode`."""
     remedy: str
+    """The next command to type, or empty."""
     choices: NotRequired[list[str]]
+    """The projects that match an ambiguous reference."""
     challenge: NotRequired[Challenge]
+    """What a person has to confirm before the command is sent again."""
 
 
 CHALLENGE_ANSWER = "typed"
@@ -135,12 +147,16 @@ CHALLENGE_ANSWER = "typed"
 
 
 class UndoResult(TypedDict):
-    """The undone events, oldest first, and their projects in their current state."""
+    """The effect of an undo."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     undone: list[LogItem]
+    """The undone events, oldest first."""
     items: list[ProjectItem]
+    """Their projects, as they are now."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

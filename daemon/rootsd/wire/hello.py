@@ -38,49 +38,66 @@ _FIELDS = frozenset(
 
 
 class ResumeStateItem(TypedDict):
-    """A `ResumeState` on the wire."""
+    """The facts about the start of a session, so that it can continue on a new connection."""
 
     anchor: str | None
+    """The path of the project that contained the working directory, or null."""
     approvals: int
+    """The number of the newest approval at that time."""
 
 
 class HelloParams(TypedDict):
-    """A `Hello` on the wire. `only` has the names of its scope."""
+    """The program that connects, and the scope of its session."""
 
     version: int
+    """1."""
     client: NotRequired[str | None]
+    """Its name for people."""
     only: NotRequired[list[str]]
+    """The names of roots."""
     tags: NotRequired[list[str]]
+    """The tags of roots."""
     cwd: NotRequired[str | None]
+    """An absolute path: the root that contained it when the session began."""
     workspace: NotRequired[str | None]
+    """An absolute path: the workspace of a session that begins there."""
     start: NotRequired[ResumeStateItem]
+    """What the daemon sent when the session began, to continue it."""
     any_uri: NotRequired[bool]
+    """Whether to list roots that are not folders, too."""
     focus: NotRequired[bool]
+    """Whether to list the roots with the tag of the focus."""
 
 
 class HelloResult(TypedDict):
-    """The versions of this protocol and of rootsd, and the `start` of the session.
-
-    `start` is left out for a session without a working directory.
-    """
+    """The answer to a hello."""
 
     version: int
+    """The version of this request."""
     rootsd: str
+    """The version of the daemon."""
     start: NotRequired[ResumeStateItem]
+    """What to send on the next connection of the session. Left out for a session without a working
+    directory.
+    """
 
 
 class ReportedRootsParams(TypedDict):
-    """How many roots a run proxy has sent to its server, and the first names."""
+    """The roots that a run proxy has sent to its server."""
 
     roots: int
+    """Their number."""
     names: list[str]
+    """The first names."""
 
 
 class ProposedFolderParams(TypedDict):
-    """A folder that a run proxy proposes, and the reason, which the user sees."""
+    """A folder that a run proxy proposes."""
 
     path: str
+    """Its absolute path."""
     reason: str
+    """Why, for the user."""
 
 
 class ResumeState(NamedTuple):

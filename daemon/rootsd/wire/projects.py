@@ -21,136 +21,162 @@ class RequestNote(str):
 
 
 class FindingItem(TypedDict):
-    """Something in a project that a person should know.
-
-    `concern` is `sensitive`, `executed`, `nested`, or `elsewhere`. The last one means that the git
-    data is in another place and does not link back to the project. `path` is relative to the
-    project. `detail` is the setting, the kind of project, or the other place.
-    """
+    """Something in a project that a person should know."""
 
     concern: str
+    """A value of `FindingKind`. `elsewhere` means that the git data is in another place and does
+    not link back to the project.
+    """
     path: str
+    """Where it is, relative to the project."""
     detail: str
+    """The setting, the kind of the nested project, or the other place. May be empty."""
 
 
 class SizeItem(TypedDict):
-    """The size of a project on the disk. It is a lower bound unless the scan was `whole`."""
+    """The size of a project on the disk."""
 
     bytes: int
+    """The sum of the sizes of its files."""
     files: int
+    """The number of its files."""
     whole: bool
+    """Whether the scan saw all files. If not, the numbers are lower bounds."""
 
 
 class LastCommitItem(TypedDict):
-    """The commit that is checked out. rootsd does not trust its summary."""
+    """The commit that is checked out."""
 
     id: str
+    """Its hash, in hexadecimal."""
     at: str
+    """Its time."""
     summary: str
+    """The first line of its message. rootsd does not trust it."""
 
 
 class RemoteItem(TypedDict):
-    """A remote of a git repository. `url` has no credentials."""
+    """A remote of a git repository."""
 
     name: str
+    """Its name, such as `origin`."""
     url: str
+    """Its address, without credentials."""
 
 
 class ProjectFacts(TypedDict):
-    """Facts from a project's own files, read only for a `ShowQuery`.
+    """Facts from a project's own files, which only `show` reads.
 
-    A fact is null if it was not read or could not be read. A `ProjectsQuery` with `risks` reads
-    `origin` and `findings`. Its findings are those of the concerns `executed` and `elsewhere`, and
-    the sensitive files in the project and in its folders, but not in theirs.
+    A fact is null if it was not read or could not be read. A listing with risks reads `origin` and
+    `findings`. Its findings are those of the concerns `executed` and `elsewhere`, and the
+    sensitive files in the project and in its folders, but not in theirs.
     """
 
     origin: str | None
+    """The address that it was cloned from, without credentials."""
     branch: str | None
+    """The branch that is checked out."""
     declared_names: list[str] | None
+    """The names that its own files give it, such as the one in `pyproject.toml`."""
     project_files: list[str] | None
+    """The names of its project files."""
     findings: list[FindingItem] | None
+    """What a person should know before a decision."""
 
 
 class WorktreeItem(TypedDict):
-    """A worktree of a project that an approval of the project affects.
-
-    `published` says whether clients see it. If not, `reason` says why it stays pending, and
-    `confirmable` says whether a person can publish it together with the project. `identity` is a
-    text that identifies the directory.
-    """
+    """A worktree of a project that an approval of the project affects."""
 
     id: str
+    """The id of its project."""
     name: str
+    """The name of its project."""
     path: str | None
+    """Its path, or null if it is not UTF-8."""
     path_b64: str | None
+    """Its path in base64, if it is not UTF-8."""
     main: str
+    """The path of its main checkout."""
     identity: str
+    """A text that identifies the directory."""
     published: bool
+    """Whether clients see it."""
     confirmable: bool
+    """Whether a person can publish it together with the project."""
     reason: str | None
+    """Why it stays pending, or null if it is published."""
 
 
 class SharedGitItem(TypedDict):
-    """The Git directory in another checkout that a linked worktree or a submodule uses.
-
-    * `root`, `root_name`, `access`: the id, the name, and the access of the project that uses it.
-    * `id`, `name`, `path`, `path_b64`: the checkout. `id` is empty if it is not a known project.
-    * `git_directory`: the path of its Git directory, or null if it is not UTF-8.
-    * `identity`: a text that identifies the directory of the checkout.
-    * `included`: whether programs behind the wall may use the Git directory with the project.
-    * `confirmable`: whether a person can include it in an approval of the project.
-    * `reason`: why it is included, or why not.
-    """
+    """The Git directory in another checkout that a linked worktree or a submodule uses."""
 
     root: str
+    """The id of the project that uses it."""
     root_name: str
+    """The name of that project."""
     access: str
+    """The access to that project, a value of `Access`."""
     id: str
+    """The id of the checkout, or empty if it is not a known project."""
     name: str
+    """The name of the checkout."""
     path: str | None
+    """The path of the checkout, or null if it is not UTF-8."""
     path_b64: str | None
+    """The path of the checkout in base64, if it is not UTF-8."""
     git_directory: str | None
+    """The path of its Git directory, or null if it is not UTF-8."""
     identity: str
+    """A text that identifies the directory of the checkout."""
     included: bool
+    """Whether programs behind the wall may use the Git directory with the project."""
     confirmable: bool
+    """Whether a person can include it in an approval of the project."""
     reason: str
+    """Why it is included, or why not."""
 
 
 class ProjectDetails(TypedDict, total=False):
-    """Further fields in the answer to a `ShowQuery`.
-
-    `identity` is a text that identifies the directory. It is different for another directory at
-    the same path. `worktrees` are those that an approval of the project affects. `shared_git` is
-    the Git directory in another checkout that the project uses. `ahead` and `behind` are numbers
-    of commits that the current branch and its `upstream` do not share. All three are null without
-    an upstream.
-    """
+    """Facts that only `show` reads. A key is left out if it does not apply."""
 
     identity: str
+    """A text that identifies the directory. It is different for another directory at the same
+    path.
+    """
     findings_left_out: int
+    """How many findings are not in `findings`, because there are too many."""
     ecosystems: list[str]
+    """The ecosystems of its project files, such as `python`."""
     size: SizeItem
+    """Its size on the disk."""
     last_commit: LastCommitItem | None
+    """The commit that is checked out, or null."""
     upstream: str | None
+    """The branch that its branch follows, or null."""
     ahead: int | None
+    """The number of commits that only its branch has. Null without an upstream."""
     behind: int | None
+    """The number of commits that only the upstream has. Null without an upstream."""
     remotes: list[RemoteItem]
+    """The remotes of the repository."""
     worktrees: list[WorktreeItem]
+    """The worktrees that an approval of the project affects."""
     shared_git: SharedGitItem
+    """The Git directory in another checkout that the project uses."""
 
 
 class RiskFacts(TypedDict, total=False):
-    """Further fields in the answer to a `ProjectsQuery` with `risks`.
-
-    `risk` is in words, such as `runs code: .mcp.json, hooks; secrets: .env`. It is empty if there
-    is none, and ends with a question mark if there may be more. `origin_owner` is the host and the
-    owner of `origin`, such as `github.com/acme`. Both are null if the project was not read.
-    `findings_whole` is false if the project has too many files to see all of them.
-    """
+    """Facts of a listing with risks: `pending`, and `ls --risk` or `ls --sort risk`."""
 
     risk: str | None
+    """The risks in words, such as `runs code: .mcp.json, hooks; secrets: .env`. It is empty if
+    there is none, and ends with a question mark if there may be more. Null if the project was not
+    read.
+    """
     origin_owner: str | None
+    """The host and the owner of `origin`, such as `github.com/acme`, or null."""
     findings_whole: bool
+    """Whether all files were seen. If not, there may be further findings."""
 
 
 class RiskReading(StrEnum):
@@ -191,48 +217,72 @@ class Selection(StrEnum):
 
 
 class SessionFacts(TypedDict, total=False):
-    """The sessions that a project is for.
-
-    `session` is the program of the one session that the approval is for. `request` says which
-    session requests the folder, and why. Each is left out if there is no such session.
-    """
+    """The sessions that a project is for. A key is left out if there is no such session."""
 
     session: str
+    """The program of the one session that the approval is for."""
     request: str
+    """Which session requests the folder, and why."""
 
 
 class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts):
-    """One project in `rootsd/1`. Times are RFC 3339 in UTC; `path` is null if it is not UTF-8."""
+    """One project."""
 
     id: str
+    """Four or more letters and digits that name the project and never change."""
     name: str
+    """Its name. An approval freezes it."""
     path: str | None
+    """Its absolute path. Null if it is not a folder, or if the path is not UTF-8."""
     path_b64: str | None
+    """Its path in base64, if it is not UTF-8."""
     uri: str | None
+    """Its URI, or null if the path is not UTF-8."""
     kind: str
+    """A value of `ProjectKind`."""
     verdict: str
+    """A value of `Verdict`: what all decisions and rules together mean for it."""
     presence: str
+    """A value of `Presence`: whether it is on the disk. `suspended` means that this cannot be read
+    now.
+    """
     published: bool
+    """Whether clients get it as a root now."""
     lapsed: str | None
+    """Why its approval ended without a person, such as `replaced` or `expired`. Null if no
+    approval lapsed.
+    """
     incomplete: str | None
+    """Why it is not proposed yet, such as `interrupted`. Null if it is complete."""
     tags: list[str]
+    """Its tags, sorted."""
     access: str
+    """A value of `Access`."""
     parent: str | None
+    """The innermost parent that holds it, or null."""
     discovered_at: str
+    """When rootsd first saw it."""
     decided_at: str | None
+    """When it was decided, or null."""
     expires_at: str | None
+    """When its approval ends, or null."""
     worktree_of: str | None
+    """The path of its main checkout, if it is a linked worktree."""
     note: str | None
+    """A remark for people, or null."""
 
 
 class ProjectListing(TypedDict):
     """Projects, in display order."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     items: list[ProjectItem]
+    """The projects."""
     unpublishable: NotRequired[list[ProjectItem]]
     """In a listing of pending projects, the projects that no approval can ever publish."""
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,43 +337,48 @@ class NextPendingQuery(ControlRequest):
 
 
 class RuleItem(TypedDict):
-    """One rule. `verdict` is `pending` for an approve rule that lapsed.
-
-    If the pattern is not UTF-8, `pattern` is null and `pattern_b64` is set. `covers` is the number
-    of known projects that the rule matches.
-    """
+    """One rule."""
 
     number: int
+    """Its number, which `rootsd rule rm` takes."""
     verdict: str
+    """A value of `Verdict`. It is `pending` for an approve rule that lapsed."""
     pattern: str | None
+    """Its pattern, or null if it is not UTF-8."""
     pattern_b64: str | None
+    """Its pattern in base64, if it is not UTF-8."""
     covers: int
+    """The number of known projects that it matches."""
     added_at: str
+    """When it was added."""
 
 
 class PolicyRuleItem(TypedDict):
-    """One rule of the machine's policy. `source` says where it is written.
-
-    `covers` is the number of known projects that the rule matches.
-    """
+    """One rule of the machine's policy."""
 
     verdict: str
+    """`approved` or `denied`."""
     pattern: str
+    """Its pattern."""
     covers: int
+    """The number of known projects that it matches."""
     source: str
+    """Where it is written: the file and the line."""
 
 
 class PathCheckResult(TypedDict):
-    """The status of a path. `verdict` is null if the path is unknown.
-
-    `published` says whether the path is in a root. If the query names a workspace, that root must
-    be in the workspace.
-    """
+    """The status of a path."""
 
     published: bool
+    """Whether the path is in a root. If the query names a workspace, that root must be in the
+    workspace.
+    """
     verdict: str | None
+    """A value of `Verdict`, or null if the path is unknown."""
     root: str | None
+    """The name of the root or of the project that holds the path, or null."""
     access: str | None
+    """A value of `Access`, or null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,33 +397,37 @@ class CheckQuery(ControlRequest):
 
 
 class ReasonItem(TypedDict):
-    """One possible reason for a verdict, in the order of precedence.
-
-    `verdict` is null if the reason does not apply. `by` is the folder, or the number and the
-    pattern of the rule. `decides` is true for the one reason that gives the verdict.
-    """
+    """One possible reason for a verdict."""
 
     ground: str
+    """A value of `VerdictReason`."""
     verdict: str | None
+    """The verdict that it gives, or null if it does not apply."""
     by: str | None
+    """The folder, or the number and the pattern of the rule, or null."""
     decides: bool
+    """True for the one reason that gives the verdict."""
 
 
 class WhyResult(TypedDict):
-    """The reasons for a verdict.
-
-    `path` is the canonical path or the URI of the query. `items` has the project there, if there
-    is one. `published` depends on the verdict and on the disk. Each of `obstacles` is a sentence
-    about why clients do not see an approved project, or why a path is not a project.
-    """
+    """The reasons for a verdict."""
 
     revision: int
+    """A number that grows with each change of the published set."""
     path: str
+    """The canonical path, or the URI."""
     published: bool
+    """Whether clients see it. This depends on the verdict and on the disk."""
     items: list[ProjectItem]
+    """The project at or above the path, if there is one."""
     voices: list[ReasonItem]
+    """The possible reasons, in the order of precedence."""
     obstacles: list[str]
+    """Why clients do not see an approved project, or why the path is not a project, one sentence
+    each.
+    """
     warnings: list[str]
+    """What a person should know, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,87 +20,102 @@ VIEW_METHOD = "view"
 
 
 class IdentityItem(TypedDict):
-    """The identity of a folder. `filesystem` and `handle` are hexadecimal; see
-    `rootsd.core.model.Identity`.
-    """
+    """The identity of a folder; see `rootsd.core.model.Identity`."""
 
     filesystem: str
+    """The UUID or the id of the file system, in hexadecimal."""
     inode: int
+    """The number of the inode."""
     handle: str | None
+    """The kernel's file handle in hexadecimal, or null."""
     born_ns: int | None
+    """The birth time in nanoseconds since 1970, or null."""
     owner: int
+    """The user id of the owner."""
 
 
 class WallRootItem(TypedDict):
-    """A root to mount.
-
-    * `access`: `read` or `read-write`.
-    * `identity`: of the folder that was approved.
-    * `denied`: the folders inside to mask, sorted; none of them lies inside another.
-    * `shared_git`: the checkout whose Git directory the root uses, or null if it may not be shown.
-      The warden checks that this directory points back to the root.
-    * `shared_git_identity`: of that checkout.
-    * `git_access`: whether the root may use a Git directory outside, and why, for people. Empty if
-      it uses none.
-    * `git_target`: the identity of the directory that the `.git` file of the root leads to.
-    * `withheld`: whether MCP clients do not get the root, because it holds a denied project.
-    """
+    """A root to mount."""
 
     path: str
+    """Its path."""
     name: str
+    """Its name."""
     access: str
+    """A value of `Access`."""
     identity: IdentityItem
+    """The identity of the folder that was approved."""
     denied: list[str]
+    """The folders inside to mask, sorted. None of them lies inside another."""
     shared_git: str | None
+    """The checkout whose Git directory the root uses, or null if it may not be shown. The warden
+    checks that this directory points back to the root.
+    """
     shared_git_identity: IdentityItem | None
+    """The identity of that checkout, or null."""
     git_access: str
+    """Whether the root may use a Git directory outside, and why, for people. Empty if it uses
+    none.
+    """
     git_target: IdentityItem | None
+    """The identity of the directory that the `.git` file of the root leads to, or null."""
     withheld: bool
+    """Whether MCP clients do not get the root, because it holds a denied project."""
 
 
 class WallViewItem(TypedDict):
-    """A change of the roots that a confined program may reach.
-
-    * `number`: 0 in the answer to `confine`, which has all roots. It grows by 1 with each
-      change. A warden that misses a number must connect again.
-    * `revision`: of the published set. Two changes may have the same one.
-    * `roots`: those that are new, or differ from the root of the same path before.
-    * `removed`: the paths of those that are gone.
-    """
+    """A change of the roots that a confined program may reach."""
 
     number: int
+    """0 in the answer to `confine`, which has all roots. It grows by 1 with each change. A warden
+    that misses a number must connect again.
+    """
     revision: int
+    """The revision of the published set. Two changes may have the same one."""
     roots: list[WallRootItem]
+    """The roots that are new, or differ from the root of the same path before."""
     removed: list[str]
+    """The paths of the roots that are gone."""
 
 
 class WallSettingsItem(TypedDict):
     """The table `[confine]` of the configuration, with absolute paths."""
 
     read: list[str]
+    """Additional files that programs may read."""
     write: list[str]
+    """Additional files that programs may read and change."""
     keep: list[str]
+    """Files of which each program has its own copy, which is kept."""
     hide: list[str]
+    """Files that no program sees, even inside a root."""
     protect: bool
+    """Whether files in a root that run later, outside the wall, are read-only."""
     network: bool
+    """Whether programs may use the network."""
     on_revoke: str
+    """What happens to a process that still uses a removed root, a value of `RevokePolicy`."""
     default: bool
+    """Whether `rootsd run` confines every server."""
 
 
 class ConfineResult(TypedDict):
-    """The start of a subscription.
-
-    `id` names the confined program. A warden that connects again sends the two values of `start`
-    as `anchor` and `approvals`, so that the program keeps its workspace. `start` is null for a
-    scope without a folder.
-    """
+    """The start of a subscription."""
 
     version: int
+    """The version of this request and its notifications."""
     rootsd: str
+    """The version of the daemon."""
     id: str
+    """The id of the confined program."""
     start: ResumeStateItem | None
+    """A warden that connects again sends these two values as `anchor` and `approvals`, so that the
+    program keeps its workspace. Null for a scope without a folder.
+    """
     settings: WallSettingsItem
+    """The user's settings for the wall."""
     view: WallViewItem
+    """All roots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,30 +175,39 @@ class ReportConfinedRequest(ControlRequest):
 
 
 class ConfinedProgramItem(TypedDict):
-    """A confined program. All texts are safe to show.
-
-    * `pid`: of the program, and `warden` of its warden. `pid` is 0 while the program starts.
-    * `scope`: the words of the scope; none for every root.
-    * `roots`: the number of roots that it reaches, `read_only` of them read-only and `masked` with
-      a masked folder. It reaches `waiting` more after its next start.
-    * `holders`: the processes that still have a file open in a folder that was taken away.
-    * `not_shown`: the roots that it should reach and that cannot be mounted, with the reason.
-    """
+    """A program behind the wall. All texts are safe to show."""
 
     id: str
+    """Its id."""
     name: str
+    """Its name, which `--name` sets."""
     program: str
+    """The name of the program."""
     pid: int
+    """Its process id, or 0 while it starts."""
     warden: int
+    """The process id of its warden."""
     engine: str
+    """A value of `WallEngine`."""
     landlock: int
+    """The version of Landlock in use, or 0 for none."""
     network: bool
+    """Whether it may use the network."""
     scope: list[str]
+    """The words of its scope. Empty for every root."""
     since: str
+    """When it started."""
     roots: int
+    """The number of roots that it reaches."""
     read_only: int
+    """How many of them are read-only."""
     masked: int
+    """How many of them have a masked folder."""
     waiting: int
+    """How many more it reaches after its next start."""
     stays_open: list[str]
+    """What the wall does not close, one sentence each."""
     holders: list[str]
+    """The processes that still have a file open in a folder that was taken away."""
     not_shown: list[str]
+    """The roots that it should reach and that cannot be mounted, with the reason."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypedDict
+
 import click
 
 from rootsd.cli import completion
@@ -9,18 +11,57 @@ from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import PATH, PROJECT_COLUMNS, pluralize
 from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.render import CommandResult, PathItem
 from rootsd.core.labels import safe_label
-from rootsd.wire.decisions import AddRequest, ImportRequest
+from rootsd.wire.decisions import AddRequest, AddResult, ImportRequest
+from rootsd.wire.projects import ProjectItem
 
 SECTION = "Decide"
 
 _PATHS = (PATH,)
 
 
+class AddOutput(AddResult):
+    """For a folder or a URI: the project, as it is now."""
+
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
+class AddWorkspaceOutput(TypedDict):
+    """For a workspace file: its folders that were not known before."""
+
+    items: list[ProjectItem]
+    """The proposed projects."""
+    unchanged: list[ProjectItem]
+    """The projects that were known already."""
+    tag: str
+    """The tag that the proposed projects get."""
+    dry_run: Literal[False]
+    """False."""
+
+
+class AddWorkspaceDryRunOutput(TypedDict):
+    """For a workspace file, with `--dry-run`."""
+
+    items: list[PathItem]
+    """All folders of the file."""
+    unchanged: list[ProjectItem]
+    """The projects that are known already."""
+    tag: str
+    """The tag that the others would get."""
+    dry_run: Literal[True]
+    """Nothing was changed."""
+
+
 @click.command(
     "add",
     cls=VerbCommand,
+    prints=(
+        AddOutput,
+        AddWorkspaceOutput,
+        AddWorkspaceDryRunOutput,
+    ),
     epilog=(
         "rootsd add ~/notes --name notes\n"
         "rootsd add https://api.example.com/v1\n"

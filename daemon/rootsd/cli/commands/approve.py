@@ -12,7 +12,7 @@ from rootsd.cli.confirm import (
     PendingGitDirectories,
     confirm_and_send,
 )
-from rootsd.cli.decisions import effect_of
+from rootsd.cli.decisions import OrderOutput, effect_of
 from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.remote import RemoteVerbCommand
@@ -30,6 +30,7 @@ _complete_pending = completion.projects(Selection.PENDING)
 @click.command(
     "approve",
     cls=RemoteVerbCommand,
+    prints=(OrderOutput,),
     epilog=(
         "rootsd approve acme/api\n"
         "rootsd approve . --as api --tag work\n"

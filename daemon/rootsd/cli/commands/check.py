@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -17,14 +17,29 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.system.ipc.connect import ControlSocketHidden
-from rootsd.wire.projects import CheckQuery
+from rootsd.wire.projects import CheckQuery, PathCheckResult
 
 SECTION = "Inspect"
+
+
+class CheckedPathItem(PathCheckResult):
+    """The status of a path."""
+
+    path: str
+    """The path, made absolute, or the URI."""
+
+
+class CheckOutput(TypedDict):
+    """The status of the path."""
+
+    items: list[CheckedPathItem]
+    """The one path."""
 
 
 @click.command(
     "check",
     cls=VerbCommand,
+    prints=(CheckOutput,),
     epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
 )
 @click.argument("path", shell_complete=completion.files)

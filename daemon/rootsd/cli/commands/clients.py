@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -63,9 +63,89 @@ _COLUMNS = (
 )
 
 
+class WrappedServerItem(TypedDict):
+    """An MCP server of a client that runs under `rootsd run`."""
+
+    name: str
+    """Its name in the client's configuration."""
+    confined: bool
+    """Whether it runs behind the wall."""
+
+
+class UnwrappedServerItem(TypedDict):
+    """An MCP server of a client that does not run under `rootsd run`."""
+
+    name: str
+    """Its name in the client's configuration."""
+    reason: str
+    """Why it is not wrapped."""
+
+
+class SyncedTagItem(TypedDict):
+    """What `rootsd sync` opens to a client."""
+
+    tag: str | None
+    """The tag of the roots that it opens, or null."""
+
+
+class ClientItem(TypedDict):
+    """An MCP client on this machine."""
+
+    client: str
+    """What a person types, such as `claude-code`."""
+    title: str
+    """The name of the product."""
+    version: str | None
+    """The version that its program prints, or null if that is not known."""
+    found: bool
+    """Whether its program or its settings are there."""
+    file: str
+    """Its settings file."""
+    wired: str
+    """Whether its settings run rootsd, a value of `Wired`."""
+    tools_allowed: bool
+    """Whether its model may call the tools of rootsd without a question."""
+    hook: bool | None
+    """Whether it asks `rootsd hook`, or null if it has no such hook."""
+    applies: str
+    """When it applies a change of its settings."""
+    answers: str
+    """What it says about rootsd, a value of `ClientAnswer`."""
+    reason: str
+    """Why it does not answer, or empty."""
+    wrapped: list[WrappedServerItem]
+    """Its servers that run under `rootsd run`."""
+    not_wrapped: list[UnwrappedServerItem]
+    """Its other servers."""
+    can_sync: bool
+    """Whether it has an access list that `rootsd sync` can write."""
+    synced: SyncedTagItem | None
+    """What `rootsd sync` opens to it, or null if it is not synced."""
+    sync_applies: str | None
+    """When it applies a change of its access list, or null if it has none."""
+    not_covered: str
+    """What a denial in its access list does not cover."""
+    not_synced: str | None
+    """Why it has no access list to sync, or null."""
+    no_hook: str | None
+    """Why rootsd has no hook for it, or null."""
+    trial: str
+    """Whether rootsd's own tests connect the real program, a value of `ClientTrial`."""
+    problem: str | None
+    """Why its settings cannot be read, or null."""
+
+
+class ClientsOutput(TypedDict):
+    """The MCP clients that were found."""
+
+    items: list[ClientItem]
+    """The clients."""
+
+
 @click.command(
     "clients",
     cls=VerbCommand,
+    prints=(ClientsOutput,),
     epilog="rootsd clients\nrootsd clients --no-check\nrootsd clients --all --json",
 )
 @click.option(

@@ -5,6 +5,8 @@ It also answers the queries of these scripts for candidates.
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
@@ -15,9 +17,38 @@ from rootsd.system.shell_scripts import SHELLS, script
 SECTION = "For programs"
 
 
+class CandidateItem(TypedDict):
+    """A word that may come next."""
+
+    kind: str
+    """`plain`, `dir`, or `file`. For the last two, the shell completes names of files."""
+    word: str
+    """The word."""
+    help: str
+    """What it means, or empty."""
+
+
+class CompletionScriptOutput(TypedDict):
+    """Without words."""
+
+    script: str
+    """The text of the script."""
+
+
+class CandidatesOutput(TypedDict):
+    """With words: the candidates for the last one."""
+
+    items: list[CandidateItem]
+    """The candidates."""
+
+
 @click.command(
     "completion",
     cls=VerbCommand,
+    prints=(
+        CompletionScriptOutput,
+        CandidatesOutput,
+    ),
     epilog=(
         'eval "$(rootsd completion bash)"              # in ~/.bashrc\n'
         'eval "$(rootsd completion zsh)"               # in ~/.zshrc, below compinit\n'

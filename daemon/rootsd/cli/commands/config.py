@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -15,11 +15,11 @@ from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.formatting import age, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.render import Column, CommandResult, DryRunOutput
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import ReloadRequest, StatusQuery
+from rootsd.wire.daemon import ConfigStatus, ReloadRequest, StatusQuery
 
 if TYPE_CHECKING:
     from rootsd.system.config_reference import KeyReference, TableReference
@@ -40,6 +40,99 @@ _HELP_COLUMNS = (
 _LABEL_WIDTH = 9
 _LOGGED = 200  # characters of a value in the log
 _TRUTH = {"true": True, "false": False}
+
+
+class KeptFolders(TypedDict):
+    """The folders of rootsd's own files."""
+
+    state: str
+    """The folder of decisions."""
+    data: str
+    """The folder of the second record of the latest decision."""
+    log: str
+    """The folder of logs."""
+
+
+class ConfigPathOutput(TypedDict):
+    """Where the files are."""
+
+    file: str
+    """The path of `config.toml`, even if there is no file."""
+    json_schema: str | None
+    """The path of its JSON Schema, or null if it is not installed."""
+    folders: KeptFolders
+    """The folders of rootsd's own files."""
+
+
+class SettingItem(TypedDict):
+    """A key of `config.toml`."""
+
+    key: str
+    """Its full name, such as `confine.read`, or `parent PATH KEY`."""
+    value: str
+    """Its value in words, and `none` for an empty one."""
+    set_in: str
+    """`file` or `default`."""
+
+
+class SettingsOutput(TypedDict):
+    """All keys with their values."""
+
+    file: str
+    """The path of `config.toml`."""
+    items: list[SettingItem]
+    """The keys."""
+
+
+class SettingOutput(TypedDict):
+    """One key."""
+
+    key: str
+    """Its full name."""
+    value: bool | int | str | list[str]
+    """Its value."""
+
+
+class ConfigChangeOutput(TypedDict):
+    """Without `--dry-run`."""
+
+    file: str
+    """The path of `config.toml`."""
+    in_force: ConfigStatus | None
+    """What the daemon uses now, or null if none runs."""
+
+
+class ConfigKeyItem(TypedDict):
+    """The reference of a key."""
+
+    key: str
+    """Its full name."""
+    type: str
+    """Its type, in words."""
+    default: str
+    """Its default in TOML, or `required`."""
+    example: str
+    """A line of TOML that sets it."""
+    meaning: str
+    """What it does."""
+
+
+class ConfigHelpOutput(TypedDict):
+    """The reference."""
+
+    items: list[ConfigKeyItem]
+    """The keys."""
+
+
+class ConfigCheckOutput(TypedDict):
+    """The configuration is valid."""
+
+    file: str
+    """The path of `config.toml`."""
+    in_force: ConfigStatus | None
+    """What the daemon uses now, or null if none runs."""
+    taken_over: bool
+    """Whether the daemon uses the text of the file."""
 
 
 @click.group(
@@ -63,7 +156,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(show)
 
 
-@command.command("path", cls=VerbCommand, epilog="rootsd config path")
+@command.command("path", cls=VerbCommand, prints=(ConfigPathOutput,), epilog="rootsd config path")
 @pass_invocation
 def path(invocation: Invocation) -> None:
     """Print the path of the configuration file, even if the file does not exist yet.
@@ -85,7 +178,9 @@ def path(invocation: Invocation) -> None:
         invocation.output.line(safe_label(file, limit=None))
 
 
-@command.command("show", cls=VerbCommand, epilog="rootsd config show --json")
+@command.command(
+    "show", cls=VerbCommand, prints=(SettingsOutput,), epilog="rootsd config show --json"
+)
 @pass_invocation
 def show(invocation: Invocation) -> None:
     """Print every key with its value, and whether the value is from the file or the default."""
@@ -97,6 +192,7 @@ def show(invocation: Invocation) -> None:
 @command.command(
     "get",
     cls=VerbCommand,
+    prints=(SettingOutput,),
     epilog="rootsd config get sessions.max_connections\nrootsd config get confine.read --json",
 )
 @click.argument("key", shell_complete=completion.config_keys)
@@ -121,6 +217,10 @@ def get(invocation: Invocation, *, key: str) -> None:
 @command.command(
     "set",
     cls=VerbCommand,
+    prints=(
+        ConfigChangeOutput,
+        DryRunOutput,
+    ),
     epilog=(
         "rootsd config set approval.agents my-agent\n"
         "rootsd config set confine.read ~/.aws ~/datasets\n"
@@ -149,7 +249,15 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
     _finish_edit(invocation, f"config set {key} {typed}", dry_run=dry_run)
 
 
-@command.command("unset", cls=VerbCommand, epilog="rootsd config unset sessions.max_connections")
+@command.command(
+    "unset",
+    cls=VerbCommand,
+    prints=(
+        ConfigChangeOutput,
+        DryRunOutput,
+    ),
+    epilog="rootsd config unset sessions.max_connections",
+)
 @click.argument("key", shell_complete=completion.config_keys)
 @click.option("--dry-run", is_flag=True, help="only check whether the result is valid")
 @pass_invocation
@@ -169,6 +277,7 @@ def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
 @command.command(
     "help",
     cls=VerbCommand,
+    prints=(ConfigHelpOutput,),
     epilog="rootsd config help\nrootsd config help confine\nrootsd config help confine.read",
 )
 @click.argument("key", required=False, shell_complete=completion.config_names)
@@ -195,7 +304,9 @@ def help_(invocation: Invocation, *, key: str | None) -> None:
             _print_help(invocation, each, table)
 
 
-@command.command("check", cls=VerbCommand, epilog="rootsd config check")
+@command.command(
+    "check", cls=VerbCommand, prints=(ConfigCheckOutput,), epilog="rootsd config check"
+)
 @pass_invocation
 def check(invocation: Invocation) -> None:
     """Check whether the configuration is valid, and whether the daemon uses it.
@@ -223,7 +334,10 @@ def check(invocation: Invocation) -> None:
 
 
 @command.command(
-    "edit", cls=VerbCommand, epilog="rootsd config edit\nEDITOR=nano rootsd config edit"
+    "edit",
+    cls=VerbCommand,
+    prints=(ConfigChangeOutput,),
+    epilog="rootsd config edit\nEDITOR=nano rootsd config edit",
 )
 @pass_invocation
 def edit(invocation: Invocation) -> None:

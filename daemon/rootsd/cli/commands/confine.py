@@ -66,7 +66,7 @@ def command(
 
     Approve and deny outside: rootsd approve does not work inside. The exit status is that of the
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
-    Linux only.
+    It is 125 if the wall ended the program. Linux only.
     """
     from rootsd.proxy.confine import main as confine
 

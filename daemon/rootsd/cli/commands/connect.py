@@ -10,6 +10,7 @@ from rootsd.cli.connecting import (
     ClientConnector,
     ConnectOptions,
     NoClientFound,
+    WiringOutput,
     client_environment,
     found_clients,
     is_tried,
@@ -48,6 +49,7 @@ class WrapRefused(RootsdError):
 @click.command(
     "connect",
     cls=VerbCommand,
+    prints=(WiringOutput,),
     epilog="rootsd connect\nrootsd connect claude-code codex\nrootsd connect --all --dry-run\n"
     "rootsd connect claude-code --wrap",
 )

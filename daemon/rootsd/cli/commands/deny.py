@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
 from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.remote import RemoteVerbCommand
@@ -17,6 +17,7 @@ SECTION = "Decide"
 @click.command(
     "deny",
     cls=RemoteVerbCommand,
+    prints=(OrderOutput,),
     epilog="rootsd deny beta/api\nrootsd deny '*/scratch-*'",
 )
 @click.argument(

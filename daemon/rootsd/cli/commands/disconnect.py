@@ -7,6 +7,7 @@ import click
 from rootsd.cli.connecting import (
     ClientConnector,
     NoClientFound,
+    WiringOutput,
     client_environment,
     print_report,
 )
@@ -23,6 +24,7 @@ SECTION = "Set up"
 @click.command(
     "disconnect",
     cls=VerbCommand,
+    prints=(WiringOutput,),
     epilog="rootsd disconnect claude-code\nrootsd disconnect --all\n"
     "rootsd disconnect claude-code --unwrap",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -18,7 +18,7 @@ from rootsd.cli.theme import Tone
 from rootsd.core.doctor import Severity, error
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_text
-from rootsd.wire.daemon import DoctorRequest
+from rootsd.wire.daemon import DoctorItem, DoctorRequest
 
 SECTION = "Set up"
 
@@ -32,8 +32,20 @@ _COLUMNS = (
 )
 
 
+class DoctorOutput(TypedDict):
+    """The findings."""
+
+    items: list[DoctorItem]
+    """The findings, also those without a problem. With `-q`, only the problems."""
+    fixed: list[str]
+    """What `--fix` fixed."""
+
+
 @click.command(
-    "doctor", cls=VerbCommand, epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q"
+    "doctor",
+    cls=VerbCommand,
+    prints=(DoctorOutput,),
+    epilog="rootsd doctor\nrootsd doctor --fix\nrootsd doctor -q",
 )
 @click.option("--fix", is_flag=True, help="fix what needs no decision from you, then check again")
 @click.option(

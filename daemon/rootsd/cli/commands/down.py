@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
@@ -11,9 +13,17 @@ from rootsd.cli.render import CommandResult
 SECTION = "Set up"
 
 
+class DownOutput(TypedDict):
+    """The daemon that was stopped."""
+
+    stopped: int | None
+    """Its process id, or null if none was running."""
+
+
 @click.command(
     "down",
     cls=VerbCommand,
+    prints=(DownOutput,),
     epilog="rootsd down",
 )
 @pass_invocation

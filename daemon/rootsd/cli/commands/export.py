@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -33,9 +33,67 @@ class NoTaggedRoot(RootsdError):
     code = ErrorCode.NOTHING_MATCHED
 
 
+class ExportedRule(TypedDict):
+    """A rule."""
+
+    verdict: str
+    """A value of `Verdict`. It is `pending` for an approve rule that lapsed."""
+    pattern: str | None
+    """Its pattern, or null if it is not UTF-8."""
+    pattern_b64: str | None
+    """Its pattern in base64, if it is not UTF-8."""
+
+
+class ExportedProject(TypedDict):
+    """A project with a decision or a tag."""
+
+    path: str | None
+    """Its path. Null if it is not a folder, or if the path is not UTF-8."""
+    path_b64: str | None
+    """Its path in base64, if it is not UTF-8."""
+    uri: str | None
+    """Its URI, or null if the path is not UTF-8."""
+    kind: str
+    """A value of `ProjectKind`."""
+    name: str
+    """Its name."""
+    tags: list[str]
+    """Its tags, sorted."""
+    verdict: str
+    """A value of `Verdict`."""
+    access: str
+    """A value of `Access`."""
+
+
+class ExportOutput(TypedDict):
+    """Without `--code-workspace`; also without `--json`."""
+
+    format: int
+    """The version of the export, which `rootsd import` checks."""
+    rules: list[ExportedRule]
+    """The rules."""
+    items: list[ExportedProject]
+    """The projects."""
+
+
+class CodeWorkspaceOutput(TypedDict):
+    """With `--code-workspace`."""
+
+    tag: str
+    """The tag."""
+    file: str | None
+    """The file that was written, or null."""
+    code_workspace: dict[str, Any]
+    """The content of the file."""
+
+
 @click.command(
     "export",
     cls=VerbCommand,
+    prints=(
+        ExportOutput,
+        CodeWorkspaceOutput,
+    ),
     epilog=(
         "rootsd export > roots.json\n"
         "rootsd import roots.json\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import click
 
 from rootsd.cli import completion
@@ -17,9 +19,28 @@ SECTION = "Decide"
 _COLUMNS = (Column("", lambda item: item["name"]),)
 
 
+class FocusedRootItem(TypedDict):
+    """A root that a new session sees."""
+
+    name: str
+    """Its name."""
+
+
+class FocusOutput(TypedDict):
+    """The focus, and the roots that a new session sees."""
+
+    tag: str | None
+    """The tag, or null without a focus."""
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+    items: list[FocusedRootItem]
+    """The roots."""
+
+
 @click.command(
     "focus",
     cls=VerbCommand,
+    prints=(FocusOutput,),
     epilog="rootsd focus work\nrootsd focus work --now\nrootsd focus\nrootsd focus --clear --now",
 )
 @click.argument("tag", required=False, metavar="[TAG]", shell_complete=completion.tags)

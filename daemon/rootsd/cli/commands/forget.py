@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
@@ -16,6 +16,7 @@ SECTION = "Decide"
 @click.command(
     "forget",
     cls=VerbCommand,
+    prints=(OrderOutput,),
     epilog="rootsd forget beta/api",
 )
 @click.argument(

@@ -9,7 +9,7 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.guard import Guard
-from rootsd.wire.guard import GuardQuery, SetGuardRequest
+from rootsd.wire.guard import GuardQuery, GuardStatus, SetGuardRequest
 
 SECTION = "Decide"
 
@@ -20,9 +20,17 @@ _MEANING = {
 }
 
 
+class GuardOutput(GuardStatus):
+    """The guard."""
+
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @click.command(
     "guard",
     cls=VerbCommand,
+    prints=(GuardOutput,),
     epilog="rootsd guard\nrootsd guard terminal",
 )
 @click.argument("mode", required=False, type=click.Choice([guard.value for guard in Guard]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from shlex import quote
-from typing import IO, Any
+from typing import IO, Any, TypedDict
 
 import click
 
@@ -17,6 +17,7 @@ from rootsd.cli.render import SCHEMA, CommandResult
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.wire.decisions import EXPORT_FORMAT, MAX_IMPORT_ITEMS, ImportRequest
+from rootsd.wire.projects import ProjectItem
 
 SECTION = "Decide"
 
@@ -25,9 +26,21 @@ _MOST_BYTES = 64 << 20
 _WORDS = {"approved": "approve", "denied": "deny", "pending": "approve"}
 
 
+class ImportOutput(TypedDict):
+    """The projects of the file."""
+
+    items: list[ProjectItem]
+    """The proposed projects."""
+    unchanged: list[ProjectItem]
+    """The projects that were known already."""
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @click.command(
     "import",
     cls=VerbCommand,
+    prints=(ImportOutput,),
     epilog="rootsd import roots.json\nssh host rootsd export | rootsd import -",
 )
 @click.argument("file", type=click.File("rb"), shell_complete=completion.files)

@@ -16,7 +16,7 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
-from rootsd.cli.render import CommandResult
+from rootsd.cli.render import CommandResult, PathsOutput
 from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
@@ -40,7 +40,9 @@ class NothingToWatch(RootsdError):
     code = ErrorCode.USAGE
 
 
-@click.command("init", cls=VerbCommand, epilog="rootsd init\nrootsd init ~/src --yes")
+@click.command(
+    "init", cls=VerbCommand, prints=(PathsOutput,), epilog="rootsd init\nrootsd init ~/src --yes"
+)
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completion.folders)
 @click.option("--yes", is_flag=True, help="take every step without a question")
 @click.option("--dry-run", is_flag=True, help="only show the questions")

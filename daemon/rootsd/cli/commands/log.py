@@ -16,7 +16,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path
-from rootsd.wire.guard import MAX_LOG_WAIT_S, LogQuery
+from rootsd.wire.guard import MAX_LOG_WAIT_S, LogListing, LogQuery
 
 SECTION = "Inspect"
 
@@ -56,6 +56,7 @@ _COLUMNS_WITHOUT_HEADER = tuple(replace(column, title="") for column in _COLUMNS
 @click.command(
     "log",
     cls=VerbCommand,
+    prints=(LogListing,),
     epilog="rootsd log\nrootsd log --last 5 --json\nrootsd log -f",
 )
 @click.option(

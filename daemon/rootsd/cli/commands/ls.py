@@ -23,7 +23,7 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
-from rootsd.wire.projects import RiskReading, Selection
+from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 
 SECTION = "Inspect"
 
@@ -31,6 +31,7 @@ SECTION = "Inspect"
 @click.command(
     "ls",
     cls=VerbCommand,
+    prints=(ProjectListing,),
     epilog=(
         "rootsd ls --published\n"
         "rootsd ls 'acme/*' --kind git --since 2d --sort age\n"

@@ -17,7 +17,7 @@ from rootsd.core.errors import AmbiguousReference, ErrorCode, RootsdError, Unkno
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of
-from rootsd.wire.projects import ProjectsQuery, Selection
+from rootsd.wire.projects import ProjectListing, ProjectsQuery, Selection
 
 SECTION = "Inspect"
 
@@ -33,6 +33,7 @@ class NotOpen(RootsdError):
 @click.command(
     "open",
     cls=VerbCommand,
+    prints=(ProjectListing,),
     epilog='cd "$(rootsd open api)"\ncode "$(rootsd open acme/api)"\nrcd api    # see shell-init',
 )
 @click.argument("ref", metavar="REF", shell_complete=completion.projects(Selection.PUBLISHED))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import click
 
@@ -80,6 +80,54 @@ class _ResultText(NamedTuple):
 _ALREADY_A_PARENT = _ResultText("is already a parent", "is already a parent")
 
 
+class ParentItem(TypedDict):
+    """A parent. The last three keys are null if no daemon runs, or if it does not watch it yet."""
+
+    path: str
+    """Its path."""
+    depth: int
+    """How many levels below it a project may lie."""
+    nested: str
+    """What rootsd proposes inside a project, a value of `NestedPolicy`."""
+    skip: list[str]
+    """Names or globs of folders that rootsd never enters, besides the built-in ones."""
+    project_files: list[str]
+    """Names of files that also make a folder a project."""
+    state: str | None
+    """A value of `ParentState`."""
+    note: str | None
+    """Why it is not fully watched."""
+    projects: int | None
+    """The number of its projects."""
+
+
+class ParentsOutput(TypedDict):
+    """The parents."""
+
+    file: str
+    """The path of `config.toml`."""
+    items: list[ParentItem]
+    """The parents, in the order of the file."""
+
+
+class ChangedParentItem(TypedDict):
+    """A parent that was changed."""
+
+    path: str
+    """Its path."""
+    done: str
+    """What was done, such as `is now a parent`."""
+
+
+class ParentChangeOutput(TypedDict):
+    """The change."""
+
+    items: list[ChangedParentItem]
+    """The one parent."""
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @click.group(
     "parent",
     cls=VerbGroup,
@@ -100,6 +148,7 @@ def command(ctx: click.Context) -> None:
 @command.command(
     "ls",
     cls=VerbCommand,
+    prints=(ParentsOutput,),
     epilog="rootsd parent ls --json",
 )
 @pass_invocation
@@ -130,6 +179,7 @@ def list_(invocation: Invocation) -> None:
 @command.command(
     "add",
     cls=VerbCommand,
+    prints=(ParentChangeOutput,),
     epilog="rootsd parent add ~/src --depth 2 --skip 'old-*'",
 )
 @click.argument("path", shell_complete=completion.folders)
@@ -156,6 +206,7 @@ def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) 
 @command.command(
     "rm",
     cls=VerbCommand,
+    prints=(ParentChangeOutput,),
     epilog="rootsd parent rm ~/old",
 )
 @click.argument("path", shell_complete=completion.parents)
@@ -178,6 +229,7 @@ def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
 @command.command(
     "set",
     cls=VerbCommand,
+    prints=(ParentChangeOutput,),
     epilog="rootsd parent set ~/src --depth 6\nrootsd parent set . --skip ''",
 )
 @click.argument("path", shell_complete=completion.parents)

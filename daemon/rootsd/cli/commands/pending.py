@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -34,7 +34,7 @@ from rootsd.cli.listing_options import (
 from rootsd.cli.remote import RemoteVerbCommand
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import Exit
-from rootsd.wire.projects import RiskReading, Selection
+from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 
 SECTION = "Decide"
 
@@ -46,9 +46,20 @@ _NOTHING = "No project needs a decision."
 _UNPUBLISHABLE_COLUMNS = tuple(replace(column, title="") for column in (ID, NAME, PATH, NOTE))
 
 
+class PendingCountOutput(TypedDict):
+    """With `--count`."""
+
+    count: int
+    """The number of pending projects."""
+
+
 @click.command(
     "pending",
     cls=RemoteVerbCommand,
+    prints=(
+        ProjectListing,
+        PendingCountOutput,
+    ),
     epilog=(
         "rootsd pending\n"
         "rootsd pending --since 2d --sort age\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
@@ -14,7 +14,9 @@ from rootsd.wire.projects import ProjectsQuery, Selection
 SECTION = "Decide"
 
 
-@click.command("prune", cls=VerbCommand, epilog="rootsd prune --dry-run\nrootsd prune")
+@click.command(
+    "prune", cls=VerbCommand, prints=(OrderOutput,), epilog="rootsd prune --dry-run\nrootsd prune"
+)
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
 def command(invocation: Invocation, *, dry_run: bool) -> None:

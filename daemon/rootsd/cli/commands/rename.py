@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.wire.decisions import RenameRequest
@@ -14,7 +14,10 @@ SECTION = "Decide"
 
 
 @click.command(
-    "rename", cls=VerbCommand, epilog="rootsd rename acme/api api\nrootsd rename . notes"
+    "rename",
+    cls=VerbCommand,
+    prints=(OrderOutput,),
+    epilog="rootsd rename acme/api api\nrootsd rename . notes",
 )
 @click.argument("ref", metavar="REF", shell_complete=completion.projects())
 @click.argument("name")

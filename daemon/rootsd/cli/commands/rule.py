@@ -17,7 +17,14 @@ from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict
-from rootsd.wire.decisions import AddRuleRequest, ApplyMode, RemoveRuleRequest, RulesQuery
+from rootsd.wire.decisions import (
+    AddRuleRequest,
+    ApplyMode,
+    RemoveRuleRequest,
+    RuleListing,
+    RuleResult,
+    RulesQuery,
+)
 
 SECTION = "Decide"
 
@@ -48,6 +55,13 @@ _COLUMNS = (
 )
 
 
+class RuleOutput(RuleResult):
+    """The rule."""
+
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @click.group(
     "rule",
     cls=VerbGroup,
@@ -68,7 +82,7 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(list_)
 
 
-@command.command("ls", cls=VerbCommand, epilog="rootsd rule ls --json")
+@command.command("ls", cls=VerbCommand, prints=(RuleListing,), epilog="rootsd rule ls --json")
 @pass_invocation
 def list_(invocation: Invocation) -> None:
     """List the rules, with the number of known projects that each covers.
@@ -96,6 +110,7 @@ def _as_row(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 @command.command(
     "add",
     cls=VerbCommand,
+    prints=(RuleOutput,),
     epilog=("rootsd rule add approve '~/src/acme/**'\nrootsd rule add deny '~/src/*/scratch-*'"),
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
@@ -122,7 +137,9 @@ def add(invocation: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
         invocation.output.message(DRY_RUN_NOTICE)
 
 
-@command.command("rm", cls=VerbCommand, epilog="rootsd rule\nrootsd rule rm 1")
+@command.command(
+    "rm", cls=VerbCommand, prints=(RuleOutput,), epilog="rootsd rule\nrootsd rule rm 1"
+)
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
 @click.option("--dry-run", is_flag=True, help="only show the effect on its projects")
 @pass_invocation

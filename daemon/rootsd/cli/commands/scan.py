@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
@@ -16,6 +16,7 @@ from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.paths import text_of
 from rootsd.system.parent_paths import canonical_path
+from rootsd.wire.projects import ProjectItem
 
 SECTION = "Set up"
 
@@ -29,9 +30,29 @@ _COLUMNS = (
 )
 
 
+class ScanOutput(TypedDict):
+    """What the scan found."""
+
+    items: list[ProjectItem]
+    """The projects that are new."""
+    gone: list[ProjectItem]
+    """The projects that are gone."""
+    changed: list[ProjectItem]
+    """The projects that changed."""
+    projects: int
+    """The number of all projects."""
+    folders: int
+    """The number of folders that were read."""
+    seconds: float
+    """How long the scan took."""
+    being_made: int
+    """The number of repositories that are still being created."""
+
+
 @click.command(
     "scan",
     cls=VerbCommand,
+    prints=(ScanOutput,),
     epilog="rootsd scan\nrootsd scan ~/src",
 )
 @click.argument("parent", required=False, shell_complete=completion.parents)

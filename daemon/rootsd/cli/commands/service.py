@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
@@ -14,7 +15,7 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.daemon import DaemonStatus, StatusQuery, StatusResult
 
 SECTION = "Set up"
 
@@ -24,6 +25,66 @@ _strict = click.option(
     help="also hide the files of other users and processes from the daemon (Linux; default: keep "
     "the current setting)",
 )
+
+
+class ServiceStepsOutput(TypedDict):
+    """With `--dry-run`."""
+
+    steps: list[str]
+    """What would be done, such as `write FILE`."""
+
+
+class RemovedFilesOutput(TypedDict):
+    """The files and folders that were removed."""
+
+    removed: list[str]
+    """Their paths."""
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
+class ServiceDaemonOutput(TypedDict):
+    """The daemon afterwards."""
+
+    daemon: DaemonStatus | None
+    """The daemon process, or null if none runs."""
+
+
+class ServiceStatusOutput(TypedDict):
+    """The status of the service."""
+
+    active: str
+    """The word of the service manager, such as `active`."""
+    enabled: bool
+    """Whether it starts at login."""
+    sockets: bool
+    """Whether the service manager listens on the sockets, and starts the daemon at need."""
+    strict: bool
+    """Whether the files of other users and processes are hidden from the daemon."""
+    pid: int | None
+    """The process id of the daemon, or null."""
+    restarts: int
+    """How often the service manager restarted the daemon."""
+    said: str
+    """What the daemon reported to the service manager, or empty."""
+    folder: str
+    """The folder of the service files."""
+
+
+class ServiceFileItem(TypedDict):
+    """A file of the service."""
+
+    path: str
+    """Where it is written."""
+    text: str
+    """Its text."""
+
+
+class ServiceFilesOutput(TypedDict):
+    """The files that `rootsd service install` writes."""
+
+    files: list[ServiceFileItem]
+    """The files."""
 
 
 @click.group(
@@ -42,6 +103,10 @@ def command() -> None:
 @command.command(
     "install",
     cls=VerbCommand,
+    prints=(
+        StatusResult,
+        ServiceStepsOutput,
+    ),
     epilog="rootsd service install\nrootsd service install --strict\n"
     "rootsd service install --dry-run",
 )
@@ -68,6 +133,7 @@ def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> No
 @command.command(
     "uninstall",
     cls=VerbCommand,
+    prints=(RemovedFilesOutput,),
     epilog="rootsd service uninstall\nrootsd service uninstall --purge",
 )
 @click.option("--purge", is_flag=True, help="also remove decisions, configuration, and logs")
@@ -108,7 +174,9 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
         )
 
 
-@command.command("start", cls=VerbCommand, epilog="rootsd service start")
+@command.command(
+    "start", cls=VerbCommand, prints=(ServiceDaemonOutput,), epilog="rootsd service start"
+)
 @pass_invocation
 def start(invocation: Invocation) -> None:
     """Start the daemon, and return when it is ready."""
@@ -118,7 +186,9 @@ def start(invocation: Invocation) -> None:
     _print_done(invocation, "The service runs.")
 
 
-@command.command("stop", cls=VerbCommand, epilog="rootsd service stop")
+@command.command(
+    "stop", cls=VerbCommand, prints=(ServiceDaemonOutput,), epilog="rootsd service stop"
+)
 @pass_invocation
 def stop(invocation: Invocation) -> None:
     """Stop the daemon, as rootsd down does, until service start or rootsd up."""
@@ -128,7 +198,9 @@ def stop(invocation: Invocation) -> None:
     _print_done(invocation, "The service is stopped.")
 
 
-@command.command("restart", cls=VerbCommand, epilog="rootsd service restart")
+@command.command(
+    "restart", cls=VerbCommand, prints=(ServiceDaemonOutput,), epilog="rootsd service restart"
+)
 @pass_invocation
 def restart(invocation: Invocation) -> None:
     """Restart the daemon. Sessions of MCP clients continue."""
@@ -138,7 +210,9 @@ def restart(invocation: Invocation) -> None:
     _print_done(invocation, "The service runs.")
 
 
-@command.command("status", cls=VerbCommand, epilog="rootsd service status --json")
+@command.command(
+    "status", cls=VerbCommand, prints=(ServiceStatusOutput,), epilog="rootsd service status --json"
+)
 @pass_invocation
 def status(invocation: Invocation) -> int:
     """Show the status of the service. The exit status is 0 if it runs, else 69."""
@@ -176,7 +250,9 @@ def logs(invocation: Invocation, *, follow: bool) -> None:
         raise RootsdError(f"{words[0]} cannot be run: {error.strerror}") from error
 
 
-@command.command("print", cls=VerbCommand, epilog="rootsd service print --strict")
+@command.command(
+    "print", cls=VerbCommand, prints=(ServiceFilesOutput,), epilog="rootsd service print --strict"
+)
 @_strict
 @pass_invocation
 def print_(invocation: Invocation, *, strict: bool | None) -> None:

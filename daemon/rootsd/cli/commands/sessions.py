@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import click
 
@@ -13,7 +13,8 @@ from rootsd.cli.formatting import age
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
-from rootsd.wire.daemon import SessionsQuery, SessionView
+from rootsd.wire.daemon import SessionItem, SessionsQuery, SessionView
+from rootsd.wire.wall import ConfinedProgramItem
 
 SECTION = "Inspect"
 
@@ -64,9 +65,19 @@ _HISTORY = (
 )
 
 
+class SessionsOutput(TypedDict):
+    """The sessions."""
+
+    items: list[SessionItem]
+    """The open sessions. With `--history`, the last ones that began, oldest first."""
+    confined: NotRequired[list[ConfinedProgramItem]]
+    """The programs that are behind the wall now. Left out with `--history`."""
+
+
 @click.command(
     "sessions",
     cls=VerbCommand,
+    prints=(SessionsOutput,),
     epilog="rootsd sessions\nrootsd sessions --history\nrootsd sessions --history --last 5 --json",
 )
 @click.option(

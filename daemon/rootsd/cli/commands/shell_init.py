@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
@@ -12,9 +14,17 @@ from rootsd.system.shell_scripts import SHELLS, script
 SECTION = "For programs"
 
 
+class ShellInitOutput(TypedDict):
+    """The script."""
+
+    script: str
+    """Its text."""
+
+
 @click.command(
     "shell-init",
     cls=VerbCommand,
+    prints=(ShellInitOutput,),
     epilog=(
         'eval "$(rootsd shell-init bash)"              # in ~/.bashrc\n'
         'eval "$(rootsd shell-init zsh)"               # in ~/.zshrc, below compinit\n'

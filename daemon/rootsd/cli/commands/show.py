@@ -11,7 +11,7 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.wire.projects import ShowQuery
+from rootsd.wire.projects import ProjectListing, ShowQuery
 
 SECTION = "Inspect"
 
@@ -19,6 +19,7 @@ SECTION = "Inspect"
 @click.command(
     "show",
     cls=VerbCommand,
+    prints=(ProjectListing,),
     epilog="rootsd show acme/api\nrootsd show .\nrootsd show 'acme/*' --json",
 )
 @click.argument(

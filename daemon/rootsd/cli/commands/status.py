@@ -24,7 +24,7 @@ from rootsd.cli.render import CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.guard import Guard
 from rootsd.core.labels import exact_path, safe_label, safe_text
-from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.daemon import StatusQuery, StatusResult
 
 SECTION = "Inspect"
 
@@ -51,6 +51,7 @@ class StatusLine(NamedTuple):
 @click.command(
     "status",
     cls=RemoteVerbCommand,
+    prints=(StatusResult,),
     epilog="rootsd\nrootsd status --json",
 )
 @pass_invocation

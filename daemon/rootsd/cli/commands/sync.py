@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import click
 
@@ -51,6 +51,65 @@ class ClientNotSynced(RootsdError):
     code = ErrorCode.NOTHING_MATCHED
 
 
+class SyncedClientItem(TypedDict):
+    """A client whose access list is kept in step with the decisions."""
+
+    client: str
+    """What a person types, such as `claude-code`."""
+    file: str
+    """Its settings file."""
+    tag: str | None
+    """The tag of the roots that it may open, or null."""
+    only: str | None
+    """`--only` as it was given, or null."""
+    denied: int
+    """The number of denials in its list."""
+    granted: int
+    """The number of roots in its list."""
+    applies: str
+    """When it applies a change of its list."""
+    not_covered: str
+    """What a denial in its list does not cover."""
+    problem: str | None
+    """Why its list could not be written, or null."""
+    omitted: list[str]
+    """What its list cannot express, one sentence each."""
+
+
+class SyncOutput(TypedDict):
+    """The synced clients."""
+
+    pid: int | None
+    """The process that syncs, or null if none runs."""
+    items: list[SyncedClientItem]
+    """The clients."""
+
+
+class SyncAddOutput(TypedDict):
+    """Without `--dry-run`."""
+
+    items: list[SyncedClientItem]
+    """The one client."""
+
+
+class SyncPreviewOutput(TypedDict):
+    """With `--dry-run`."""
+
+    dry_run: Literal[True]
+    """Nothing was changed."""
+    diff: list[str]
+    """The lines of the change of the settings file."""
+
+
+class SyncRemoveOutput(TypedDict):
+    """The client that is no longer synced."""
+
+    removed: str
+    """What a person types, such as `claude-code`."""
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @click.group(
     "sync",
     cls=VerbGroup,
@@ -73,7 +132,9 @@ def command(ctx: click.Context) -> None:
         ctx.invoke(status)
 
 
-@command.command("status", cls=VerbCommand, epilog="rootsd sync status --json")
+@command.command(
+    "status", cls=VerbCommand, prints=(SyncOutput,), epilog="rootsd sync status --json"
+)
 @pass_invocation
 def status(invocation: Invocation) -> None:
     """List the synced clients, and what could not be written."""
@@ -114,6 +175,10 @@ def _item(name: str, client: SyncedClient, outcome: ClientOutcome) -> Mapping[st
 @command.command(
     "add",
     cls=VerbCommand,
+    prints=(
+        SyncAddOutput,
+        SyncPreviewOutput,
+    ),
     epilog="rootsd sync add claude-code --dry-run\nrootsd sync add claude-code --only tag:work",
 )
 @click.argument("client", type=click.Choice(list(TARGETS)))
@@ -160,7 +225,9 @@ def add(
     )
 
 
-@command.command("rm", cls=VerbCommand, epilog="rootsd sync rm claude-code")
+@command.command(
+    "rm", cls=VerbCommand, prints=(SyncRemoveOutput,), epilog="rootsd sync rm claude-code"
+)
 @click.argument("client", type=click.Choice(list(TARGETS)))
 @click.option("--dry-run", is_flag=True, help="only show what would happen")
 @pass_invocation
@@ -170,6 +237,7 @@ def remove(invocation: Invocation, *, client: str, dry_run: bool) -> None:
     if client not in record.clients():
         raise ClientNotSynced(f"{client} is not synced", "rootsd sync")
     if dry_run:
+        _print_removal(invocation, client, dry_run=True)
         invocation.output.message(f"The entries of rootsd would be removed from {client}.")
         invocation.output.message(DRY_RUN_NOTICE)
         return
@@ -178,9 +246,14 @@ def remove(invocation: Invocation, *, client: str, dry_run: bool) -> None:
 
     sync_control.stop_syncing(invocation, record, client)
     sync_control.ensure_running(invocation)
-    if invocation.output.is_json:
-        invocation.output.object(CommandResult(extra={"removed": client}))
+    _print_removal(invocation, client, dry_run=False)
     invocation.output.message(f"{client} is no longer synced.")
+
+
+def _print_removal(invocation: Invocation, client: str, *, dry_run: bool) -> None:
+    if invocation.output.is_json:
+        extra = {"removed": client, "dry_run": dry_run}
+        invocation.output.object(CommandResult(extra=extra))
 
 
 @command.command("run", cls=VerbCommand, epilog="rootsd sync run")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TypedDict
 
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import effect_of, send_and_print
+from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import PROJECT_COLUMNS
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
 from rootsd.wire.decisions import TagRequest
-from rootsd.wire.projects import ProjectsQuery
+from rootsd.wire.projects import ProjectListing, ProjectsQuery
 
 SECTION = "Decide"
 
@@ -23,9 +24,30 @@ _COLUMNS = (
 )
 
 
+class TagItem(TypedDict):
+    """A tag."""
+
+    tag: str
+    """The word."""
+    projects: int
+    """The number of projects that have it."""
+
+
+class TagsOutput(TypedDict):
+    """Without arguments: all tags."""
+
+    items: list[TagItem]
+    """The tags, sorted."""
+
+
 @click.command(
     "tag",
     cls=VerbCommand,
+    prints=(
+        TagsOutput,
+        ProjectListing,
+        OrderOutput,
+    ),
     epilog=(
         "rootsd tag acme/api work go\n"
         "rootsd tag 'acme/*' work\n"

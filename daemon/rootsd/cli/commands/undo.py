@@ -12,15 +12,25 @@ from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
-from rootsd.wire.guard import UndoRequest
+from rootsd.wire.guard import UndoRequest, UndoResult
 
 SECTION = "Decide"
 
 _TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 
 
+class UndoOutput(UndoResult):
+    """The effect of the undo."""
+
+    dry_run: bool
+    """Whether nothing was changed, because of `--dry-run`."""
+
+
 @click.command(
-    "undo", cls=VerbCommand, epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run"
+    "undo",
+    cls=VerbCommand,
+    prints=(UndoOutput,),
+    epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run",
 )
 @click.argument("seq", metavar="[SEQ]", required=False, type=click.IntRange(min=1))
 @click.option("--dry-run", is_flag=True, help="only show what would be undone")

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import click
 
 from rootsd.cli import completion
 from rootsd.cli.commands import status as status_command
+from rootsd.cli.commands.scan import ScanOutput
 from rootsd.cli.decisions import DRY_RUN_NOTICE
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.daemon import StatusQuery, StatusResult
 from rootsd.wire.decisions import ApplyMode
 
 SECTION = "Set up"
@@ -29,9 +30,28 @@ class NoParentConfigured(RootsdError):
     code = ErrorCode.USAGE
 
 
+class UpOutput(ScanOutput, StatusResult):
+    """The scan, and the status of the daemon."""
+
+
+class UpDryRunOutput(TypedDict):
+    """With `--dry-run`."""
+
+    items: list[PathItem]
+    """The folders that would be watched."""
+    dry_run: Literal[True]
+    """Nothing was changed."""
+    running: bool
+    """Whether a daemon runs already."""
+
+
 @click.command(
     "up",
     cls=VerbCommand,
+    prints=(
+        UpOutput,
+        UpDryRunOutput,
+    ),
     epilog="rootsd up ~/src ~/clients\nrootsd up",
 )
 @click.argument("parents", nargs=-1, metavar="[PARENT]...", shell_complete=completion.folders)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import click
 
 from rootsd import __version__
@@ -9,14 +11,24 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.daemon import DaemonStatus, StatusQuery
 
 SECTION = "Inspect"
+
+
+class VersionOutput(TypedDict):
+    """The versions."""
+
+    version: str
+    """The version of this command."""
+    daemon: DaemonStatus | None
+    """The daemon process, or null if none runs."""
 
 
 @click.command(
     "version",
     cls=VerbCommand,
+    prints=(VersionOutput,),
     epilog="rootsd version",
 )
 @pass_invocation

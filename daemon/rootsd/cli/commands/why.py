@@ -16,7 +16,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.wire.projects import WhyQuery
+from rootsd.wire.projects import WhyQuery, WhyResult
 
 SECTION = "Inspect"
 
@@ -35,7 +35,12 @@ _COLUMNS = (
 )
 
 
-@click.command("why", cls=VerbCommand, epilog="rootsd why .\nrootsd why ~/src/api/main.py --json")
+@click.command(
+    "why",
+    cls=VerbCommand,
+    prints=(WhyResult,),
+    epilog="rootsd why .\nrootsd why ~/src/api/main.py --json",
+)
 @click.argument("path", shell_complete=completion.files)
 @pass_invocation
 def command(invocation: Invocation, *, path: str) -> int:

@@ -1,0 +1,95 @@
+"""Describe the types of rootsd/1, for the JSON Schema and for the pages in docs/reference/.
+
+The description of a key is the docstring below it. In such a docstring, "a value of `X`" stands
+for the values of the enumeration X.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+
+import msgspec
+from attribute_docs import attribute_docs
+from msgspec import inspect
+
+from rootsd.cli.connecting import WiringResult
+from rootsd.cli.flags import VerbCommand
+from rootsd.cli.manual import verb_contexts
+from rootsd.confine.daemon import Confinement
+from rootsd.connect.base import ClientTrial
+from rootsd.connect.health import ClientAnswer
+from rootsd.connect.wiring import Wired
+from rootsd.core.decide import VerdictReason
+from rootsd.core.doctor import Severity
+from rootsd.core.errors import ErrorCode
+from rootsd.core.guard import Guard
+from rootsd.core.model import Access, ActorKind, NestedPolicy, Presence, ProjectKind, Verdict
+from rootsd.core.risks import FindingKind
+from rootsd.core.wall import RevokePolicy, WallEngine
+from rootsd.discovery.status import ParentState
+from rootsd.wire.follow import ProjectGroup
+
+_ENUMERATIONS: Mapping[str, type[Enum]] = {
+    each.__name__: each
+    for each in (
+        Access, ActorKind, ClientAnswer, ClientTrial, Confinement, ErrorCode, FindingKind, Guard,
+        NestedPolicy, ParentState, Presence, ProjectGroup, ProjectKind, RevokePolicy, Severity,
+        Verdict, VerdictReason, WallEngine, Wired, WiringResult,
+    )
+}  # fmt: skip
+_VALUE = re.compile(r"\b([Aa]) value of `(\w+)`")
+
+
+def key_descriptions(owner: type) -> dict[str, str]:
+    """Return the description of each key of a type, in one line."""
+    return {
+        name: _VALUE.sub(_listed, " ".join(doc.split()))
+        for name, doc in attribute_docs(owner).items()
+    }
+
+
+def _listed(found: re.Match[str]) -> str:
+    values = ", ".join(f"`{member.value}`" for member in _ENUMERATIONS[found[2]])
+    return f"{'One' if found[1] == 'A' else 'one'} of {values}"
+
+
+def command_outputs() -> dict[str, tuple[type, ...]]:
+    """Return the types of what each command prints with `--json`; none if it prints no object."""
+    return {
+        context.command_path.partition(" ")[2]: context.command.prints
+        for context in verb_contexts()
+        if isinstance(context.command, VerbCommand)
+    }
+
+
+def typed_dicts(types: Iterable[type]) -> dict[str, inspect.TypedDictType]:
+    """Return all TypedDicts that these types are or hold, by name, in the order of the search."""
+    found: dict[str, inspect.TypedDictType] = {}
+    for each in msgspec.inspect.multi_type_info(tuple(types)):
+        _collect(each, found)
+    return found
+
+
+def _collect(one: inspect.Type, found: dict[str, inspect.TypedDictType]) -> None:
+    if isinstance(one, inspect.TypedDictType):
+        if one.cls.__name__ in found:
+            return
+        found[one.cls.__name__] = one
+    for inner in _inside(one):
+        _collect(inner, found)
+
+
+def _inside(one: inspect.Type) -> Iterator[inspect.Type]:
+    match one:
+        case inspect.TypedDictType(fields=fields) | inspect.DataclassType(fields=fields):
+            yield from (field.type for field in fields)
+        case inspect.UnionType(types=types):
+            yield from types
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            yield item
+        case inspect.Metadata(type=inner):
+            yield inner
+        case _:
+            pass
