@@ -14,7 +14,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check agents model-apis soak bench screens demo schemas wheel install lock \
+.PHONY: help up test lint check agents model-apis soak bench screens demo reference wheel install lock \
 	release clean
 
 help:  ## show this list
@@ -56,9 +56,12 @@ soak: .venv/.ready  ## the sized tests at their largest; may take hours
 bench: .venv/.ready  ## the benchmarks of tests/bench, as ratios; ARGS=--sizes=check for all sizes
 	@$(PYTEST) -q -s tests/bench -o faulthandler_timeout=1800 $(ARGS)
 
-schemas: .venv/.ready  ## write docs/schema/ and docs/CONFIGURATION.md anew, from the types
+reference: .venv/.ready  ## write the generated documents anew: docs/schema/, docs/reference/, configuration
 	@$(BIN)/python tools/write_schemas.py
 	@$(BIN)/python tools/write_configuration.py
+	@$(BIN)/python tools/write_cli_reference.py
+	@$(BIN)/python tools/write_json_reference.py
+	@$(BIN)/python tools/write_python_reference.py
 
 screens: .venv/.ready  ## draw the pictures of the terminal in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py

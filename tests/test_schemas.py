@@ -44,7 +44,7 @@ def errors(value: object, definition: str = "") -> list[str]:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_schema_matches_the_code(name: str) -> None:
-    assert (FOLDER / name).read_text() == text_of(SCHEMAS[name]()), "run make schemas"
+    assert (FOLDER / name).read_text() == text_of(SCHEMAS[name]()), "run make reference"
 
 
 def test_no_other_file_is_among_the_schemas() -> None:
@@ -174,7 +174,7 @@ def config_keys() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_the_configuration_reference_matches_the_types() -> None:
-    assert FILE.read_text() == page(), "run make schemas"
+    assert FILE.read_text() == page(), "run make reference"
 
 
 def test_each_key_of_the_configuration_is_described_and_in_the_reference() -> None:

@@ -1,4 +1,4 @@
-"""Write docs/CONFIGURATION.md and docs/POLICY.md from the schemas of both files: `make schemas`.
+"""Write docs/CONFIGURATION.md and docs/POLICY.md from the schemas of both files: `make reference`.
 
 A test compares the files with what `page` and `policy_page` return now.
 """
@@ -30,7 +30,8 @@ A file that rootsd creates starts with a line such as `#:schema file:///…/conf
 Editors with Taplo, such as VS Code with Even Better TOML, then complete and check the keys. To add
 the line to an older file, take the path from the key `json_schema` of `rootsd config path --json`.
 
-This page is generated from the types that check the file.
+[Command line](reference/cli.md), [JSON](reference/json.md), and [Python](reference/python.md) are
+the other references. This page is generated from the types that check the file.
 
 ## Example
 """
