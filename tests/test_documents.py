@@ -19,7 +19,7 @@ from support.user_session import UserSession
 
 TOP = Path(__file__).parent.parent
 README, CLIENTS, SHELL = TOP / "README.md", TOP / "docs" / "CLIENTS.md", TOP / "docs" / "SHELL.md"
-DOCUMENTS = (README, *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("[CS]*.md")))
+DOCUMENTS = (README, *sorted((TOP / "docs").rglob("*.md")), *sorted(TOP.glob("[CS]*.md")))
 # Documents that show commands with their output.
 GUIDES = (README, TOP / "docs" / "SERVICE.md", TOP / "docs" / "SANDBOX.md")
 # Blocks that cannot run in a test's home, by their first words, with the test that covers each: a

@@ -125,6 +125,10 @@ def test_plain_text_becomes_markdown() -> None:
         "see `rootsd sync add`, or use `--all`"
     )
     assert markdown.text("write ~/src/*_x or <b>|c") == r"write `~/src/*_x` or \<b\>\|c"
+    assert (
+        markdown.text("{root:NAME} in [confine], [...]")
+        == r"`{root:NAME}` in `[confine]`, \[...\]"
+    )
     assert markdown.text("`rcd NAME` is `a_b`") == "`rcd NAME` is `a_b`"
     assert markdown.text("rootsd changes nothing") == "rootsd changes nothing"
     assert markdown.paragraph(HelpParagraph("0   *it* is", is_verbatim=True)) == (
@@ -254,8 +258,15 @@ export --code-workspace tag:work
 forget two
 prune
 prune --dry-run
+connect cursor --dry-run
+connect cursor
 clients --all --no-check
+disconnect cursor
+sync add claude-code --dry-run
+sync add claude-code
 sync
+sync rm claude-code --dry-run
+sync rm claude-code
 import HOME/export.json
 add HOME/work.code-workspace --dry-run
 add HOME/work.code-workspace
@@ -272,6 +283,7 @@ def test_real_commands_print_only_described_keys(tmp_path: Path) -> None:
     (tmp_path / "more" / "extra").mkdir(parents=True)
     folders = [{"path": str(tmp_path / "more" / "extra")}, {"path": str(person.parent / "one")}]
     (tmp_path / "work.code-workspace").write_text(json.dumps({"folders": folders}))
+    (tmp_path / ".cursor").mkdir()
     export = {"schema": "rootsd/1", "format": 1, "rules": [], "items": [
         {"path": str(person.parent / "four"), "name": "four", "tags": []}]}  # fmt: skip
     (tmp_path / "export.json").write_text(json.dumps(export))
@@ -290,9 +302,8 @@ def test_real_commands_print_only_described_keys(tmp_path: Path) -> None:
     finally:
         person.run("down")
     elsewhere = {
-        "config edit", "connect", "disconnect", "init", "service install", "service print",
-        "service restart", "service start", "service status", "service stop", "service uninstall",
-        "sync add", "sync rm",
+        "config edit", "init", "service install", "service print", "service restart",
+        "service start", "service status", "service stop", "service uninstall",
     }  # fmt: skip
     described = {command for command, types in OUTPUTS.items() if types}
     alone = {f"{verb} {ALONE[verb]}" for verb in ALONE}

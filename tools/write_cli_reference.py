@@ -48,6 +48,8 @@ _CODE = (
     r"~/",
     r"\bdocs/[A-Z]+\.md\b",
     r"\bconfig\.toml\b",
+    r"\[[a-z]+\]",
+    r"\{[a-zA-Z:]+\}",
     r"\.code-workspace\b",
     r"\b[A-Z]+(?:_[A-Z]+)+\b",
 )
