@@ -29,11 +29,13 @@ from rootsd.cli.main import ALIASES
 from rootsd.cli.manual import HelpParagraph, global_flags, verb_contexts, verb_manuals
 from rootsd.core.errors import Exit
 from rootsd.wire.registry import REQUEST_TYPES
+from support import preloaded
 from support.documents import Reader, blocks, fits
 from support.person import Person
 from support.terminal import Shell
 from support.user_session import UserSession
 
+HANG_GUARD_S = 60
 TOP = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "cli" / "golden"
 PAGES = {
@@ -129,6 +131,7 @@ def test_plain_text_becomes_markdown() -> None:
         markdown.text("{root:NAME} in [confine], [...]")
         == r"`{root:NAME}` in `[confine]`, \[...\]"
     )
+    assert markdown.text("docs/a/b.md has it") == "[docs/a/b.md](../a/b.md) has it"
     assert markdown.text("`rcd NAME` is `a_b`") == "`rcd NAME` is `a_b`"
     assert markdown.text("rootsd changes nothing") == "rootsd changes nothing"
     assert markdown.paragraph(HelpParagraph("0   *it* is", is_verbatim=True)) == (
@@ -354,10 +357,16 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
         (home / "src" / name).mkdir(parents=True)
         (home / "src" / name / "pyproject.toml").write_text("[project]\n")
     reader = Reader(home)
-    reader.types("rootsd up ~/src")
-    reader.types("rootsd approve api --tag work")
+    rootsd(reader, "up", str(home / "src"))
+    rootsd(reader, "approve", "api", "--tag", "work")
     yield reader
-    reader.types("rootsd down")
+    rootsd(reader, "down")
+
+
+def rootsd(reader: Reader, *arguments: str) -> None:
+    """Run a command for the reader, without a terminal."""
+    done = preloaded.run(arguments, reader.environment, HANG_GUARD_S)
+    assert done.returncode == 0, done.stderr
 
 
 def python(reader: Reader, page: Path, number: int, *arguments: str) -> subprocess.Popen[str]:
@@ -372,7 +381,7 @@ def python(reader: Reader, page: Path, number: int, *arguments: str) -> subproce
 
 def output(program: subprocess.Popen[str]) -> str:
     """Return what a program prints, which must succeed."""
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=HANG_GUARD_S)
     assert program.returncode == 0, err
     return out
 
@@ -421,14 +430,14 @@ def test_the_examples_of_the_page_on_python_run(reader: Reader) -> None:
     inside, outside = (f"{reader.home}/src/{name}/pyproject.toml" for name in ("api", "tool"))
     assert output(python(reader, PYTHON_PAGE, 2, inside)) == "[project]\n\n"
     refused = python(reader, PYTHON_PAGE, 2, outside)
-    _, err = refused.communicate(timeout=60)
+    _, err = refused.communicate(timeout=HANG_GUARD_S)
     assert refused.returncode == 1
     assert "is not in a folder that the user approved" in err
     with python(reader, PYTHON_PAGE, 1) as following:
         assert following.stdout is not None
         try:
             assert following.stdout.readline() == "approved: api\n"
-            reader.types("rootsd approve tool")
+            rootsd(reader, "approve", "tool")
             assert following.stdout.readline() == "approved: api tool\n"
         finally:
             following.terminate()

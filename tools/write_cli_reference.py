@@ -46,7 +46,7 @@ _CODE = (
     r"(?<![\w-])--?[a-z][a-z-]*\b",
     r"(?<![\w.])~?/[\w.~*/-]*\w/?",
     r"~/",
-    r"\bdocs/[A-Z]+\.md\b",
+    r"\bdocs/[\w/-]+\.md\b",
     r"\bconfig\.toml\b",
     r"\[[a-z]+\]",
     r"\{[a-zA-Z:]+\}",
@@ -132,7 +132,7 @@ class Markdown:
         """Return a text in one line."""
         plain, pieces, end = " ".join(plain.split()), [], 0
         for found in self._code.finditer(plain):
-            pieces += [_escaped(plain[end : found.start()]), _code(found[0].strip("`"))]
+            pieces += [_escaped(plain[end : found.start()]), _marked(found[0].strip("`"))]
             end = found.end()
         return "".join((*pieces, _escaped(plain[end:])))
 
@@ -154,6 +154,12 @@ def _whole_text(verb: VerbManual) -> str:
 
 def _link(verb: VerbManual) -> str:
     return f"[{_code(verb.command)}](#rootsd-{verb.command.replace(' ', '-')})"
+
+
+def _marked(text: str) -> str:
+    """Return what is code in a text as code, or the name of a document as a link to it."""
+    below_docs = text.removeprefix("docs/")
+    return f"[{text}](../{below_docs})" if below_docs != text else _code(text)
 
 
 def _code(text: str) -> str:
