@@ -15,15 +15,18 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import patch
 
 from rootsd.core.changes import Change
 from rootsd.core.errors import RootsdError
+from rootsd.state.store.database import Database
+from rootsd.state.store.schema import migrate
 from rootsd.state.store.store import Store
 from support.copied_stores import same_identity, use_copied_stores
 from support.sample_decisions import NOON, numbered
@@ -40,10 +43,15 @@ _ANYBODY = ctypes.c_ulong(-1)
 
 
 class Diligence(StrEnum):
-    """Whether a child reports a decision after it is stored or, as a control, before."""
+    """The order of a child's steps: the real one, or a wrong one as a control.
+
+    HASTY reports a decision before it is stored. LATE backs a database up, and records its
+    upgrade, after the migration.
+    """
 
     OWN = "own"
     HASTY = "hasty"
+    LATE = "late"
 
 
 @dataclass(slots=True)
@@ -111,7 +119,10 @@ class Child:
         return self._opened()  # somebody starts it again
 
     def _opened(self) -> Store:
-        return Store.open(self._state, outside(self._state), lambda: NOON)
+        is_late = self._diligence is Diligence.LATE
+        order = _migrate_first if is_late else migrate
+        with patch("rootsd.state.store.opening.migrate", order):
+            return Store.open(self._state, outside(self._state), lambda: NOON)
 
     @contextmanager
     def _refusable(self) -> Iterator[None]:
@@ -122,6 +133,13 @@ class Child:
 
     def _tell(self) -> None:
         self._memory[:TOLD_SIZE] = self._told.pack()
+
+
+def _migrate_first(db: Database, back_up: Callable[[], object]) -> None:
+    late: list[Callable[[], object]] = []
+    migrate(db, lambda: late.append(back_up))
+    for each in late:
+        each()
 
 
 def _in_child(child: Child, idle: int, number: int, first: int) -> NoReturn:

@@ -15,7 +15,7 @@ from rootsd.state.store import schema
 from rootsd.state.store.anchors import FirstAnchor
 from rootsd.state.store.database import connect, transaction
 from rootsd.state.store.opening import DATABASE_NAME
-from rootsd.state.store.rows import read_head, write_events, write_observed
+from rootsd.state.store.rows import drop_observed, read_head, write_events, write_observed
 from rootsd.state.store.store import Store, StoredState
 from support.sample_decisions import (
     NOON,
@@ -87,8 +87,13 @@ def make_version_0_1_0(folder: Path, changes: Sequence[Change | AuditRecord]) ->
         with transaction(db):
             write_events(db, events_for(changes, NOON, CHAIN_START))
             for change in changes:
-                if isinstance(change, ProjectChange) and (one := change.after):
-                    write_observed(db, one.path, one.id, one.observed)
+                match change:
+                    case ProjectChange(after=Project() as one):
+                        write_observed(db, one.path, one.id, one.observed)
+                    case ProjectChange(path=path):
+                        drop_observed(db, path)
+                    case _:
+                        pass
         head = read_head(db)
     with closing(FirstAnchor.open(folder)) as anchor:
         anchor.write(head)

@@ -19,9 +19,11 @@ from pathlib import Path
 from rootsd.core.errors import RootsdError
 from rootsd.core.history import ChainHead, events_for
 from rootsd.core.model import Project
+from rootsd.state.store.backup import FOLDER_NAME, list_backups
 from rootsd.state.store.database import StoreDamaged, transaction
 from rootsd.state.store.rows import write_events
 from rootsd.state.store.store import Store
+from rootsd.state.store.upgrade import read_upgrade
 from support.copied_stores import same_identity, use_copied_stores
 from support.fault_target import DECISIONS, ORDER, TOLD_SIZE, ChildResult, Diligence
 from support.power_cuts import damage, memory_folder, python_environment
@@ -29,6 +31,7 @@ from support.sample_decisions import NOON, decided, numbered
 from support.stores import back_up, by_path, make_version_0_1_0, outside, small_reserve
 
 HANG_GUARD = 60
+KILL = "signal=SIGKILL"
 OLD = range(3, 11)  # the earlier decisions, by number
 NEXT = 53  # the number of the first decision then, about the same project as number 3
 _UNCOMMITTED = range(100, 200)
@@ -219,11 +222,19 @@ def _judge(part: FaultGroup, state: Path, told: ChildResult) -> Outcome:
     except (RootsdError, StoreDamaged) as error:
         sys.stderr.write(f"{error}\n")
         return Outcome.WRONG
+    if part.start is Start.UPGRADED and part.fault == KILL and not _is_recorded(state):
+        return Outcome.WRONG
     old = () if part.start is Start.NEW else OLD
     if not _is_as_ordered(by_path(loaded), old, told):
         return Outcome.WRONG
     unexpected = told.status not in {0, signal.SIGKILL}
     return Outcome.SURPRISED if unexpected else Outcome.HELD
+
+
+def _is_recorded(state: Path) -> bool:
+    """Return whether the user gets a summary of the upgrade and can still go back."""
+    upgrade = read_upgrade(state)
+    return upgrade is not None and (state / FOLDER_NAME / upgrade.backup) in list_backups(state)
 
 
 def _is_as_ordered(found: Mapping[bytes, Project], old: Iterable[int], told: ChildResult) -> bool:

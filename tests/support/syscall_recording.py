@@ -111,6 +111,7 @@ class CallReplay:
         self._top = top
         self.folder = folder
         self._open: dict[int, File | Folder | None] = {}  # None: the marks
+        self._written: dict[int, int] = {}  # the position in files that were opened empty
 
     def play(self, call: Call) -> bytes:
         """Replay `call`, and return its mark, which is empty for most calls."""
@@ -120,6 +121,7 @@ class CallReplay:
                 self._play_open(call)
             case "close":
                 self._open.pop(call.number(0), None)
+                self._written.pop(call.number(0), None)
             case "write" | "pwrite64" | "ftruncate" | "fsync" | "fdatasync":
                 return self._play_change(call)
             case _:
@@ -138,6 +140,7 @@ class CallReplay:
             parent.name((name, node))
         if "O_TRUNC" in call.rest and isinstance(node, File):
             node.resize(0)
+            self._written[call.result] = 0
         self._open[call.result] = node
 
     def _play_change(self, call: Call) -> bytes:
@@ -150,9 +153,13 @@ class CallReplay:
         assert isinstance(node, File)
         if call.name == "ftruncate":
             node.resize(call.number(1))
-        else:
-            assert call.name == "pwrite64", "appending writes are not simulated"
+        elif call.name == "pwrite64":
             node.write(call.number(-1), call.texts[0][: call.result])
+        else:
+            fd = call.number(0)
+            assert fd in self._written, "appending writes to old files are not simulated"
+            node.write(self._written[fd], call.texts[0][: call.result])
+            self._written[fd] += call.result
         return b""
 
     def _marked(self, mark: bytes) -> bytes:

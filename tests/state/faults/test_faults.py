@@ -14,10 +14,18 @@ import pytest
 from support.fault_target import Diligence
 from support.parallel import in_parallel
 from support.sizes import Sizes
-from support.syscall_faults import CallKind, FaultGroup, Outcome, Start, count_calls, inject
+from support.syscall_faults import (
+    KILL,
+    CallKind,
+    FaultGroup,
+    Outcome,
+    Start,
+    count_calls,
+    inject,
+)
 
 pytestmark = pytest.mark.needs("strace")
-FAULTS = ["signal=SIGKILL", "error=EIO", "error=ENOSPC", "error=EACCES", "error=EMFILE"]
+FAULTS = [KILL, "error=EIO", "error=ENOSPC", "error=EACCES", "error=EMFILE"]
 MORE_FAULTS = ["error=EPERM", "error=ENOMEM", "error=EROFS", "error=EDQUOT", "error=ENFILE"]
 
 
@@ -45,6 +53,14 @@ def test_no_fault_at_a_system_call_gives_a_wrong_set(sizes: Sizes) -> None:
     assert findings == {Outcome.HELD: sum(part.count for part in parts)}
 
 
+def test_a_kill_during_an_upgrade_loses_no_decision_and_no_summary(sizes: Sizes) -> None:
+    share = sizes.pick(test=0.05, check=1.0, soak=1.0)
+    chance = random.Random(4)  # noqa: S311 - to be reproducible is its purpose
+    chosen = [(kind, _some(kind, share, chance)) for kind in count_calls(Start.UPGRADED)]
+    part = FaultGroup(Start.UPGRADED, KILL, [(kind, places) for kind, places in chosen if places])
+    assert inject(part) == {Outcome.HELD: part.count}
+
+
 def _some(kind: CallKind, share: float, chance: random.Random) -> list[int]:
     """Return some of the calls of a kind, by position. Each call has the same chance."""
     return [place for place in range(1, kind.count + 1) if chance.random() < share]
@@ -54,5 +70,12 @@ def test_control_a_store_that_acknowledges_too_early_gives_wrong_sets() -> None:
     kinds = {kind.name: kind for kind in count_calls(Start.OLD)}
     syncs = kinds["fdatasync"]
     every = [(syncs, range(1, syncs.count + 1))]
-    part = FaultGroup(Start.OLD, "signal=SIGKILL", every, Diligence.HASTY)
+    part = FaultGroup(Start.OLD, KILL, every, Diligence.HASTY)
+    assert inject(part)[Outcome.WRONG] > 0
+
+
+def test_control_a_store_that_records_its_upgrade_late_loses_the_summary() -> None:
+    syncs = [kind for kind in count_calls(Start.UPGRADED) if kind.name in {"fdatasync", "fsync"}]
+    every = [(kind, range(1, kind.count + 1)) for kind in syncs]
+    part = FaultGroup(Start.UPGRADED, KILL, every, Diligence.LATE)
     assert inject(part)[Outcome.WRONG] > 0

@@ -1,4 +1,9 @@
-"""Make and verify backups of the decision database, in a folder beside it."""
+"""Make and verify backups of the decision database, in a folder beside it.
+
+There are two kinds, with different names. The newest daily backups are for repairs. A backup from
+before an upgrade has the format of the older version, so that a person can go back to it. Daily
+backups do not replace it.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +25,33 @@ from rootsd.system.private_files import (
 
 FOLDER_NAME = "backups"
 PREFIX, SUFFIX = "decisions-", ".db"
+UPGRADE_PREFIX = "before-upgrade-"
 NEW_NAME = "new"
 MAX_BACKUPS = 3
 INTERVAL = timedelta(days=1)
 
 
 def list_backups(folder: Path) -> list[Path]:
-    """Return the backups in the state folder `folder`, newest first. Raises NotPrivate."""
+    """Return the backups in the state folder `folder`: the daily ones, then those from before an
+    upgrade, each newest first. Raises NotPrivate.
+    """
+    return [*_list_kind(folder, PREFIX), *_list_kind(folder, UPGRADE_PREFIX)]
+
+
+def _list_kind(folder: Path, prefix: str) -> list[Path]:
     place = folder / FOLDER_NAME
     made = (
-        name for name in list_names(place) if name.startswith(PREFIX) and name.endswith(SUFFIX)
+        name for name in list_names(place) if name.startswith(prefix) and name.endswith(SUFFIX)
     )
     return [place / name for name in sorted(made, reverse=True)]
 
 
 def due_in(folder: Path, at: datetime) -> timedelta:
-    """Return how long after `at` the next backup is due, a day after the newest one.
+    """Return how long after `at` the next daily backup is due, a day after the newest one.
 
-    Return zero if there is no backup, or if the newest one is from the future. Raises NotPrivate.
+    Return zero if there is none, or if the newest one is from the future. Raises NotPrivate.
     """
-    newest = next(iter(list_backups(folder)), None)
+    newest = next(iter(_list_kind(folder, PREFIX)), None)
     if newest is None:
         return timedelta(0)
     try:
@@ -68,21 +80,22 @@ def begin_copy(db: Database, folder: Path) -> ChainHead:
         return read_head(db)
 
 
-def finish_copy(folder: Path, head: ChainHead, at: datetime) -> Path:
-    """Verify the copy of `begin_copy`, keep it with the two newest backups, and return its path.
+def finish_copy(folder: Path, head: ChainHead, at: datetime, prefix: str = PREFIX) -> Path:
+    """Verify the copy of `begin_copy`, keep it with the two newest of its kind, and return its
+    path.
 
     Raises StoreDamaged if the copy is not correct, DiskFull, StoreUnusable and NotPrivate. Older
     backups then stay.
     """
     place = folder / FOLDER_NAME
-    new, final = place / NEW_NAME, place / f"{PREFIX}{file_timestamp(at)}{SUFFIX}"
+    new, final = place / NEW_NAME, place / f"{prefix}{file_timestamp(at)}{SUFFIX}"
     try:
         with translate_errors(new), closing(connect_frozen(new)) as made:
             if check(made).head != head:
                 raise StoreDamaged("the copy ends with another event than the database")
         sync_path(new)
         new.replace(final)
-        for old in list_backups(folder)[MAX_BACKUPS:]:
+        for old in _list_kind(folder, prefix)[MAX_BACKUPS:]:
             old.unlink()
         sync_path(place)
     except OSError as error:
@@ -93,6 +106,6 @@ def finish_copy(folder: Path, head: ChainHead, at: datetime) -> Path:
     return final
 
 
-def make_backup(db: Database, folder: Path, at: datetime) -> Path:
+def make_backup(db: Database, folder: Path, at: datetime, prefix: str = PREFIX) -> Path:
     """Make a backup in one call: `begin_copy`, then `finish_copy`."""
-    return finish_copy(folder, begin_copy(db, folder), at)
+    return finish_copy(folder, begin_copy(db, folder), at, prefix)

@@ -1,8 +1,9 @@
 """Define the tables, migrate older versions, and reserve room for a full disk.
 
 Versions. `MIGRATIONS` is the only definition of the tables. Migration N brings a database from
-`user_version` N to N + 1, and `layout_of` computes what each version must look like. A database of
-a newer version is left untouched.
+`user_version` N to N + 1, and `layout_of` computes what each version must look like. All the
+migrations that a database needs run in one transaction, so a crash leaves the old version or the
+newest one. A database of a newer version is left untouched.
 
 Reserve. A person must be able to deny a project even on a full disk. So `fill_reserve` keeps free
 pages in the database and a long journal beside it. Later writes use that room.
@@ -15,6 +16,7 @@ import struct
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from rootsd.core.errors import ErrorCode, RootsdError
@@ -106,6 +108,8 @@ MIGRATIONS: Migrations = (
     (),
 )
 BINDING_SINCE = 4  # the first version that has a binding
+RELEASES = {3: "0.1.0"}
+"""The last release that wrote each version of the database."""
 
 # A thousand denials take 800 KiB. At least that much stays available when the disk is full. The
 # journal must have room for the changes of one transaction.
@@ -152,23 +156,24 @@ def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
 def migrate(
     db: Database, back_up: Callable[[], object], migrations: Migrations = MIGRATIONS
 ) -> None:
-    """Bring `db` to the newest version, each step in one transaction.
+    """Bring `db` to the newest version in one transaction.
 
-    Call `back_up` once, before the first step, unless `db` is new. An older program can read that
-    backup. Raises StoreDamaged if the database is not ours.
+    Call `back_up` before it, unless `db` is new. An older program can read that backup. Raises
+    StoreDamaged if the database is not ours.
     """
     version = read_number(db, "user_version")
     application = read_number(db, "application_id")
     if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
         raise StoreDamaged("it is not a database of rootsd")
     db.execute("DROP TABLE IF EXISTS reserve")  # a crash in `fill_reserve` may leave it
-    if 0 < version < len(migrations):
+    if version >= len(migrations):
+        return
+    if version > 0:
         back_up()
-    for number, statements in enumerate(migrations[version:], version + 1):
-        with transaction(db):
-            for statement in statements:
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version = {number}")
+    with transaction(db):
+        for statement in chain.from_iterable(migrations[version:]):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
 def layout(db: Database) -> frozenset[tuple[object, ...]]:
