@@ -58,6 +58,7 @@ from rootsd.wire.projects import (
 )
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest
+from rootsd.wire.upgrade import UpgradeQuery
 from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD
@@ -88,6 +89,7 @@ LOOKS: list[ControlRequest] = [
     ReloadRequest(),
     DoctorRequest(),
     NewProposalsQuery(),
+    UpgradeQuery(),
     SessionsQuery(),
     CheckQuery("/"),
     WhyQuery("/"),

@@ -15,6 +15,7 @@ import rootsd
 from rootsd.state.store.schema import BINDING_SINCE, MIGRATIONS
 from support import pipx_install
 from support.bridges import INITIALIZE, Client, notice
+from support.release_files import unit_texts
 from support.user_manager import HANG_GUARD_S, HOME, UserManager
 
 pytestmark = pytest.mark.needs("systemd-user")
@@ -30,6 +31,7 @@ db.execute("DROP TABLE binding")
 db.execute(f"PRAGMA user_version = {int(sys.argv[2])}")
 db.close()
 """
+OLDER_UNITS = "an older version wrote the service: rootsd-sync.service missing"
 DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
 
 
@@ -161,6 +163,30 @@ def test_the_store_of_an_older_version_is_migrated_after_a_backup(
     assert BINDING_SINCE - 1 in map(version_of, made)
     with bridge(user) as client:
         assert roots(client, "1") == ["api"]
+
+
+def test_the_units_of_0_1_0_run_the_new_daemon_until_an_install_updates_them(
+    user: UserManager,
+) -> None:
+    user.succeed("git", "init", "-q", f"{HOME}/src/api")
+    units = HOME / ".config/systemd/user"
+    user.succeed("mkdir", "-p", str(units / "rootsd.service.d"))
+    for name, text in unit_texts().items():
+        if name.endswith(".plist") or "namespaces" in name:
+            continue
+        user.run("tee", str(units / name), said=text.replace("/home/ann", str(HOME)))
+    user.systemctl("daemon-reload")
+    user.systemctl("enable", "--now", "rootsd.socket", "rootsd-control.socket")
+    user.succeed("rootsd", "up", f"{HOME}/src")
+    user.succeed("rootsd", "approve", f"{HOME}/src/api")
+    assert user.shown("rootsd.service", "ActiveState") == "active"
+    with bridge(user) as client:
+        assert roots(client, "old units") == ["api"]
+        assert OLDER_UNITS in user.run("rootsd", "doctor").stdout
+        user.succeed("rootsd", "service", "install")
+        assert roots(client, "new units") == ["api"]
+    assert OLDER_UNITS not in user.run("rootsd", "doctor").stdout
+    assert user.path(units / "rootsd-sync.service").exists()
 
 
 def test_a_store_of_a_newer_version_is_refused_unchanged_and_reported_once(

@@ -17,6 +17,7 @@ from rootsd.system.ipc.connect import connect
 from rootsd.system.runtime_dir import find_runtime_dir
 from support.bridges import HANG_GUARD_S, Daemon, bridge, daemons, reply
 from support.mcp_harness import FakeSource, root
+from support.release_files import recorded
 from support.threaded_publisher import published
 
 HELLO_0_1_0 = (
@@ -88,6 +89,28 @@ def test_a_new_bridge_reports_what_an_old_daemon_ignores() -> None:
         assert "unknown: colour" in error["message"]
         assert error["data"]["remedy"] == "rootsd up"
         assert client.leave() == 7
+
+
+def _results(answers: list[dict[str, Any]]) -> dict[object, dict[str, Any]]:
+    return {each["id"]: each["result"] for each in answers if "result" in each}
+
+
+@pytest.mark.parametrize("name", ["bridge", "run"])
+def test_the_recorded_lines_of_a_live_proxy_get_the_same_kind_of_answers(name: str) -> None:
+    lines = recorded(name, "proxy")
+    before = _results([json.loads(line) for line in recorded(name, "daemon")])
+    with old_bridge(*lines) as answers:
+        now = _results(answers)
+    assert now.keys() == before.keys()
+    # `list_roots` has no structured answer any more, which needs a restart of the client.
+    for id_, result in before.items():
+        assert result.keys() - {"structuredContent"} <= now[id_].keys()
+
+
+def test_a_recorded_bridge_is_narrowed_as_its_hello_says() -> None:
+    with old_bridge(*recorded("bridge", "proxy"), ROOTS) as answers:
+        [listing] = [each["result"]["roots"] for each in answers if "roots" in each["result"]]
+    assert [each["name"] for each in listing] == ["web"]  # the only root with the tag
 
 
 @pytest.mark.parametrize(

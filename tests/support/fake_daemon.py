@@ -42,7 +42,8 @@ class FakeDaemon:
         self.socket = folder / "run" / "ctl" / "control.sock"
         # Whoever has a terminal asks this, too, after what it came for.
         nothing = {"revision": 1, "new": 0, "wanted": [], "warnings": []}
-        self.answers: dict[str, Answer] = {"news": nothing}
+        no_upgrade: Answer = {"revision": 1, "upgrade": None, "warnings": []}
+        self.answers: dict[str, Answer] = {"news": nothing, "upgrade": no_upgrade}
         self.notices: list[dict[str, Any]] = []
         self.raw: bytes | None = None
         self.requests: list[tuple[str, dict[str, Any]]] = []

@@ -218,16 +218,14 @@ def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
     try:
         managing.ensure_reachable()
         state = managing.state()
-        stale = installer.plan_files(invocation, managing, strict=None).stale()
+        outdated = installer.plan_files(invocation, managing, strict=None).outdated()
     except RootsdError as trouble:
         yield DoctorCheck(error(topic, trouble.message, trouble.remedy))
         return
     again = "rootsd service install"
-    if stale:
-        names = ", ".join(safe_label(file.name) for file in stale)
-        finding = f"{names} was written for another version or other folders"
+    if outdated:
         yield DoctorCheck(
-            warning(topic, finding, again),
+            warning(topic, outdated, again),
             lambda: installer.install_service(invocation, managing, strict=None),
         )
     if not state.is_running:
@@ -236,7 +234,7 @@ def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
             warning(topic, finding, "rootsd service start"),
             lambda: installer.start_service(invocation, managing),
         )
-    elif not stale:
+    elif not outdated:
         yield DoctorCheck(
             ok(topic, f"{safe_label(state.active)}, restarted {state.restarts} times")
         )

@@ -60,6 +60,20 @@ class ServiceFiles:
         """Return the files that are missing or have another text."""
         return [file for file, text in self.files.items() if _text_of(file) != text]
 
+    def outdated(self) -> str:
+        """Return a clause that names the stale files and says why they are, or an empty text.
+
+        A file is missing if the version that wrote the others did not know it.
+        """
+        stale = self.stale()
+        missing = [file for file in stale if not file.exists()]
+        changed = [file for file in stale if file not in missing]
+        if missing and len(missing) < len(self.files):
+            clauses = [f"{_names(missing)} missing"]
+            clauses += [f"{_names(changed)} different"] if changed else []
+            return f"an older version wrote the service: {' and '.join(clauses)}"
+        return f"{_names(stale)} was written for another version or other folders" if stale else ""
+
     @property
     def is_strict(self) -> bool:
         """Whether the stricter tier of the hardening is included."""
@@ -285,6 +299,10 @@ def _retry_without_strict(
     invocation.output.warn(
         [f"the service cannot start with --strict; it runs without it: {failure.message}"]
     )
+
+
+def _names(files: Sequence[Path]) -> str:
+    return ", ".join(safe_label(file.name) for file in files)
 
 
 def _text_of(file: Path) -> str | None:

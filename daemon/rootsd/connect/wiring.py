@@ -22,6 +22,7 @@ from rootsd.connect.base import (
     JSON,
     ClientEnvironment,
     ClientLock,
+    EntryForm,
     McpClient,
     ToolFile,
 )
@@ -178,6 +179,28 @@ class ClientWiring:
             own.unconfined if own else (),
             tuple(self._servers(text or "", entries)),
         )
+
+    def rootsd_entries(self) -> list[ServerEntry]:
+        """Return the entries that start a bridge or a run proxy, also those of one project.
+
+        The list is empty if the file cannot be read; `state` then says why.
+        """
+        facts = self._client.facts
+        try:
+            text = SettingsFile(self.settings).read() or ""
+            found = _rootsd_entries(facts.form, self._client.servers(text) if text else {})
+            values = facts.language.values(text) if text and facts.projects else {}
+        except (NotEditable, SettingsUnusable):
+            return []
+        for path, project in _members(values, facts.projects).items() if facts.projects else ():
+            file = read_small(os.fsencode(os.path.join(path, facts.project_file)), CONFIG_CAP)
+            entries = {**self._servers_in(file), **_members(project, facts.keys)}
+            where = f"in {display_path(Path(path))}"
+            found += [
+                replace(entry, name=f"{entry.name} ({where})")
+                for entry in _rootsd_entries(facts.form, entries)
+            ]
+        return found
 
     def project_servers(self) -> list[ServerEntry]:
         """Return the servers that one project alone has. They are never wrapped."""
@@ -428,6 +451,16 @@ class ClientWiring:
             raise SettingsUnusable(
                 f"{shown} cannot be locked: {why}", f"ls -ld {display_path(path.parent)}"
             ) from error
+
+
+def _rootsd_entries(form: EntryForm, entries: Mapping[str, Any]) -> list[ServerEntry]:
+    return [
+        ServerEntry(name, words, form.variables(entry))
+        for name, entry in entries.items()
+        if isinstance(entry, dict)
+        and (words := form.words(entry)) is not None
+        and (is_bridge(words) or is_wrapped(words))
+    ]
 
 
 def _members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON value

@@ -66,6 +66,7 @@ from rootsd.state.store.revisions import first_revision
 from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
+from rootsd.state.upgrade_notice import UpgradeNotice
 from rootsd.sync.record import SyncRecord
 from rootsd.system import runtime_dir
 from rootsd.system.change_signal import ChangeSignal
@@ -191,7 +192,7 @@ class Daemon:
             focus=Focus(loaded.focus),
         )
         self._recovery_notice = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
-        self._store_warning = loaded.warning
+        self._store_warning, self._upgrade = loaded.warning, UpgradeNotice.in_folder(state)
         self._synced = SyncRecord(os.fsencode(state))
         self._backups = BackupScheduler(store, self._ledger, utc_now)
         self._discovery = self._make_discovery(state)
@@ -204,6 +205,7 @@ class Daemon:
             self._root_requests,
             settings=configuration.config.notify,
             show=this_desktop().show,
+            upgrade=self._upgrade,
         )
         self._since = utc_now()
         self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
@@ -272,6 +274,7 @@ class Daemon:
             real_path=resolve_path,
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),
+            upgrade=self._upgrade,
             changes=self._changes,
         )
         return ControlServer(self._guard, Dispatcher(services))

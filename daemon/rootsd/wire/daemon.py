@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest, EmptyResult
@@ -264,6 +264,8 @@ class NewProposals(TypedDict):
     """The number of proposals that no client requests."""
     wanted: list[RequestedFolder]
     """The folders that clients request."""
+    upgraded: NotRequired[bool]
+    """Whether no person has seen the summary of the last upgrade (`UpgradeQuery`)."""
     warnings: list[str]
     """What a person should know, one sentence each."""
 
