@@ -79,7 +79,7 @@ class LogItem(TypedDict):
     actor: str | None
     """Who gave the order, a value of `ActorKind`. Null for a change that the daemon observed."""
     by: str | None
-    """More about the actor, such as the terminal, or null."""
+    """More about the actor, such as the terminal, or why a change was observed. May be null."""
     path: str | None
     """The path. Null if the event is not about a project, or if the path is not UTF-8."""
     path_b64: str | None

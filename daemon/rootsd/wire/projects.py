@@ -37,7 +37,7 @@ class SizeItem(TypedDict):
     """The size of a project on the disk."""
 
     bytes: int
-    """The sum of the sizes of its files."""
+    """The bytes that its files take on the disk."""
     files: int
     """The number of its files."""
     whole: bool
@@ -374,9 +374,11 @@ class PathCheckResult(TypedDict):
     workspace.
     """
     verdict: str | None
-    """A value of `Verdict`, or null if the path is unknown."""
+    """A value of `Verdict`, or null if the path is unknown. An approved project that is out of
+    reach counts as `pending`.
+    """
     root: str | None
-    """The name of the root or of the project that holds the path, or null."""
+    """The name of the root that holds the path, or null."""
     access: str | None
     """A value of `Access`, or null."""
 
@@ -404,7 +406,7 @@ class ReasonItem(TypedDict):
     verdict: str | None
     """The verdict that it gives, or null if it does not apply."""
     by: str | None
-    """The folder, or the number and the pattern of the rule, or null."""
+    """The folder, the number and the pattern of the rule, or the place in the policy, or null."""
     decides: bool
     """True for the one reason that gives the verdict."""
 

@@ -86,7 +86,7 @@ class WallSettingsItem(TypedDict):
     write: list[str]
     """Additional files that programs may read and change."""
     keep: list[str]
-    """Files of which each program has its own copy, which is kept."""
+    """Files that each program gets its own copy of. The copy is kept."""
     hide: list[str]
     """Files that no program sees, even inside a root."""
     protect: bool
