@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from rootsd.cli import installer
 from rootsd.core.errors import ErrorCode
-from rootsd.service import detect
+from rootsd.service import detect, unit_files
+from rootsd.service.launchd import Launchd
+from rootsd.service.manager import ProgramResult
 from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status
 from support.release_files import COMMAND, copy_home, unit_texts
 from support.sample_answers import UPGRADE as SAMPLE
@@ -100,6 +103,15 @@ def test_it_counts_the_decisions_and_names_the_backup(upgraded: FakeDaemon, shel
     assert "acme/api also has web and 6 more" in shown
 
 
+def test_decisions_that_lapsed_are_not_called_kept(upgraded: FakeDaemon, shell: Shell) -> None:
+    item = UPGRADE | {"lapsed": 6}
+    upgraded.answers["upgrade"] = {"revision": 7, "upgrade": item, "warnings": []}
+    shown = " ".join(shell.run_on_terminal("version", columns=400).out.split())
+    assert "all kept" not in shown
+    assert "found: 12 approved" in shown
+    assert "6 of them lapsed. To see why: rootsd status" in shown
+
+
 def test_each_entry_that_gets_other_roots_is_named(upgraded: FakeDaemon, shell: Shell) -> None:
     upgraded.answers["upgrade"] = {
         "revision": 7, "warnings": [],
@@ -149,6 +161,14 @@ def test_a_broken_configuration_of_a_client_does_not_stop_the_summary(
     assert {client for client, _ in clients(shell)} == {"codex", "gemini"}
 
 
+MISSING = {"systemd": "rootsd-sync.service", "launchd": "org.rootsd.sync.plist"}
+
+
+def refuse_to_run(command: Sequence[str]) -> ProgramResult:
+    """Fail, because a summary runs no service manager."""
+    pytest.fail(f"{command} was run")
+
+
 class FakeManager:
     """systemd with the units of `folder`."""
 
@@ -159,21 +179,28 @@ class FakeManager:
         return (self.folder / "rootsd.service").exists()
 
 
-def test_the_units_of_0_1_0_are_outdated(
-    upgraded: FakeDaemon, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["systemd", "launchd"])
+def test_the_service_files_of_0_1_0_are_outdated(
+    upgraded: FakeDaemon, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr("rootsd.cli.installer.stable_command", lambda *_, **__: Path(COMMAND))
-    folder = home / "units"
-    manager = FakeManager(folder)
+    managers: dict[str, FakeManager | Launchd] = {
+        "systemd": FakeManager(home / "units"),
+        "launchd": Launchd(home, refuse_to_run),
+    }
+    manager = managers[kind]
+    folder = manager.folder
     monkeypatch.setattr(detect, "local_service_manager", lambda _: manager)
     assert json.loads(shell.run("version", "--json").out)["upgrade"]["service"] is None
-    for name, text in unit_texts().items():
+    names = [name for name in unit_texts() if (name in unit_files.AGENTS) == (kind == "launchd")]
+    for name in names:
+        text = unit_texts()[name]
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     service = json.loads(shell.run("version", "--json").out)["upgrade"]["service"]
     assert service["remedy"] == "rootsd service install"
     assert service["problem"].startswith(
-        "an older version wrote the service: rootsd-sync.service missing"
+        f"an older version wrote the service: {MISSING[kind]} missing"
     )
     shown = " ".join(shell.run_on_terminal("version").out.split())
     assert "an older version wrote the service" in shown

@@ -61,6 +61,8 @@ def test_every_decision_rule_name_and_setting_is_kept(person: Person) -> None:
     for key, item in decided.items():
         assert {name: now[key][name] for name in KEPT} == {name: item[name] for name in KEPT}
         assert now[key]["verdict"] == item["verdict"] or item["worktree_of"]
+        # Two names look the same, so each got the id of its project.
+        assert now[key]["name"] == item["name"] or now[key]["name"] == f"{item['name']}~{key}"
     for verb in ("rule", "tag"):
         key = {"rule": "rules", "tag": "tags"}[verb]
         found = json.loads(person.rootsd(verb, "--json"))["items"]

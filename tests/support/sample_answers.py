@@ -100,7 +100,8 @@ UPGRADE = {
     "at": ALWAYS_NEW, "from_release": "0.0.1", "from_version": 3, "to_version": 7,
     "backup": "/home/ann/.local/state/rootsd/backups/before-upgrade-\u202e.db",
     "kept": {"approved": 12, "granted": 1, "denied": 2, "lapsed": 1, "rules": 2, "tagged": 1},
-    "waiting_worktrees": ["fix", "a\x1bb"], "renamed": [{"stored": "caf\u00e9", "name": "x~r7k2"}],
+    "lapsed": 0, "waiting_worktrees": ["fix", "a\x1bb"],
+    "renamed": [{"stored": "caf\u00e9", "name": "x~r7k2"}],
     "with_colon": [], "wider_workspaces": [{"name": "acme/api", "also": ["web"], "count": 7}],
     "is_new": True,
 }  # fmt: skip

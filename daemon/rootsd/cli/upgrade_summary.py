@@ -118,7 +118,11 @@ def _lines(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the lines for a person, each with its label."""
     before = summary["from_release"] or f"a store of version {summary['from_version']}"
     yield "upgraded", f"from {before}, {age(summary['at'])}. To read this again: rootsd version"
-    yield "decisions", f"all kept: {_kept(summary['kept'])}"
+    if lapsed := summary["lapsed"]:
+        yield "decisions", f"found: {_kept(summary['kept'])}"
+        yield "", f"{lapsed:,} of them lapsed. To see why: rootsd status"
+    else:
+        yield "decisions", f"all kept: {_kept(summary['kept'])}"
     versions = f"version {summary['from_version']}, is version {summary['to_version']} now"
     yield "store", versions
     if backup := summary["backup"]:

@@ -43,6 +43,8 @@ class UpgradeItem(TypedDict):
     """The path of the database from before, for a return; null if the file is gone."""
     kept: dict[str, int]
     """The number of decisions by kind."""
+    lapsed: int
+    """The approvals and rules that lapsed then, because the store was not the latest one."""
     waiting_worktrees: list[str]
     """The worktrees that the older version published, and that wait now."""
     renamed: list[RenamedRoot]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import pytest
 from rootsd.control.handlers.upgrade import UpgradeHandlers
 from rootsd.control.routes import RequestContext
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import Actor, ActorKind, Project
+from rootsd.core.model import Actor, ActorKind, Lapse, LapseReason, Project, Ruling
 from rootsd.state.store.upgrade import StoreUpgrade, save_upgrade
 from rootsd.state.upgrade_notice import NO_UPGRADE, UpgradeNotice
 from rootsd.wire.upgrade import UpgradeQuery
 from support.ledger_harness import PLACES
-from support.sample_decisions import PERSON, approved, granted, worktree
+from support.sample_decisions import PERSON, approved, granted, project, worktree
 
 AGENT = Actor(ActorKind.CALLER, "an agent")
 UPGRADE = StoreUpgrade("2026-11-25T12:00:00Z", 3, 7, "before.db", {"approved": 2})
@@ -87,6 +88,16 @@ async def test_roots_with_a_larger_workspace_are_named(notice: UpgradeNotice) ->
         {"name": "p1", "also": ["p2", "p3"], "count": 2},
         {"name": "p3", "also": ["p1"], "count": 1},
     ]
+
+
+async def test_approvals_that_lapsed_at_the_upgrade_are_counted(notice: UpgradeNotice) -> None:
+    def lapsed(number: int, at: datetime) -> Project:
+        return project(number, Ruling(lapse=Lapse(LapseReason.STORE_RESTORED, at)))
+
+    upgraded = datetime.fromisoformat(UPGRADE.at)
+    before = lapsed(2, upgraded - timedelta(days=1))
+    assert (await ask(notice, approved(1), before))["lapsed"] == 0
+    assert (await ask(notice, approved(1), lapsed(2, upgraded)))["lapsed"] == 1
 
 
 async def test_names_that_look_the_same_are_listed(notice: UpgradeNotice) -> None:

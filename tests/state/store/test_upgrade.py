@@ -49,6 +49,10 @@ from support.stores import (
     outside,
 )
 
+WITHOUT_TIME = (
+    b'{"at": "then", "from_version": 3, "to_version": 7, "backup": "b", "kept": {},'
+    b' "is_seen": false}'
+)
 OLD_MIGRATIONS = MIGRATIONS[:STORE_VERSION]
 
 
@@ -207,7 +211,17 @@ def test_a_new_store_and_one_of_this_version_were_not_upgraded(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{", b'{"at": 1}', b"\xff", b"[" * 100_000, b'{"kept": {"a": "b"}}']
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"at": 1}',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"kept": {"a": "b"}}',
+        WITHOUT_TIME,
+    ],
 )
 def test_a_damaged_record_counts_as_none(folder: Path, content: bytes) -> None:
     append(folder, decide(approved(1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from anyio import to_thread
 from rootsd.control.routes import RequestContext, Route
 from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import ActorKind, Project
+from rootsd.core.model import ActorKind, LapseReason, Project, Verdict
 from rootsd.state.ledger import Ledger
 from rootsd.state.store.backup import FOLDER_NAME
 from rootsd.state.store.upgrade import StoreUpgrade
@@ -75,6 +76,7 @@ class UpgradeHandlers:
             to_version=upgrade.to_version,
             backup=str(backup) if backup.exists() else None,
             kept=dict(upgrade.kept),
+            lapsed=_count_lapsed(catalog, datetime.fromisoformat(upgrade.at)),
             waiting_worktrees=sorted(
                 catalog.name_of(project)
                 for project in catalog.projects.values()
@@ -87,6 +89,17 @@ class UpgradeHandlers:
             wider_workspaces=list(islice(_wider_workspaces(catalog), _MAX_WORKSPACES)),
             is_new=is_new,
         )
+
+
+def _count_lapsed(catalog: Catalog, at: datetime) -> int:
+    """Count the approvals and rules that lapsed since `at` because the store was restored."""
+    lapses = (project.ruling.lapse for project in catalog.projects.values())
+    restored = [
+        lapse
+        for lapse in lapses
+        if lapse and lapse.reason is LapseReason.STORE_RESTORED and lapse.at >= at
+    ]
+    return len(restored) + sum(rule.verdict is Verdict.PENDING for rule in catalog.rules)
 
 
 def _is_waiting_worktree(project: Project, catalog: Catalog) -> bool:

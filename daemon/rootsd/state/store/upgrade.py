@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from rootsd.core.encoding import ProjectRecord
@@ -103,7 +104,14 @@ def read_upgrade(folder: Path) -> StoreUpgrade | None:
         case {
             "at": str(at), "from_version": int(before), "to_version": int(after),
             "backup": str(backup), "kept": dict(kept), "is_seen": bool(is_seen),
-        } if all(isinstance(count, int) for count in kept.values()):  # fmt: skip
+        } if _is_time(at) and all(isinstance(count, int) for count in kept.values()):  # fmt: skip
             return StoreUpgrade(at, before, after, backup, kept, is_seen)
         case _:
             return None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
