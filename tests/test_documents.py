@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from draw_diagrams import DIAGRAMS
+from draw_diagrams import draw as draw_diagram
 from draw_terminal import PICTURES, THEMES, draw, session_of
 
 from support.documents import Block, Reader, blocks, drawn, fits, normal
@@ -18,10 +20,12 @@ from support.terminal import Shell
 from support.user_session import UserSession
 
 TOP = Path(__file__).parent.parent
-README, CLIENTS, SHELL = TOP / "README.md", TOP / "docs" / "CLIENTS.md", TOP / "docs" / "SHELL.md"
+README, CLIENTS = TOP / "README.md", TOP / "docs" / "CLIENTS.md"
+GUIDE = TOP / "docs" / "guide"
+START, SHELL = GUIDE / "start.md", GUIDE / "shell.md"
 DOCUMENTS = (README, *sorted((TOP / "docs").rglob("*.md")), *sorted(TOP.glob("[CS]*.md")))
 # Documents that show commands with their output.
-GUIDES = (README, TOP / "docs" / "SERVICE.md", TOP / "docs" / "SANDBOX.md")
+GUIDES = (README, *sorted(GUIDE.glob("*.md")))
 # Blocks that cannot run in a test's home, by their first words, with the test that covers each: a
 # CI stage, a real service manager, a real sandbox.
 ELSEWHERE = {
@@ -42,11 +46,23 @@ def console_blocks() -> list[Block]:
     return [block for guide in GUIDES for block in blocks(guide, "console")]
 
 
-def run_here() -> list[Block]:
+def run_here(guide: Path) -> list[Block]:
     return [
         block
-        for block in console_blocks()
+        for block in blocks(guide, "console")
         if not any(first_words(block).startswith(words) for words in ELSEWHERE)
+    ]
+
+
+def guides_to_run() -> list[object]:
+    """Return the guides with commands that run here, with what the commands need."""
+    needs = {"wall": ("bash", "wall")}
+    return [
+        pytest.param(
+            guide, marks=pytest.mark.needs(*needs.get(guide.stem, ("bash",))), id=guide.stem
+        )
+        for guide in GUIDES
+        if run_here(guide)
     ]
 
 
@@ -69,6 +85,8 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
         git(repository, "add", "README")
         git(repository, "commit", "-qm", "Take orders in euros")
     git(api, "remote", "add", "origin", "https://git.example.org/acme/api.git")
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id_ed25519").touch()
     tool = home / "src" / "tool"
     tool.mkdir()
     (tool / "pyproject.toml").write_text("[project]\n")
@@ -84,11 +102,14 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True)
 
 
-@pytest.mark.needs("bash")
-def test_every_command_of_the_guides_prints_the_shown_output(reader: Reader) -> None:
-    run = run_here()
-    assert len(run) >= 2
-    for block in run:
+@pytest.mark.parametrize("guide", guides_to_run())
+def test_every_command_of_a_guide_prints_the_shown_output(reader: Reader, guide: Path) -> None:
+    """A page of the guide follows the first one, in the same home."""
+    if guide not in (README, START):
+        for block in run_here(START):
+            for command, _ in block.commands:
+                reader.types(command)
+    for block in run_here(guide):
         for command, said in block.commands:
             shown = reader.types(command)
             assert fits(said, shown), f"$ {command}\n" + "\n".join(shown)
@@ -101,8 +122,10 @@ def block_of(words: str) -> list[str]:
 
 
 def test_every_other_command_of_the_guides_has_another_test() -> None:
-    others = [block for block in console_blocks() if block not in run_here()]
+    run = [block for guide in GUIDES for block in run_here(guide)]
+    others = [block for block in console_blocks() if block not in run]
     assert len(others) == len(ELSEWHERE)
+    assert {START, GUIDE / "decide.md"} <= {guide for guide in GUIDES if run_here(guide)}
     for words, where in ELSEWHERE.items():
         assert block_of(words)
         assert (TOP / where).exists()
@@ -170,6 +193,8 @@ def test_the_documented_removal_removes_everything(
         (["a", "…", "z"], ["a", "b", "c", "z"], True),
         (["a", "z"], ["a", "b", "z"], False),
         (["a"], [], False),
+        (["/home/you/src/api"], ["~/src/api"], True),
+        (["/home/you/src/api"], ["~/src/web"], False),
     ],
 )
 def test_only_the_varying_parts_are_ignored(
@@ -186,6 +211,15 @@ def test_the_readme_is_short_and_has_no_tables() -> None:
     text = README.read_text()
     assert len(text.split()) <= 900
     assert not re.search(r"^\|", text, re.MULTILINE)
+
+
+def test_a_page_of_the_guide_is_short() -> None:
+    words = {
+        page.stem: len([word for word in page.read_text().split() if word != "|"])
+        for page in GUIDE.glob("*.md")
+    }
+    assert len(words) == 10
+    assert {name: count for name, count in words.items() if not 300 <= count <= 700} == {}
 
 
 def test_every_link_of_a_document_leads_to_a_file() -> None:
@@ -283,8 +317,11 @@ def prompts(language: str) -> str:
     return block.text
 
 
-LOADS = {name: f'eval "$(rootsd shell-init {name})"' for name in ("bash", "zsh")} | {
-    "fish": "rootsd shell-init fish | source"
+# What the lines of the page find in a startup file.
+BEFORE = {
+    "bash": "PS1='> '",
+    "zsh": "PROMPT='> '; autoload -U compinit; compinit -u -D",
+    "fish": "",
 }
 SHOWS = {
     "bash": ("bash --norc --noprofile", 'eval "$PROMPT_COMMAND"; printf "<%s>" "${PS1@P}"'),
@@ -304,9 +341,7 @@ def test_the_prompt_shows_pending_projects_and_rcd_changes_to_roots(
     # The module of starship shows what its own process gets in the environment.
     (variable,) = tomllib.loads(prompts("toml"))["env_var"]
     show += f"; sh -c 'printf %s \"({chr(36)}{variable})\"'"
-    script = "\n".join((LOADS[shell], "PS1='> '", "PROMPT='> '", prompts(shell), export, show))
-    if shell == "fish":
-        script = script.replace("PS1='> '\nPROMPT='> '\n", "")
+    script = "\n".join((BEFORE[shell], prompts(shell), export, show))
 
     def prompt(more: str = "") -> str:
         done = subprocess.run(
@@ -323,16 +358,14 @@ def test_the_prompt_shows_pending_projects_and_rcd_changes_to_roots(
     shown = prompt("rcd api; pwd")
     assert "(2 pending )" in shown
     assert shown.endswith(f"{reader.home}/src/api\n")
-    assert "rootsd shell-init " + shell in SHELL.read_text()
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", [*PICTURES, *DIAGRAMS])
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_pictures_exist_and_load_nothing(name: str, theme: str) -> None:
     picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
     assert not re.search(r"@font-face|@import|href|url\((?!#)", picture)
-    pages = (README, TOP / "docs" / "GUIDE.md")
-    assert any(f"{name}-{theme}.svg" in page.read_text() for page in pages)
+    assert any(f"{name}-{theme}.svg" in page.read_text() for page in GUIDES)
     assert "/home-" not in picture
 
 
@@ -343,6 +376,13 @@ def test_the_pictures_show_the_current_output(name: str) -> None:
     for theme in THEMES:
         picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
         assert drawn(picture) == drawn(draw(session, theme))
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_diagrams_are_as_the_tool_draws_them(name: str, theme: str) -> None:
+    """If this fails because a diagram changed, run `make screens`."""
+    assert (TOP / "docs" / f"{name}-{theme}.svg").read_text() == draw_diagram(name, theme)
 
 
 def test_a_picture_of_other_output_is_detected() -> None:

@@ -131,7 +131,7 @@ def test_an_index_shows_the_readme_with_addresses_and_pictures(wheel: Path) -> N
     ]
     assert len(targets) > 10
     assert [target for target in targets if not re.match("https?:|#", target)] == []
-    assert f"/blob/v{rootsd.__version__}/docs/GUIDE.md)" in readme
+    assert f"/blob/v{rootsd.__version__}/docs/guide/start.md)" in readme
     assert "mcp-name: " in readme
 
 

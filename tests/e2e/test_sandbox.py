@@ -1,4 +1,4 @@
-"""In the sandboxes of SANDBOX.md and WSL.md, an agent can read roots but decide nothing."""
+"""In the sandboxes of the docs, an agent can read roots but decide nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from support.user_manager import HOME, RUNTIME, Finished, UserManager
 pytestmark = pytest.mark.needs("systemd-user", "bubblewrap")
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-PAGES = (DOCS / "SANDBOX.md", DOCS / "WSL.md")
+LINUX, WSL = DOCS / "guide" / "sandboxes.md", DOCS / "WSL.md"
+PAGES = (LINUX, WSL)
 AGENT = "-- claude"
 
 
@@ -94,5 +95,5 @@ def test_the_one_for_wsl_hides_windows(prepared: UserManager) -> None:
     inside = {
         page: sandboxed(prepared, page, f"bash -c '{folders}'").stdout.split() for page in PAGES
     }
-    assert inside[DOCS / "WSL.md"] == ["/mnt:", "/run/WSL:", "unset"]
-    assert "windows" in inside[DOCS / "SANDBOX.md"], "the control: the other page does not"
+    assert inside[WSL] == ["/mnt:", "/run/WSL:", "unset"]
+    assert "windows" in inside[LINUX], "the control: the other page does not"

@@ -1,4 +1,4 @@
-"""The settings of docs/SANDBOX.md for Claude Code, in the program that creates its sandbox.
+"""The settings of guide/sandboxes.md for Claude Code, in the program that creates its sandbox.
 
 A command in it reads roots and cannot decide.
 """
@@ -26,12 +26,12 @@ from support.user_manager import (
 
 pytestmark = pytest.mark.needs("systemd-user", "bubblewrap", "npm", "ripgrep", "socat")
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "SANDBOX.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "sandboxes.md"
 SETTINGS = HOME / "srt.json"
 
 
 def recipe() -> Any:  # noqa: ANN401
-    """Return the settings of docs/SANDBOX.md for this user."""
+    """Return the settings of docs/guide/sandboxes.md for this user."""
     (block,) = (
         text for part in PAGE.read_text().split("```json\n")[1:]
         if '"sandbox"' in (text := part.partition("```")[0])

@@ -38,7 +38,7 @@ def command(invocation: Invocation, *, shell: str) -> None:
 
     `rcd NAME` changes to the folder of a root, and completes names. `rcd` alone lets you pick a
     root, with fzf if it is installed. ROOTSD_PROMPT has the number of pending projects and the
-    focus. Use it in your prompt; docs/SHELL.md has examples.
+    focus. Use it in your prompt; docs/guide/shell.md has examples.
     """
     text = script("shell-init", shell)
     if invocation.output.is_json:

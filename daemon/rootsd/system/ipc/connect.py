@@ -96,7 +96,7 @@ def _explain(error: OSError, path: bytes) -> RootsdError:
     if error.errno in (errno.EPERM, errno.EAFNOSUPPORT):
         return Sandboxed(
             "a sandbox forbids this program to use the sockets of rootsd",
-            "run it outside, or see docs/SANDBOX.md",
+            "run it outside, or see docs/guide/sandboxes.md",
         )
     if error.errno == errno.EACCES:
         return ForeignSocket(f"{shown} is closed to you", f"ls -ld {shown}")
