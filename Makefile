@@ -14,11 +14,11 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint check agents model-apis soak bench screens demo reference wheel install lock \
-	release clean
+.PHONY: help up test lint check agents model-apis soak bench screens demo reference site site-serve \
+	wheel install lock release clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 # The stamp is written last, so that an environment that broke off half-way is made again.
 .venv/.ready: requirements/lock.txt pyproject.toml tools/setup.sh tools/find_python.sh
@@ -63,12 +63,33 @@ reference: .venv/.ready  ## write the generated documents anew: docs/schema/, do
 	@$(BIN)/python tools/write_json_reference.py
 	@$(BIN)/python tools/write_python_reference.py
 
-screens: .venv/.ready  ## draw the pictures of the terminal in docs/ anew
+screens: .venv/.ready  ## draw the pictures in docs/ anew
 	@$(BIN)/python tools/draw_terminal.py
 	@$(BIN)/python tools/draw_screen.py
+	@$(BIN)/python tools/draw_diagrams.py
 
 demo: .venv/.ready  ## record docs/demo-*.svg anew, with a real Claude Code
 	@$(BIN)/python tools/record_demo.py
+
+# In an environment of its own, because no other target needs mkdocs.
+SITE_BIN := build/site-tools/bin
+
+build/site-tools/.ready: requirements/site.txt tools/find_python.sh
+	@rm -rf build/site-tools
+	@python=$$(sh tools/find_python.sh) && "$$python" -m venv build/site-tools
+	@$(SITE_BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes \
+		--only-binary :all: --requirement requirements/site.txt
+	@touch $@
+
+# Without the theme's notice of its end of life, in May 2027, at each build.
+site site-serve: export NO_MKDOCS_2_WARNING := 1
+
+site: build/site-tools/.ready  ## build the documentation into build/site, and check its links
+	@$(SITE_BIN)/mkdocs build --strict
+	@$(SITE_BIN)/python tools/check_site.py build/site
+
+site-serve: build/site-tools/.ready  ## show the documentation at http://127.0.0.1:8000, as you edit it
+	@$(SITE_BIN)/mkdocs serve
 
 wheel: .venv/.ready  ## build dist/rootsd-*.whl
 	@rm -rf dist
@@ -88,7 +109,11 @@ lock: .venv/.ready  ## renew the locks of Python packages to the newest versions
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; cd tests/e2e/model_apis && \
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --custom-compile-command "make lock" packages.in --output-file lock.txt
-	@git --no-pager diff --stat -- requirements/lock.txt tests/e2e/model_apis/lock.txt
+	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --custom-compile-command "make lock" \
+		requirements/site.in --output-file requirements/site.txt
+	@git --no-pager diff --stat -- requirements tests/e2e/model_apis/lock.txt
 
 release: .venv/.ready  ## print what VERSION=1.2.3 would change; APPLY=1 also commits it and makes the tag
 	@$(BIN)/python tools/release.py $(VERSION) $(if $(REPOSITORY),--repository $(REPOSITORY)) \

@@ -144,14 +144,20 @@ def _requirements_of_the_project() -> set[str]:
     return {_name(entry) for entries in lists for entry in entries if isinstance(entry, str)}
 
 
-def test_every_pin_has_a_hash_and_no_line_is_an_address_or_an_option() -> None:
-    lines = (TOP / "requirements" / "lock.txt").read_text().splitlines()
+def _requirements_of_the_site() -> set[str]:
+    lines = (TOP / "requirements" / "site.in").read_text().splitlines()
+    return {_name(line) for line in lines if not line.startswith("#")}
+
+
+@pytest.mark.parametrize("lock", ["lock.txt", "site.txt"])
+def test_every_pin_has_a_hash_and_no_line_is_an_address_or_an_option(lock: str) -> None:
+    lines = (TOP / "requirements" / lock).read_text().splitlines()
     pins = [number for number, line in enumerate(lines) if re.match(r"\S+==\S+ .*\\$", line)]
     hashed = [n for n in pins if re.match(r"    --hash=sha256:[0-9a-f]{64}", lines[n + 1])]
     others = [
         line for line in lines if not re.match(r"\S+==|    --hash=sha256:[0-9a-f]{64}|\s*#", line)
     ]
-    assert len(pins) > len(_requirements_of_the_project())
+    assert len(pins) > 10
     assert hashed == pins
     assert others == []
     assert "://" not in "\n".join(lines)
@@ -167,6 +173,20 @@ def test_every_dependency_is_pinned() -> None:
     pinned = {_name(line) for line in constraints.splitlines()}
     assert _requirements_of_the_project() - pinned == set()
     assert "--hash" not in constraints
+
+
+def test_the_tools_of_the_site_are_pinned_and_no_other_target_installs_them() -> None:
+    assert _requirements_of_the_site() == {"mkdocs-material"}
+    locks = {
+        name: {
+            _name(line)
+            for line in (TOP / "requirements" / name).read_text().splitlines()
+            if re.match(r"\S+==", line)
+        }
+        for name in ("site.txt", "lock.txt")
+    }
+    assert _requirements_of_the_site() <= locks["site.txt"]
+    assert not _requirements_of_the_site() & locks["lock.txt"]
 
 
 AS_ROOT = "passed\ta\nskipped\tb\npassed\tboth\n"
