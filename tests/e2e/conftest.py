@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,24 +14,45 @@ from support import pipx_install
 from support.user_manager import UserManager, interpreter_folders, user_manager
 
 
-@pytest.fixture(scope="session")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the files that an installation from this checkout's wheel puts into a home.
+@contextmanager
+def made_once(factory: pytest.TempPathFactory, name: str) -> Iterator[Path | None]:
+    """Yield an empty folder to the first worker of pytest that enters, and None to all others.
 
-    The first worker of pytest that needs them makes them, for all workers of the run.
+    The others wait for the first one.
     """
-    own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "installation"
+    folder = run_folder(factory) / name
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            wheel = pipx_install.built_wheel(folder)
+        yield None if (folder / "complete").exists() else folder
+        (folder / "complete").touch()
+
+
+def run_folder(factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary folder of all workers of the run."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel of this checkout, which is built once for all workers."""
+    with made_once(tmp_path_factory, "wheel") as folder:
+        if folder is not None:
+            pipx_install.built_wheel(folder)
+    (wheel,) = (run_folder(tmp_path_factory) / "wheel").glob("dist/*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    """Return the files that an installation from this checkout's wheel puts into a home."""
+    with made_once(tmp_path_factory, "installation") as folder:
+        if folder is not None:
             with user_manager(interpreter_folders()) as user:
                 pipx_install.install(user, wheel)
                 pipx_install.keep(user, folder / "home")
-            (folder / "complete").touch()
-    return folder / "home"
+    return run_folder(tmp_path_factory) / "installation" / "home"
 
 
 @pytest.fixture

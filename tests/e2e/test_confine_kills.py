@@ -19,7 +19,7 @@ from support.wall_kills import Leak, Moment, Part, flags, live, prepare
 
 pytestmark = [pytest.mark.needs("wall"), pytest.mark.needs("static-wall")]
 
-SOON_S = 2.0
+SOON_S = 1.0
 LONGEST_S = 0.3
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ import pytest
 from support.bridges import INITIALIZE, notice, request
 from support.documents import blocks
 from support.person import HANG_GUARD, Person
-from support.pipx_install import built_wheel, interpreter
+from support.pipx_install import interpreter
 
 pytestmark = [
     pytest.mark.needs("linux"), pytest.mark.needs("bubblewrap"),
@@ -68,7 +69,7 @@ class Container:
     def __init__(self, folder: Path, person: Person, workspace: Path) -> None:
         self._folder = folder
         chosen = settings()
-        self.home = f"/home/{chosen['remoteUser']}"
+        self.home = home()
         runtime = folder / "runtime"
         runtime.mkdir()
         self.host_sockets = Path(person.environment()["ROOTSD_DIR"]) / "run"
@@ -82,45 +83,56 @@ class Container:
         self.workspace = chosen["workspaceFolder"].replace(
             "${localWorkspaceFolder}", variables["localWorkspaceFolder"]
         )
-        for name in ("home", "opt"):
-            (folder / name).mkdir()
-
-    def build(self, package: Path) -> None:
-        """Run the feature's install.sh. Dependencies come from our environment."""
-        packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
-        user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout
-        kept = ["--ro-bind", str(FEATURE), str(FEATURE), "--ro-bind", str(package), str(package)]
-        environment = {
-            "PACKAGE": str(package), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1",
-            "_REMOTE_USER": user.strip(), "_REMOTE_USER_HOME": self.home,
-        }  # fmt: skip
-        done = self._run(kept, environment, str(FEATURE / "install.sh"))
-        assert done.returncode == 0, done.stdout + done.stderr
-        (library,) = (self._folder / "opt").glob("rootsd/lib/python*/site-packages")
-        (library / "dependencies.pth").write_text(f"{packages}\n")
 
     def run(self, *words: str, said: str = "", more: tuple[str, ...] = ()) -> Finished:
         """Run a program in the started container. `more` are further words for bubblewrap."""
         mounts = [word for mount in self.mounts for word in mount.words]
         feature = json.loads((FEATURE / "devcontainer-feature.json").read_text())
         path = feature["containerEnv"]["PATH"].replace("${PATH}", _path())
-        return self._run(
-            [*mounts, *more, "--chdir", self.workspace], {"PATH": path}, *words, said=said
-        )
-
-    def _run(
-        self, mounts: list[str], environment: Mapping[str, str], *words: str, said: str = ""
-    ) -> Finished:
-        places = [str(self._folder / name) for name in ("home", "opt")]
-        python = [word for each in _python_folders() for word in ("--ro-bind", each, each)]
-        return subprocess.run(
-            ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid",
-             "--die-with-parent", "--tmpfs", "/run", "--tmpfs", "/tmp", "--tmpfs", "/home",
-             "--tmpfs", "/opt", "--bind", places[0], self.home, "--bind", places[1], "/opt",
-             *python, *mounts, "--", *words],
-            env={"HOME": self.home, "PATH": _path(), "LANG": "C.UTF-8", **environment},
-            input=said, capture_output=True, text=True, check=False, timeout=HANG_GUARD,
+        return _run(
+            self._folder, [*mounts, *more, "--chdir", self.workspace], {"PATH": path}, *words,
+            said=said,
         )  # fmt: skip
+
+
+def home() -> str:
+    """Return the home folder inside the container."""
+    return f"/home/{settings()['remoteUser']}"
+
+
+def _build(folder: Path, package: Path) -> None:
+    """Run the feature's install.sh in an image, which is the folders `home` and `opt` of `folder`.
+
+    Dependencies come from our environment.
+    """
+    for name in ("home", "opt"):
+        (folder / name).mkdir()
+    packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
+    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout
+    kept = ["--ro-bind", str(FEATURE), str(FEATURE), "--ro-bind", str(package), str(package)]
+    environment = {
+        "PACKAGE": str(package), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1",
+        "_REMOTE_USER": user.strip(), "_REMOTE_USER_HOME": home(),
+    }  # fmt: skip
+    done = _run(folder, kept, environment, str(FEATURE / "install.sh"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (library,) = (folder / "opt").glob("rootsd/lib/python*/site-packages")
+    (library / "dependencies.pth").write_text(f"{packages}\n")
+
+
+def _run(
+    folder: Path, mounts: list[str], environment: Mapping[str, str], *words: str, said: str = ""
+) -> Finished:
+    places = [str(folder / name) for name in ("home", "opt")]
+    python = [word for each in _python_folders() for word in ("--ro-bind", each, each)]
+    return subprocess.run(
+        ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid",
+         "--die-with-parent", "--tmpfs", "/run", "--tmpfs", "/tmp", "--tmpfs", "/home",
+         "--tmpfs", "/opt", "--bind", places[0], home(), "--bind", places[1], "/opt",
+         *python, *mounts, "--", *words],
+        env={"HOME": home(), "PATH": _path(), "LANG": "C.UTF-8", **environment},
+        input=said, capture_output=True, text=True, check=False, timeout=HANG_GUARD,
+    )  # fmt: skip
 
 
 def _path() -> str:
@@ -136,8 +148,10 @@ def _python_folders() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built_wheel(tmp_path_factory.mktemp("wheel"))
+def image(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    image = tmp_path_factory.mktemp("image")
+    _build(image, wheel)
+    return image
 
 
 @pytest.fixture
@@ -154,10 +168,10 @@ def person(tmp_path: Path) -> Iterator[Person]:
 
 
 @pytest.fixture
-def container(tmp_path: Path, person: Person, wheel: Path) -> Container:
-    container = Container(tmp_path, person, person.parent / "api")
-    container.build(wheel)
-    return container
+def container(tmp_path: Path, person: Person, image: Path) -> Container:
+    for name in ("home", "opt"):
+        shutil.copytree(image / name, tmp_path / name, symlinks=True)
+    return Container(tmp_path, person, person.parent / "api")
 
 
 def test_the_page_mounts_only_pub_of_rootsd() -> None:

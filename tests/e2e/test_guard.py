@@ -27,30 +27,35 @@ from support.guarded_daemon import (
     guarded_daemon,
 )
 from support.polling import until
+from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
 
 
-# The attempts of agents: the program's name, the way, and whether the known mark is set.
-SELF_APPROVAL = {
-    ("known", "child"): Outcome.REFUSED,
-    ("known", "shell"): Outcome.REFUSED,
-    ("known", "session"): Outcome.REFUSED,
+# The attempts of agents: the program's name, the way, and whether the known mark is set. The first
+# ones differ in what the guard sees.
+DIFFERENT_ATTEMPTS = {
     ("known", "terminal"): Outcome.REFUSED,
     ("known", "empty environment"): Outcome.REFUSED,
     ("known", "orphan"): Outcome.REFUSED,
-    ("known", "mcp-orphan with an empty environment"): Outcome.REFUSED,
-    ("known", "make"): Outcome.REFUSED,
-    ("known", "protocol"): Outcome.REFUSED,
     ("known", "connection handed on"): Outcome.REFUSED,
     ("known", "guard off first"): Outcome.REFUSED,
     ("unknown", "mcp-child"): Outcome.REFUSED,
-    ("unknown", "mcp-shelled-child"): Outcome.REFUSED,
-    ("unknown", "mcp-alone-child"): Outcome.REFUSED,
     ("unknown", "mcp-orphan with an empty environment"): Outcome.REFUSED,
     # Honestly:
     ("unknown", "mcp-terminal"): Outcome.ASKED_AND_PASSED,
     ("known", "orphan with an empty environment"): Outcome.PASSED,
+}
+ATTEMPTS = DIFFERENT_ATTEMPTS | {
+    ("known", "child"): Outcome.REFUSED,
+    ("known", "shell"): Outcome.REFUSED,
+    ("known", "session"): Outcome.REFUSED,
+    ("known", "mcp-orphan with an empty environment"): Outcome.REFUSED,
+    ("known", "make"): Outcome.REFUSED,
+    ("known", "protocol"): Outcome.REFUSED,
+    ("unknown", "mcp-shelled-child"): Outcome.REFUSED,
+    ("unknown", "mcp-alone-child"): Outcome.REFUSED,
+    # Honestly:
     ("unknown", "child"): Outcome.PASSED,
 }
 
@@ -61,10 +66,13 @@ def guarded(tmp_path: Path) -> Iterator[GuardedDaemon]:
         yield scene
 
 
-def test_attempts_of_self_approval_and_their_outcomes(guarded: GuardedDaemon) -> None:
+def test_attempts_of_self_approval_and_their_outcomes(
+    guarded: GuardedDaemon, sizes: Sizes
+) -> None:
+    attempts = sizes.pick(test=DIFFERENT_ATTEMPTS, check=ATTEMPTS, soak=ATTEMPTS)
     told: dict[tuple[str, str], Outcome] = {}
     outputs: dict[tuple[str, str], str] = {}
-    for kind, way in SELF_APPROVAL:
+    for kind, way in attempts:
         program = guarded.named(KNOWN if kind == "known" else UNKNOWN)
         variables = MARKER if kind == "known" else {}
         completed = guarded.launcher.run(program, AGENT, way, *APPROVE, **variables)
@@ -72,12 +80,12 @@ def test_attempts_of_self_approval_and_their_outcomes(guarded: GuardedDaemon) ->
         outputs[kind, way] = completed.output
     wrong = [
         (*way, told[way], outputs[way])
-        for way, outcome in SELF_APPROVAL.items()
+        for way, outcome in attempts.items()
         if told[way] is not outcome
     ]
     assert not wrong, json.dumps(wrong, indent=1)
     refusals = [event for event in guarded.log() if event["verb"] == "refused"]
-    refused = [way for way, outcome in SELF_APPROVAL.items() if outcome is Outcome.REFUSED]
+    refused = [way for way, outcome in attempts.items() if outcome is Outcome.REFUSED]
     assert len(refusals) == len(refused)
     assert {event["actor"] for event in refusals} == {"caller"}
     status = json.loads(guarded.person.rootsd("status", "--json"))
@@ -103,7 +111,7 @@ def test_an_agent_passes_by_a_program_that_a_person_runs(guarded: GuardedDaemon)
 BY_A_PERSONS_TMUX = ("keys", "run-shell", "if-shell", "new-window", "new-session")
 
 
-def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon) -> None:
+def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon, sizes: Sizes) -> None:
     """This is not refused, and docs/SECURITY.md says so: the server runs commands for every client
     alike.
 
@@ -115,7 +123,8 @@ def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon) -> None:
     guarded.launcher.start(
         "sh", "-c", f"echo ready; exec {shlex.join(guarded.tmux)} attach -t person"
     )
-    for way in BY_A_PERSONS_TMUX:
+    every = BY_A_PERSONS_TMUX
+    for way in sizes.pick(test=every[:2], check=every, soak=every):
         completed = guarded.launcher.run(agent, AGENT, f"mcp-tmux {way}", *APPROVE, **MARKER)
         assert guarded.outcome(completed) is Outcome.PASSED, (way, completed.output)
         clients = guarded.launcher.run(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
@@ -231,19 +240,19 @@ def test_a_stopped_helper_is_replaced_and_no_order_passes_unexamined(
     assert _child_of(keeper) != helper
 
 
-@pytest.mark.parametrize("large", [False, True])
 def test_an_agent_behind_many_ancestors_is_not_admitted(
-    guarded: GuardedDaemon, large: bool
+    guarded: GuardedDaemon, sizes: Sizes
 ) -> None:
     """There are 300 of them, or 200 with environments of 1 MB each."""
     agent = guarded.named(KNOWN)
-    way = "behind 200 large environments" if large else "behind 300 ancestors"
-    completed = guarded.launcher.run(agent, AGENT, way, *APPROVE)
-    assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
-    completed = guarded.launcher.run(agent, AGENT, f"{way} on a terminal", *APPROVE)
-    assert guarded.outcome(completed) is not Outcome.PASSED, completed.output
-    if not large:
-        assert "too many ancestors" in completed.output
+    many, large = "behind 300 ancestors", "behind 200 large environments"
+    for way in sizes.pick(test=(many,), check=(many, large), soak=(many, large)):
+        completed = guarded.launcher.run(agent, AGENT, way, *APPROVE)
+        assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
+        completed = guarded.launcher.run(agent, AGENT, f"{way} on a terminal", *APPROVE)
+        assert guarded.outcome(completed) is not Outcome.PASSED, completed.output
+        if way == many:
+            assert "too many ancestors" in completed.output
     log = guarded.log()
     assert not [each for each in log if each["actor"] == "person" and each["verb"] == "approved"]
 

@@ -20,6 +20,7 @@ from support.guarded_daemon import (
     guarded_daemon,
 )
 from support.process_launcher import Completed
+from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
 
@@ -128,35 +129,41 @@ def _by_a_commit(scene: GuardedDaemon) -> Completed:
     return scene.typed_into_bash(commit)
 
 
-PEOPLE: dict[Callable[[GuardedDaemon], Completed], Outcome] = {
-    _in_a_tab: Outcome.PASSED,
+# The first ones differ in what the guard sees.
+DIFFERENT_WAYS: dict[Callable[[GuardedDaemon], Completed], Outcome] = {
     _in_the_tab_of_a_stopped_agent: Outcome.PASSED,
     _in_the_shell_that_runs_a_bridge: Outcome.PASSED,
     _in_a_tmux_pane: Outcome.PASSED,
-    _in_an_editors_terminal: Outcome.PASSED,
     _in_the_terminal_of_an_editor_that_started_the_bridge: Outcome.ASKED_AND_PASSED,
     _by_ssh: Outcome.PASSED,
+    _by_a_script_without_a_terminal: Outcome.PASSED,
+}
+PEOPLE = DIFFERENT_WAYS | {
+    _in_a_tab: Outcome.PASSED,
+    _in_an_editors_terminal: Outcome.PASSED,
     _by_cron: Outcome.PASSED,
     _by_a_script: Outcome.PASSED,
-    _by_a_script_without_a_terminal: Outcome.PASSED,
     _by_make: Outcome.PASSED,
     _by_a_git_hook: Outcome.PASSED,
 }
 
 
-def test_people_beside_an_agent_are_neither_refused_nor_challenged(scene: GuardedDaemon) -> None:
+def test_people_beside_an_agent_are_neither_refused_nor_challenged(
+    scene: GuardedDaemon, sizes: Sizes
+) -> None:
+    people = sizes.pick(test=DIFFERENT_WAYS, check=PEOPLE, soak=PEOPLE)
     scene.launcher.start(scene.named(KNOWN), AGENT, "stay", **MARKER)
     scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     clients = json.loads(scene.person.rootsd("status", "--json"))["sessions"]
     assert len(clients) == 2
     told, outputs = dict[str, Outcome](), dict[str, str]()
-    for way in PEOPLE:
+    for way in people:
         completed = way(scene)
         told[way.__name__] = scene.outcome(completed)
         outputs[way.__name__] = completed.output
     wrong = [
         (way.__name__, told[way.__name__], outputs[way.__name__])
-        for way, outcome in PEOPLE.items()
+        for way, outcome in people.items()
         if told[way.__name__] is not outcome
     ]
     assert not wrong, json.dumps(wrong, indent=1)

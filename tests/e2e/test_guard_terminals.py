@@ -15,6 +15,7 @@ import pytest
 from support.control_groups import made_group
 from support.guarded_daemon import AGENT, APPROVE, UNKNOWN, GuardedDaemon, Outcome, guarded_daemon
 from support.process_launcher import Completed
+from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("control-groups"), pytest.mark.needs("tmux")]
 
@@ -22,9 +23,9 @@ pytestmark = [pytest.mark.needs("control-groups"), pytest.mark.needs("tmux")]
 # ancestors.
 OF_ITS_OWN = (
     "orphan on a terminal",
-    "orphan in script",
     "orphan on the agent's terminal",
     "own tmux with an empty environment",
+    "orphan in script",
 )
 
 
@@ -41,10 +42,10 @@ def scene(tmp_path: Path, group: Path) -> Iterator[GuardedDaemon]:
 
 
 def test_a_command_from_a_terminal_that_an_agent_created_is_challenged(
-    scene: GuardedDaemon,
+    scene: GuardedDaemon, sizes: Sizes
 ) -> None:
     told = dict[str, tuple[Outcome, str]]()
-    for way in OF_ITS_OWN:
+    for way in sizes.pick(test=OF_ITS_OWN[:3], check=OF_ITS_OWN, soak=OF_ITS_OWN):
         completed = scene.launcher.run(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *APPROVE)
         told[way] = scene.outcome(completed), completed.output
     wrong = {way: got for way, got in told.items() if got[0] is not Outcome.ASKED_AND_PASSED}
@@ -53,13 +54,15 @@ def test_a_command_from_a_terminal_that_an_agent_created_is_challenged(
     assert {event["actor"] for event in approvals} == {"challenge confirmed"}
 
 
-def test_in_one_shared_group_only_the_holder_of_the_terminal_is_evidence(tmp_path: Path) -> None:
+def test_in_one_shared_group_only_the_holder_of_the_terminal_is_evidence(
+    tmp_path: Path, sizes: Sizes
+) -> None:
     """This happens in a container, and cannot be distinguished from a person's terminal
     (docs/SECURITY.md).
     """
     with guarded_daemon(tmp_path) as scene:
         agent = scene.named(UNKNOWN)
-        for way in OF_ITS_OWN:
+        for way in sizes.pick(test=OF_ITS_OWN[:2], check=OF_ITS_OWN, soak=OF_ITS_OWN):
             completed = scene.launcher.run(agent, AGENT, f"mcp-{way}", *APPROVE)
             is_agents = way == "orphan on the agent's terminal"
             expected = Outcome.ASKED_AND_PASSED if is_agents else Outcome.PASSED
@@ -146,23 +149,26 @@ def _in_ones_own_tmux_inside_script(scene: GuardedDaemon) -> Completed:
     return Completed(0, told.read_text())
 
 
+# The first four differ in what the guard sees.
 PEOPLE: tuple[Callable[[GuardedDaemon], Completed], ...] = (
-    _in_another_tab,
     _in_the_tab_of_another_agent_that_is_stopped,
-    _in_a_window_that_a_tab_opened,
-    _in_script_in_a_tab,
     _in_an_editors_terminal,
     _over_ssh,
     _in_ones_own_tmux,
+    _in_another_tab,
+    _in_a_window_that_a_tab_opened,
+    _in_script_in_a_tab,
     _in_ones_own_tmux_inside_script,
 )
 
 
-def test_a_person_in_the_same_terminal_program_is_not_challenged(scene: GuardedDaemon) -> None:
+def test_a_person_in_the_same_terminal_program_is_not_challenged(
+    scene: GuardedDaemon, sizes: Sizes
+) -> None:
     scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     assert len(json.loads(scene.person.rootsd("status", "--json"))["sessions"]) == 1
     told = dict[str, tuple[Outcome, str]]()
-    for way in PEOPLE:
+    for way in sizes.pick(test=PEOPLE[:4], check=PEOPLE, soak=PEOPLE):
         completed = way(scene)
         told[way.__name__] = scene.outcome(completed), completed.output
     wrong = {way: got for way, got in told.items() if got[0] is not Outcome.PASSED}
