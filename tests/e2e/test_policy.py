@@ -49,7 +49,9 @@ class PersonOfATeam(Person):
         )
 
     def verdicts(self) -> dict[str, str]:
-        return {item["name"]: item["verdict"] for item in self.items("ls")}
+        """Return the verdicts as the daemon knows them. The command does not read /etc itself."""
+        items = json.loads(super().run("ls", "--json").stdout)["items"]
+        return {item["name"]: item["verdict"] for item in items}
 
     def why(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.rootsd("why", str(self.parent / name), "--json"))

@@ -185,7 +185,7 @@ def test_the_small_size_has_all_kinds_of_clients_and_servers() -> None:
 async def test_the_first_call_works_every_time(person: Person, sizes: Sizes) -> None:
     server = SERVERS["server-filesystem"]
     with anyio.fail_after(10 * HANG_GUARD_S):
-        for _ in range(sizes.pick(test=3, check=100, soak=1000)):
+        for _ in range(sizes.pick(test=2, check=100, soak=1000)):
             async with client_of(person, server.command()) as client:
                 assert await server.is_open(client, person.parent / "beta")
 

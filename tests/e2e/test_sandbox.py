@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support import pipx_install
 from support.bridges import INITIALIZE, notice, request
-from support.user_manager import HOME, RUNTIME, Finished, UserManager
+from support.user_manager import (
+    HOME,
+    RUNTIME,
+    Finished,
+    UserManager,
+    interpreter_folders,
+    user_manager,
+)
 
 pytestmark = pytest.mark.needs("systemd-user", "bubblewrap")
 
@@ -27,20 +36,22 @@ def recipe(page: Path) -> str:
     return "\n".join(line.removeprefix("$ ") for line in block.splitlines())
 
 
-@pytest.fixture
-def prepared(user: UserManager) -> UserManager:
-    """Return a user with two repositories, one of which the service publishes."""
-    for name in ("api", "secret"):
-        user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
-    user.succeed("rootsd", "service", "install")
-    user.succeed("rootsd", "up", f"{HOME}/src")
-    user.succeed("rootsd", "approve", f"{HOME}/src/api")
-    # Windows is in these folders.
-    for folder in ("/run/WSL", "/mnt/c"):
-        inside = user.path(Path(folder))
-        inside.mkdir()
-        (inside / "windows").touch()
-    return user
+@pytest.fixture(scope="module")
+def prepared(installation: Path) -> Iterator[UserManager]:
+    """Yield a user with two repositories, one of which the service publishes."""
+    with user_manager(interpreter_folders()) as user:
+        pipx_install.put_back(user, installation)
+        for name in ("api", "secret"):
+            user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+        user.succeed("rootsd", "service", "install")
+        user.succeed("rootsd", "up", f"{HOME}/src")
+        user.succeed("rootsd", "approve", f"{HOME}/src/api")
+        # Windows is in these folders.
+        for folder in ("/run/WSL", "/mnt/c"):
+            inside = user.path(Path(folder))
+            inside.mkdir()
+            (inside / "windows").touch()
+        yield user
 
 
 def sandboxed(user: UserManager, page: Path, command: str, said: str | None = None) -> Finished:
@@ -88,6 +99,7 @@ def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager, page: 
     # The control: without the sandbox, the same commands work.
     prepared.succeed("rootsd", "approve", f"{HOME}/src/secret")
     assert published(prepared) == ["api", "secret"]
+    prepared.succeed("rootsd", "forget", f"{HOME}/src/secret")  # as the other tests expect
 
 
 def test_the_one_for_wsl_hides_windows(prepared: UserManager) -> None:

@@ -25,6 +25,8 @@ HANG_GUARD_S = 60
 KILLS_A_MINUTE = 18  # as many as the unit allows: StartLimitBurst, minus our own starts
 UNITS = HOME / ".config/systemd/user"
 
+# The clients would otherwise take the processors from the daemon that starts.
+PAUSE_S = 0.002
 # Connects directly to the socket until its input ends; a bridge would retry. The daemon may be
 # killed while it answers: the connection then breaks, which is no refusal.
 KNOCKER = """
@@ -33,14 +35,13 @@ seen = {"answered": 0, "broken off": 0, "refused": 0}
 enough = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), enough.set()), daemon=True).start()
 print("begun", flush=True)
-while not enough.is_set():
+while not enough.wait(float(sys.argv[2])):
     with socket.socket(socket.AF_UNIX) as knocking:
         knocking.settimeout(60)
         try:
             knocking.connect(sys.argv[1])
         except (ConnectionRefusedError, FileNotFoundError):
             seen["refused"] += 1
-            enough.wait(0.01)
             continue
         try:
             knocking.sendall(b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}\\n')
@@ -65,7 +66,7 @@ class Asker:
     answers: list[list[str]] = field(default_factory=list)
     wrong: list[object] = field(default_factory=list)
     news: threading.Event = field(default_factory=threading.Event)
-    is_over: bool = False
+    over: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
         """Shake hands."""
@@ -73,8 +74,8 @@ class Asker:
         self.client.say(notice("notifications/initialized"))
 
     def keep_asking(self) -> None:
-        """Ask until `is_over`, and check each answer."""
-        while not self.is_over:
+        """Ask until it is over, and check each answer."""
+        while not self.over.wait(PAUSE_S):
             number = len(self.answers) + 1
             self.client.say(request(number, "roots/list"))
             while (answer := self.client.hear()).get("id") != number:
@@ -115,7 +116,7 @@ def asking(user: UserManager, bridges: int = 1) -> Iterator[list[Asker]]:
             yield askers
         finally:
             for asker in askers:
-                asker.is_over = True
+                asker.over.set()
             for thread in threads:
                 thread.join(HANG_GUARD_S)
 
@@ -124,7 +125,8 @@ def asking(user: UserManager, bridges: int = 1) -> Iterator[list[Asker]]:
 def knocking(user: UserManager) -> Iterator[dict[str, int]]:
     """Connect again and again during the block, and collect the results."""
     seen: dict[str, int] = {}
-    command = user.command("python3", "-c", KNOCKER, f"{RUNTIME}/rootsd/pub/mcp.sock")
+    socket = f"{RUNTIME}/rootsd/pub/mcp.sock"
+    command = user.command("python3", "-c", KNOCKER, socket, str(PAUSE_S))
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     assert process.stdout.readline() == "begun\n"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import pipx_install
 from support.polling import until
-from support.user_manager import HOME, UserManager
+from support.user_manager import HOME, UserManager, interpreter_folders, user_manager
 
 pytestmark = pytest.mark.needs("systemd-user")
 
@@ -22,19 +25,24 @@ def permissions(user: UserManager) -> Any:  # noqa: ANN401 - a JSON value
     return json.loads(user.path(SETTINGS).read_text()).get("permissions", {})
 
 
-@pytest.fixture
-def synced(user: UserManager) -> UserManager:
-    """Yield a user with the service, one root, one denied project, and Claude Code synced."""
-    for name in ("api", "secret"):
-        user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
-    user.succeed("sh", "-c", f"mkdir {HOME}/.claude && echo '{{}}' >{SETTINGS}")
-    user.succeed("rootsd", "service", "install")
-    user.succeed("rootsd", "up", f"{HOME}/src")
-    user.succeed("rootsd", "approve", f"{HOME}/src/api", "--tag", "work")
-    user.succeed("rootsd", "deny", f"{HOME}/src/secret")
-    user.succeed("rootsd", "sync", "add", "claude-code", "--only", "tag:work")
-    until(lambda: permissions(user) == BOTH)
-    return user
+@pytest.fixture(scope="module")
+def synced(installation: Path) -> Iterator[UserManager]:
+    """Yield a user with the service, one root, one denied project, and Claude Code synced.
+
+    Each test leaves that behind, except the last one.
+    """
+    with user_manager(interpreter_folders()) as user:
+        pipx_install.put_back(user, installation)
+        for name in ("api", "secret"):
+            user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+        user.succeed("sh", "-c", f"mkdir {HOME}/.claude && echo '{{}}' >{SETTINGS}")
+        user.succeed("rootsd", "service", "install")
+        user.succeed("rootsd", "up", f"{HOME}/src")
+        user.succeed("rootsd", "approve", f"{HOME}/src/api", "--tag", "work")
+        user.succeed("rootsd", "deny", f"{HOME}/src/secret")
+        user.succeed("rootsd", "sync", "add", "claude-code", "--only", "tag:work")
+        until(lambda: permissions(user) == BOTH)
+        yield user
 
 
 def test_its_unit_runs_and_ends_with_the_daemon(synced: UserManager) -> None:
@@ -50,14 +58,19 @@ def test_its_unit_runs_and_ends_with_the_daemon(synced: UserManager) -> None:
 
 def test_after_a_kill_of_everything_the_unit_withdraws_the_grants(synced: UserManager) -> None:
     """There is no restart, because it would restore the grants."""
-    for unit in (UNIT, "rootsd.service"):
-        folder = HOME / f".config/systemd/user/{unit}.d"
+    units = (UNIT, "rootsd.service")
+    extras = [str(HOME / f".config/systemd/user/{unit}.d" / "90-test.conf") for unit in units]
+    for extra in extras:
         text = "[Service]\\nRestart=no\\n"
-        synced.succeed("sh", "-c", f"mkdir -p {folder} && printf '{text}' >{folder}/90-test.conf")
+        synced.succeed("sh", "-c", f"mkdir -p {Path(extra).parent} && printf '{text}' >{extra}")
     synced.systemctl("daemon-reload")
-    pids = [synced.shown(unit, "MainPID") for unit in (UNIT, "rootsd.service")]
+    pids = [synced.shown(unit, "MainPID") for unit in units]
     synced.succeed("kill", "-9", *pids)
     until(lambda: permissions(synced) == {"deny": DENIED})
+    synced.succeed("rm", *extras)
+    synced.systemctl("daemon-reload")
+    synced.succeed("rootsd", "up")
+    until(lambda: permissions(synced) == BOTH)
 
 
 def test_after_a_kill_it_is_restarted(synced: UserManager) -> None:
