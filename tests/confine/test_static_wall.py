@@ -17,8 +17,9 @@ from rootsd.confine.supervision import WARDEN_LOST
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.wall import WallEngine
+from support.folder_identity import identity_of
 from support.sizes import Sizes
-from support.walls import Interpreter, Refused, Wall, identity_of
+from support.walls import Interpreter, Refused, Wall
 
 pytestmark = [pytest.mark.needs("static-wall")]
 
@@ -97,7 +98,7 @@ def test_a_grant_waits_for_the_next_start(tmp_path: Path, wall: StaticTestWall) 
 def test_a_revoke_ends_the_program_and_everything_it_started(
     tmp_path: Path, version: int | None, sizes: Sizes
 ) -> None:
-    for _ in range(sizes.pick(test=2, check=20, soak=300)):
+    for _ in range(sizes.pick(test=1, check=20, soak=300)):
         root = make_root(tmp_path / "a")
         with StaticTestWall(tmp_path, [root], version) as wall:
             wall.run(DAEMON)
@@ -109,7 +110,7 @@ def test_a_revoke_ends_the_program_and_everything_it_started(
 
 @pytest.mark.needs("landlock-signals")
 def test_a_program_cannot_escape_its_end_by_forking(tmp_path: Path, sizes: Sizes) -> None:
-    for _ in range(sizes.pick(test=3, check=30, soak=500)):
+    for _ in range(sizes.pick(test=2, check=30, soak=500)):
         with StaticTestWall(tmp_path, [make_root(tmp_path / "a")]) as wall:
             for _ in range(3):
                 wall.run(RUNNER)
@@ -163,7 +164,7 @@ def test_the_end_of_the_program_ends_everything_and_removes_its_own_folders(
 def test_nothing_outlives_any_part_of_a_static_wall(
     tmp_path: Path, victim: str, version: int | None, sizes: Sizes
 ) -> None:
-    for _ in range(sizes.pick(test=2, check=20, soak=300)):
+    for _ in range(sizes.pick(test=1, check=20, soak=300)):
         with StaticTestWall(tmp_path, [make_root(tmp_path / "a")], version) as wall:
             wall.run(DAEMON)
             program = psutil.Process(wall.run("result = os.getpid()"))

@@ -14,9 +14,10 @@ import pytest
 from rootsd.confine.orders import OrderKind
 from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
 from rootsd.core.wall import RevokePolicy
+from support.folder_identity import identity_of
 from support.polling import until
 from support.sizes import Sizes
-from support.walls import Refused, Wall, Weakness, identity_of
+from support.walls import Refused, Wall, Weakness
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -287,7 +288,7 @@ def test_no_process_or_mount_outlives_any_part_of_the_wall(
     tmp_path: Path, victim: str, sizes: Sizes
 ) -> None:
     (tmp_path / "home").mkdir()
-    for _ in range(sizes.pick(test=3, check=20, soak=300)):
+    for _ in range(sizes.pick(test=1, check=20, soak=300)):
         with Wall(tmp_path / "state", tmp_path / "home", [make_root(tmp_path / "a")]) as wall:
             wall.run("subprocess.Popen(['sleep', '1000'], start_new_session=True)")
             inside = _processes_in_other_namespaces(wall.process.pid)
@@ -327,7 +328,7 @@ def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
         }
 
     before = state()
-    for _ in range(sizes.pick(test=50, check=2_000, soak=100_000)):
+    for _ in range(sizes.pick(test=20, check=2_000, soak=100_000)):
         assert not wall.order(OrderKind.SET, *roots).failed
         wall.order(OrderKind.SET)
     assert state() == before

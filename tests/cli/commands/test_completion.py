@@ -15,6 +15,7 @@ import pytest
 
 from rootsd.system.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
 START = {
@@ -35,16 +36,19 @@ printf 'words:'
 printf '<%s>' "$@"
 echo .
 """
-TYPED = {
+# The first ones show each kind of candidate, and each kind of quoting.
+DIFFERENT_WORDS = {
     "rootsd appr\t": "<approve>",
-    "rootsd approve acme/\t": "<approve><acme/api>",
     "rootsd approve acme@\t": "<approve><acme@home>",
     "rootsd --json deny x\t": "<--json><deny><x1x1>",
-    "rootsd ls --verd\tapproved": "<ls><--verdict><approved>",
     "rootsd ls --tag=w\t": "<ls><--tag=work>",
+    "rootsd up my\\ f\t": "<up><my folder>",
+}
+TYPED = DIFFERENT_WORDS | {
+    "rootsd approve acme/\t": "<approve><acme/api>",
+    "rootsd ls --verd\tapproved": "<ls><--verdict><approved>",
     "rootsd bridge --only tag:w\t": "<bridge><--only><tag:work>",
     "rootsd show ./sub\t": "<show><./subfolder>",
-    "rootsd up my\\ f\t": "<up><my folder>",
 }
 
 
@@ -88,9 +92,9 @@ def words_given(typist: pexpect.spawn[str]) -> str:
 
 
 def test_tab_completes_verbs_flags_projects_tags_and_folders(
-    projects: FakeDaemon, typist: pexpect.spawn[str], tmp_path: Path
+    projects: FakeDaemon, typist: pexpect.spawn[str], tmp_path: Path, sizes: Sizes
 ) -> None:
-    for typed, words in TYPED.items():
+    for typed, words in sizes.pick(test=DIFFERENT_WORDS, check=TYPED, soak=TYPED).items():
         typist.send(f"{typed}\r")
         # zsh removes the slash that it added after a folder.
         assert words_given(typist).replace("/>", ">") == words

@@ -158,8 +158,8 @@ def _struck(
     return made
 
 
-def test_each_way_ends_in_a_proposal_of_its_kind(workshop: Workshop) -> None:
-    ways = _possible(WAYS)
+def test_each_way_ends_in_a_proposal_of_its_kind(workshop: Workshop, sizes: Sizes) -> None:
+    ways = _possible(sizes.pick(test=WAYS[::2], check=WAYS, soak=WAYS))
     with _watched(workshop.parent) as watch:
         made = [(way, way.destination(workshop.parent, next(workshop.numbers))) for way in ways]
         with ThreadPoolExecutor(2) as pool:
