@@ -31,7 +31,7 @@ def suite(tmp_path: Path) -> Suite:
         shutil.copy(TOP / "pyproject.toml", tmp_path)
         tests = tmp_path / "tests"
         tests.mkdir(exist_ok=True)
-        shutil.copytree(TOP / "tests" / "support", tests / "support")
+        shutil.copytree(TOP / "tests" / "support", tests / "support", dirs_exist_ok=True)
         shutil.copy(TOP / "tests" / "conftest.py", tests)
         (tests / "test_planted.py").write_text(text)
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
@@ -63,24 +63,29 @@ PLANT_NEED = (
 )
 
 
-def test_unmet_need_skips_with_reason_and_install_line(suite: Suite) -> None:
-    run = suite(PLANT_NEED + NEEDY)
-    assert run.returncode == 0, run.stdout
-    assert "1 skipped" in run.stdout
+def test_an_unmet_need_skips_with_its_install_line_and_an_unknown_one_is_an_error(
+    suite: Suite,
+) -> None:
+    unknown = NEEDY.replace("nothing-has-this", "unknown").replace("test_it", "test_that")
+    run = suite(PLANT_NEED + NEEDY + unknown)
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout
+    assert "1 skipped, 1 error in " in run.stdout
     assert "needs nothing-has-this, which is not here: apt-get install this" in run.stdout
+    assert "KeyError: 'unknown'" in run.stdout
 
 
-def test_no_skip_passes_in_ci(suite: Suite, tmp_path: Path) -> None:
+def test_in_ci_a_skip_fails_and_an_expected_failure_does_not(suite: Suite, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     for name, text in {
         "in_the_test": "import pytest\n\ndef test_it():\n    pytest.skip('no')\n",
         "by_a_mark": "import pytest\n\n@pytest.mark.skip(reason='no')\ndef test_it(): pass\n",
         "of_a_file": "import pytest\n\npytest.importorskip('nothing_has_this', reason='no')\n",
+        "expected": "import pytest\n\n@pytest.mark.xfail\ndef test_it():\n    assert False\n",
     }.items():
         (tmp_path / "tests" / f"test_{name}.py").write_text(text)
     run = suite(PLANT_NEED + NEEDY, "--continue-on-collection-errors", CI="true")
     assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout
-    assert "1 failed, 3 errors in " in run.stdout
+    assert "1 failed, 1 xfailed, 3 errors in " in run.stdout
     # Each reason is beside its traceback and in the summary.
     assert run.stdout.count("A skip fails where CI=true. ") == 2 * 4
 
@@ -98,15 +103,6 @@ def test_a_process_left_behind_fails_the_run_and_is_ended(suite: Suite, tmp_path
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
     assert "tests left processes behind" in run.stdout
     assert not psutil.pid_exists(int(told.read_text()))
-
-
-def test_expected_failure_is_not_a_skip(suite: Suite) -> None:
-    text = "import pytest\n\n@pytest.mark.xfail\ndef test_it():\n    assert False\n"
-    assert suite(text, CI="true").returncode == 0
-
-
-def test_unknown_need_is_an_error(suite: Suite) -> None:
-    assert "KeyError" in suite(NEEDY).stdout
 
 
 def test_every_need_has_an_install_line() -> None:
@@ -166,32 +162,26 @@ def test_home_cannot_be_made_even_by_root() -> None:
         Path.home().mkdir(parents=True)
 
 
-def test_personal_settings_do_not_reach_a_test(suite: Suite) -> None:
+def test_personal_settings_and_ignored_signals_do_not_reach_a_test(suite: Suite) -> None:
     text = (
-        "import os\n\n"
-        "def test_it():\n"
+        "import os, signal, subprocess, sys\n\n"
+        "def test_no_personal_setting_is_there():\n"
         "    assert 'XDG_RUNTIME_DIR' not in os.environ\n"
         "    assert 'GIT_DIR' not in os.environ\n"
-        "    assert os.environ['ROOTSD_DIR'] != '/elsewhere'\n"
-    )
-    run = suite(text, XDG_RUNTIME_DIR="/run/user/0", GIT_DIR="/elsewhere", ROOTSD_DIR="/elsewhere")
-    assert run.returncode == 0, run.stdout
-
-
-def test_a_signal_that_the_run_ignores_has_its_default_in_started_programs(suite: Suite) -> None:
-    text = (
-        "import signal, subprocess, sys\n\n"
-        "def test_it():\n"
+        "    assert os.environ['ROOTSD_DIR'] != '/elsewhere'\n\n"
+        "def test_a_started_program_has_the_default_of_a_signal():\n"
         "    program = 'import os; os.kill(os.getpid(), 1)'\n"
         "    ended = subprocess.run([sys.executable, '-c', program], check=False)\n"
         "    assert ended.returncode == -signal.SIGHUP\n"
     )
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        run = suite(text)
+        run = suite(
+            text, XDG_RUNTIME_DIR="/run/user/0", GIT_DIR="/elsewhere", ROOTSD_DIR="/elsewhere"
+        )
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert run.returncode == 0, run.stdout
+    assert "2 passed in " in run.stdout
 
 
 def test_git_commits_and_clones_without_a_home(tmp_path: Path) -> None:
@@ -213,15 +203,16 @@ def test_each_test_has_its_own_rootsd_dir(turn: int, rootsd_dir: Path) -> None:
     rootsd_dir.mkdir()
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_a_recorded_run_may_skip_in_ci_and_says_so(
-    suite: Suite, workers: str, tmp_path: Path
+    suite: Suite, tmp_path: Path, sizes: Sizes
 ) -> None:
-    record = tmp_path / "record"
     text = PLANT_NEED + NEEDY + "\ndef test_that():\n    pass\n"
-    run = suite(text, f"--record={record}", workers, CI="true")
-    assert run.returncode == 0, run.stdout
-    assert sorted(record.read_text().splitlines()) == [
-        "passed\ttests/test_planted.py::test_that",
-        "skipped\ttests/test_planted.py::test_it",
-    ]
+    both = ("-n2", "-n0")
+    for workers in sizes.pick(test=both[:1], check=both, soak=both):
+        record = tmp_path / f"record{workers}"
+        run = suite(text, f"--record={record}", workers, CI="true")
+        assert run.returncode == 0, run.stdout
+        assert sorted(record.read_text().splitlines()) == [
+            "passed\ttests/test_planted.py::test_that",
+            "skipped\ttests/test_planted.py::test_it",
+        ]

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -22,10 +20,11 @@ from rootsd.state.store.revisions import REVISIONS_NAME
 from rootsd.system.ipc.connect import connect
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.runtime_dir import find_runtime_dir
-from support.daemon_process import HANG_GUARD, START, ask, running
+from support.daemon_process import HANG_GUARD, START, ask, running, running_program
 from support.guard_settings import NO_GUARD
 from support.notify_socket import supervisor
 from support.polling import until
+from support.preloaded import Program
 from support.repositories import fake_repository
 
 
@@ -67,16 +66,10 @@ def test_without_its_helper_it_continues_and_says_so(home: Path) -> None:
 
 def test_a_second_daemon_on_the_same_folders_is_refused(home: Path) -> None:
     with running(home):
-        second = subprocess.run(
-            [sys.executable, "-c", f"{START}start(None)"],
-            env={**os.environ, "HOME": str(home)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=HANG_GUARD,
-        )
+        second = Program(f"{START}start(None)", {**os.environ, "HOME": str(home)})
+        _, said = second.communicate(HANG_GUARD)
         assert second.returncode != 0
-        assert "Busy" in second.stderr
+        assert "Busy" in said
         assert ask("status").returncode == 0
 
 
@@ -177,7 +170,6 @@ def test_the_watchdog_is_not_notified_if_the_socket_is_not_served(
             assert supervising.hear_of("WATCHDOG") == "1"
             stale.bind(str(home / "stale"))
             (home / "stale").rename(rootsd_dir / "run" / "ctl" / "control.sock")
-            assert daemon.stderr
             assert any("gets no heartbeat" in line for line in daemon.stderr)
             daemon.terminate()
             assert daemon.wait(HANG_GUARD) == 0
@@ -199,17 +191,11 @@ sys.exit(run(find_places(), helper=UnavailableHelper('a test'), ready_fd=None))
 
 
 def test_a_bug_in_discovery_ends_it_with_an_error_in_the_log(home: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BROKEN],
-        env={**os.environ, "HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG_GUARD,
-    )
-    assert done.returncode == 1
-    assert "ZeroDivisionError: a bug" in done.stderr
-    assert "CRITICAL a bug ended discovery" in done.stderr
+    daemon = Program(BROKEN, {**os.environ, "HOME": str(home)})
+    _, said = daemon.communicate(HANG_GUARD)
+    assert daemon.returncode == 1
+    assert "ZeroDivisionError: a bug" in said
+    assert "CRITICAL a bug ended discovery" in said
 
 
 def test_a_daemon_started_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
@@ -245,7 +231,7 @@ def test_the_revision_grows_across_restarts_and_a_clock_that_was_set_back(
 
 
 def test_the_sdk_is_loaded_only_for_an_mcp_client(home: Path) -> None:
-    with running(home) as daemon:
+    with running_program(home) as daemon:
         maps = Path(f"/proc/{daemon.pid}/maps")
         if maps.exists():
             assert "pydantic_core" not in maps.read_text()

@@ -81,7 +81,7 @@ class Chaos:
 
 def test_live_equals_fresh_after_random_changes(world: EngineHarness, sizes: Sizes) -> None:
     chaos = Chaos(world.top, seed=7)
-    for number in range(sizes.pick(test=150, check=2_000, soak=100_000)):
+    for number in range(sizes.pick(test=80, check=2_000, soak=100_000)):
         for _ in range(chaos.random.randint(1, 6)):
             chaos.step()
         if number % 10 == 9:

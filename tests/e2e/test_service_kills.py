@@ -12,12 +12,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from support import pipx_install
 from support.bridges import INITIALIZE, Client, notice, request
 from support.sizes import Sizes
-from support.user_manager import HOME, RUNTIME, UserManager
+from support.user_manager import HOME, RUNTIME, UserManager, interpreter_folders, user_manager
 
 pytestmark = pytest.mark.needs("systemd-user")
 
@@ -137,12 +139,16 @@ def knocking(user: UserManager) -> Iterator[dict[str, int]]:
         seen.update(json.loads(out))
 
 
-def prepare(user: UserManager) -> None:
-    """Create a repository that the service publishes."""
-    user.succeed("git", "init", "-q", f"{HOME}/src/api")
-    user.succeed("rootsd", "service", "install")
-    user.succeed("rootsd", "up", f"{HOME}/src")
-    user.succeed("rootsd", "approve", f"{HOME}/src/api")
+@pytest.fixture(scope="module")
+def user(installation: Path) -> Iterator[UserManager]:
+    """Yield a user with a repository that the service publishes."""
+    with user_manager(interpreter_folders()) as user:
+        pipx_install.put_back(user, installation)
+        user.succeed("git", "init", "-q", f"{HOME}/src/api")
+        user.succeed("rootsd", "service", "install")
+        user.succeed("rootsd", "up", f"{HOME}/src")
+        user.succeed("rootsd", "approve", f"{HOME}/src/api")
+        yield user
 
 
 def until_all_are_answered(askers: list[Asker]) -> None:
@@ -167,7 +173,6 @@ def test_repeated_kills_cause_no_refused_connection_and_no_wrong_answer(
     user: UserManager, sizes: Sizes
 ) -> None:
     kills, bridges = sizes.pick(test=(2, 3), check=(100, 8), soak=(1000, 8))
-    prepare(user)
     if kills > KILLS_A_MINUTE:  # more often than the unit allows
         override = "[Unit]\nStartLimitIntervalSec=0\n"
         user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=override)
@@ -182,23 +187,10 @@ def test_repeated_kills_cause_no_refused_connection_and_no_wrong_answer(
     assert int(user.shown("rootsd.service", "NRestarts")) + 1 >= kills
 
 
-def test_control_without_the_sockets_clients_are_refused(user: UserManager) -> None:
-    """The counter of refusals above does see them."""
-    prepare(user)
-    user.systemctl("disable", "--now", "rootsd.socket", "rootsd-control.socket")
-    user.succeed("rm", str(UNITS / "rootsd.service.d/10-sockets.conf"))
-    user.systemctl("daemon-reload")
-    user.systemctl("restart", "rootsd.service")
-    with knocking(user) as seen:
-        kill(user)
-        user.succeed("rootsd", "service", "restart")
-    assert seen["refused"] > 0
-
-
 def test_the_watchdog_replaces_a_hanging_daemon(user: UserManager) -> None:
-    prepare(user)
     user.run("tee", str(HOME / "sitecustomize.py"), said=HANGING)
-    override = f"[Service]\nWatchdogSec=1s\nEnvironment=PYTHONPATH={HOME}\n"
+    override = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nWatchdogSec=1s\n"
+    override += f"Environment=PYTHONPATH={HOME}\n"
     user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=override)
     user.systemctl("daemon-reload")
     user.succeed("rootsd", "service", "restart")
@@ -210,3 +202,15 @@ def test_the_watchdog_replaces_a_hanging_daemon(user: UserManager) -> None:
         # On a busy machine it may have missed its second check, too.
         assert int(user.shown("rootsd.service", "NRestarts")) >= restarts
         assert [asker.wrong for asker in askers] == [[]]
+
+
+def test_control_without_the_sockets_clients_are_refused(user: UserManager) -> None:
+    """The counter of refusals above does see them. It comes last: the sockets stay away."""
+    user.systemctl("disable", "--now", "rootsd.socket", "rootsd-control.socket")
+    user.succeed("rm", str(UNITS / "rootsd.service.d/10-sockets.conf"))
+    user.systemctl("daemon-reload")
+    user.systemctl("restart", "rootsd.service")
+    with knocking(user) as seen:
+        kill(user)
+        user.succeed("rootsd", "service", "restart")
+    assert seen["refused"] > 0

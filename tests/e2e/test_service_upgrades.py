@@ -16,7 +16,13 @@ from rootsd.state.store.schema import BINDING_SINCE, MIGRATIONS
 from support import pipx_install
 from support.bridges import INITIALIZE, Client, notice
 from support.release_files import unit_texts
-from support.user_manager import HANG_GUARD_S, HOME, UserManager
+from support.user_manager import (
+    HANG_GUARD_S,
+    HOME,
+    UserManager,
+    interpreter_folders,
+    user_manager,
+)
 
 pytestmark = pytest.mark.needs("systemd-user")
 
@@ -36,8 +42,21 @@ DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
 
 
 @pytest.fixture(scope="module")
-def next_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pipx_install.built_wheel(tmp_path_factory.mktemp("next"), NEXT)
+def next_installation(tmp_path_factory: pytest.TempPathFactory, installation: Path) -> Path:
+    """Return the files of the home after an upgrade from this version to the next one."""
+    folder = tmp_path_factory.mktemp("next")
+    wheel = pipx_install.built_wheel(folder, NEXT)
+    with user_manager(interpreter_folders()) as user:
+        pipx_install.put_back(user, installation)
+        pipx_install.install(user, wheel)
+        pipx_install.keep(user, folder / "home")
+    return folder / "home"
+
+
+def change_to(user: UserManager, installation: Path) -> None:
+    """Put another installation in the place of the present one, as an upgrade does."""
+    user.succeed("rm", "-rf", str(pipx_install.ENVIRONMENT))
+    pipx_install.put_back(user, installation)
 
 
 @pytest.fixture
@@ -96,14 +115,14 @@ def daemon(user: UserManager) -> dict[str, object]:
 
 
 def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_does_not(
-    prepared: UserManager, installation: Path, next_wheel: Path
+    prepared: UserManager, installation: Path, next_installation: Path
 ) -> None:
     user = prepared
     user.succeed("rootsd", "guard", "off")  # bridges and commands share one control group here
     with bridge(user) as client:
         assert roots(client, "before") == ["api"]
         first = daemon(user)
-        pipx_install.install(user, next_wheel)
+        change_to(user, next_installation)
         assert roots(client, "meanwhile") == ["api"]
         with bridge(user) as newer:
             assert roots(newer, "of the daemon before") == ["api"]
@@ -122,8 +141,7 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert roots(client, "after") == ["api"]
         assert "version" not in user.succeed("rootsd", "service", "status")
 
-        user.succeed("rm", "-rf", str(pipx_install.ENVIRONMENT))
-        pipx_install.put_back(user, installation)
+        change_to(user, installation)
         said = user.run("rootsd", "up")
         assert said.returncode == 0, said.stderr
         assert "newer than this command" in said.stderr
@@ -136,10 +154,10 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
 
 
 def test_on_a_terminal_a_newer_command_asks_first_and_enter_means_yes(
-    prepared: UserManager, next_wheel: Path
+    prepared: UserManager, next_installation: Path
 ) -> None:
     user = prepared
-    pipx_install.install(user, next_wheel)
+    change_to(user, next_installation)
     up_on_a_terminal(user, "")
     assert daemon(user)["version"] == NEXT
 

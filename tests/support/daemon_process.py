@@ -25,22 +25,39 @@ def start(ready_fd):
 
 
 @contextmanager
-def running(home: Path, first: str = "pass", **more: str) -> Iterator[subprocess.Popen[str]]:
+def running(home: Path, first: str = "pass", **more: str) -> Iterator[preloaded.Program]:
     """A daemon that has said it is ready; `first` is what its process does before, and `more` is
     added to its environment."""
     ready, says_ready = os.pipe()
-    daemon = subprocess.Popen(
-        [sys.executable, "-c", f"{first}\n{START}start({says_ready})"],
-        pass_fds=(says_ready,),
-        env={**os.environ, "HOME": str(home), **more},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    text = f"{first}\n{START}start({says_ready})"
+    environment = {**os.environ, "HOME": str(home), **more}
+    daemon = preloaded.Program(text, environment, (says_ready,))
     os.close(says_ready)
+    with _until_the_end(daemon, ready):
+        yield daemon
+
+
+@contextmanager
+def running_program(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """The same with only those modules that a daemon loads."""
+    ready, says_ready = os.pipe()
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", f"{START}start({says_ready})"], pass_fds=(says_ready,),
+        env={**os.environ, "HOME": str(home)}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(says_ready)
+    with _until_the_end(daemon, ready):
+        yield daemon
+
+
+@contextmanager
+def _until_the_end(
+    daemon: preloaded.Program | subprocess.Popen[str], ready: int
+) -> Iterator[None]:
     try:
         with os.fdopen(ready) as told:
             assert told.readline() == "ready\n", daemon.communicate(timeout=HANG_GUARD)
-        yield daemon
+        yield
     finally:
         daemon.kill()
         daemon.communicate()

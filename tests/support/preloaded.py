@@ -4,7 +4,7 @@ Most of what a command costs is to load Python and our modules. Here each worker
 one process that has loaded them all. It forks itself for each run, and the fork does what
 `python -m rootsd WORDS...` does, with the environment and the descriptors of the run. A daemon
 that such a run starts in the background is a fork, too. All other programs, such as bridges and
-the daemons that they start, start as they do for a user.
+the daemons that they start, start as they do for a user. `Program` forks for `python -c TEXT`.
 
 Each fork has the command line of this program. So a test that looks at command lines, that traces
 a program, or that is about starting one, starts Python itself.
@@ -100,6 +100,54 @@ class _Started:
             except TimeoutError:
                 os.kill(self.pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(self._words, timeout_s or 0) from None
+
+
+class Program:
+    """`python -c TEXT` as a fork, with the methods of `subprocess.Popen` that tests need.
+
+    It has the standard input and output of this process, and a pipe for its errors.
+    """
+
+    def __init__(
+        self, text: str, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> None:
+        reading, writing = os.pipe()
+        descriptors = {0: 0, 1: 1, 2: writing} | {fd: fd for fd in pass_fds}
+        with _lock:
+            _, server = _server()
+        self._started = _Started(server, [], environment, descriptors, text=text)
+        os.close(writing)
+        self.stderr = os.fdopen(reading)
+        self.pid = self._started.pid
+        self.returncode: int | None = None
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless `wait` has returned."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status. Raises subprocess.TimeoutExpired, once it has been killed."""
+        if self.returncode is None:
+            self.returncode = self._started.wait(timeout)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[None, str]:
+        """Return what it wrote to its errors until its end, which must fit into a pipe."""
+        self.wait(timeout)
+        if self.stderr.closed:
+            return None, ""
+        with self.stderr:
+            return None, self.stderr.read()
 
 
 @cache
@@ -250,10 +298,15 @@ def _main() -> int:
     status = 1
     try:
         with patch.object(subprocess, "Popen", _popen):
-            status = __main__.main()
+            if "text" in work[0]:
+                status = 0
+                exec(work[0]["text"], {"__name__": "__main__"})  # noqa: S102 - a test's own text
+            else:
+                status = __main__.main()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001 - Python prints all of them
+        status = 1
         traceback.print_exc()
     finally:
         with suppress(OSError):

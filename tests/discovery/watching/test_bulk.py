@@ -60,7 +60,7 @@ def _made(top: Path, count: int) -> set[bytes]:
 
 
 def test_no_repository_of_many_is_missed(tmp_path: Path, sizes: Sizes) -> None:
-    count = sizes.pick(test=200, check=2_000, soak=20_000)
+    count = sizes.pick(test=100, check=2_000, soak=20_000)
     src, outside = tmp_path / "src", tmp_path / "outside"
     (src / "tree").mkdir(parents=True)
     with _watched(src) as observed:

@@ -111,7 +111,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 def workshops(tmp_path_factory: pytest.TempPathFactory, sizes: Sizes) -> Workshop:
     """Return what the workshops of all tests share: origins, durations, and unused numbers."""
     top = tmp_path_factory.mktemp("workshops")
-    files = sizes.pick(test=150, check=400, soak=1_000)
+    files = sizes.pick(test=60, check=400, soak=1_000)
     return Workshop(Origins(top / "origins", files), top)
 
 

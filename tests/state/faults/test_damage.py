@@ -16,7 +16,7 @@ def _damage(numbered_share: tuple[int, int], how: Damage) -> int:
 
 
 def test_no_flipped_bit_changes_a_decision_unnoticed(sizes: Sizes) -> None:
-    flips = sizes.pick(test=200, check=5_000, soak=1_000_000)
+    flips = sizes.pick(test=100, check=5_000, soak=1_000_000)
     unseen_by_sqlite = in_parallel(
         partial(_damage, how=flip_a_bit), enumerate(shares(flips, IN_ONE_GO))
     )

@@ -25,7 +25,7 @@ def _cut_own(numbered_share: tuple[int, int]) -> Counter[Verdict]:
 
 
 def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
-    cuts = sizes.pick(test=50, check=10_000, soak=1_000_000)
+    cuts = sizes.pick(test=30, check=10_000, soak=1_000_000)
     verdicts = sum(in_parallel(_cut_own, enumerate(shares(cuts, CUTS_IN_ONE_GO))), Counter())
     assert verdicts == {Verdict.HELD: cuts}
 
