@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import get_args
 
 from rootsd.core import inputs
-from rootsd.core.model import Access, ActorKind
-from support.core_samples import ANN, identity
+from rootsd.core.model import ActorKind
 
 
 def test_every_order_has_an_actor_and_no_event_has() -> None:
@@ -13,17 +12,8 @@ def test_every_order_has_an_actor_and_no_event_has() -> None:
     assert all("actor" in fields[kind] for kind in get_args(inputs.Order))
 
 
-def test_the_daemon_is_not_an_actor() -> None:
-    words = {"person", "challenge confirmed", "rule", "policy", "main checkout", "caller"}
-    assert {kind.value for kind in ActorKind} == words
-
-
 def test_a_confirmed_challenge_counts_as_a_persons_order() -> None:
     assert {kind for kind in ActorKind if kind.may_decide} == {
         ActorKind.PERSON,
         ActorKind.CHALLENGED,
     }
-
-
-def test_an_approval_grants_writing_by_default() -> None:
-    assert inputs.Approve(b"/w", identity(1), ANN).access is Access.READ_WRITE

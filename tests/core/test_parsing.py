@@ -82,10 +82,6 @@ def test_json_of_every_value_is_parsed_back(value: object) -> None:
     assert parse_json(text) == parse_json(text.encode()) == value
 
 
-def test_toml_is_parsed() -> None:
-    assert parse_toml('[a.b]\nc = [1.5, "x"]\n') == {"a": {"b": {"c": [1.5, "x"]}}}
-
-
 def test_no_module_parses_text_without_these_functions() -> None:
     package = Path(rootsd.__file__).parent
     sources = {file: file.read_bytes() for file in package.rglob("*.py")}
