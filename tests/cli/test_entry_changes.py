@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.cli.entry_changes import EntryChange, PublishedFacts, change_since_0_1_0
-from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.model import Access, Focus, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import contains
-from rootsd.core.scope import Scope, ScopeExtent, SessionStart, apply_scope
+from rootsd.core.scope import Scope, ScopeExtent, SessionStart, apply_focus, apply_scope
 from rootsd.proxy.run.main import parse_arguments
 from rootsd.proxy.run.roots import RootFolder, RootsFilter
 
@@ -33,7 +33,6 @@ def change(*words: str, facts: PublishedFacts = NO_FACTS) -> EntryChange | None:
         ("bridge", "--only", "tag:work", "--only", "api"),
         ("run", "--client-roots", "override", *SERVER),
         ("run", "--client-roots=narrow", "--only", "api", *SERVER),
-        ("run", "--client-roots", "auto", "--only", "api", *SERVER),
         ("status",),
         (),
     ],
@@ -56,6 +55,7 @@ def test_an_entry_with_a_newer_flag_is_not_mentioned(flags: tuple[str, ...]) -> 
         (("run", "--only", "tag:work", *SERVER), "all roots that --only selects", ""),
         (("run", "--client-roots", "narrow", *SERVER), "", "outside the workspace"),
         (("run", "--only", "api", *SERVER), "the whole root", ""),
+        (("run", "--client-roots=auto", "--only", "api", *SERVER), "", "no folder open any more"),
         (("bridge", "--only", "cwd"), "", "no larger root"),
         (("bridge", "--only=focus"), "the tag of the focus", ""),
     ],
@@ -74,6 +74,24 @@ def test_a_name_that_looked_like_another_one_selects_nothing() -> None:
     found = change("bridge", "--only", "café", facts=facts)
     assert found == EntryChange(less=("no root with the name café: its name is now café~r7k2",))
     assert change("bridge", "--only", "api", facts=facts) is None
+
+
+def test_a_placeholder_with_a_changed_name_stands_for_no_root() -> None:
+    facts = PublishedFacts({"café": "café~r7k2"})
+    words = ("run", "--client-roots", "override", "--", "server", "--vault={root:café}")
+    found = change(*words, facts=facts)
+    assert found == EntryChange(less=("no root with the name café: its name is now café~r7k2",))
+    assert change(*words) is None
+
+
+def test_the_focus_matters_only_where_it_narrowed() -> None:
+    facts = PublishedFacts({}, focus="work")
+    narrow = ("run", "--client-roots", "narrow", *SERVER)
+    found = change(*narrow, facts=facts)
+    assert found is not None
+    assert "the tag of the focus" in " ".join(found.more)
+    for words in (("bridge",), ("run", "--client-roots", "override", *SERVER)):
+        assert change(*words, facts=facts) is None
 
 
 def test_a_root_with_a_colon_is_left_out_of_a_joined_variable() -> None:
@@ -101,10 +119,15 @@ FOLDERS = (*PATHS, b"/w/api/deep", UNAPPROVED, b"/home")
 
 @dataclass(frozen=True)
 class Situation:
-    """A working directory, the client's folders, and the published roots at two moments."""
+    """A working directory, the client's folders, the focus, and the roots at two moments.
+
+    `closed` says that the client has closed its folders.
+    """
 
     cwd: bytes
     theirs: tuple[bytes, ...] | None
+    closed: bool
+    focus: str | None
     start: tuple[PublishedRoot, ...]
     now: tuple[PublishedRoot, ...]
 
@@ -121,7 +144,14 @@ def situations(draw: st.DrawFn) -> Situation:
     start = tuple(root_at(path, draw(tags)) for path in draw(st.sets(st.sampled_from(PATHS))))
     now = tuple(root for root in start if draw(st.integers(0, 4)))
     theirs = st.lists(st.sampled_from(FOLDERS), min_size=1, max_size=2, unique=True).map(tuple)
-    return Situation(draw(st.sampled_from(FOLDERS)), draw(st.none() | theirs), start, now)
+    return Situation(
+        draw(st.sampled_from(FOLDERS)),
+        draw(st.none() | theirs),
+        draw(st.booleans()),
+        draw(st.none() | st.just("work")),
+        start,
+        now,
+    )
 
 
 def options() -> st.SearchStrategy[tuple[str, ...]]:
@@ -160,14 +190,19 @@ def roots_of_0_1_0(words: Sequence[str], case: Situation) -> set[bytes]:
     names = {word for word in parsed.only if word != "cwd" and not word.startswith("tag:")}
     tags = {word[4:] for word in parsed.only if word.startswith("tag:")}
     holding = innermost(case.now, case.cwd) if "cwd" in parsed.only else None
+    if not parsed.only and case.focus is not None:
+        tags = {case.focus}
     fit = [
         root
         for root in case.now
-        if not parsed.only or root is holding or root.name in names or tags & set(root.tags)
+        if not (parsed.only or tags)
+        or root is holding
+        or root.name in names
+        or tags & set(root.tags)
     ]
     use = words[words.index("--client-roots") + 1] if "--client-roots" in words else "auto"
     if use != "override":
-        if case.theirs is not None:
+        if case.theirs is not None and not case.closed:
             return intersection(fit, case.theirs)
         if use == "narrow":
             return set()
@@ -189,10 +224,13 @@ def roots_now(words: Sequence[str], case: Situation) -> set[bytes]:
         extent=ScopeExtent.WORKSPACE if is_workspace else ScopeExtent.ROOT,
         start=SessionStart(anchor.path if anchor else known),
     )
-    published = apply_scope(PublishedSet(1, case.now), scope).roots
+    focused = apply_focus(scope, Focus(case.focus), Focus(case.focus))
+    published = apply_scope(PublishedSet(1, case.now), focused).roots
     narrowing = RootsFilter(parsed.client_roots, parsed.access, case.cwd)
     if case.theirs is not None:
         narrowing.set_client_folders(case.theirs)
+        if case.closed:
+            narrowing.set_client_folders(())
     given = narrowing.apply(RootFolder(root.path, root.name) for root in published)
     return {folder.path for folder in given}
 
@@ -207,7 +245,8 @@ def test_each_difference_in_the_roots_is_announced(
     words: tuple[str, ...], case: Situation
 ) -> None:
     before, now = roots_of_0_1_0(words, case), roots_now(words, case)
-    found = change("run", *words, *SERVER) or EntryChange()
+    facts = PublishedFacts({}, focus=case.focus)
+    found = change("run", *words, *SERVER, facts=facts) or EntryChange()
     if exceeds(now, before):
         assert found.more, (words, case, before, now)
     if exceeds(before, now):
@@ -216,7 +255,7 @@ def test_each_difference_in_the_roots_is_announced(
 
 def test_control_the_comparison_notices_both_directions() -> None:
     roots = (root_at(b"/w/api", ["work"]), root_at(b"/w/web", ["work"]))
-    inside = Situation(b"/w/api", None, roots, roots)
+    inside = Situation(b"/w/api", None, closed=False, focus=None, start=roots, now=roots)
     assert exceeds(roots_now((), inside), roots_of_0_1_0((), inside))
-    unapproved = Situation(UNAPPROVED, None, roots, roots)
+    unapproved = replace(inside, cwd=UNAPPROVED)
     assert exceeds(roots_of_0_1_0((), unapproved), roots_now((), unapproved))

@@ -102,7 +102,8 @@ UPGRADE = {
     "kept": {"approved": 12, "granted": 1, "denied": 2, "lapsed": 1, "rules": 2, "tagged": 1},
     "lapsed": 0, "waiting_worktrees": ["fix", "a\x1bb"],
     "renamed": [{"stored": "caf\u00e9", "name": "x~r7k2"}],
-    "with_colon": [], "wider_workspaces": [{"name": "acme/api", "also": ["web"], "count": 7}],
+    "focus": None, "with_colon": [],
+    "wider_workspaces": [{"name": "acme/api", "also": ["web"], "count": 7}],
     "is_new": True,
 }  # fmt: skip
 _RULED = {

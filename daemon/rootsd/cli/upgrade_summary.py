@@ -82,6 +82,7 @@ def _changed_entries(
     facts = PublishedFacts(
         renamed={root["stored"]: root["name"] for root in upgrade["renamed"]},
         with_colon=upgrade["with_colon"],
+        focus=upgrade["focus"],
         wall=_wall(),
     )
     environment = connecting.client_environment()
@@ -128,9 +129,9 @@ def _lines(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if backup := summary["backup"]:
         yield "", f"as it was before: {safe_label(shorten_home(backup), limit=None)}"
     if names := summary["waiting_worktrees"]:
-        what = "1 worktree waits" if len(names) == 1 else f"{len(names)} worktrees wait"
+        waits = "1 worktree waits" if len(names) == 1 else f"{len(names):,} worktrees wait"
         shown = ", ".join(safe_label(name) for name in names)
-        yield "worktrees", f"{what}, because {before} did not record its files: {shown}"
+        yield "worktrees", f"{waits} that {before} published with the main checkout: {shown}"
         yield "", "to decide: rootsd pending"
     for root in summary["renamed"]:
         stored, name = safe_label(root["stored"]), safe_label(root["name"])

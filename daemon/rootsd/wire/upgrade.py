@@ -49,6 +49,8 @@ class UpgradeItem(TypedDict):
     """The worktrees that the older version published, and that wait now."""
     renamed: list[RenamedRoot]
     """The roots with another name than the stored one."""
+    focus: str | None
+    """The tag of the focus, or null if there is none."""
     with_colon: list[str]
     """The first roots with a colon in their path."""
     wider_workspaces: list[WiderWorkspace]

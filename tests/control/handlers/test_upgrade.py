@@ -12,7 +12,7 @@ import pytest
 from rootsd.control.handlers.upgrade import UpgradeHandlers
 from rootsd.control.routes import RequestContext
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import Actor, ActorKind, Lapse, LapseReason, Project, Ruling
+from rootsd.core.model import NO_FOCUS, Actor, ActorKind, Lapse, LapseReason, Project, Ruling
 from rootsd.state.store.upgrade import StoreUpgrade, save_upgrade
 from rootsd.state.upgrade_notice import NO_UPGRADE, UpgradeNotice
 from rootsd.wire.upgrade import UpgradeQuery
@@ -35,6 +35,7 @@ class FakeLedger:
     """A ledger with one catalog."""
 
     revision = 7
+    focus = NO_FOCUS
 
     def __init__(self, *projects: Project) -> None:
         self.catalog = Catalog.of(projects, (), PLACES, 1)

@@ -24,6 +24,7 @@ from rootsd.state.store.rows import read_events
 from rootsd.state.store.schema import MIGRATIONS, NewerStore, refuse_newer
 from rootsd.state.store.upgrade import UPGRADE_NAME, StoreUpgrade, read_upgrade, save_upgrade
 from rootsd.state.upgrade_notice import UpgradeNotice
+from support.power_cuts import memory_folder
 from support.release_files import STORE_VERSION, printed_decisions, unpack_state
 from support.sample_decisions import (
     PERSON,
@@ -46,7 +47,7 @@ from support.stores import (
     load,
     make_version_0_1_0,
     opened,
-    outside,
+    small_reserve,
 )
 
 WITHOUT_TIME = (
@@ -264,22 +265,21 @@ STEPS: Story = (
     )
 )
 def test_any_store_of_0_1_0_keeps_its_history_and_its_state(
-    tmp_path_factory: pytest.TempPathFactory, changes: list[Change | AuditRecord]
+    changes: list[Change | AuditRecord],
 ) -> None:
-    folder = tmp_path_factory.mktemp("top") / "state"
-    make_version_0_1_0(folder, changes)
-    _, before = events_of(folder / DATABASE_NAME)
-    loaded = load(folder)
-    with opened(folder) as store:
-        assert list(store.events()) == before
-    assert loaded.note == ""
-    fresh = folder.with_name("fresh") / "state"
-    append(fresh, *changes)
-    expected = load(fresh)
+    with memory_folder() as work, small_reserve():
+        folder, fresh = work / "old/state", work / "fresh/state"
+        make_version_0_1_0(folder, changes)
+        _, before = events_of(folder / DATABASE_NAME)
+        loaded = load(folder)
+        with opened(folder) as store:
+            assert list(store.events()) == before
+        assert loaded.note == ""
+        append(fresh, *changes)
+        expected = load(fresh)
     assert by_path(loaded).keys() == by_path(expected).keys()
     for path, found in by_path(loaded).items():
         assert found.ruling == by_path(expected)[path].ruling
     assert (loaded.rules, loaded.next_rule, loaded.guard, loaded.focus) == (
         expected.rules, expected.next_rule, expected.guard, expected.focus,
     )  # fmt: skip
-    assert outside(folder).exists()

@@ -83,6 +83,7 @@ class UpgradeHandlers:
                 if _is_waiting_worktree(project, catalog)
             ),
             renamed=list(_renamed(catalog)),
+            focus=self.ledger.focus.tag,
             with_colon=sorted(root.name for path, root in catalog.roots.items() if _COLON in path)[
                 :_MAX_NAMES
             ],
