@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run all tests in several processes, with the given pytest options. VENV is the environment to use.
 #
-# Most tests wait for disks, mounts, and processes of their own, so two workers per core keep the
+# Most tests wait for disks, mounts, and processes of their own, so three workers per core keep the
 # cores busy. On a busy machine a test can fail because another test took the time that it needed.
 # Therefore a few failed tests run once more, one at a time. A test that fails alone is broken.
 set -eu
@@ -17,7 +17,7 @@ run_tests() {
     "$venv/bin/python" -m pytest -q -o cache_dir="$cache" "$@"
 }
 
-workers=$(($(getconf _NPROCESSORS_ONLN) * 2))
+workers=$(($(getconf _NPROCESSORS_ONLN) * 3))
 status=0
 run_tests --cache-clear --numprocesses="$workers" --dist=worksteal "$@" || status=$?
 # pytest exits with 1 if tests failed, and with other statuses for errors of its own.

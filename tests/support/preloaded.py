@@ -33,6 +33,9 @@ from pkgutil import walk_packages
 from typing import Any, TextIO
 from unittest.mock import patch
 
+import anyio
+from anyio.lowlevel import checkpoint
+
 import rootsd
 from rootsd import __main__
 
@@ -286,10 +289,15 @@ def _set_up(request: Mapping[str, Any], fds: Sequence[int]) -> None:
 
 
 def _main() -> int:
-    """Load all modules, and serve. In a fork, run `rootsd`."""
+    """Load all modules but the screen's, and serve. In a fork, run `rootsd`."""
     for module in walk_packages(rootsd.__path__, "rootsd."):
+        if module.name.startswith("rootsd.cli.ui."):
+            continue  # what it needs is large, and no fork shows it
         with suppress(ImportError):  # of a module for another system
             import_module(module.name)
+    # These are loaded only when they are needed, which each daemon does.
+    import_module("tomllib")
+    anyio.run(checkpoint)
     gc.freeze()
     work = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
     if work is None:

@@ -21,7 +21,6 @@ from support.sizes import Sizes
 pytestmark = pytest.mark.needs("linux")
 
 HANG_GUARD = 600
-_LARGE = 200_000_000
 _GROWTH_KIB = 24 * 1024
 
 
@@ -37,11 +36,11 @@ def _include(repository: Path, what: Path) -> None:
         config.write(f"[include]\n\tpath = {what}\n")
 
 
-def _hostile(person: Person) -> dict[str, Path]:
-    """Repositories whose configuration is a FIFO or too large."""
+def _hostile(person: Person, large: int) -> dict[str, Path]:
+    """Repositories whose configuration is a FIFO or has `large` bytes."""
     os.mkfifo(person.home / "fifo")
     line = b'[a "b"]\n\tc = d\n'
-    (person.home / "large").write_bytes(line * (_LARGE // len(line)))
+    (person.home / "large").write_bytes(line * (large // len(line)))
     made = {name: person.clone(name) for name in ("behind", "large-behind", "fifo", "large")}
     _include(made["behind"], person.home / "fifo")
     _include(made["large-behind"], person.home / "large")
@@ -68,7 +67,8 @@ def test_many_projects_are_shown_and_hostile_ones_block_nothing(
     sample = make_repository(person.home / "sample", files=3)
     for number in range(count):
         shutil.copytree(sample, person.parent / "many" / f"r{number}")
-    hostile = _hostile(person)
+    large = sizes.pick(test=4 * _GROWTH_KIB * 1024, check=200_000_000, soak=200_000_000)
+    hostile = _hostile(person, large)
     person.rootsd("up", str(person.parent))
     for name in hostile:
         person.wait_until_listed(name, "ls")
