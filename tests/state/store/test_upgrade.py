@@ -22,6 +22,7 @@ from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.recovery import check
 from rootsd.state.store.rows import read_events
 from rootsd.state.store.schema import MIGRATIONS, NewerStore, refuse_newer
+from rootsd.state.store.store import StoredState
 from rootsd.state.store.upgrade import UPGRADE_NAME, StoreUpgrade, read_upgrade, save_upgrade
 from rootsd.state.upgrade_notice import UpgradeNotice
 from support.power_cuts import memory_folder
@@ -69,6 +70,14 @@ def old(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> StoredState:
+    """What the new version reads from that folder."""
+    folder = tmp_path_factory.mktemp("top") / "state"
+    unpack_state(folder)
+    return load(folder)
+
+
 def events_of(database: Path) -> tuple[int, list[HistoryEvent]]:
     """Return the version of a database, and its whole history."""
     with closing(connect_frozen(database)) as db:
@@ -90,9 +99,11 @@ def test_the_history_stays_event_by_event(old: Path) -> None:
 
 
 @pytest.mark.parametrize("item", printed("projects"), ids=lambda item: str(item["name"]))
-def test_each_project_has_the_decision_that_0_1_0_printed(item: dict[str, Any], old: Path) -> None:
+def test_each_project_has_the_decision_that_0_1_0_printed(
+    item: dict[str, Any], kept: StoredState
+) -> None:
     path = item["path"] or item["uri"]
-    found = by_path(load(old))[path.encode()]
+    found = by_path(kept)[path.encode()]
     assert (found.id, list(found.ruling.tags)) == (item["id"], item["tags"])
     assert _verdict(found) == item["verdict"]
     assert found.ruling.access == item["access"]
@@ -115,9 +126,8 @@ def _verdict(found: Project) -> str:
     return (Verdict.DENIED if is_denied else granted_to).value
 
 
-def test_every_kind_of_decision_is_in_the_recorded_store(old: Path) -> None:
-    loaded = load(old)
-    rulings = [found.ruling for found in loaded.projects]
+def test_every_kind_of_decision_is_in_the_recorded_store(kept: StoredState) -> None:
+    rulings = [found.ruling for found in kept.projects]
     decisions = [ruling.decision for ruling in rulings if ruling.decision]
     assert {decision.verdict for decision in decisions} == {Verdict.APPROVED, Verdict.DENIED}
     assert any(decision.access is Access.READ for decision in decisions)
@@ -125,19 +135,18 @@ def test_every_kind_of_decision_is_in_the_recorded_store(old: Path) -> None:
     givers = {grant.actor.kind for ruling in rulings for grant in ruling.grants}
     assert givers == {ActorKind.RULE, ActorKind.MAIN_CHECKOUT}
     assert {ruling.lapse.reason for ruling in rulings if ruling.lapse} == {LapseReason.REPLACED}
-    assert any(found.path.startswith(b"https://") for found in loaded.projects)
+    assert any(found.path.startswith(b"https://") for found in kept.projects)
     assert any(ruling.origin for ruling in rulings)
 
 
-def test_the_rules_and_settings_stay(old: Path) -> None:
-    loaded = load(old)
-    rules = [(each.number, each.verdict.value, each.pattern.decode()) for each in loaded.rules]
+def test_the_rules_and_settings_stay(kept: StoredState) -> None:
+    rules = [(each.number, each.verdict.value, each.pattern.decode()) for each in kept.rules]
     shown = [(each["number"], each["verdict"], each["pattern"]) for each in printed("rules")]
     assert rules == shown
-    assert loaded.next_rule == max(number for number, *_ in rules) + 2  # one was removed
-    assert (loaded.guard, loaded.focus) == (Guard.TERMINAL, "work")
-    assert (loaded.note, loaded.cause) == ("", "")
-    assert {"handbook", "docs"} <= loaded.names.keys()
+    assert kept.next_rule == max(number for number, *_ in rules) + 2  # one was removed
+    assert (kept.guard, kept.focus) == (Guard.TERMINAL, "work")
+    assert (kept.note, kept.cause) == ("", "")
+    assert {"handbook", "docs"} <= kept.names.keys()
 
 
 def test_the_store_is_backed_up_before_its_version_changes(old: Path) -> None:
