@@ -265,8 +265,8 @@ class Output:
                 line = line.removesuffix(hint) + painted  # noqa: PLW2901
             self.line(line)
 
-    def question_line(self, label: str, text: str, tone: Tone) -> None:
-        """Print a label and safe text before a question, on stderr.
+    def labelled_message(self, label: str, text: str, tone: Tone) -> None:
+        """Print a label and safe text on stderr, such as before a question. The text wraps.
 
         Without a label, `text` gets the color of `tone`.
         """

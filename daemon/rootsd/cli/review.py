@@ -129,7 +129,7 @@ class Review:
             count = len(rest)
             if rest:
                 _print_lines("")
-                self.invocation.output.question_line("", safe_text(group.title), Tone.HEADING)
+                self.invocation.output.labelled_message("", safe_text(group.title), Tone.HEADING)
             while rest:
                 answer = self._ask(rest, count)
                 if answer == "q":
@@ -170,7 +170,7 @@ class Review:
             if label != "verdict":
                 tone = Tone.REFUSED if label in RISK_LABELS else Tone.LABEL
                 shown = safe_label(value, limit=None)
-                self.invocation.output.question_line(f"{label:<{LABEL_WIDTH}}", shown, tone)
+                self.invocation.output.labelled_message(f"{label:<{LABEL_WIDTH}}", shown, tone)
 
     def _ask(self, rest: list[Item], of: int) -> str:
         """Show the first project of `rest`, ask until a key has an effect, and return the key.

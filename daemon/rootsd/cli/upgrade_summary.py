@@ -15,10 +15,11 @@ from rootsd.cli import connecting, installer
 from rootsd.cli.entry_changes import EntryChange, PublishedFacts, change_since_0_1_0
 from rootsd.cli.formatting import age, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.theme import Tone
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.wiring import ClientWiring
 from rootsd.core.errors import RootsdError
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_label, safe_text
 from rootsd.service import detect
 from rootsd.system.confine_default import confines_by_default
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
@@ -55,8 +56,10 @@ def read_summary(invocation: Invocation) -> dict[str, Any] | None:
 
 def print_summary(invocation: Invocation, summary: Mapping[str, Any]) -> None:
     """Print the summary for a person, on standard error."""
+    if not invocation.output.prints_messages:
+        return
     for label, text in _lines(summary):
-        invocation.output.message(f"{label:<{_LABEL_WIDTH}}{text}")
+        invocation.output.labelled_message(f"{label:<{_LABEL_WIDTH}}", safe_text(text), Tone.LABEL)
 
 
 def _outdated_service(invocation: Invocation) -> dict[str, str] | None:
@@ -155,7 +158,7 @@ def _entry_lines(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", f"{', '.join(entries)}:"
         for word, sentences in (("more", change.more), ("less", change.less)):
             for sentence in sentences:
-                yield "", f"  {word}: {safe_label(sentence, limit=None)}"
+                yield f"{'':<{_LABEL_WIDTH}}  {word}: ", safe_label(sentence, limit=None)
     if groups and (wider := summary["wider_workspaces"]):
         yield "workspaces", "; ".join(map(_workspace, wider))
 
