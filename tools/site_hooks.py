@@ -4,6 +4,7 @@
 * A link that leaves docs/ leads to one of these pages, or to the file in the repository.
 * A `<picture>` follows the theme of the system, but a reader can change the theme of the site. So
   each one becomes two images, and the theme shows one of them.
+* A search lists the pages for people before the generated ones, which contain nearly every word.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the tests import this module, and have no mkdocs
 TOP = Path(__file__).parent.parent
 REPOSITORY = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 DOCS = "docs/"
+GENERATED = "reference/"
 # The pages outside docs/, with their places on the site.
 ADDED = {
     "CHANGELOG.md": "project/changelog.md",
@@ -47,6 +49,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN401 - mkdocs has more
     """Adapt the text of one page."""
+    if page.file.src_uri.startswith(GENERATED):
+        page.meta["search"] = {"boost": 0.1}
     return adapt(markdown, page.file.src_uri)
 
 
