@@ -38,7 +38,7 @@ COLORS = {
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A program or a folder, with code below its title. `own` marks the parts of rootsd."""
+    """A program or a file, with a line of code below its title. `own` marks rootsd's parts."""
 
     x: int
     y: int
@@ -100,6 +100,27 @@ DIAGRAMS: Mapping[str, tuple[int, Sequence[Shape]]] = {
             Arrow(300, 65, 300, 128, "current roots"),
             Arrow(135, 165, 233, 165, "messages"),
             Arrow(365, 165, 463, 165, "and roots"),
+        ),
+    ),
+    "diagram-service": (
+        200,
+        (
+            Box(5, 70, 130, 70, "Clients"),
+            Frame(195, 5, 400, 190, "systemd"),
+            Box(215, 70, 150, 70, "Sockets", "stay open", own=True),
+            Box(425, 70, 150, 70, "The daemon", "starts again", own=True),
+            Arrow(135, 105, 213, 105),
+            Arrow(365, 105, 423, 105),
+        ),
+    ),
+    "diagram-shell": (
+        100,
+        (
+            Box(5, 15, 150, 70, "The daemon", own=True),
+            Box(225, 15, 150, 70, "A small file", "prompt", own=True),
+            Box(445, 15, 150, 70, "Your prompt", "3 pending $"),
+            Arrow(155, 50, 223, 50, "writes"),
+            Arrow(443, 50, 377, 50, "reads"),
         ),
     ),
     "diagram-sandboxes": (
