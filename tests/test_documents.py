@@ -102,13 +102,20 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True)
 
 
+def started() -> list[str]:
+    """Return the commands of the first page of the guide that change something."""
+    typed = [command for block in run_here(START) for command, _ in block.commands]
+    changing = [command for command in typed if re.match("rootsd (up|approve) ", command)]
+    assert len(changing) == 2
+    return changing
+
+
 @pytest.mark.parametrize("guide", guides_to_run())
 def test_every_command_of_a_guide_prints_the_shown_output(reader: Reader, guide: Path) -> None:
-    """A page of the guide follows the first one, in the same home."""
+    """A page of the guide is read after the first one."""
     if guide not in (README, START):
-        for block in run_here(START):
-            for command, _ in block.commands:
-                reader.types(command)
+        for command in started():
+            reader.types(command)
     for block in run_here(guide):
         for command, said in block.commands:
             shown = reader.types(command)
