@@ -38,6 +38,7 @@ db.execute(f"PRAGMA user_version = {int(sys.argv[2])}")
 db.close()
 """
 OLDER_UNITS = "an older version wrote the service: rootsd-sync.service missing"
+UNDETECTED = "A restored state folder would not be detected"
 DROP_INS = HOME / ".config/systemd/user/rootsd.service.d"
 
 
@@ -183,14 +184,15 @@ def test_the_store_of_an_older_version_is_migrated_after_a_backup(
         assert roots(client, "1") == ["api"]
 
 
+@pytest.mark.parametrize("tier", ["plain", "strict"])
 def test_the_units_of_0_1_0_run_the_new_daemon_until_an_install_updates_them(
-    user: UserManager,
+    user: UserManager, tier: str
 ) -> None:
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     units = HOME / ".config/systemd/user"
     user.succeed("mkdir", "-p", str(units / "rootsd.service.d"))
     for name, text in unit_texts().items():
-        if name.endswith(".plist") or "namespaces" in name:
+        if name.endswith(".plist") or ("namespaces" in name and tier == "plain"):
             continue
         user.run("tee", str(units / name), said=text.replace("/home/ann", str(HOME)))
     user.systemctl("daemon-reload")
@@ -201,9 +203,13 @@ def test_the_units_of_0_1_0_run_the_new_daemon_until_an_install_updates_them(
     with bridge(user) as client:
         assert roots(client, "old units") == ["api"]
         assert OLDER_UNITS in user.run("rootsd", "doctor").stdout
+        degraded = json.loads(user.succeed("rootsd", "status", "--json"))["degraded"]
+        assert any(UNDETECTED in line for line in degraded) == (tier == "strict")
         user.succeed("rootsd", "service", "install")
         assert roots(client, "new units") == ["api"]
     assert OLDER_UNITS not in user.run("rootsd", "doctor").stdout
+    degraded = json.loads(user.succeed("rootsd", "status", "--json"))["degraded"]
+    assert not any(UNDETECTED in line for line in degraded)
     assert user.path(units / "rootsd-sync.service").exists()
 
 
