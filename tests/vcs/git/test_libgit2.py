@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pygit2
@@ -9,6 +12,21 @@ import pytest
 
 from rootsd.vcs.git.libgit2 import last_commit, read_tracking
 from support.repositories import git, make_repository, raw
+
+
+def test_it_loads_on_a_machine_without_certificates() -> None:
+    """The control is pygit2 alone."""
+    nowhere = {"SSL_CERT_FILE": "/nowhere", "SSL_CERT_DIR": "/nowhere"}
+    ours = "import os, rootsd.vcs.git.libgit2; print(os.environ['SSL_CERT_DIR'])"
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, **nowhere}, capture_output=True, text=True, check=False,
+        )
+        for script in ("import pygit2", ours)
+    ]  # fmt: skip
+    assert "failed to load certificates" in said[0].stderr
+    assert said[1].stdout == "/nowhere\n"
 
 
 def test_the_commit_that_is_checked_out(tmp_path: Path) -> None:

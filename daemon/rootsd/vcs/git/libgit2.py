@@ -9,13 +9,37 @@ shows these facts and makes no decisions with them.
 from __future__ import annotations
 
 import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, cast
 
-import pygit2
-
 from rootsd.core.uris import without_credentials
+
+
+@contextmanager
+def _place_of_certificates() -> Iterator[None]:
+    """Name an existing folder as the place of the certificates where the machine has none.
+
+    Without such a place, as in a small container, pygit2 does not load. Nothing here uses TLS.
+    """
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or paths.capath:
+        yield
+        return
+    before = os.environ.get(paths.openssl_capath_env)
+    os.environ[paths.openssl_capath_env] = os.path.dirname(__file__)
+    yield
+    if before is None:
+        del os.environ[paths.openssl_capath_env]
+    else:
+        os.environ[paths.openssl_capath_env] = before
+
+
+with _place_of_certificates():
+    import pygit2
 
 _MAX_SUMMARY_LENGTH = 200
 _MAX_REMOTES = 20
