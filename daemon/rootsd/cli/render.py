@@ -24,6 +24,7 @@ from rootsd.cli.layout import (
     wrap,
 )
 from rootsd.cli.theme import Paint, Tone, no_paint, paint_for
+from rootsd.cli.typed_command import as_typed
 from rootsd.core.labels import safe_label, safe_text
 
 
@@ -41,6 +42,7 @@ class Flags:
 SCHEMA: Final = "rootsd/1"
 _FALLBACK = 80
 _INDENT = "  "
+_HINT_MARK = "→ "
 
 
 def whole_label(text: str) -> str:
@@ -236,7 +238,7 @@ class Output:
         for choice in choices:
             self._print_line(f"{_INDENT}{safe_label(choice, limit=None)}")
         if remedy:
-            command = self._paint(sys.stderr)(Tone.COMMAND, safe_text(remedy))
+            command = self._paint(sys.stderr)(Tone.COMMAND, safe_text(as_typed(remedy)))
             sys.stderr.write(f"{_INDENT}try: {command}\n")  # unwrapped, to be copied
 
     def rows(self, rows: Sequence[Sequence[str]]) -> None:
@@ -254,16 +256,21 @@ class Output:
     def labelled(self, label: str, text: str, tone: Tone = Tone.LABEL, hint: str = "") -> None:
         """Print a label and safe text as data; on a terminal, the text wraps beside the label.
 
-        `hint` is a command to type, which `text` ends with.
+        `hint` is a command to type. It stands behind the text, or below it if it does not fit.
         """
+        typed = as_typed(hint)
+        whole = f"{text}{_HINT_MARK}{typed}" if hint else text
         if not self.on_terminal:
-            self.line(label + text)
+            self.line(label + whole)
             return
-        for line in self._labelled(sys.stdout, label, text, tone):
-            if hint and line.endswith(hint):
-                painted = self._paint(sys.stdout)(Tone.COMMAND, hint)
-                line = line.removesuffix(hint) + painted  # noqa: PLW2901
-            self.line(line)
+        if hint and width(label + whole) > terminal_width(sys.stdout):
+            for line in self._labelled(sys.stdout, label, text.rstrip(), tone):
+                self.line(line)
+            self.command(len(label), _HINT_MARK, hint)
+            return
+        painted = self._paint(sys.stdout)(Tone.COMMAND, typed) if hint else ""
+        for line in self._labelled(sys.stdout, label, whole, tone):
+            self.line(line.removesuffix(typed) + painted if hint else line)
 
     def labelled_message(self, label: str, text: str, tone: Tone) -> None:
         """Print a label and safe text on stderr, such as before a question. The text wraps.
@@ -275,6 +282,7 @@ class Output:
 
     def command(self, indent: int, mark: str, text: str) -> None:
         """Print a command to copy after `mark`: never wrapped, indented by `indent` if it fits."""
+        text = as_typed(text)
         whole = indent + width(mark + text)
         is_wide = self.on_terminal and whole > terminal_width(sys.stdout)
         paint = self._paint(sys.stdout)
@@ -283,7 +291,7 @@ class Output:
     def message(self, text: str) -> None:
         """Print a line on stderr, unless -q or --json is set."""
         if self.prints_messages:
-            self._print_line(safe_text(text))
+            self._print_line(safe_text(as_typed(text)))
 
     def warn(self, warnings: Sequence[str]) -> None:
         """Print warnings on stderr, even with -q; with --json, `object` prints them."""
@@ -325,7 +333,7 @@ class Output:
 
         `start` is the first word, which gets the color of `tone`.
         """
-        first, *rest = message.rstrip("\n").split("\n")
+        first, *rest = as_typed(message).rstrip("\n").split("\n")
         self._print_line(safe_text(first), start, tone)
         for line in rest:
             self._print_line(_INDENT + safe_text(line))

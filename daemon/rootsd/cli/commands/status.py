@@ -69,8 +69,7 @@ def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
         for line in _lines(status):
             gap = "   " if line.hint else ""
             room = _HINT_COLUMN - _LABEL_WIDTH if line.hint else 0
-            hint = f"→ {line.hint}" if line.hint else ""
-            text = f"{line.text + gap:<{room}}{hint}"
+            text = f"{line.text + gap:<{room}}"
             output.labelled(f"{line.label:<{_LABEL_WIDTH}}", text, line.tone, line.hint)
     else:
         output.rows(list(_rows(status)))
