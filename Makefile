@@ -5,6 +5,8 @@ PYTHON ?=
 PARENT ?=
 ARGS ?=
 TEST_OPTIONS ?=
+# The folder in which a person typed `make`, which may be another one: make -C CHECKOUT.
+export STARTED_IN := $(PWD)
 export PYTHON PARENT
 # Like pip, uv is to trust the certificates of the system (by its newer and its older name).
 export UV_SYSTEM_CERTS ?= true
@@ -20,12 +22,30 @@ PYTEST := $(BIN)/python -m pytest
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-# The stamp is written last, so that an environment that broke off half-way is made again.
-.venv/.ready: requirements/lock.txt pyproject.toml tools/setup.sh tools/find_python.sh
-	@sh tools/setup.sh
+# One environment with two stamps: `.running` says that it has what rootsd needs to be built and to
+# run, and `.ready` says that it also has the tools of developers. The second list of packages
+# includes the first. A stamp is written last, so that an environment that broke off half-way is
+# made again.
+SETUP := pyproject.toml tools/setup.sh tools/find_python.sh
+
+.venv/.running: requirements/run.txt $(SETUP)
+	@sh tools/setup.sh $<
+	@pwd -P >$@
+
+.venv/.ready: requirements/lock.txt $(SETUP)
+	@sh tools/setup.sh $<
+	@pwd -P >.venv/.running
 	@touch $@
 
-up: .venv/.ready  ## watch PARENT (default: the folder that holds this checkout): make up PARENT=~/src
+# A copy of a checkout has an environment that runs the code of the original.
+ifneq ($(shell cat .venv/.running 2>/dev/null),$(CURDIR))
+$(shell rm -f .venv/.running .venv/.ready)
+endif
+
+# Both rules change the same environment.
+.NOTPARALLEL:
+
+up: .venv/.running  ## watch PARENT (default: the folder that holds this checkout): make up PARENT=~/src
 	@sh tools/up.sh
 
 test: .venv/.ready  ## all tests at their small sizes
@@ -91,28 +111,28 @@ site: build/site-tools/.ready  ## build the documentation into build/site, and c
 site-serve: build/site-tools/.ready  ## show the documentation at http://127.0.0.1:8000, as you edit it
 	@$(SITE_BIN)/mkdocs serve
 
-wheel: .venv/.ready  ## build dist/rootsd-*.whl
+wheel: .venv/.running  ## build dist/rootsd-*.whl
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build --target wheel
 
-install: .venv/.ready  ## put the command rootsd on your PATH
+install: .venv/.running  ## put the command rootsd on your PATH
 	@sh tools/put_on_path.sh
 
 # uv is the one tool that writes a lock for all versions and systems at once; it is not pinned, as
 # what it writes is reviewed. No address of an index is written, so that any mirror will do.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --custom-compile-command "make lock"
+
 lock: .venv/.ready  ## renew the locks of Python packages to the newest versions (by uv)
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
 	command -v uv >/dev/null || $(BIN)/python -m pip install --quiet uv; \
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--group dev --no-emit-index-url --custom-compile-command "make lock" \
-		pyproject.toml --output-file requirements/lock.txt
+	$(COMPILE) --upgrade --group dev pyproject.toml --output-file requirements/lock.txt; \
+	$(COMPILE) --constraint requirements/lock.txt --extra ui --group build pyproject.toml \
+		--output-file requirements/run.txt
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; cd tests/e2e/model_apis && \
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --custom-compile-command "make lock" packages.in --output-file lock.txt
+	$(COMPILE) --upgrade packages.in --output-file lock.txt
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --custom-compile-command "make lock" \
-		requirements/site.in --output-file requirements/site.txt
+	$(COMPILE) --upgrade requirements/site.in --output-file requirements/site.txt
 	@git --no-pager diff --stat -- requirements tests/e2e/model_apis/lock.txt
 
 release: .venv/.ready  ## print what VERSION=1.2.3 would change; APPLY=1 also commits it and makes the tag

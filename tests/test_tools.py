@@ -126,10 +126,75 @@ def test_up_uses_samples_if_the_checkout_is_outside_home(tmp_path: Path, program
     assert (sample / "copy" / "README").read_text() == "A sample for rootsd.\n"
 
 
-def test_up_ends_with_the_command_for_rootsd(tmp_path: Path, programs: Path) -> None:
+@pytest.mark.parametrize(("folder", "command"), [("rootsd", "make"), (".", "make -C 'CHECKOUT'")])
+def test_up_names_the_command_that_puts_rootsd_on_the_path(
+    tmp_path: Path, programs: Path, folder: str, command: str
+) -> None:
+    checkout = tmp_path / "rootsd"
+    checkout.mkdir()
+    said = _up(checkout, programs, HOME=str(tmp_path), STARTED_IN=str(tmp_path / folder))
+    typed = command.replace("CHECKOUT", str(checkout))
+    assert said.endswith(f"\nTo put the command rootsd on your PATH: {typed} install\n")
+
+
+def test_up_says_nothing_more_if_rootsd_is_on_the_path(tmp_path: Path, programs: Path) -> None:
+    _plant(programs / "rootsd", "exit 0")
     said = _up(tmp_path / "rootsd", programs, HOME=str(tmp_path))
-    assert f"From now on:  {tmp_path}/rootsd/.venv/bin/rootsd pending" in said
-    assert "'make install' puts the command rootsd on your PATH" in said
+    assert said == f"called: up {tmp_path}\n"
+
+
+class Checkout:
+    """A checkout whose set-up writes down its argument. Its other scripts do nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        for name in ("Makefile", "pyproject.toml"):
+            shutil.copy(TOP / name, folder)
+        shutil.copytree(TOP / "requirements", folder / "requirements")
+        _plant(folder / "tools" / "setup.sh", 'mkdir -p .venv && echo "$1" >>set-up')
+        for name in ("find_python.sh", "up.sh", "test.sh"):
+            _plant(folder / "tools" / name, "exit 0")
+
+    def make(self, *words: str) -> list[str]:
+        """Run make, and return the requirements that it installed."""
+        log = self.folder / "set-up"
+        log.unlink(missing_ok=True)
+        environment = {"PATH": os.environ["PATH"], "MAKEFLAGS": "-j8"}
+        subprocess.run(
+            ["make", *words], cwd=self.folder, env=environment, check=True, capture_output=True
+        )
+        return log.read_text().split() if log.exists() else []
+
+
+RUN, LOCK = "requirements/run.txt", "requirements/lock.txt"
+
+
+@pytest.mark.needs("make")
+def test_make_up_installs_no_tools_of_developers_and_make_test_adds_them(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path / "rootsd")
+    assert checkout.make("up") == [RUN]
+    assert checkout.make("up") == []
+    assert checkout.make("test") == [LOCK]
+    assert checkout.make("test", "up") == []
+
+
+@pytest.mark.needs("make")
+def test_after_make_test_nothing_is_missing_for_make_up(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path / "rootsd")
+    assert checkout.make("test") == [LOCK]
+    assert checkout.make("up") == []
+
+
+@pytest.mark.needs("make")
+def test_a_copied_checkout_does_not_run_the_code_of_the_original(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path / "rootsd")
+    checkout.make("test")
+    shutil.copytree(checkout.folder, tmp_path / "copy", symlinks=True)
+    checkout.folder = tmp_path / "copy"
+    assert checkout.make("up") == [RUN]
+    assert checkout.make("test") == [LOCK]
+    assert checkout.make("up", "test") == []
 
 
 def _name(requirement: str) -> str:
@@ -149,9 +214,9 @@ def _requirements_of_the_site() -> set[str]:
     return {_name(line) for line in lines if not line.startswith("#")}
 
 
-@pytest.mark.parametrize("lock", ["lock.txt", "site.txt"])
-def test_every_pin_has_a_hash_and_no_line_is_an_address_or_an_option(lock: str) -> None:
-    lines = (TOP / "requirements" / lock).read_text().splitlines()
+@pytest.mark.parametrize("file", [RUN, LOCK, "requirements/site.txt"])
+def test_every_pin_has_a_hash_and_no_line_is_an_address_or_an_option(file: str) -> None:
+    lines = (TOP / file).read_text().splitlines()
     pins = [number for number, line in enumerate(lines) if re.match(r"\S+==\S+ .*\\$", line)]
     hashed = [n for n in pins if re.match(r"    --hash=sha256:[0-9a-f]{64}", lines[n + 1])]
     others = [
@@ -187,6 +252,29 @@ def test_the_tools_of_the_site_are_pinned_and_no_other_target_installs_them() ->
     }
     assert _requirements_of_the_site() <= locks["site.txt"]
     assert not _requirements_of_the_site() & locks["lock.txt"]
+
+
+def _pins(file: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return the version and the hashes of each package in a lock."""
+    entries = re.split(r"\n(?=[a-z])", (TOP / file).read_text())[1:]
+    return {
+        _name(entry): (entry.split()[0], frozenset(re.findall(r"sha256:(\w+)", entry)))
+        for entry in entries
+    }
+
+
+def test_make_up_installs_the_versions_that_are_tested_and_nothing_else() -> None:
+    run, lock = _pins(RUN), _pins(LOCK)
+    assert run.items() <= lock.items()
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    wanted = {
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["ui"],
+        *project["dependency-groups"]["build"],
+    }
+    assert {_name(entry) for entry in wanted} <= run.keys()
+    assert not run.keys() & {"hypothesis", "mypy", "pytest", "ruff"}
+    assert {"hypothesis", "mypy", "pytest", "ruff"} <= lock.keys()
 
 
 AS_ROOT = "passed\ta\nskipped\tb\npassed\tboth\n"

@@ -5,13 +5,17 @@ set -eu
 checkout=$(cd "$(dirname "$0")/.." && pwd -P)
 rootsd=$checkout/.venv/bin/rootsd
 
+# How to call make again, in the folder in which a person called it.
+make=make
+[ "$(cd "${STARTED_IN:-$checkout}" 2>/dev/null && pwd -P)" = "$checkout" ] || make="make -C '$checkout'"
+
 # Two repositories to look at, for a machine that has none in a place that may be watched.
 make_sample() {
     sample=${TMPDIR:-/tmp}/rootsd-sample-$(id -u)
     [ -d "$sample" ] || mkdir -m 700 "$sample"
     # The name can be guessed: somebody else's folder or link is never used.
     if [ -L "$sample" ] || [ ! -O "$sample" ]; then
-        echo "$sample belongs to somebody else; name a folder: make up PARENT=~/src" >&2
+        echo "$sample belongs to somebody else; name a folder: $make up PARENT=~/src" >&2
         exit 1
     fi
     if [ ! -d "$sample/copy/.git" ]; then
@@ -39,7 +43,7 @@ case ${PARENT:-} in
     if [ "$parent" = / ] || [ "$too_wide" = yes ]; then
         make_sample
         echo "The folder that holds this checkout is $parent, which is too wide to watch."
-        echo "Using two sample repositories in $sample instead; yours: make up PARENT=~/src"
+        echo "Using two sample repositories in $sample instead. To name a folder: $make up PARENT=~/src"
         parent=$sample
     fi
     ;;
@@ -49,13 +53,5 @@ esac
 
 "$rootsd" up "$parent"
 
-on_path=$(command -v rootsd || true)
-if [ -n "$on_path" ]; then
-    call=rootsd
-else
-    call=$rootsd
-fi
-echo
-echo "From now on:  $call pending        list the projects that need your decision"
-echo "              $call approve NAME   publish it to your MCP clients"
-[ -n "$on_path" ] || echo "'make install' puts the command rootsd on your PATH."
+# What `rootsd` printed names the command as this shell finds it: `rootsd`, or its path.
+command -v rootsd >/dev/null || echo "To put the command rootsd on your PATH: $make install"
