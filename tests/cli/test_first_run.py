@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from rootsd.cli import first_run
-from rootsd.cli.first_run import completion_setup, guess_parents
+from rootsd.cli.first_run import guess_parents, shell_line
 
 
 def make(home: Path, *repositories: str) -> None:
@@ -70,22 +69,22 @@ def test_the_search_ends_on_a_huge_disk(home: Path, monkeypatch: pytest.MonkeyPa
     assert guessed(home) == []
 
 
+@pytest.mark.parametrize("verb", ["completion", "shell-init"])
 @pytest.mark.parametrize(
     ("shell", "file"),
     [("bash", ".bashrc"), ("zsh", ".zshrc"), ("fish", ".config/fish/config.fish")],
 )
-def test_completion_is_one_line_that_is_added_once(home: Path, shell: str, file: str) -> None:
-    setup = completion_setup(home, {"SHELL": f"/bin/{shell}"})
-    assert setup is not None
-    assert (setup.file, setup.is_done()) == (home / file, False)
+def test_the_line_for_a_shell_is_added_once(home: Path, shell: str, file: str, verb: str) -> None:
+    line = shell_line(verb, home, {"SHELL": f"/bin/{shell}"})
+    assert line is not None
+    assert (line.file, line.is_there()) == (home / file, False)
     (home / file).parent.mkdir(parents=True, exist_ok=True)
     (home / file).write_text("mine")
-    setup.apply()
-    assert setup.is_done()
-    assert (home / file).read_text() == f"mine\n{setup.line}\n"
+    line.append()
+    assert line.is_there()
+    assert (home / file).read_text() == f"mine\n{line.line}\n"
 
 
-def test_other_shells_get_no_completion(home: Path) -> None:
-    assert completion_setup(home, {"SHELL": "/bin/tcsh"}) is None
-    assert completion_setup(home, dict[str, str]()) is None
-    assert os.path.isabs(home)
+def test_other_shells_get_no_line(home: Path) -> None:
+    assert shell_line("completion", home, {"SHELL": "/bin/tcsh"}) is None
+    assert shell_line("completion", home, dict[str, str]()) is None

@@ -61,41 +61,40 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionSetup:
-    """The line that turns completion on, and the start-up file of the shell that gets it."""
+class ShellLine:
+    """A line in the start-up file of a shell that loads the output of `rootsd VERB`."""
 
+    verb: str
     shell: str
     file: Path
     line: str
 
-    def is_done(self) -> bool:
-        """Return whether the file loads our completion already."""
+    def is_there(self) -> bool:
+        """Return whether the file loads this output already."""
         try:
-            return "rootsd completion" in self.file.read_text("utf-8", "replace")
+            return f"rootsd {self.verb}" in self.file.read_text("utf-8", "replace")
         except OSError:
             return False
 
-    def apply(self) -> None:
+    def append(self) -> None:
         """Append the line to the file. Raises OSError."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("a", encoding="utf-8") as stream:
             stream.write(f"\n{self.line}\n")
 
 
-def completion_setup(home: Path, environment: Mapping[str, str]) -> CompletionSetup | None:
-    """Return the set-up for the login shell of the user, or None for another shell."""
+def shell_line(verb: str, home: Path, environment: Mapping[str, str]) -> ShellLine | None:
+    """Return the line for the login shell of the user, or None for another shell."""
     match os.path.basename(environment.get("SHELL", "")):
         case "bash":
-            line = 'eval "$(rootsd completion bash)"'
-            return CompletionSetup("bash", home / ".bashrc", line)
+            return ShellLine(verb, "bash", home / ".bashrc", f'eval "$(rootsd {verb} bash)"')
         case "zsh":
             folder = Path(environment.get("ZDOTDIR") or home)
-            line = 'eval "$(rootsd completion zsh)"'
-            return CompletionSetup("zsh", folder / ".zshrc", line)
+            return ShellLine(verb, "zsh", folder / ".zshrc", f'eval "$(rootsd {verb} zsh)"')
         case "fish":
             folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-            line = "rootsd completion fish | source"
-            return CompletionSetup("fish", folder / "fish" / "config.fish", line)
+            file = folder / "fish" / "config.fish"
+            return ShellLine(verb, "fish", file, f"rootsd {verb} fish | source")
         case _:
             return None
 

@@ -56,7 +56,9 @@ def test_yes_takes_every_step_but_decides_nothing(
     done = shell.run("init", "--yes")
     assert done.status == 0, done.err
     assert 'path = "~/src"' in config(rootsd_dir)
-    assert "rootsd completion bash" in (home / ".bashrc").read_text()
+    lines = (home / ".bashrc").read_text().split("\n")
+    for verb in ("completion", "shell-init"):
+        assert f'eval "$(rootsd {verb} bash)"' in lines
     assert running.asked("decide") == []
     again = shell.run("init", "--yes")
     assert again.status == 0
@@ -138,7 +140,7 @@ def test_a_named_parent_is_taken_without_a_question(
     assert "~/src" not in config(rootsd_dir)
 
 
-@pytest.mark.parametrize(("keys", "decided"), [("yny", True), ("ynn", False), ("yn\r", False)])
+@pytest.mark.parametrize(("keys", "decided"), [("ynny", True), ("ynnn", False), ("ynn\r", False)])
 def test_a_person_is_asked_about_each_step_and_about_the_project_here(
     running: FakeDaemon, home: Path, rootsd_dir: Path, keys: str, decided: bool
 ) -> None:
@@ -146,7 +148,7 @@ def test_a_person_is_asked_about_each_step_and_about_the_project_here(
         sys.executable, ["-m", "rootsd", "init"], timeout=HANG_GUARD,
         env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
     )  # fmt: skip
-    for question, key in zip(("Watch", "Complete", "Publish"), keys, strict=True):
+    for question, key in zip(("Watch", "Complete", "Add rcd", "Publish"), keys, strict=True):
         child.expect(rf"{question}.*\[[Yy]/[nN]\] ")
         child.send(key)
     child.expect(pexpect.EOF)
@@ -178,8 +180,9 @@ def test_a_repository_in_no_watched_folder_is_added_only_if_it_is_published(
         env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
     )  # fmt: skip
     child.expect("No folder is watched yet")
-    child.expect(r"Complete.*\] ")
-    child.send("n")
+    for question in ("Complete", "Add rcd"):
+        child.expect(rf"{question}.*\] ")
+        child.send("n")
     child.expect(r"Publish the project in ~/alone to your MCP clients\? \[y/N\] ")
     assert running.asked("add") == []
     child.send(key)

@@ -11,13 +11,14 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.first_run import completion_setup, guess_parents
+from rootsd.cli.first_run import guess_parents, shell_line
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
 from rootsd.cli.render import CommandResult, PathsOutput
 from rootsd.cli.terminal import Keyboard
+from rootsd.cli.typed_command import as_typed
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -48,7 +49,7 @@ class NothingToWatch(RootsdError):
 @click.option("--dry-run", is_flag=True, help="only show the questions")
 @pass_invocation
 def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_run: bool) -> int:
-    """Set up rootsd: folders to watch, the service, completion, and your clients.
+    """Set up rootsd: folders to watch, the service, your shell, and your clients.
 
     Without PARENT, init looks for repositories below your home folder, and asks about each folder
     that holds some. It asks before each step; --yes answers for you. It publishes nothing, unless
@@ -62,7 +63,7 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
         _start(invocation, steps, chosen)
     elif _can_have_service():
         steps.agrees(_SERVICE_QUESTION)
-    _set_up_completion(steps)
+    _set_up_shell(steps)
     _connect_clients(invocation, steps)
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
@@ -156,16 +157,27 @@ def _start(invocation: Invocation, steps: Questions, chosen: Sequence[bytes]) ->
     )
 
 
-def _set_up_completion(steps: Questions) -> None:
-    setup = completion_setup(Path.home(), os.environ)
-    if setup is None or setup.is_done():
+_SHELL_QUESTIONS = {
+    "completion": "Complete rootsd's words in {shell}, by a line in {file}?",
+    "shell-init": "Add rcd, which changes to a root by its name, by a line in {file}?",
+}
+
+
+def _set_up_shell(steps: Questions) -> None:
+    """Offer the lines for the start-up file of the shell."""
+    if as_typed("rootsd init") != "rootsd init":
+        steps.output.message("Your shell gets no completion yet: rootsd is not on its PATH.")
         return
-    shown = safe_label(shorten_home(str(setup.file)), limit=None)
-    if steps.agrees(f"Complete rootsd's words in {setup.shell}, by a line in {shown}?"):
-        try:
-            setup.apply()
-        except OSError as error:
-            steps.output.warn([f"{shown} cannot be changed: {error.strerror}"])
+    for verb, question in _SHELL_QUESTIONS.items():
+        line = shell_line(verb, Path.home(), os.environ)
+        if line is None or line.is_there():
+            continue
+        shown = safe_label(shorten_home(str(line.file)), limit=None)
+        if steps.agrees(question.format(shell=line.shell, file=shown)):
+            try:
+                line.append()
+            except OSError as error:
+                steps.output.warn([f"{shown} cannot be changed: {error.strerror}"])
 
 
 def _connect_clients(invocation: Invocation, steps: Questions) -> None:
