@@ -90,13 +90,15 @@ async def test_a_broken_policy_takes_effect_and_is_repaired_by_a_mode_alone(
     async with following(file) as (policy, taken):
         write(file, VALID, 0o666)
         await taken.until(lambda found: bool(found.problem))
-        assert str(file) in policy.degraded()[0]
         shown = policy.status()
         assert shown is not None
+        assert str(file) in (shown["error"] or "")
         assert shown["remedy"] == f"sudo chmod go-w {file}"
         os.chmod(file, 0o644)  # no watch reports this
         await taken.until(lambda found: not found.problem)
-        assert policy.degraded() == []
+        repaired = policy.status()
+        assert repaired is not None
+        assert repaired["error"] is None
     assert [r.levelno for r in caplog.records if "cannot be used" in r.message] == [logging.ERROR]
 
 

@@ -408,7 +408,6 @@ class Daemon:
         problems = self._recovery_notice.report(is_look=is_look)
         problems += filter(None, (self._store_warning, self.confined[1]))
         problems += [*helper_problems(self._helper), *self._configuration.degraded()]
-        problems += self._policy.degraded()
         problems += self._admission.degraded() if self._admission else []
         return [*problems, *self._backups.degraded(), *self._synced.problems()]
 

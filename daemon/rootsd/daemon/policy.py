@@ -77,15 +77,6 @@ class ReloadablePolicy:
             remedy=self._loaded.remedy or None,
         )
 
-    def degraded(self) -> list[str]:
-        """Return a sentence if the file cannot be used."""
-        if not self.policy.problem:
-            return []
-        return [
-            f"the policy cannot be used, so nothing is published: {self.policy.problem}"
-            f" ({self._loaded.remedy})"
-        ]
-
     def wall_settings(self, settings: WallSettings) -> WallSettings:
         """Return the user's settings for the wall without those that the policy forbids."""
         if not self.policy.must_confine:

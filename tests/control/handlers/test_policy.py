@@ -102,14 +102,15 @@ async def test_the_rules_of_the_policy_are_listed_apart() -> None:
 @pytest.mark.parametrize("policy", [POLICY, BROKEN])
 async def test_status_and_doctor_show_the_policy(policy: MachinePolicy, tmp_path: Path) -> None:
     control = await under(policy)
-    assert (await control.ask(StatusQuery()))["policy"] == status(policy)
+    shown = await control.ask(StatusQuery())
+    assert shown["policy"] == status(policy)
+    assert [policy.problem in sentence for sentence in shown["degraded"]] == (
+        [True] if policy.problem else []
+    )
     services = control.services
     doctor = DoctorHandlers(services.ledger, services.discovery, services.daemon, bytes(tmp_path))
-    (item,) = (
-        item
-        for item in (await doctor.examine(DoctorRequest()))["items"]
-        if item["topic"] == "policy"
-    )
+    items = (await doctor.examine(DoctorRequest()))["items"]
+    (item,) = (item for item in items if item["topic"] == "policy" or FILE in item["finding"])
     if policy.problem:
         assert (item["condition"], item["remedy"]) == ("error", "sudo chown root x")
         assert policy.problem in item["finding"]

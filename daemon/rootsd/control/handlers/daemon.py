@@ -102,12 +102,18 @@ class DaemonHandlers:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"
             )
+        policy = self.daemon.policy_status()
+        if policy is not None and policy["error"]:
+            degraded.append(
+                "the policy cannot be used, so nothing is published:"
+                f" {policy['error']} ({policy['remedy']})"
+            )
         guard = self.guard_summary(is_look=query.is_look)
         return StatusResult(
             revision=self.ledger.revision,
             daemon=self.daemon.about(),
             config=self.daemon.config_status(),
-            policy=self.daemon.policy_status(),
+            policy=policy,
             parents=self.discovery.parent_status(catalog),
             counts={
                 "published": len(catalog.roots),
