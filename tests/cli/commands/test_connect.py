@@ -240,7 +240,8 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A policy that requires the wall. It is broken unless root runs the test."""
     file = tmp_path / "policy.toml"
     file.write_text("version = 1\n[confine]\nrequired = true\n")
-    monkeypatch.setattr("rootsd.cli.commands.connect.POLICY_FILE", bytes(file))
+    for command in ("clients", "connect"):
+        monkeypatch.setattr(f"rootsd.cli.commands.{command}.POLICY_FILE", bytes(file))
     return file
 
 
@@ -255,6 +256,20 @@ def test_under_a_policy_no_server_is_wrapped_without_the_wall(
     assert (refused.status, str(policy) in refused.err) == (2, True)
     assert "--no-confine is refused" in refused.err
     assert words_of(clients) == ["npx", "x"]
+
+
+def test_a_server_without_the_wall_is_named_when_a_policy_requires_the_wall(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    script = f'case "$*" in *" --confine "*) echo "no home" >&2; exit 1;; esac\n{_WORKS}'
+    wrap(clients, shell, monkeypatch, script)
+    assert shell.run("connect", "gemini", "--wrap", "--no-confine").status == 0
+    assert "policy" not in shell.run("clients", "--no-check").err
+    file = request.getfixturevalue("policy")
+    said = shell.run("clients", "--no-check").err
+    assert "gemini: files is wrapped without the wall, but the policy" in said
+    assert str(file) in said
+    assert "try: rootsd connect gemini --wrap" in said
 
 
 def test_under_a_policy_a_server_that_works_behind_the_wall_is_wrapped(

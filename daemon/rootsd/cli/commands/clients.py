@@ -21,6 +21,7 @@ from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import ClientWiring, HookUse, ToolAccess, Wired
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
+from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 
 SECTION = "Set up"
 
@@ -175,9 +176,23 @@ def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None
     for item, found in zip(items, health, strict=True):
         item |= {"version": found.version or None, "answers": found.answer, "reason": found.reason}
     problems = [f"{item['client']}: {item['problem']}" for item in items if item["problem"]]
+    problems += _refused_servers(items)
     invocation.output.show(CommandResult(items, warnings=problems), _COLUMNS)
     if invocation.output.on_terminal:
         _explain(invocation, items)
+
+
+def _refused_servers(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each server that the machine's policy does not let start."""
+    if (requirement := wall_requirement(POLICY_FILE)) is None:
+        return []
+    return [
+        f"{item['client']}: {server['name']} is wrapped without the wall, but {requirement}, so it"
+        f" does not start (try: rootsd connect {item['client']} --wrap)"
+        for item in items
+        for server in item["wrapped"]
+        if not server["confined"]
+    ]
 
 
 def _item(
