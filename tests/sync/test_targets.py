@@ -62,6 +62,15 @@ def test_entries_beyond_the_limits_are_named() -> None:
     assert [text.partition(" ")[0] for text in lists.omitted] == ["3", "2"]
 
 
+def test_beyond_the_limit_a_denial_that_a_client_has_is_not_replaced() -> None:
+    others = [f"/d/{number:03}" for number in range(MAX_DENIALS)]
+    written = {"/z/last", "/y/inner/deep"}
+    paths = (*others, "/z/last", "/y/inner", "/y/inner/deep")
+    lists = choose_access(denied(*paths), [], None, written.__contains__)
+    assert lists.denied == (*others[: MAX_DENIALS - 2], "/y/inner", "/z/last")
+    assert "/z/last" not in choose_access(denied(*paths), [], None).denied, "the control"
+
+
 def test_a_denied_path_that_is_not_utf8_is_named() -> None:
     items = [an_item("odd", path=None, path_b64="L3M=", verdict="denied")]
     assert choose_access(items, [], None).omitted

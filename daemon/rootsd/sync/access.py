@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +34,17 @@ NO_ACCESS = AccessLists()
 
 
 def choose_access(
-    denied: Iterable[Mapping[str, Any]], published: Iterable[Mapping[str, Any]], tag: str | None
+    denied: Iterable[Mapping[str, Any]],
+    published: Iterable[Mapping[str, Any]],
+    tag: str | None,
+    is_written: Callable[[str], bool] = lambda _: False,
 ) -> AccessLists:
     """Return the lists for a client that gets the roots with `tag`, or no grants without one.
 
     `denied` and `published` are project items of `rootsd/1`. A root that is approved for one
-    session is left out: the list would reach all sessions.
+    session is left out: the list would reach all sessions. `is_written` says whether the client's
+    list has the denial of a path. Such a denial is not left out for another one: a broken policy
+    denies every project, and must not open one that a person denied.
     """
     omitted = []
     paths = []
@@ -50,9 +55,13 @@ def choose_access(
             omitted.append(f"{item['name']} is not denied there: its path is not UTF-8")
         else:
             paths.append(item["path"])
-    paths = _outermost(paths)
-    if len(paths) > MAX_DENIALS:
-        omitted.append(f"{len(paths) - MAX_DENIALS} denials are left out, after {MAX_DENIALS}")
+    outermost = _outermost(paths)
+    if len(outermost) > MAX_DENIALS:
+        count = len(outermost) - MAX_DENIALS
+        omitted.append(f"{count} denials are left out, after {MAX_DENIALS}")
+        holders = frozenset(outermost)
+        written = {_holder(path, holders) for path in paths if is_written(path)}
+        outermost.sort(key=lambda path: path not in written)
     grants = [] if tag is None else [item for item in published if _is_for(item, tag)]
     if len(grants) > MAX_GRANTS:
         omitted.append(f"{len(grants) - MAX_GRANTS} grants are left out, after {MAX_GRANTS}")
@@ -60,7 +69,8 @@ def choose_access(
         GrantedFolder(item["path"], item["access"] == "read-write")
         for item in sorted(grants, key=lambda item: str(item["path"]))
     ]
-    return AccessLists(tuple(paths[:MAX_DENIALS]), tuple(granted[:MAX_GRANTS]), tuple(omitted))
+    chosen = _outermost(outermost[:MAX_DENIALS])
+    return AccessLists(tuple(chosen), tuple(granted[:MAX_GRANTS]), tuple(omitted))
 
 
 def _is_for(item: Mapping[str, Any], tag: str) -> bool:
@@ -75,3 +85,10 @@ def _outermost(paths: Iterable[str]) -> list[str]:
         if not kept or not f"{path}/".startswith(f"{kept[-1].rstrip('/')}/"):
             kept.append(path)
     return kept
+
+
+def _holder(path: str, outermost: frozenset[str]) -> str:
+    """Return the one of `outermost` that is `path` or contains it."""
+    while path not in outermost:
+        path = path.rpartition("/")[0] or "/"
+    return path

@@ -25,7 +25,7 @@ from rootsd.core.model import Verdict
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import choose_access
-from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, keep_denials, plan_target
+from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, ListEntry, SyncTarget, TargetFile, Wanted
 from rootsd.system.ipc import rpc
@@ -100,7 +100,13 @@ class AccessSync:
 
     def apply(self, feed: DaemonFeed) -> None:
         """Ask for the decisions, and write them. Raises RootsdError if the daemon fails."""
-        wanted = {name: _wanted(TARGETS[name], each, feed) for name, each in self.clients.items()}
+        own: Mapping[str, OwnEntries] = {}
+        with suppress(RootsdError):  # `_write` reports a damaged record
+            own = self.record.own()
+        wanted = {
+            name: _wanted(TARGETS[name], each, feed, own.get(each.file, NOTHING_OWN))
+            for name, each in self.clients.items()
+        }
         for name, entries in wanted.items():
             self._write(name, entries)
         self._report()
@@ -216,8 +222,8 @@ def preview(
 
     Raises RootsdError.
     """
-    wanted = _wanted(target, client, feed)
     own = SyncRecord(state).own().get(client.file, NOTHING_OWN)
+    wanted = _wanted(target, client, feed, own)
     file = SettingsFile(Path(client.file), client.is_accepted)
     before = file.read()
     try:
@@ -226,14 +232,20 @@ def preview(
         raise SettingsUnusable(f"{display_path(file.path)}: {error}", "") from error
 
 
-def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed) -> Wanted:
+def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed, own: OwnEntries) -> Wanted:
     denied = feed.projects(ProjectsQuery("/", verdict=Verdict.DENIED))
     tag = feed.focus() if client.granted is GrantedTag.FOCUS else client.tag
     published: list[dict[str, Any]] = []
     if tag is not None:
         query = ProjectsQuery("/", select=Selection.PUBLISHED, tag=tag)
         published = feed.projects(query)
-    return target.entries(choose_access(denied, published, tag))
+    places = {entry.place for entry in keep_denials(own)}
+
+    def is_written(path: str) -> bool:
+        entries = target.denial(path)
+        return not isinstance(entries, str) and any(entry.place in places for entry in entries)
+
+    return target.entries(choose_access(denied, published, tag, is_written))
 
 
 class _Ended(BaseException):
