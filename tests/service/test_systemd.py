@@ -166,9 +166,19 @@ def test_without_systemctl_the_missing_command_is_named(
         systemd.load()
 
 
-def test_without_a_user_manager_it_says_how_to_have_one(
-    systemd: Systemd, recorder: FakeServiceManager
+def test_where_systemd_does_not_run_it_names_a_command_that_works(
+    systemd: Systemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(manager, "BOOTED", tmp_path / "nowhere")
+    with pytest.raises(ServiceManagerUnavailable, match="systemd does not run here") as caught:
+        systemd.ensure_reachable()
+    assert caught.value.remedy == "rootsd up"
+
+
+def test_without_a_user_manager_it_says_how_to_have_one(
+    systemd: Systemd, recorder: FakeServiceManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager, "BOOTED", tmp_path)
     with pytest.raises(ServiceManagerUnavailable) as caught:
         systemd.ensure_reachable()
     assert not systemd.is_available()

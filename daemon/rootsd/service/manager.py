@@ -17,6 +17,8 @@ from rootsd.core.errors import RootsdError
 from rootsd.service.launcher import START_TIMEOUT_S
 
 USER_RUNTIME = Path("/run/user")
+BOOTED = Path("/run/systemd/system")
+"""This folder exists where systemd started the machine: sd_booted(3)."""
 LOG_LINES = 100
 NOT_RUN = 127
 QUERY_VERBS = frozenset(("show", "is-active", "print", "print-disabled"))

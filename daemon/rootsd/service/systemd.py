@@ -67,10 +67,16 @@ class Systemd:
 
     def ensure_reachable(self) -> None:
         runtime = self._runtime
+        if not self.is_available() and not manager.BOOTED.is_dir():
+            raise ServiceManagerUnavailable(
+                "systemd does not run here, as in most containers, so it cannot start rootsd\n"
+                "rootsd up runs the daemon without a service, until the machine stops.",
+                "rootsd up",
+            )
         if not self.is_available():
             raise ServiceManagerUnavailable(
                 f"systemd runs no services for you: {runtime}/systemd is missing\n"
-                "It is missing in containers, in cron, and after su. Log in as yourself, with\n"
+                "It is missing in cron and after su. Log in as yourself, with\n"
                 f"XDG_RUNTIME_DIR={runtime}. To have it without a login, too:\n"
                 '  loginctl enable-linger "$USER"\n'
                 "rootsd service print shows the files. To start without a service: rootsd up",
