@@ -15,7 +15,17 @@ from draw_diagrams import DIAGRAMS
 from draw_diagrams import draw as draw_diagram
 from draw_terminal import PICTURES, THEMES, draw, session_of
 
-from support.documents import Block, Reader, blocks, drawn, fits, normal
+from support.documents import (
+    CLONED_ADDRESS,
+    ORIGIN,
+    Block,
+    Reader,
+    blocks,
+    drawn,
+    fits,
+    make_sources,
+    normal,
+)
 from support.terminal import Shell
 from support.user_session import UserSession
 
@@ -68,38 +78,16 @@ def guides_to_run() -> list[object]:
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
-    """The home that the README is read in: three projects, and somewhere to clone from."""
+    """The home that the README is read in."""
     home = tmp_path / "home"
     monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "rootsd"))
-    api, origin = home / "src" / "api", home / "elsewhere" / "fresh.git"
-    for repository in (api, home / "src" / "zero", origin):
-        repository.mkdir(parents=True)
-        git(repository, "init", "-q")
-    (api / "pyproject.toml").write_text('[project]\nname = "shop-api"\n')
-    (api / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
-    (api / ".env").write_text("KEY=value\n")
-    (api / "web").mkdir()
-    (api / "web" / "package.json").write_text('{"name": "web"}\n')
-    for repository in (api, home / "src" / "zero", origin):
-        (repository / "README").write_text("hello\n")
-        git(repository, "add", "README")
-        git(repository, "commit", "-qm", "Take orders in euros")
-    git(api, "remote", "add", "origin", "https://git.example.org/acme/api.git")
-    (home / ".ssh").mkdir()
-    (home / ".ssh" / "id_ed25519").touch()
-    tool = home / "src" / "tool"
-    tool.mkdir()
-    (tool / "pyproject.toml").write_text("[project]\n")
+    make_sources(home)
     monkeypatch.setenv("GIT_CONFIG_COUNT", "3")
-    monkeypatch.setenv("GIT_CONFIG_KEY_2", f"url.{origin}.insteadOf")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_2", "git@example.org:acme/fresh.git")
+    monkeypatch.setenv("GIT_CONFIG_KEY_2", f"url.{home / ORIGIN}.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_2", CLONED_ADDRESS)
     reader = Reader(home)
     yield reader
     reader.types("rootsd down")
-
-
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True)
 
 
 def started() -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.documents import blocks
 from support.guarded_daemon import AGENT, MARKER
 from support.person import Person
 from support.process_launcher import Completed
@@ -16,6 +17,7 @@ from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sshd")]
 
+PAGE = Path(__file__).parent.parent.parent / "docs" / "HOSTS.md"
 HOST = "--host=build"
 # Only an sshd of root can give a terminal to a login.
 NEEDS_A_TERMINAL_THERE = pytest.mark.needs("root")
@@ -59,6 +61,20 @@ def test_a_person_decides_there_and_the_answers_are_those_of_that_machine(
     there = json.loads(build.person.rootsd("status", "--json"))
     assert json.loads(status.output)["daemon"] == there["daemon"]
     assert near(build, "pending", HOST, "--exit-code").status == 0
+
+
+@NEEDS_A_TERMINAL_THERE
+def test_the_commands_of_the_page_work_as_printed(build: RemoteHost) -> None:
+    for name in ("acme/api", "beta"):
+        build.person.clone(name)
+        build.person.wait_until_listed(Path(name).name, "pending")
+    (block,) = blocks(PAGE, "console")
+    for command, _ in block.commands:
+        keys = [("pending", "q")] if command.startswith("rootsd ui ") else []
+        done = build.near.run_on_terminal("bash", "-c", command, typed=keys)
+        assert done.status == 0, f"$ {command}\n{done.output}"
+    verdicts = {item["name"]: item["verdict"] for item in build.person.items("ls")}
+    assert (verdicts["api"], verdicts["beta"]) == ("approved", "denied")
 
 
 def test_exit_statuses_and_json_errors_pass_unchanged(build: RemoteHost) -> None:

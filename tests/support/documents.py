@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 import sys
 from dataclasses import dataclass
 from html import unescape
@@ -64,9 +65,14 @@ def blocks(document: Path, language: str) -> list[Block]:
     ]
 
 
+def without_escapes(text: str) -> str:
+    """Return the text of a terminal without colors and movements."""
+    return _ESCAPE.sub("", text)
+
+
 def normal(line: str) -> str:
     """Return a line without the parts that vary."""
-    text = _ESCAPE.sub("", line).rstrip()
+    text = without_escapes(line).rstrip()
     for pattern, word in _VARYING:
         text = pattern.sub(word, text)
     return text.rstrip()
@@ -81,6 +87,38 @@ def fits(said: list[str], shown: list[str]) -> bool:
     if said[0].strip() == ELISION:
         return any(fits(said[1:], shown[start:]) for start in range(len(shown) + 1))
     return bool(shown) and normal(said[0]) == normal(shown[0]) and fits(said[1:], shown[1:])
+
+
+CLONED_ADDRESS = "git@example.org:acme/fresh.git"
+"""The README clones this address. A setting of git has to lead it to ORIGIN."""
+ORIGIN = "elsewhere/fresh.git"
+
+
+def make_sources(home: Path) -> None:
+    """Make the home that the README is read in: three projects, and ORIGIN to clone from."""
+    api, origin = home / "src" / "api", home / ORIGIN
+    for repository in (api, home / "src" / "zero", origin):
+        repository.mkdir(parents=True)
+        _git(repository, "init", "-q")
+    (api / "pyproject.toml").write_text('[project]\nname = "shop-api"\n')
+    (api / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
+    (api / ".env").write_text("KEY=value\n")
+    (api / "web").mkdir()
+    (api / "web" / "package.json").write_text('{"name": "web"}\n')
+    for repository in (api, home / "src" / "zero", origin):
+        (repository / "README").write_text("hello\n")
+        _git(repository, "add", "README")
+        _git(repository, "commit", "-qm", "Take orders in euros")
+    _git(api, "remote", "add", "origin", "https://git.example.org/acme/api.git")
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id_ed25519").touch()
+    tool = home / "src" / "tool"
+    tool.mkdir()
+    (tool / "pyproject.toml").write_text("[project]\n")
+
+
+def _git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True)
 
 
 class Reader:
@@ -105,7 +143,7 @@ class Reader:
         shown = shown_on_terminal(
             ("bash", "-c", command), COLUMNS, self.home, self.environment
         ).replace(str(self.home), "~")
-        return [line for line in _ESCAPE.sub("", shown).splitlines() if line.strip()]
+        return [line for line in without_escapes(shown).splitlines() if line.strip()]
 
 
 def drawn(picture: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ of both machines judge what they would judge without a test.
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -106,13 +107,19 @@ def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
     config.write_text(_SSHD.format(port=port, folder=ssh, path=path, **there))
     (ssh / "config").write_text(_SSH.format(port=port, folder=ssh))
     # ssh does not look at HOME, so its configuration needs an option.
-    near_programs = folder / "near"
-    near_programs.mkdir()
-    wrapper = near_programs / "ssh"
-    wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {ssh}/config "$@"\n')
-    wrapper.chmod(0o755)
+    near_home = folder / "near"
+    near_programs = near_home / "bin"
+    near_programs.mkdir(parents=True)
+    # For ssh, -l goes before the USER of USER@HOST: sshd accepts only the user who runs it.
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    for name, words in (
+        ("ssh", f"/usr/bin/ssh -F {ssh}/config -l {user}"),
+        ("rootsd", " ".join(ROOTSD)),
+    ):
+        (near_programs / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        (near_programs / name).chmod(0o755)
     near = {
-        **os.environ, "HOME": str(near_programs), "ROOTSD_DIR": str(near_programs / "rootsd"),
+        **os.environ, "HOME": str(near_home), "ROOTSD_DIR": str(near_home / "rootsd"),
         "PATH": f"{near_programs}:{os.environ['PATH']}", "TERM": "xterm", "NO_COLOR": "1",
         "PYTHONPATH": os.pathsep.join(sys.path), "PYTHON": sys.executable,
     }  # fmt: skip
