@@ -6,8 +6,6 @@
   not exist yet. A test that needs it creates it, as the program does.
 * `--sizes=test|check|soak` sets the size of the sized tests, see `support/sizes.py`. Hypothesis
   follows: reproducible for `test` and `check`, random for `soak`.
-* `@pytest.mark.at_check` leaves a test out at the smallest size. It is for expensive tests of what
-  happens rarely, beside a test of the usual case.
 * `@pytest.mark.needs(...)` skips with a reason, see `support/needs.py`. With CI=true a skip is a
   failure, unless `--record=FILE` writes down the outcome of each test. CI records one run as root
   and one as an ordinary user, and `tools/compare_runs.py` fails if a test ran in neither.
@@ -131,19 +129,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = []
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         names = getattr(item, "fixturenames", ())
         generated = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        is_large = item.get_closest_marker("at_check") is not None
-        if "sizes" in names or generated or is_large:
+        if "sizes" in names or generated:
             item.add_marker("sized")
-        if is_large and Size(config.getoption("--sizes")) is Size.TEST:
-            left_out.append(item)
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     items[:] = slow_first(items, workers)
 

@@ -131,7 +131,7 @@ def failures(suite: str, url: str, results: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.needs("npm")
-@pytest.mark.parametrize("suite", ["stable", pytest.param("alpha", marks=pytest.mark.at_check)])
+@pytest.mark.parametrize("suite", ["stable", "alpha"])
 def test_every_scenario_that_applies_passes_and_the_others_are_listed(
     tmp_path: Path, suite: str
 ) -> None:

@@ -103,7 +103,6 @@ def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: Remote
 
 
 @NEEDS_A_TERMINAL_THERE
-@pytest.mark.at_check
 def test_ctrl_c_ends_a_question_there(build: RemoteHost) -> None:
     build.person.rootsd("guard", "terminal")
     typed = [("to go on: ", "\x03")]
@@ -129,7 +128,6 @@ def test_what_is_missing_there_has_a_clear_error(build: RemoteHost) -> None:
     assert "try: ssh build" in missing.output
 
 
-@pytest.mark.at_check
 def test_each_failure_of_ssh_has_a_clear_error(build: RemoteHost) -> None:
     build.forget_host_key()
     unknown = near(build, "status", HOST, "--json")
@@ -157,7 +155,7 @@ def test_a_person_accepts_a_host_key_on_the_terminal(build: RemoteHost) -> None:
     assert near(build, "status", HOST).status == 0
 
 
-@pytest.mark.parametrize("near_daemon", ["up", pytest.param("down", marks=pytest.mark.at_check)])
+@pytest.mark.parametrize("near_daemon", ["up", "down"])
 def test_an_agent_here_cannot_decide_there(
     build: RemoteHost, near_daemon: str, sizes: Sizes
 ) -> None:

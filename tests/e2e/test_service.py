@@ -134,7 +134,6 @@ def test_a_reload_reads_the_configuration_without_a_restart(user: UserManager) -
     assert user.shown("rootsd.service", "ActiveState") == "active"
 
 
-@pytest.mark.at_check
 def test_an_invalid_configuration_is_reported_and_not_retried_forever(user: UserManager) -> None:
     approve(user, "api")
     config = user.path(HOME / ".config/rootsd/config.toml")
@@ -150,7 +149,6 @@ def test_an_invalid_configuration_is_reported_and_not_retried_forever(user: User
     assert published(user) == ["api"]
 
 
-@pytest.mark.at_check
 def test_a_daemon_that_cannot_start_is_given_up_and_clients_get_the_reason(
     user: UserManager,
 ) -> None:
@@ -169,7 +167,6 @@ def test_a_daemon_that_cannot_start_is_given_up_and_clients_get_the_reason(
     assert "config.toml" in up.stderr
 
 
-@pytest.mark.at_check
 def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     user: UserManager,
 ) -> None:
@@ -203,7 +200,6 @@ def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     assert files(user) - before <= left
 
 
-@pytest.mark.at_check
 def test_a_manager_with_its_own_xdg_variable_gets_the_units_where_it_looks(
     installation: Path,
 ) -> None:

@@ -187,7 +187,6 @@ def test_repeated_kills_cause_no_refused_connection_and_no_wrong_answer(
     assert int(user.shown("rootsd.service", "NRestarts")) + 1 >= kills
 
 
-@pytest.mark.at_check
 def test_the_watchdog_replaces_a_hanging_daemon(user: UserManager) -> None:
     user.run("tee", str(HOME / "sitecustomize.py"), said=HANGING)
     override = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nWatchdogSec=1s\n"

@@ -154,7 +154,6 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
         assert user.succeed("rootsd", "tag").split() == ["newer", "1", "older", "1"]
 
 
-@pytest.mark.at_check
 def test_on_a_terminal_a_newer_command_asks_first_and_enter_means_yes(
     prepared: UserManager, next_installation: Path
 ) -> None:
@@ -214,7 +213,6 @@ def test_the_units_of_0_1_0_run_the_new_daemon_until_an_install_updates_them(
     assert user.path(units / "rootsd-sync.service").exists()
 
 
-@pytest.mark.at_check
 def test_a_store_of_a_newer_version_is_refused_unchanged_and_reported_once(
     prepared: UserManager,
 ) -> None:
@@ -233,7 +231,6 @@ def test_a_store_of_a_newer_version_is_refused_unchanged_and_reported_once(
     assert {file.name: file.read_bytes() for file in store.parent.glob("decisions*")} == before
 
 
-@pytest.mark.at_check
 def test_a_strict_service_keeps_the_decisions_of_a_background_daemon(
     prepared: UserManager,
 ) -> None:
@@ -250,7 +247,6 @@ def test_a_strict_service_keeps_the_decisions_of_a_background_daemon(
         assert sorted(roots(client, "1")) == ["api", "other"]
 
 
-@pytest.mark.at_check
 def test_strict_is_removed_if_this_system_cannot_provide_it(
     prepared: UserManager,
 ) -> None:
