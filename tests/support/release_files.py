@@ -18,8 +18,9 @@ def unpack_state(folder: Path) -> None:
     """Put the state folder of 0.1.0 at `folder`, which does not exist yet."""
     unpacked = folder.parent / "unpacked"
     with tarfile.open(FILES / "state.tar.gz") as archive:
-        # With modes as they are, which the store checks.
-        archive.extractall(unpacked, filter="fully_trusted")  # noqa: S202 - our own archive
+        # With modes as they are, which the store checks. The argument `filter` is too new.
+        archive.extraction_filter = lambda member, _: member
+        archive.extractall(unpacked)  # noqa: S202 - our own archive
     (unpacked / "state").rename(folder)
 
 

@@ -32,6 +32,7 @@ from rootsd.wire.jsonrpc import LineReader
 from support.person import Person
 
 HANG_GUARD_S = 120.0
+_BETWEEN_KILLS_S = 0.02
 KEPT, CHANGING, PENDING = "kept", "changing", "pending"
 """The projects: approved, approved and denied all the time, and never decided about."""
 _GRACE_S = 0.1  # of the front below, so that a wall without a daemon closes soon
@@ -195,7 +196,7 @@ def live(
             has_remains = False
         except subprocess.TimeoutExpired:
             has_remains = True
-            _end_children(keeper.pid)
+            _end_children(keeper)
     _decide(person, DecisionVerb.DENY, CHANGING)
     return Outcome(report["hit"], has_remains, tuple(faults))
 
@@ -322,14 +323,17 @@ def _decide(person: Person, verb: DecisionVerb, name: str) -> None:
     control.call(DecideRequest(verb, str(person.parent), (name,)))
 
 
-def _end_children(keeper: int) -> None:
-    """End what a planted fault has left, so that the keeper ends, too."""
+def _end_children(keeper: subprocess.Popen[str]) -> None:
+    """End what a planted fault has left, until the keeper ends, too.
+
+    The keeper gets a process only when the parent of that has ended, which may be later.
+    """
+    children = f"/proc/{keeper.pid}/task/{keeper.pid}/children"
     end = time.monotonic() + HANG_GUARD_S
     while time.monotonic() < end:
-        with suppress(OSError), open(f"/proc/{keeper}/task/{keeper}/children") as file:
-            left = [int(each) for each in file.read().split()]
-            if left:
-                for pid in left:
-                    os.kill(pid, signal.SIGKILL)
-                continue
-        return
+        with suppress(OSError), open(children) as file:
+            for pid in file.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            keeper.wait(_BETWEEN_KILLS_S)
+            return

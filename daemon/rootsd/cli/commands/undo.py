@@ -8,7 +8,7 @@ import click
 
 from rootsd.cli.decisions import effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT
+from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.labels import safe_label
@@ -49,5 +49,5 @@ def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
     output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:
-        what = safe_label(event["path"] or event["what"], limit=None)
+        what = safe_label(shorten_home(event["path"] or event["what"]), limit=None)
         output.message(f"{would}: {event['seq']} {event['verb']} {what}")
