@@ -33,7 +33,7 @@ from support.sample_answers import ANSWERS
 from support.sample_decisions import PERSON, identity
 
 ROUNDS = 9
-MOST = 15.0
+MOST = 16.0
 MOST_OF_DOCTOR = 25.0  # it asks the desktop's bus, and loads asyncio for that
 MOST_OF_HOOK = 5.0
 PATCH = "*** Begin Patch\n*** Delete File: /src/x\n*** End Patch\n"
@@ -43,7 +43,7 @@ TOOL_CALLS: dict[str, tuple[str, dict[str, str]]] = {
     "qwen": ("read_file", {"file_path": "/src/x"}),
 }
 PROJECTS = 20_000
-MOST_BEYOND_S = 1.0
+MOST_OF_LISTING = 80.0
 BASE = "python -c pass"
 VERBS: dict[str, tuple[str, ...]] = {
     "status": ("status",),
@@ -95,7 +95,7 @@ def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
         yield daemon
 
 
-def test_a_verb_takes_at_most_fifteen_times_as_long_as_an_empty_python(
+def test_a_verb_takes_at_most_sixteen_times_as_long_as_an_empty_python(
     answering: FakeDaemon,
 ) -> None:
     actions = {BASE: _run("-c", "pass")}
@@ -156,7 +156,7 @@ async def _answer_of_many() -> tuple[dict[str, Any], float]:
     return answer, statistics.median(taken)
 
 
-def test_a_listing_of_twenty_thousand_takes_a_second_beyond_the_start(
+def test_a_listing_of_twenty_thousand_takes_at_most_eighty_empty_pythons(
     answering: FakeDaemon,
 ) -> None:
     whole, daemons_part_s = anyio.run(_answer_of_many)
@@ -172,7 +172,9 @@ def test_a_listing_of_twenty_thousand_takes_a_second_beyond_the_start(
         costs[name] = statistics.median(taken)
     # The fake daemon's part, to write the JSON, is in it: a real one does that, too.
     beyond = costs["many"] - costs["none"] + daemons_part_s
+    empty_s = interleaved({BASE: _run("-c", "pass")}, ROUNDS)[BASE].wall_ms / 1e3
     print(
-        f"ls of {PROJECTS}: {beyond:.2f} s beyond its start, {daemons_part_s:.2f} s the daemon's"
+        f"ls of {PROJECTS}: {beyond:.2f} s beyond its start, {daemons_part_s:.2f} s the daemon's;"
+        f" {beyond / empty_s:.0f} times an empty Python"
     )
-    assert beyond <= MOST_BEYOND_S
+    assert beyond <= MOST_OF_LISTING * empty_s
