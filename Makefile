@@ -51,11 +51,14 @@ up: .venv/.running  ## watch PARENT (default: the folder that holds this checkou
 test: .venv/.ready  ## all tests at their small sizes
 	@$(if $(ARGS),$(PYTEST) -q $(ARGS),sh tools/test.sh $(TEST_OPTIONS))
 
-lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts
+lint: .venv/.ready  ## ruff, formatting, mypy --strict, import contracts, shellcheck
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@if command -v shellcheck >/dev/null; then \
+		shellcheck --severity=warning .ci/run tools/*.sh packaging/*.sh; \
+	else echo "shellcheck is not installed: the shell scripts were not checked"; fi
 	@echo "ruff, formatting, mypy and import contracts: no findings"
 
 check: .venv/.ready  ## the sized tests as large as CI runs them

@@ -6,7 +6,7 @@ checkout=$(cd "$(dirname "$0")/.." && pwd -P)
 rootsd=$checkout/.venv/bin/rootsd
 
 # How to call make again, in the folder in which a person called it.
-make=make
+make="make"
 [ "$(cd "${STARTED_IN:-$checkout}" 2>/dev/null && pwd -P)" = "$checkout" ] || make="make -C '$checkout'"
 
 # Two repositories to look at, for a machine that has none in a place that may be watched.
