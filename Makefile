@@ -135,7 +135,9 @@ lock: .venv/.ready  ## renew the locks of Python packages to the newest versions
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; cd tests/e2e/model_apis && \
 	$(COMPILE) --upgrade packages.in --output-file lock.txt
 	@PATH="$$PATH:$(CURDIR)/$(BIN)"; \
-	$(COMPILE) --upgrade requirements/site.in --output-file requirements/site.txt
+	for tools in site uv; do \
+		$(COMPILE) --upgrade requirements/$$tools.in --output-file requirements/$$tools.txt; \
+	done
 	@git --no-pager diff --stat -- requirements tests/e2e/model_apis/lock.txt
 
 release: .venv/.ready  ## print what VERSION=1.2.3 would change; APPLY=1 also commits it and makes the tag
