@@ -17,6 +17,7 @@ import pytest
 
 from support.documents import CLONED_ADDRESS, ORIGIN, blocks, fits, make_sources
 from support.pipx_install import built_wheel
+from support.polling import until
 from support.stranger import EXTRA, HOME, WHEELS, Stranger
 from support.wheelhouse import write_wheels
 
@@ -28,7 +29,6 @@ pytestmark = [
 TOP = Path(__file__).parent.parent.parent.parent
 SUPPORT = TOP / "tests" / "support"
 README, PACKAGES = TOP / "README.md", TOP / "packaging" / "README.md"
-SYNC = TOP / "docs" / "SYNC.md"
 # The pages that lead from an installation to the first root.
 FIRST_PAGES = (README, *TOP.glob("docs/guide/start.md"))
 GEMINI = "~/.gemini/settings.json"
@@ -231,9 +231,24 @@ def test_denials_reach_the_access_lists_of_a_client_as_the_page_says(stranger: S
     stranger.succeeds("mkdir ~/.claude")
     stranger.succeeds("rootsd up ~/src")
     stranger.succeeds("rootsd deny zero")
-    for command, _ in commands(SYNC):
-        asked = [("May Claude Code", "n")] if " connect " in command else []
-        stranger.succeeds(command, *asked)
+    settings = stranger.home / ".claude" / "settings.json"
+
+    def denied() -> bool:
+        return settings.exists() and any(
+            f"{HOME}/src/zero" in rule
+            for rule in json.loads(settings.read_text())["permissions"]["deny"]
+        )
+
+    add, add_tag, add_focus, show, remove = commands_after("rootsd sync add")
+    for command in (add, add_tag, add_focus):
+        stranger.succeeds(command)
+        assert until(denied), command  # the daemon writes the file in the background
+    assert "claude-code" in stranger.succeeds(show).text
+    stranger.succeeds(remove)
+    assert not settings.exists()
+    (connect,) = commands_after("rootsd connect claude-code --hook")
+    stranger.succeeds(connect, ("May Claude Code", "n"))
+    assert "rootsd hook" in settings.read_text()
 
 
 def test_the_removal_leaves_nothing(stranger: Stranger) -> None:
