@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from support.guarded_daemon import (
     GuardedDaemon,
     Outcome,
     guarded_daemon,
+    orders,
 )
 from support.polling import until
 from support.sizes import Sizes
@@ -60,9 +60,23 @@ ATTEMPTS = DIFFERENT_ATTEMPTS | {
 }
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, sizes: Sizes) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path_factory.mktemp("shared"), orders(sizes)) as scene:
+        yield scene
+
+
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[GuardedDaemon]:
-    with guarded_daemon(tmp_path) as scene:
+def guarded(shared: GuardedDaemon) -> GuardedDaemon:
+    """A daemon of all tests that only give orders."""
+    shared.begin()
+    return shared
+
+
+@pytest.fixture
+def own(tmp_path: Path, sizes: Sizes) -> Iterator[GuardedDaemon]:
+    """A daemon of one test, which may change and stop it."""
+    with guarded_daemon(tmp_path, orders(sizes)) as scene:
         yield scene
 
 
@@ -75,7 +89,7 @@ def test_attempts_of_self_approval_and_their_outcomes(
     for kind, way in attempts:
         program = guarded.named(KNOWN if kind == "known" else UNKNOWN)
         variables = MARKER if kind == "known" else {}
-        completed = guarded.launcher.run(program, AGENT, way, *APPROVE, **variables)
+        completed = guarded.launcher.run(program, AGENT, way, *guarded.approve, **variables)
         told[kind, way] = guarded.outcome(completed)
         outputs[kind, way] = completed.output
     wrong = [
@@ -98,11 +112,11 @@ def test_an_agent_passes_by_a_program_that_a_person_runs(guarded: GuardedDaemon)
     program.
     """
     agent = guarded.named(KNOWN)
-    own = guarded.launcher.run(agent, AGENT, "own tmux", *APPROVE, **MARKER)
+    own = guarded.launcher.run(agent, AGENT, "own tmux", *guarded.approve, **MARKER)
     assert guarded.outcome(own) is Outcome.REFUSED, "the server has the agent's mark from it"
     guarded.launcher.run(*guarded.tmux, "kill-server")
     hook = guarded.person.parent / "one" / ".git" / "hooks" / "pre-commit"
-    planting = f"printf '#!/bin/sh\\n%s\\n' '{' '.join(APPROVE)}' >{hook}; chmod +x {hook}"
+    planting = f"printf '#!/bin/sh\\n%s\\n' '{' '.join(guarded.approve)}' >{hook}; chmod +x {hook}"
     guarded.launcher.run(agent, AGENT, "shell", "sh", "-c", planting, **MARKER)
     commit = f"git -C {guarded.person.parent / 'one'} commit -q --allow-empty -m x"
     assert guarded.outcome(guarded.typed_into_bash(commit)) is Outcome.PASSED
@@ -118,14 +132,13 @@ def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon, sizes: Sizes)
     The client that asked for the command has ended by then, and the server keeps no record of it.
     """
     agent = guarded.named(KNOWN)
-    session = ["new-session", "-d", "-s", "person", "bash --norc"]
+    # The pane prints it. tmux discards what its client's terminal has not passed on yet.
+    session = ["new-session", "-d", "-s", "person", "echo ready; exec bash --norc"]
     guarded.launcher.run_on_terminal(*guarded.tmux, *session)
-    guarded.launcher.start(
-        "sh", "-c", f"echo ready; exec {shlex.join(guarded.tmux)} attach -t person"
-    )
+    guarded.launcher.start(*guarded.tmux, "attach", "-t", "person")
     every = BY_A_PERSONS_TMUX
     for way in sizes.pick(test=every[:2], check=every, soak=every):
-        completed = guarded.launcher.run(agent, AGENT, f"mcp-tmux {way}", *APPROVE, **MARKER)
+        completed = guarded.launcher.run(agent, AGENT, f"mcp-tmux {way}", *guarded.approve, **MARKER)
         assert guarded.outcome(completed) is Outcome.PASSED, (way, completed.output)
         clients = guarded.launcher.run(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
         assert len(clients.split()) == 1, "the person's: the agent's client has gone"
@@ -134,15 +147,15 @@ def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon, sizes: Sizes)
 
 def test_an_agents_status_query_does_not_hide_its_refusals(guarded: GuardedDaemon) -> None:
     agent = guarded.named(KNOWN)
-    guarded.launcher.run(agent, AGENT, "child", *APPROVE, **MARKER)
+    guarded.launcher.run(agent, AGENT, "child", *guarded.approve, **MARKER)
     shown = guarded.launcher.run(agent, AGENT, "terminal", *ROOTSD, "status", **MARKER)
     assert "refused   1 command" in shown.output
     assert "refused   1 command" in guarded.typed_into_bash(" ".join([*ROOTSD, "status"])).output
     assert "refused" not in guarded.launcher.run_on_terminal(*ROOTSD, "status").output
 
 
-def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(guarded: GuardedDaemon) -> None:
-    person, launcher = guarded.person, guarded.launcher
+def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(own: GuardedDaemon) -> None:
+    person, launcher = own.person, own.launcher
     assert launcher.run(*ROOTSD, "guard", "terminal").status == 0
     assert launcher.run(*APPROVE).status == 7
     asked = launcher.run_on_terminal(*APPROVE, typed=[("to go on: ", "nonsense\n")])
@@ -156,24 +169,24 @@ def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(guarded: Guarde
         *ROOTSD, "guard", "agents", typed=[("to go on: ", "{word}\n")]
     )
     assert loosened.status == 0, loosened.output
-    told = [(event["verb"], event["what"]) for event in guarded.log()]
+    told = [(event["verb"], event["what"]) for event in own.log()]
     assert ("guard set", "terminal") in told
     assert ("refused", "guard off") in told
     # It is stored: the configuration does not apply to an existing store.
     assert person.rootsd("down") is not None
-    config = Path(os.environ["ROOTSD_DIR"], "config", "config.toml")
+    config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
     config.write_text(config.read_text().replace('"agents"', '"off"'))
     person.rootsd("up")
     assert person.rootsd("guard") == "agents\n"
 
 
-def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None:
-    person, agent = guarded.person, guarded.named(KNOWN)
+def test_other_commands_of_an_agent_are_recorded(own: GuardedDaemon) -> None:
+    person, agent = own.person, own.named(KNOWN)
     config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
     before = config.read_text()
 
     def run(*words: str, **more: str) -> None:
-        completed = guarded.launcher.run(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
+        completed = own.launcher.run(agent, AGENT, "child", *ROOTSD, *words, **MARKER, **more)
         assert completed.status == 0, completed.output
 
     more = person.home / "more"
@@ -184,10 +197,10 @@ def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None
     run("down")
     assert config.read_text() != before
     config.write_text(before)
-    guarded.launcher.run_on_terminal(*ROOTSD, "up")
+    own.launcher.run_on_terminal(*ROOTSD, "up")
     # The same commands of a person are not recorded.
-    guarded.launcher.run_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
-    told = [event for event in guarded.log() if event["verb"] == "agent command"]
+    own.launcher.run_on_terminal(*ROOTSD, "parent", "rm", str(person.parent))
+    told = [event for event in own.log() if event["verb"] == "agent command"]
     assert [event["what"] for event in told] == [
         f"up {more}",
         f"parent rm {person.parent}",
@@ -198,13 +211,13 @@ def test_other_commands_of_an_agent_are_recorded(guarded: GuardedDaemon) -> None
     assert all("Goose started it" in event["by"] for event in told)
     commands = json.loads(person.rootsd("status", "--json"))["agent_commands"]
     assert (commands["count"], commands["what"]) == (4, "down")
-    shown = guarded.launcher.run_on_terminal(*ROOTSD, "status").output
+    shown = own.launcher.run_on_terminal(*ROOTSD, "status").output
     assert "agents    4 commands, the last" in shown
-    assert "agents" not in guarded.launcher.run_on_terminal(*ROOTSD, "status").output
+    assert "agents" not in own.launcher.run_on_terminal(*ROOTSD, "status").output
 
 
-def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> None:
-    person, launcher = guarded.person, guarded.launcher
+def test_without_the_helper_every_order_is_refused(own: GuardedDaemon) -> None:
+    person, launcher = own.person, own.launcher
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGKILL)
@@ -214,12 +227,12 @@ def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> No
     os.kill(keeper, signal.SIGKILL)
     os.kill(helper, signal.SIGKILL)
     until(lambda: "helper process" in person.rootsd("status"))
-    agent = guarded.named(KNOWN)
+    agent = own.named(KNOWN)
     for completed in (
         launcher.run(*APPROVE),
         launcher.run_on_terminal(*APPROVE),
-        launcher.run(agent, AGENT, "child", *APPROVE, **MARKER),
-        launcher.run(agent, AGENT, "terminal", *APPROVE, **MARKER),
+        launcher.run(agent, AGENT, "child", *own.approve, **MARKER),
+        launcher.run(agent, AGENT, "terminal", *own.approve, **MARKER),
     ):
         assert completed.status == 7, completed.output
         assert "try: rootsd down && rootsd up" in completed.output
@@ -229,14 +242,14 @@ def test_without_the_helper_every_order_is_refused(guarded: GuardedDaemon) -> No
 
 
 def test_a_stopped_helper_is_replaced_and_no_order_passes_unexamined(
-    guarded: GuardedDaemon,
+    own: GuardedDaemon,
 ) -> None:
-    person, launcher = guarded.person, guarded.launcher
+    person, launcher = own.person, own.launcher
     keeper = _child_of(person.daemon_pid())
     helper = _child_of(keeper)
     os.kill(helper, signal.SIGSTOP)
-    completed = launcher.run(guarded.named(UNKNOWN), AGENT, "mcp-child", *APPROVE)
-    assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
+    completed = launcher.run(own.named(UNKNOWN), AGENT, "mcp-child", *own.approve)
+    assert own.outcome(completed) is Outcome.REFUSED, completed.output
     assert _child_of(keeper) != helper
 
 
@@ -247,9 +260,9 @@ def test_an_agent_behind_many_ancestors_is_not_admitted(
     agent = guarded.named(KNOWN)
     many, large = "behind 300 ancestors", "behind 200 large environments"
     for way in sizes.pick(test=(many,), check=(many, large), soak=(many, large)):
-        completed = guarded.launcher.run(agent, AGENT, way, *APPROVE)
+        completed = guarded.launcher.run(agent, AGENT, way, *guarded.approve)
         assert guarded.outcome(completed) is Outcome.REFUSED, completed.output
-        completed = guarded.launcher.run(agent, AGENT, f"{way} on a terminal", *APPROVE)
+        completed = guarded.launcher.run(agent, AGENT, f"{way} on a terminal", *guarded.approve)
         assert guarded.outcome(completed) is not Outcome.PASSED, completed.output
         if way == many:
             assert "too many ancestors" in completed.output

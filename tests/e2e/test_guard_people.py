@@ -10,7 +10,6 @@ import pytest
 
 from support.guarded_daemon import (
     AGENT,
-    APPROVE,
     KNOWN,
     MARKER,
     ROOTSD,
@@ -18,6 +17,7 @@ from support.guarded_daemon import (
     GuardedDaemon,
     Outcome,
     guarded_daemon,
+    orders,
 )
 from support.process_launcher import Completed
 from support.sizes import Sizes
@@ -26,34 +26,34 @@ pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[GuardedDaemon]:
-    with guarded_daemon(tmp_path) as scene:
+def scene(tmp_path: Path, sizes: Sizes) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path, orders(sizes)) as scene:
         yield scene
 
 
 def _as_service(scene: GuardedDaemon, name: str) -> Completed:
     """Run the command from a shell below a process that only has a service's name."""
     service = "import subprocess, sys; sys.exit(subprocess.call(['sh', '-c', sys.argv[1]]))"
-    return scene.launcher.run(scene.named(name), "-c", service, f"{' '.join(APPROVE)}; exit $?")
+    return scene.launcher.run(scene.named(name), "-c", service, f"{scene.line}; exit $?")
 
 
 def _in_a_tab(scene: GuardedDaemon) -> Completed:
-    return scene.typed_into_bash(" ".join(APPROVE))
+    return scene.typed_into_bash(scene.line)
 
 
 def _in_the_tab_of_a_stopped_agent(scene: GuardedDaemon) -> Completed:
     agent = f"{scene.named(KNOWN)} {AGENT} stay </dev/null >/dev/null 2>&1 &"
-    return scene.typed_into_bash(agent, " ".join(APPROVE))
+    return scene.typed_into_bash(agent, scene.line)
 
 
 def _in_the_shell_that_runs_a_bridge(scene: GuardedDaemon) -> Completed:
     bridge = f"sleep 60 | {' '.join(ROOTSD)} bridge >/dev/null 2>&1 &"
-    return scene.typed_into_bash(bridge, " ".join(APPROVE), "kill %1")
+    return scene.typed_into_bash(bridge, scene.line, "kill %1")
 
 
 def _in_a_tmux_pane(scene: GuardedDaemon) -> Completed:
     told = scene.person.home / "told"
-    command = f"{' '.join(APPROVE)} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
+    command = f"{scene.line} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
     scene.launcher.run_on_terminal(*scene.tmux, "new-session", "-d", command)
     scene.launcher.run(*scene.tmux, "wait-for", "done")
     scene.launcher.run(*scene.tmux, "kill-server")
@@ -86,11 +86,11 @@ if bridge:
 
 
 def _in_an_editors_terminal(scene: GuardedDaemon) -> Completed:
-    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "apart", " ".join(APPROVE))
+    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "apart", scene.line)
 
 
 def _in_the_terminal_of_an_editor_that_started_the_bridge(scene: GuardedDaemon) -> Completed:
-    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "both", " ".join(APPROVE))
+    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "both", scene.line)
 
 
 def _by_ssh(scene: GuardedDaemon) -> Completed:
@@ -103,23 +103,23 @@ def _by_cron(scene: GuardedDaemon) -> Completed:
 
 def _by_a_script(scene: GuardedDaemon) -> Completed:
     script = scene.person.home / "provision.sh"
-    script.write_text(f"set -e\n{' '.join(APPROVE)}\n")
+    script.write_text(f"set -e\n{scene.line}\n")
     return scene.typed_into_bash(f"bash {script} </dev/null")
 
 
 def _by_a_script_without_a_terminal(scene: GuardedDaemon) -> Completed:
-    return scene.launcher.run("bash", "-c", f"{' '.join(APPROVE)}; exit $?")
+    return scene.launcher.run("bash", "-c", f"{scene.line}; exit $?")
 
 
 def _by_make(scene: GuardedDaemon) -> Completed:
     makefile = scene.person.home / "Makefile"
-    makefile.write_text(f"all:\n\t@{' '.join(APPROVE)}\n")
+    makefile.write_text(f"all:\n\t@{scene.line}\n")
     return scene.typed_into_bash(f"make -s -f {makefile}")
 
 
 def _by_a_git_hook(scene: GuardedDaemon) -> Completed:
     hook = scene.person.parent / "one" / ".git" / "hooks" / "post-commit"
-    hook.write_text(f"#!/bin/sh\n{' '.join(APPROVE)}\n")
+    hook.write_text(f"#!/bin/sh\n{scene.line}\n")
     hook.chmod(0o755)
     return _by_a_commit(scene)
 

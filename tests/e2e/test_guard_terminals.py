@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from support.control_groups import made_group
-from support.guarded_daemon import AGENT, APPROVE, UNKNOWN, GuardedDaemon, Outcome, guarded_daemon
+from support.guarded_daemon import (
+    AGENT,
+    UNKNOWN,
+    GuardedDaemon,
+    Outcome,
+    guarded_daemon,
+    orders,
+)
 from support.process_launcher import Completed
 from support.sizes import Sizes
 
@@ -36,8 +43,8 @@ def group() -> Iterator[Path]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, group: Path) -> Iterator[GuardedDaemon]:
-    with guarded_daemon(tmp_path, group) as scene:
+def scene(tmp_path: Path, group: Path, sizes: Sizes) -> Iterator[GuardedDaemon]:
+    with guarded_daemon(tmp_path, orders(sizes), group) as scene:
         yield scene
 
 
@@ -46,7 +53,7 @@ def test_a_command_from_a_terminal_that_an_agent_created_is_challenged(
 ) -> None:
     told = dict[str, tuple[Outcome, str]]()
     for way in sizes.pick(test=OF_ITS_OWN[:3], check=OF_ITS_OWN, soak=OF_ITS_OWN):
-        completed = scene.launcher.run(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *APPROVE)
+        completed = scene.launcher.run(scene.named(UNKNOWN), AGENT, f"mcp-{way}", *scene.approve)
         told[way] = scene.outcome(completed), completed.output
     wrong = {way: got for way, got in told.items() if got[0] is not Outcome.ASKED_AND_PASSED}
     assert not wrong, json.dumps(wrong, indent=1)
@@ -60,10 +67,10 @@ def test_in_one_shared_group_only_the_holder_of_the_terminal_is_evidence(
     """This happens in a container, and cannot be distinguished from a person's terminal
     (docs/SECURITY.md).
     """
-    with guarded_daemon(tmp_path) as scene:
+    with guarded_daemon(tmp_path, orders(sizes)) as scene:
         agent = scene.named(UNKNOWN)
         for way in sizes.pick(test=OF_ITS_OWN[:2], check=OF_ITS_OWN, soak=OF_ITS_OWN):
-            completed = scene.launcher.run(agent, AGENT, f"mcp-{way}", *APPROVE)
+            completed = scene.launcher.run(agent, AGENT, f"mcp-{way}", *scene.approve)
             is_agents = way == "orphan on the agent's terminal"
             expected = Outcome.ASKED_AND_PASSED if is_agents else Outcome.PASSED
             assert scene.outcome(completed) is expected, (way, completed.output)
@@ -92,36 +99,32 @@ sys.exit(subprocess.call([sys.executable, "-c", sys.argv[1], sys.argv[2]]))
 """
 
 
-def _command() -> str:
-    return " ".join(APPROVE)
-
-
 def _in_another_tab(scene: GuardedDaemon) -> Completed:
-    return scene.typed_into_bash(_command())
+    return scene.typed_into_bash(scene.line)
 
 
 def _in_the_tab_of_another_agent_that_is_stopped(scene: GuardedDaemon) -> Completed:
     agent = f"{scene.named(UNKNOWN)} {AGENT} stay </dev/null >/dev/null 2>&1 &"
-    return scene.typed_into_bash(agent, _command())
+    return scene.typed_into_bash(agent, scene.line)
 
 
 def _in_a_window_that_a_tab_opened(scene: GuardedDaemon) -> Completed:
-    window = shlex.join([str(scene.named("xterm")), "-c", HOLDER, _command()])
+    window = shlex.join([str(scene.named("xterm")), "-c", HOLDER, scene.line])
     return scene.typed_into_bash(window)
 
 
 def _in_script_in_a_tab(scene: GuardedDaemon) -> Completed:
-    return scene.typed_into_bash(f"script -qec {shlex.quote(_command())} /dev/null; exit")
+    return scene.typed_into_bash(f"script -qec {shlex.quote(scene.line)} /dev/null; exit")
 
 
 def _in_an_editors_terminal(scene: GuardedDaemon) -> Completed:
-    editor = [str(scene.named("code")), "-c", EDITOR, HOLDER, _command()]
+    editor = [str(scene.named("code")), "-c", EDITOR, HOLDER, scene.line]
     return scene.typed_into_bash(shlex.join(editor))
 
 
 def _over_ssh(scene: GuardedDaemon) -> Completed:
     """Run the command below a server without a parent, with a process for each login."""
-    server = [str(scene.named("sshd")), "-c", EDITOR, HOLDER, _command()]
+    server = [str(scene.named("sshd")), "-c", EDITOR, HOLDER, scene.line]
     told = scene.person.home / "told"
     line = f"(setsid {shlex.join(server)} >{shlex.quote(str(told))} 2>&1; echo $? >>{told}) &"
     scene.typed_into_bash(f"{line} wait")
@@ -132,7 +135,7 @@ def _in_ones_own_tmux(scene: GuardedDaemon) -> Completed:
     """Run it in a tmux started in another tab after the agent, and displayed there."""
     told = scene.person.home / "told"
     done = f"{shlex.join(scene.tmux)} wait-for -S done"
-    line = f"{_command()} >{told} 2>&1; {done}"
+    line = f"{scene.line} >{told} 2>&1; {done}"
     attached = [*scene.tmux, "new-session", "-s", "own", f"echo ready; {line}; cat"]
     scene.launcher.start(*attached)
     scene.launcher.run(*scene.tmux, "wait-for", "done")
@@ -143,7 +146,7 @@ def _in_ones_own_tmux(scene: GuardedDaemon) -> Completed:
 def _in_ones_own_tmux_inside_script(scene: GuardedDaemon) -> Completed:
     """Do the same with the client on a terminal that another tab's program holds."""
     told = scene.person.home / "told"
-    line = f"{_command()} >{told} 2>&1; {shlex.join(scene.tmux)} kill-server"
+    line = f"{scene.line} >{told} 2>&1; {shlex.join(scene.tmux)} kill-server"
     session = shlex.join([*scene.tmux, "new-session", "-s", "own", line])
     scene.typed_into_bash(f"script -qec {shlex.quote(session)} /dev/null; exit")
     return Completed(0, told.read_text())
@@ -180,7 +183,7 @@ def test_in_a_tmux_older_than_the_agent_a_person_is_not_challenged(scene: Guarde
     scene.launcher.run_on_terminal(*scene.tmux, "new-session", "-d", "-s", "own", "bash --norc")
     scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     told = scene.person.home / "told"
-    line = f"{_command()} >{told} 2>&1; {shlex.join(scene.tmux)} wait-for -S done"
+    line = f"{scene.line} >{told} 2>&1; {shlex.join(scene.tmux)} wait-for -S done"
     scene.launcher.run(*scene.tmux, "new-window", "-d", "-t", "own:", line)
     scene.launcher.run(*scene.tmux, "wait-for", "done")
     scene.launcher.run(*scene.tmux, "kill-server")
@@ -190,7 +193,7 @@ def test_in_a_tmux_older_than_the_agent_a_person_is_not_challenged(scene: Guarde
 def test_an_orphan_without_a_terminal_is_refused(scene: GuardedDaemon) -> None:
     """A person's orphan and an agent's double fork look the same, and docs/SECURITY.md says so."""
     told = scene.person.home / "told"
-    script = f"(setsid {_command()} >{told} 2>&1; echo $? >>{told}) & wait"
+    script = f"(setsid {scene.line} >{told} 2>&1; echo $? >>{told}) & wait"
     passed = scene.launcher.run("bash", "-c", script)
     assert scene.outcome(passed) is Outcome.PASSED, "the control: no agent uses MCP"
     scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")

@@ -232,7 +232,7 @@ def by_make(command: Command) -> int:
 
 
 def after_loosening_the_guard(command: Command) -> int:
-    loosened = run([*command[: command.index("rootsd") + 1], "guard", "off"])
+    loosened = run([*command[: command.index("approve")], "guard", "off"])
     return loosened or run(command)
 
 

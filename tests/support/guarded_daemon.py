@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
 from support import fake_agent as agent_script
-from support.person import Person
-from support.process_launcher import Completed, ProcessLauncher
+from support import lean_order
+from support.person import Person, Resident
+from support.process_launcher import ROOTSD, Completed, ProcessLauncher
+from support.sizes import Sizes
 
 KNOWN, UNKNOWN = "goose", "my-agent"
 MARKER = {"GOOSE_TERMINAL": "1"}
-ROOTSD = [sys.executable, "-m", "rootsd"]
+LEAN_ORDER = [sys.executable, "-S", lean_order.__file__]
 AGENT = Path(agent_script.__file__)
 APPROVE = (*ROOTSD, "approve", "one")
 TMUX = {"TMUX_TMPDIR": "/tmp"}
@@ -32,10 +35,16 @@ class Outcome(StrEnum):
 class GuardedDaemon:
     """A daemon with the guard on, one project, programs under chosen names, and a process
     launcher.
+
+    `approve` is the command of the attempts: see `lean_order`.
     """
 
-    def __init__(self, person: Person, folder: Path, group: Path | None = None) -> None:
+    def __init__(
+        self, person: Person, folder: Path, orders: Sequence[str], group: Path | None
+    ) -> None:
         self.person = person
+        self.approve = (*orders, "approve", "one")
+        self._events_before = 0
         self._folder = folder
         environment = {**person.environment(), "TERM": "xterm", "NO_COLOR": "1"}
         environment["PYTHON"] = sys.executable
@@ -45,6 +54,11 @@ class GuardedDaemon:
         environment |= {**TMUX, "TMUX_SERVER": server}
         self.launcher = ProcessLauncher(folder, environment, group)
         self.tmux = ("tmux", "-L", server, "-f", "/dev/null")
+
+    @property
+    def line(self) -> str:
+        """The command of the attempts, for a shell."""
+        return shlex.join(self.approve)
 
     def named(self, name: str) -> Path:
         """Return a Python interpreter with this program name."""
@@ -63,9 +77,14 @@ class GuardedDaemon:
         asked = " to go on: " in completed.output
         return Outcome.ASKED_AND_PASSED if asked else Outcome.PASSED
 
+    def begin(self) -> None:
+        """Begin a test: the person looks at the refusals before it, and `log` omits them."""
+        self.launcher.run_on_terminal(*ROOTSD, "status")
+        self._events_before = len(self.person.items("log"))
+
     def log(self) -> list[dict[str, str]]:
-        """Return all events of the history."""
-        return self.person.items("log")
+        """Return the events of the history, in this test if it has called `begin`."""
+        return self.person.items("log")[self._events_before :]
 
     def typed_into_bash(self, *lines: str) -> Completed:
         """Type lines into a shell on its own terminal."""
@@ -75,14 +94,21 @@ class GuardedDaemon:
         )
 
 
+def orders(sizes: Sizes) -> Sequence[str]:
+    """Return the program of the attempts at this size."""
+    return sizes.pick(test=LEAN_ORDER, check=ROOTSD, soak=ROOTSD)
+
+
 @contextmanager
-def guarded_daemon(folder: Path, group: Path | None = None) -> Iterator[GuardedDaemon]:
+def guarded_daemon(
+    folder: Path, orders: Sequence[str] = ROOTSD, group: Path | None = None
+) -> Iterator[GuardedDaemon]:
     """Run a guarded daemon. If `group` is given, its processes are in that control group."""
-    person = Person(folder, guard="agents")
+    person = Resident(folder, guard="agents")
     person.clone("one")
     person.rootsd("up", str(person.parent))
     person.wait_until_listed("one", "pending")
-    scene = GuardedDaemon(person, folder, group)
+    scene = GuardedDaemon(person, folder, orders, group)
     with scene.launcher:
         yield scene
     person.run("down")

@@ -96,3 +96,10 @@ class Person:
         """Return the pid of the running daemon."""
         pid: int = json.loads(self.rootsd("status", "--json"))["daemon"]["pid"]
         return pid
+
+
+class Resident(Person):
+    """A person with the same `ROOTSD_DIR` in several tests, below the home folder."""
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "ROOTSD_DIR": str(self.home / "rootsd")}

@@ -4,7 +4,8 @@ Most of what a command costs is to load Python and our modules. Here each worker
 one process that has loaded them all. It forks itself for each run, and the fork does what
 `python -m rootsd WORDS...` does, with the environment and the descriptors of the run. A daemon
 that such a run starts in the background is a fork, too. All other programs, such as bridges and
-the daemons that they start, start as they do for a user. `Program` forks for `python -c TEXT`.
+the daemons that they start, start as they do for a user. `Program` forks for `python -c TEXT`, and
+TEXT can fork again and call `rootsd(WORDS, ENVIRONMENT)`, which does not return.
 
 Each fork has the command line of this program. So a test that looks at command lines, that traces
 a program, or that is about starting one, starts Python itself.
@@ -24,13 +25,13 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import pairwise
 from pkgutil import walk_packages
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 from unittest.mock import patch
 
 import anyio
@@ -271,8 +272,12 @@ def _set_up(request: Mapping[str, Any], fds: Sequence[int]) -> None:
         os.umask(request["umask"])
     else:
         _BackgroundStart.server = socket.socket(fileno=channel)
+    _take_on(request["words"], request["environment"])
+
+
+def _take_on(words: Sequence[str], environment: Mapping[str, str]) -> None:
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(environment)
     # How Python buffers a stream depends on whether it is a terminal.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         old: TextIO = getattr(sys, name)
@@ -285,7 +290,31 @@ def _set_up(request: Mapping[str, Any], fds: Sequence[int]) -> None:
             closefd=False,
         )
         setattr(sys, name, stream)
-    sys.argv = [__main__.__file__, *request["words"]]
+    sys.argv = [__main__.__file__, *words]
+
+
+def _become_rootsd(words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Do in a fork of a `Program` what `rootsd` does, with the standard streams of the fork."""
+    os.closerange(3, _HIGH)
+    _take_on(words, environment)
+    _end(__main__.main)
+
+
+def _end(main: Callable[[], int]) -> NoReturn:
+    """Call `main`, and exit with its status as Python does."""
+    status = 1
+    try:
+        status = main()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - Python prints all of them
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # To take apart all that was loaded would cost more than most commands.
+        os._exit(status)
 
 
 def _main() -> int:
@@ -303,25 +332,13 @@ def _main() -> int:
     if work is None:
         return 0
     _set_up(*work)
-    status = 1
-    try:
-        with patch.object(subprocess, "Popen", _popen):
-            if "text" in work[0]:
-                status = 0
-                exec(work[0]["text"], {"__name__": "__main__"})  # noqa: S102 - a test's own text
-            else:
-                status = __main__.main()
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # noqa: BLE001 - Python prints all of them
-        status = 1
-        traceback.print_exc()
-    finally:
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        # To take apart all that was loaded would cost more than most commands.
-        os._exit(status)
+    with patch.object(subprocess, "Popen", _popen):
+        _end(partial(_execute, work[0]["text"]) if "text" in work[0] else __main__.main)
+
+
+def _execute(text: str) -> int:
+    exec(text, {"__name__": "__main__", "rootsd": _become_rootsd})  # noqa: S102 - a test's own text
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Start processes outside of pytest's process tree, with terminals if needed.
 
 The launcher process is an orphan and older than the processes that it starts, like the process
-that starts a desktop's programs. It runs this file as a program; tests control it by
-`ProcessLauncher`.
+that starts a desktop's programs. Tests control it by `ProcessLauncher`. It is a fork of a process
+that has loaded all modules, so that a person's `rootsd` is a fork of it (`support.preloaded`). All
+other programs, and what they start, are programs.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import json
 import os
 import pty
 import select
+import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
+from support import preloaded
+
+ROOTSD = [sys.executable, "-m", "rootsd"]
 HANG_GUARD = 120
 _SAYS_IT_IS_READY = b"ready"
 
@@ -43,17 +47,21 @@ class ProcessLauncher:
         self, folder: Path, environment: Mapping[str, str], group: Path | None = None
     ) -> None:
         self._path = str(folder / "launcher")
-        self._group = [str(group)] if group else []
+        self._group = str(group) if group else ""
         self._environment = dict(environment)
 
     def __enter__(self) -> Self:
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(self._path)
             listening.listen()
-            subprocess.run(
-                [sys.executable, __file__, self._path, *self._group],
-                env=self._environment, check=True, timeout=HANG_GUARD,
-            )  # fmt: skip
+            text = (
+                f"import sys; sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\n"
+                "from support import process_launcher\n"
+                f"process_launcher.serve({self._path!r}, {self._group!r}, rootsd)"
+            )
+            first = preloaded.Program(text, self._environment)
+            first.stderr.close()
+            assert first.wait(HANG_GUARD) == 0
             self._connection, _ = listening.accept()
         self._connection.settimeout(HANG_GUARD)
         self._lines = self._connection.makefile("rb")
@@ -107,13 +115,71 @@ class ProcessLauncher:
         return Completed(answered["status"], answered["output"])
 
 
+BecomeRootsd = Callable[[Sequence[str], Mapping[str, str]], NoReturn]
+
+
+class _Launcher:
+    """The launcher process."""
+
+    def __init__(self, rootsd: BecomeRootsd) -> None:
+        self._rootsd = rootsd
+        self._staying: list[_TerminalProcess] = []
+
+    def carry_out(self, asked: Mapping[str, Any]) -> Completed:
+        words, variables = asked["words"], asked["variables"]
+        if asked["what"] == "run":
+            return self._run(words, variables)
+        pid, terminal = pty.fork()
+        if not pid:
+            self._become(words, variables)
+        player = _TerminalProcess(pid, terminal)
+        if asked["what"] == "begin":
+            while _SAYS_IT_IS_READY not in player.shown and player.show():
+                pass
+            self._staying.append(player)
+            is_ready = _SAYS_IT_IS_READY in player.shown
+            return Completed(0 if is_ready else 1, player.shown.decode(errors="replace"))
+        for cue, text in asked["typed"]:
+            while cue.encode() not in player.shown and player.show():
+                pass
+            player.type(text)
+        return player.end()
+
+    def end(self) -> None:
+        for player in self._staying:
+            os.close(player.terminal)  # the test closed its end
+            os.kill(player.pid, signal.SIGKILL)
+            os.waitpid(player.pid, 0)
+
+    def _run(self, words: Sequence[str], variables: Mapping[str, str]) -> Completed:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.setsid()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(writing, 1)
+            os.dup2(writing, 2)
+            self._become(words, variables)
+        os.close(writing)
+        with open(reading, "rb") as output:
+            shown = output.read()
+        _, status = os.waitpid(pid, 0)
+        return Completed(os.waitstatus_to_exitcode(status), shown.decode(errors="replace"))
+
+    def _become(self, words: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+        if words[: len(ROOTSD)] == ROOTSD:
+            self._rootsd(words[len(ROOTSD) :], variables)
+        try:
+            os.execvpe(words[0], list(words), dict(variables))  # noqa: S606 - a part of a test
+        finally:
+            os._exit(127)
+
+
 class _TerminalProcess:
     """A process on a terminal."""
 
-    def __init__(self, words: Sequence[str], variables: Mapping[str, str]) -> None:
-        self.pid, self.terminal = pty.fork()
-        if not self.pid:
-            os.execvpe(words[0], list(words), dict(variables))  # noqa: S606 - a part of a test
+    def __init__(self, pid: int, terminal: int) -> None:
+        self.pid, self.terminal = pid, terminal
         self.shown = b""
 
     def show(self) -> bool:
@@ -141,47 +207,19 @@ class _TerminalProcess:
         return Completed(os.waitstatus_to_exitcode(status), self.shown.decode(errors="replace"))
 
 
-def _run(asked: Mapping[str, Any], staying: list[_TerminalProcess]) -> Completed:
-    words, variables = asked["words"], asked["variables"]
-    if asked["what"] == "run":
-        done = subprocess.run(
-            words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, timeout=HANG_GUARD, check=False,
-            start_new_session=True,
-        )  # fmt: skip
-        return Completed(done.returncode, done.stdout)
-    player = _TerminalProcess(words, variables)
-    if asked["what"] == "begin":
-        while _SAYS_IT_IS_READY not in player.shown and player.show():
-            pass
-        staying.append(player)
-        is_ready = _SAYS_IT_IS_READY in player.shown
-        return Completed(0 if is_ready else 1, player.shown.decode(errors="replace"))
-    for cue, text in asked["typed"]:
-        while cue.encode() not in player.shown and player.show():
-            pass
-        player.type(text)
-    return player.end()
-
-
-def _main(path: str, *groups: str) -> None:
+def serve(path: str, group: str, rootsd: BecomeRootsd) -> None:
+    """Become the launcher, which ends when the test closes the connection at `path`."""
     if os.fork():
-        os._exit(0)
+        return
     os.setsid()
-    for group in groups:
+    os.dup2(1, 2)
+    if group:
         Path(group, "cgroup.procs").write_text(f"{os.getpid()}\n")
-    staying: list[_TerminalProcess] = []
+    launcher = _Launcher(rootsd)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         for line in connection.makefile("rb"):
-            completed = _run(json.loads(line), staying)
+            completed = launcher.carry_out(json.loads(line))
             answer = {"status": completed.status, "output": completed.output}
             connection.sendall(json.dumps(answer).encode() + b"\n")
-        for player in staying:
-            os.close(player.terminal)  # the test closed its end
-            os.kill(player.pid, 9)
-            os.waitpid(player.pid, 0)
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])
+        launcher.end()
