@@ -138,7 +138,8 @@ def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon, sizes: Sizes)
     guarded.launcher.start(*guarded.tmux, "attach", "-t", "person")
     every = BY_A_PERSONS_TMUX
     for way in sizes.pick(test=every[:2], check=every, soak=every):
-        completed = guarded.launcher.run(agent, AGENT, f"mcp-tmux {way}", *guarded.approve, **MARKER)
+        words = (agent, AGENT, f"mcp-tmux {way}", *guarded.approve)
+        completed = guarded.launcher.run(*words, **MARKER)
         assert guarded.outcome(completed) is Outcome.PASSED, (way, completed.output)
         clients = guarded.launcher.run(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
         assert len(clients.split()) == 1, "the person's: the agent's client has gone"

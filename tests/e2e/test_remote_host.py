@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,8 @@ import pytest
 from support.documents import blocks
 from support.guarded_daemon import AGENT, MARKER
 from support.person import Person
-from support.process_launcher import Completed
-from support.remote_host import ROOTSD, RemoteHost, remote_host
+from support.process_launcher import ROOTSD, Completed
+from support.remote_host import RemoteHost, remote_host
 from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("sshd")]
@@ -46,12 +46,20 @@ def near(build: RemoteHost, *words: str) -> Completed:
     return build.near.run(*ROOTSD, *words)
 
 
-def test_a_person_decides_there_and_the_answers_are_those_of_that_machine(
+def test_a_person_decides_there_and_answers_and_exit_statuses_are_those_of_that_machine(
     build: RemoteHost,
 ) -> None:
     pending = near(build, "pending", HOST)
     assert pending.status == 0, pending.output
     assert pending.output == build.person.rootsd("pending")
+    some = near(build, "pending", HOST, "--exit-code", "--count")
+    assert (some.status, some.output) == (3, "2\n")
+    unknown = near(build, "approve", "nothing", HOST, "--json")
+    assert unknown.status == 5
+    assert json.loads(unknown.output)["error"]["code"] == "nothing-matched"
+    older = near(build, "approve", "one", "--all", HOST)
+    assert older.status == 2
+    assert "it may lack an option: ssh build rootsd version" in older.output
     assert near(build, "approve", "one", "--as", "first", HOST).status == 0
     assert near(build, "deny", HOST, "--", f"{build.person.parent}/{ODD}").status == 0
     assert not (build.person.home / "x").exists()
@@ -77,23 +85,18 @@ def test_the_commands_of_the_page_work_as_printed(build: RemoteHost) -> None:
     assert (verdicts["api"], verdicts["beta"]) == ("approved", "denied")
 
 
-def test_exit_statuses_and_json_errors_pass_unchanged(build: RemoteHost) -> None:
-    none = near(build, "pending", HOST, "--exit-code", "--count")
-    assert (none.status, none.output) == (3, "2\n")
-    unknown = near(build, "approve", "nothing", HOST, "--json")
-    assert unknown.status == 5
-    assert json.loads(unknown.output)["error"]["code"] == "nothing-matched"
-    older = near(build, "approve", "one", "--all", HOST)
-    assert older.status == 2
-    assert "it may lack an option: ssh build rootsd version" in older.output
-
-
 @NEEDS_A_TERMINAL_THERE
-def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: RemoteHost) -> None:
+def test_on_a_terminal_ssh_and_the_guard_there_ask_and_a_person_answers(build: RemoteHost) -> None:
     build.person.rootsd("guard", "terminal")
+    build.forget_host_key()
+    typed = [("(yes/no/[fingerprint])? ", "yes\n"), ("to go on: ", "\x03")]
+    ended = build.near.run_on_terminal(*ROOTSD, "approve", "one", HOST, typed=typed)
+    assert ended.status == 130, "the host key is accepted, and Ctrl-C ends the question there"
+    assert "one" in build.person.names("pending")
     typed = [("to go on: ", "{word}\n")]
     done = build.near.run_on_terminal(*ROOTSD, "approve", "one", HOST, typed=typed)
     assert done.status == 0, done.output
+    assert "yes/no" not in done.output, "ssh knows the host key now"
     assert "Confirm this command" in done.output
     assert "This was rootsd on build: add --host=build" in done.output
     assert "Connection to" not in done.output
@@ -102,16 +105,14 @@ def test_on_a_terminal_the_guard_and_the_questions_are_those_there(build: Remote
     assert refused.status == 7, "without a terminal here, there is none there"
 
 
-@NEEDS_A_TERMINAL_THERE
-def test_ctrl_c_ends_a_question_there(build: RemoteHost) -> None:
-    build.person.rootsd("guard", "terminal")
-    typed = [("to go on: ", "\x03")]
-    done = build.near.run_on_terminal(*ROOTSD, "approve", "one", HOST, typed=typed)
-    assert done.status == 130, done.output
-    assert "one" in build.person.names("pending")
-
-
-def test_what_is_missing_there_has_a_clear_error(build: RemoteHost) -> None:
+def test_each_failure_of_ssh_and_of_that_machine_has_a_clear_error(build: RemoteHost) -> None:
+    build.forget_host_key()
+    unknown = near(build, "status", HOST, "--json")
+    assert unknown.status == 69
+    assert "ssh does not know its host key" in json.loads(unknown.output)["error"]["message"]
+    build.change_host_key()
+    assert "its host key has changed" in near(build, "status", HOST).output
+    build.know_host_key()
     build.person.rootsd("down")
     stopped = near(build, "status", HOST)
     assert stopped.status == 69
@@ -126,16 +127,6 @@ def test_what_is_missing_there_has_a_clear_error(build: RemoteHost) -> None:
     assert missing.status == 69
     assert "there is no program rootsd on build" in missing.output
     assert "try: ssh build" in missing.output
-
-
-def test_each_failure_of_ssh_has_a_clear_error(build: RemoteHost) -> None:
-    build.forget_host_key()
-    unknown = near(build, "status", HOST, "--json")
-    assert unknown.status == 69
-    assert "ssh does not know its host key" in json.loads(unknown.output)["error"]["message"]
-    build.change_host_key()
-    assert "its host key has changed" in near(build, "status", HOST).output
-    build.know_host_key()
     build.refuse_keys()
     refused = near(build, "status", HOST)
     assert refused.status == 69
@@ -145,35 +136,24 @@ def test_each_failure_of_ssh_has_a_clear_error(build: RemoteHost) -> None:
     assert "no ssh server answers there" in near(build, "status", HOST).output
 
 
-@NEEDS_A_TERMINAL_THERE
-def test_a_person_accepts_a_host_key_on_the_terminal(build: RemoteHost) -> None:
-    build.forget_host_key()
-    accepted = build.near.run_on_terminal(
-        *ROOTSD, "status", HOST, typed=[("(yes/no/[fingerprint])? ", "yes\n")]
-    )
-    assert accepted.status == 0, accepted.output
-    assert near(build, "status", HOST).status == 0
-
-
-@pytest.mark.parametrize("near_daemon", ["up", "down"])
-def test_an_agent_here_cannot_decide_there(
-    build: RemoteHost, near_daemon: str, sizes: Sizes
-) -> None:
+def test_an_agent_here_cannot_decide_there(build: RemoteHost, sizes: Sizes) -> None:
     sources = build.person.home / "near sources"
     sources.mkdir()
     agent = build.person.home / "goose"
     agent.symlink_to(Path(ROOTSD[0]).resolve())
-    if near_daemon == "up":
-        assert near(build, "up", str(sources)).status == 0
-    try:
-        for verb, way in sizes.pick(test=ATTEMPTS[:3], check=ATTEMPTS, soak=ATTEMPTS):
+
+    def attempt(attempts: Sequence[tuple[str, str]]) -> None:
+        for verb, way in attempts:
             done = build.near.run(agent, AGENT, way, *ROOTSD, *verb.split(), HOST, **MARKER)
             assert "this is refused, since" in done.output, (verb, way, done.output)
+
+    attempt(sizes.pick(test=ATTEMPTS[:3], check=ATTEMPTS, soak=ATTEMPTS))
+    assert near(build, "up", str(sources)).status == 0
+    try:
+        attempt(sizes.pick(test=ATTEMPTS[:1], check=ATTEMPTS, soak=ATTEMPTS))
         # A positive control: the same without an agent.
         assert near(build, "pending", HOST).status == 0
-        if near_daemon == "up":
-            log = near(build, "log").output
-            assert "approve --host=build -- one" in log
+        assert "approve --host=build -- one" in near(build, "log").output
     finally:
         near(build, "down")
     assert "one" in build.person.names("pending")

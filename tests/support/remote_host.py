@@ -19,9 +19,8 @@ from pathlib import Path
 from support.git_hosts import make_key
 from support.person import Person
 from support.polling import until
-from support.process_launcher import ProcessLauncher
+from support.process_launcher import ROOTSD, ProcessLauncher
 
-ROOTSD = (sys.executable, "-m", "rootsd")
 _SSHD = """\
 Port {port}
 ListenAddress 127.0.0.1
