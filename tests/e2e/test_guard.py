@@ -19,7 +19,6 @@ from support.guarded_daemon import (
     APPROVE,
     KNOWN,
     MARKER,
-    ROOTSD,
     UNKNOWN,
     GuardedDaemon,
     Outcome,
@@ -27,6 +26,7 @@ from support.guarded_daemon import (
     orders,
 )
 from support.polling import until
+from support.process_launcher import ROOTSD
 from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]
@@ -138,8 +138,9 @@ def test_an_agent_passes_by_a_persons_tmux(guarded: GuardedDaemon, sizes: Sizes)
     guarded.launcher.start(*guarded.tmux, "attach", "-t", "person")
     every = BY_A_PERSONS_TMUX
     for way in sizes.pick(test=every[:2], check=every, soak=every):
-        words = (agent, AGENT, f"mcp-tmux {way}", *guarded.approve)
-        completed = guarded.launcher.run(*words, **MARKER)
+        completed = guarded.launcher.run(
+            agent, AGENT, f"mcp-tmux {way}", *guarded.approve, **MARKER
+        )
         assert guarded.outcome(completed) is Outcome.PASSED, (way, completed.output)
         clients = guarded.launcher.run(*guarded.tmux, "list-clients", "-F", "#{client_pid}").output
         assert len(clients.split()) == 1, "the person's: the agent's client has gone"

@@ -12,14 +12,13 @@ from support.guarded_daemon import (
     AGENT,
     KNOWN,
     MARKER,
-    ROOTSD,
     UNKNOWN,
     GuardedDaemon,
     Outcome,
     guarded_daemon,
     orders,
 )
-from support.process_launcher import Completed
+from support.process_launcher import ROOTSD, Completed
 from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("linux"), pytest.mark.needs("make"), pytest.mark.needs("tmux")]

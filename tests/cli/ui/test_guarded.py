@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.cli.ui.app import CHALLENGE_NOTICE
-from support.guarded_daemon import ROOTSD, GuardedDaemon, guarded_daemon
+from support.guarded_daemon import GuardedDaemon, guarded_daemon
+from support.process_launcher import ROOTSD
 
 pytestmark = pytest.mark.needs("linux")
 
