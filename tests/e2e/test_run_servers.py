@@ -35,8 +35,8 @@ from rootsd.cli import control_client as control
 from rootsd.core.model import Access
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.bridges import INITIALIZE, notice, request
-from support.person import Person
-from support.real_servers import LISTING, SERVERS, RootLimit, Server, said
+from support.person import Person, Resident
+from support.real_servers import LISTING, SCRIPTED_SERVER, SERVERS, RootLimit, Server, said
 from support.run_proxy import command, started
 from support.sizes import Sizes
 
@@ -51,19 +51,9 @@ pytestmark = [
 ]
 
 
-class Resident(Person):
-    """A person with one daemon for all tests of this file."""
-
-    def environment(self) -> dict[str, str]:
-        return {**super().environment(), "ROOTSD_DIR": str(self.home / "dir")}
-
-
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
-    home = tmp_path_factory.mktemp("house")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("ROOTSD_DIR", str(home / "dir"))
-        person = Resident(home)
+    person = Resident(tmp_path_factory.mktemp("house"))
     for name in ("alpha", "beta", "gamma", "delta"):
         folder = person.clone(name)
         (folder / ".obsidian").mkdir()  # this makes it an Obsidian vault
@@ -161,7 +151,7 @@ FEW = (
     ("server-filesystem", "without"),
     ("server-everything", "empty"),
     ("mcp-obsidian", "refusing"),
-    ("server-memory", "silent"),
+    ("mcp-obsidian", "silent"),
     ("agent-infra filesystem", "owning"),
 )
 ALL = tuple((name, kind) for name in SERVERS for kind in CLIENTS)
@@ -182,12 +172,21 @@ def test_the_small_size_has_all_kinds_of_clients_and_servers() -> None:
     }
 
 
-async def test_the_first_call_works_every_time(person: Person, sizes: Sizes) -> None:
-    server = SERVERS["server-filesystem"]
+async def test_the_first_call_works_and_the_next_one_after_a_denial_fails_every_time(
+    person: Person, sizes: Sizes
+) -> None:
+    server, folder = SERVERS["server-filesystem"], person.parent / "beta"
+    starts = sizes.pick(test=1, check=100, soak=1000)
+    denials = sizes.pick(test=5, check=100, soak=1000)
     with anyio.fail_after(10 * HANG_GUARD_S):
-        for _ in range(sizes.pick(test=2, check=100, soak=1000)):
+        for times in (denials, *[0] * (starts - 1)):
             async with client_of(person, server.command()) as client:
-                assert await server.is_open(client, person.parent / "beta")
+                assert await server.is_open(client, folder)
+                for _ in range(times):
+                    await decide(DecisionVerb.DENY, "beta")
+                    assert not await server.is_open(client, folder)
+                    await decide(DecisionVerb.APPROVE, "beta")
+                    await until_open(server, client, folder)
 
 
 def test_a_first_call_sent_with_the_handshake_works(person: Person, sizes: Sizes) -> None:
@@ -204,17 +203,6 @@ def test_a_first_call_sent_with_the_handshake_works(person: Person, sizes: Sizes
             assert "NOTE.md" in json.dumps(client.answer()["result"])
 
 
-async def test_the_next_call_after_a_denial_fails_every_time(person: Person, sizes: Sizes) -> None:
-    server, folder = SERVERS["server-filesystem"], person.parent / "beta"
-    with anyio.fail_after(10 * HANG_GUARD_S):
-        async with client_of(person, server.command()) as client:
-            for _ in range(sizes.pick(test=5, check=100, soak=1000)):
-                await until_open(server, client, folder)
-                await decide(DecisionVerb.DENY, "beta")
-                assert not await server.is_open(client, folder)
-                await decide(DecisionVerb.APPROVE, "beta")
-
-
 async def test_control_without_the_readiness_gate_the_first_call_fails(person: Person) -> None:
     """This is how the server treats a client with roots and without the proxy."""
     server, folder = SERVERS["server-filesystem"], person.parent / "beta"
@@ -226,115 +214,6 @@ async def test_control_without_the_readiness_gate_the_first_call_fails(person: P
         while is_open:
             async with Client(parameters, mode="legacy", list_roots_callback=own) as client:
                 is_open = await server.is_open(client, folder)
-
-
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_the_client_answers_all_other_requests_of_a_server(
-    person: Person, mode: str
-) -> None:
-    """The server sends elicitation, sampling, and roots requests in one call; in 2026-07-28, in
-    one result.
-    """
-    asked: list[object] = []
-
-    async def elicited(_: object, params: Any) -> ElicitResult:  # noqa: ANN401
-        asked.append(params.message)
-        return ElicitResult(action="accept", content={"sure": True})
-
-    async def sampled(_: object, params: Any) -> CreateMessageResult:  # noqa: ANN401
-        asked.append((params.messages[0].content.text, params.max_tokens))
-        text = TextContent(text="well")
-        return CreateMessageResult(role="assistant", content=text, model="m")
-
-    callbacks: Any = {"elicitation_callback": elicited, "sampling_callback": sampled}
-    words = [sys.executable, str(LISTING)]
-    roots = " ".join((person.parent / name).as_uri() for name in ("alpha", "beta"))
-    with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, words, mode=mode, **callbacks) as client:
-            for times in (1, 2, 3):
-                assert await said(client, "ask_all") == f"True well {roots}"
-                assert asked.count("sure?") == asked.count(("what do you think?", 77)) == times
-                assert len(asked) == 2 * times
-
-
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_server_of_the_sdk_has_the_current_roots_in_every_mode(
-    person: Person, mode: str
-) -> None:
-    server = SERVERS["SDK server with ListRoots"]
-    with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, server.command(), mode=mode) as client:
-            assert await server.is_open(client, person.parent / "alpha")
-            await decide(DecisionVerb.DENY, "alpha")
-            assert not await server.is_open(client, person.parent / "alpha")
-            assert await server.is_open(client, person.parent / "beta")
-
-
-async def test_read_only_roots_are_withheld_from_a_server_that_could_write(
-    person: Person,
-) -> None:
-    server = SERVERS["server-filesystem"]
-    await decide(DecisionVerb.APPROVE, "gamma", Access.READ)
-    with anyio.fail_after(HANG_GUARD_S):
-        for flags, is_open in (((), False), (("--advisory-access",), True)):
-            async with client_of(person, server.command(), flags=flags) as client:
-                assert await server.is_open(client, person.parent / "alpha")
-                assert await server.is_open(client, person.parent / "gamma") is is_open
-
-
-async def test_a_clients_unapproved_folder_becomes_a_proposal(
-    person: Person,
-) -> None:
-    server = SERVERS["server-filesystem"]
-    folder = person.parent / "delta"
-    own: Any = Callbacks(folder).owning
-    await to_thread.run_sync(person.wait_until_listed, "delta", "pending")
-    with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(
-            person, server.command(), flags=NARROW, list_roots_callback=own
-        ) as client:
-            assert not await server.is_open(client, folder)
-            assert not await server.is_open(client, person.parent / "alpha"), "it is not theirs"
-            (waiting,) = [i for i in person.items("pending") if i["name"] == "delta"]
-            assert "run: server-filesystem asks for it" in str(waiting["note"])
-            await decide(DecisionVerb.APPROVE, "delta")
-            await until_open(server, client, folder)
-
-
-async def test_the_client_does_not_notice_a_killed_daemon(
-    person: Person,
-) -> None:
-    server = SERVERS["server-filesystem"]
-    with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, server.command()) as client:
-            assert await server.is_open(client, person.parent / "alpha")
-            os.kill(person.daemon_pid(), 9)
-            assert await server.is_open(client, person.parent / "alpha")
-            await to_thread.run_sync(person.rootsd, "up")
-            await decide(DecisionVerb.DENY, "alpha")
-            assert not await server.is_open(client, person.parent / "alpha")
-
-
-async def test_sessions_lists_the_server_its_scope_and_its_roots(person: Person) -> None:
-    server = SERVERS["server-filesystem"]
-    flags = ("--only", "alpha", "--only", "gamma")
-    with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, server.command(), flags=flags) as client:
-            assert await server.is_open(client, person.parent / "alpha")
-            (session,) = (each for each in person.items("sessions") if each["scope"])
-    assert session["client"] == "run: server-filesystem"
-    assert session["scope"] == ["alpha", "gamma"]
-    assert session["given"][-1]["roots"] == 1
-    assert session["told"] == {"roots": 1, "names": ["alpha"]}
-
-
-async def test_sessions_lists_the_roots_withheld_from_the_server(person: Person) -> None:
-    server = SERVERS["server-filesystem"]
-    with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, server.command(), flags=NARROW, kind="owning") as client:
-            assert await server.is_open(client, person.parent / "alpha")
-            (session,) = person.items("sessions")
-    assert (session["given"][-1]["roots"], session["told"]["names"]) == (2, ["alpha"])
 
 
 def listing_server() -> psutil.Process:
@@ -351,15 +230,34 @@ def listing_server() -> psutil.Process:
     return server
 
 
-async def test_a_server_that_asks_during_calls_is_never_restarted(
-    person: Person, sizes: Sizes
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_server_of_the_sdk_has_the_current_roots_and_all_answers_and_is_never_restarted(
+    person: Person, mode: str, sizes: Sizes
 ) -> None:
+    """The server sends elicitation, sampling, and roots requests in one call; in 2026-07-28, in
+    one result.
+    """
+    asked: list[object] = []
+
+    async def elicited(_: object, params: Any) -> ElicitResult:  # noqa: ANN401
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"sure": True})
+
+    async def sampled(_: object, params: Any) -> CreateMessageResult:  # noqa: ANN401
+        asked.append((params.messages[0].content.text, params.max_tokens))
+        text = TextContent(text="well")
+        return CreateMessageResult(role="assistant", content=text, model="m")
+
+    callbacks: Any = {"elicitation_callback": elicited, "sampling_callback": sampled}
+    listing = SERVERS["SDK server with ListRoots"]
+    roots = " ".join((person.parent / name).as_uri() for name in ("alpha", "beta"))
     took = []
     with anyio.fail_after(HANG_GUARD_S):
-        async with client_of(person, [sys.executable, str(LISTING)]) as client:
-            await client.call_tool(
-                "show_roots", {}
-            )  # from here on it is known to ask during calls
+        async with client_of(person, listing.command(), mode=mode, **callbacks) as client:
+            for times in (1, 2, 3):
+                assert await said(client, "ask_all") == f"True well {roots}"
+                assert asked.count("sure?") == asked.count(("what do you think?", 77)) == times
+                assert len(asked) == 2 * times
             server = listing_server()
             for number in range(sizes.pick(test=10, check=100, soak=100)):
                 verb = DecisionVerb.APPROVE if number % 2 else DecisionVerb.DENY
@@ -372,3 +270,70 @@ async def test_a_server_that_asks_during_calls_is_never_restarted(
             assert listing_server() == server
     print(f"next call: median {statistics.median(took) * 1e3:.1f} ms")  # noqa: T201
     assert statistics.median(took) <= 0.05
+
+
+async def test_read_only_roots_are_withheld_from_a_server_that_could_write(
+    person: Person,
+) -> None:
+    server = SCRIPTED_SERVER
+    await decide(DecisionVerb.APPROVE, "gamma", Access.READ)
+    with anyio.fail_after(HANG_GUARD_S):
+        for flags, is_open in (((), False), (("--advisory-access",), True)):
+            async with client_of(person, server.command(), flags=flags) as client:
+                assert await server.is_open(client, person.parent / "alpha")
+                assert await server.is_open(client, person.parent / "gamma") is is_open
+
+
+async def test_a_clients_unapproved_folder_becomes_a_proposal(
+    person: Person,
+) -> None:
+    server = SCRIPTED_SERVER
+    folder = person.parent / "delta"
+    own: Any = Callbacks(folder).owning
+    await to_thread.run_sync(person.wait_until_listed, "delta", "pending")
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(
+            person, server.command(), flags=NARROW, list_roots_callback=own
+        ) as client:
+            assert not await server.is_open(client, folder)
+            assert not await server.is_open(client, person.parent / "alpha"), "it is not theirs"
+            (waiting,) = [i for i in person.items("pending") if i["name"] == "delta"]
+            assert "run: scripted_server.py asks for it" in str(waiting["note"])
+            await decide(DecisionVerb.APPROVE, "delta")
+            await until_open(server, client, folder)
+
+
+async def test_the_client_does_not_notice_a_killed_daemon(
+    person: Person,
+) -> None:
+    server = SCRIPTED_SERVER
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command()) as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            os.kill(person.daemon_pid(), 9)
+            assert await server.is_open(client, person.parent / "alpha")
+            await to_thread.run_sync(person.rootsd, "up")
+            await decide(DecisionVerb.DENY, "alpha")
+            assert not await server.is_open(client, person.parent / "alpha")
+
+
+async def test_sessions_lists_the_server_its_scope_and_its_roots(person: Person) -> None:
+    server = SCRIPTED_SERVER
+    flags = ("--only", "alpha", "--only", "gamma")
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command(), flags=flags) as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            (session,) = (each for each in person.items("sessions") if each["scope"])
+    assert session["client"] == "run: scripted_server.py"
+    assert session["scope"] == ["alpha", "gamma"]
+    assert session["given"][-1]["roots"] == 1
+    assert session["told"] == {"roots": 1, "names": ["alpha"]}
+
+
+async def test_sessions_lists_the_roots_withheld_from_the_server(person: Person) -> None:
+    server = SCRIPTED_SERVER
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, server.command(), flags=NARROW, kind="owning") as client:
+            assert await server.is_open(client, person.parent / "alpha")
+            (session,) = person.items("sessions")
+    assert (session["given"][-1]["roots"], session["told"]["names"]) == (2, ["alpha"])

@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from support import node_packages
+from support.run_proxy import SCRIPTED
 
 Look = Callable[[Client, Path], Awaitable[bool]]
 LISTING = Path(__file__).with_name("listing_server.py")
@@ -66,6 +67,10 @@ def python(*words: str) -> Callable[[], list[str]]:
 
 async def reads_file(client: Client, folder: Path) -> bool:
     return "hello" in (await said(client, "read_text_file", path=str(folder / "README")) or "")
+
+
+async def reads_by_script(client: Client, folder: Path) -> bool:
+    return await said(client, "reads", path=str(folder / "README")) == "hello"
 
 
 async def names_it(client: Client, folder: Path) -> bool:
@@ -163,6 +168,9 @@ SERVERS = {
         restarts=True,
     ),
 }  # fmt: skip
+
+# Not a real one. It starts in a tenth of the time, for tests whose behavior is the same with all.
+SCRIPTED_SERVER = Server(lambda: [*SCRIPTED], reads_by_script)
 
 # They take no roots. They use every folder that they can reach, or none.
 ROOTLESS_SERVERS = {

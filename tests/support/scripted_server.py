@@ -6,6 +6,7 @@ says what to do:
 
     echo            return the arguments
     allowed PATH    say whether PATH lies in a root
+    reads PATH      do the same as `allowed`, with the text that tools of the protocol return
     started         return its process, its arguments, and a variable
     big N           return N letters
     exit N          exit with that status, without an answer
@@ -47,6 +48,9 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one 
         answer(id_, value)
     elif name == "allowed":
         answer(id_, any(value == path or value.startswith(path + "/") for path in PATHS))
+    elif name == "reads":
+        is_allowed = any(value["path"].startswith(path + "/") for path in PATHS)
+        answer(id_, {"content": [{"type": "text", "text": "hello" if is_allowed else "no"}]})
     elif name == "started":
         told = {"pid": os.getpid(), "words": sys.argv[1:], "roots": os.environ.get("ROOTS")}
         answer(id_, told)
@@ -91,6 +95,8 @@ def handle(message: dict[str, Any]) -> None:
         PATHS[:] = [root["uri"].removeprefix("file://") for root in message["result"]["roots"]]
         if had_some:  # the first ones are no news
             write(method="notifications/message", params={"data": len(PATHS)})
+    elif method == "tools/list":
+        answer(message["id"], {"tools": []})  # the SDK lists them after a call of an unknown one
     elif method == "tools/call":
         call(message["id"], params["name"], params.get("arguments"))
     elif "id" in message and method is not None:
