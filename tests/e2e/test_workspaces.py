@@ -17,8 +17,12 @@ from typing import Any, cast
 import psutil
 import pytest
 
+from rootsd.cli.control_client import call
+from rootsd.wire.daemon import SessionsQuery
+from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest, TagRequest
+from rootsd.wire.projects import ProjectsQuery
 from support.bridges import environment, reply, request
-from support.person import HANG_GUARD, Person
+from support.person import HANG_GUARD, Person, Resident
 from support.polling import until
 from support.run_proxy import SCRIPTED, RunProxyClient, command, started
 
@@ -31,15 +35,35 @@ AGENT = [
 ]
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
-    for name in ("api", "old", "web"):
+NAMES = ("api", "old", "web")
+
+
+@pytest.fixture(scope="module")
+def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
+    """Return a person with one daemon for all tests of this file."""
+    person = Resident(tmp_path_factory.mktemp("resident"))
+    for name in NAMES:
         person.clone(name)
     person.rootsd("up", str(person.parent))
-    person.rootsd("approve", "api", "old")
     yield person
     person.run("down")
+
+
+@pytest.fixture
+def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
+    """Return a person who has approved api and old, and has done nothing else."""
+    monkeypatch.setenv("ROOTSD_DIR", resident.environment()["ROOTSD_DIR"])  # `call` looks there
+    until(lambda: not call(SessionsQuery())["items"])
+    others = [each for each in resident.parent.iterdir() if each.name not in NAMES]
+    for folder in others:
+        call(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
+        shutil.rmtree(folder)
+    until(lambda: len(call(ProjectsQuery("/"))["items"]) == len(NAMES))
+    call(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
+    call(DecideRequest(DecisionVerb.APPROVE, "/", ("api", "old")))
+    call(TagRequest(NAMES, "/", off=("work", "home", "later")))
+    call(SetFocusRequest())
+    return resident
 
 
 def run_proxy(
@@ -182,6 +206,7 @@ def test_the_status_and_prompts_show_the_focus(tagged: Person) -> None:
     until(lambda: prompt.read_text() == f"{status['daemon']['pid']} 1\n")
     tagged.rootsd("down")
     assert not prompt.exists()
+    tagged.rootsd("up")
 
 
 def test_a_removal_opens_no_other_folder(person: Person) -> None:
