@@ -8,20 +8,20 @@ because by default they would use different ones.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from support import pipx_install
 from support.sizes import Sizes
-from support.user_manager import HOME, UserManager
+from support.user_manager import HOME, UserManager, interpreter_folders, user_manager
 
 pytestmark = pytest.mark.needs("systemd-user")
 
 STRANGER = 64002
-PLACE = Path("/tmp/place")
-RUN = PLACE / "run"
-WHERE = {"ROOTSD_DIR": str(PLACE)}
+_numbers = count(1)
 # It listens in the folder that the real daemon would use, says so, and stays.
 SQUATTER = """
 import os, socket, sys
@@ -48,19 +48,24 @@ except (BrokenPipeError, ConnectionResetError):
 PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 
+@pytest.fixture(scope="module")
+def owner(installation: Path) -> Iterator[UserManager]:
+    """Yield a user with one repository and rootsd, whose program other users find."""
+    with user_manager(interpreter_folders()) as user:
+        pipx_install.put_back(user, installation)
+        user.succeed("git", "init", "-q", f"{HOME}/src/secret-project")
+        user.succeed("chmod", "755", str(HOME))
+        yield user
+
+
 @pytest.fixture
-def served(user: UserManager) -> UserManager:
-    """Return a user with a running daemon and one root."""
-    user.succeed("git", "init", "-q", f"{HOME}/src/secret-project")
-    user.succeed("chmod", "755", str(HOME))  # so that other users find the program
-    for words in (("up", f"{HOME}/src"), ("approve", "secret-project")):
-        done = user.run("rootsd", *words, environment=WHERE)
-        assert done.returncode == 0, done.stderr
-    return user
+def place() -> Path:
+    """Return a `ROOTSD_DIR` that does not exist yet, inside the users' namespace."""
+    return Path(f"/tmp/place-{next(_numbers)}")
 
 
-def down(user: UserManager) -> None:
-    user.run("rootsd", "down", environment=WHERE)
+def at(place: Path) -> dict[str, str]:
+    return {"ROOTSD_DIR": str(place)}
 
 
 def python(user: UserManager) -> str:
@@ -68,91 +73,90 @@ def python(user: UserManager) -> str:
     return user.succeed("readlink", "-f", str(pipx_install.ENVIRONMENT / "bin/python")).strip()
 
 
-def test_another_user_cannot_enter_the_folders(served: UserManager) -> None:
-    for words in (("status",), ("ls",), ("approve", "secret-project"), ("check", str(HOME))):
-        done = served.run("rootsd", *words, environment=WHERE, uid=STRANGER)
-        assert done.returncode not in (0, 3, 4, 5), words
+def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(
+    owner: UserManager, place: Path
+) -> None:
+    run = place / "run"
+    for words in (("up", f"{HOME}/src"), ("approve", "secret-project")):
+        done = owner.run("rootsd", *words, environment=at(place))
+        assert done.returncode == 0, done.stderr
+    for command in ("status", "approve secret-project", f"check {HOME}"):
+        done = owner.run("rootsd", *command.split(), environment=at(place), uid=STRANGER)
+        assert done.returncode not in (0, 3, 4, 5), command
         assert "is closed to you" in done.stderr
-        assert f"ls -ld {RUN}" in done.stderr
-    asked = served.run("rootsd", "bridge", environment=WHERE, uid=STRANGER, said=PING)
+        assert f"ls -ld {run}" in done.stderr
+    asked = owner.run("rootsd", "bridge", environment=at(place), uid=STRANGER, said=PING)
     assert json.loads(asked.stdout)["error"]["data"]["reason"] == "refused"
     assert "secret-project" not in asked.stdout + asked.stderr
-    down(served)
 
-
-def test_another_user_in_an_opened_folder_gets_no_answer_and_does_not_trust_it(
-    served: UserManager,
-) -> None:
-    """The folders were opened to all, so only the check of the peer's user remains on each end."""
-    served.succeed("chmod", "-R", "a+rwX", str(PLACE))
+    # Opened to all, only the check of the peer's user remains on each end.
+    owner.succeed("chmod", "-R", "a+rwX", str(place))
     for name in ("pub/mcp.sock", "ctl/control.sock"):
-        heard = served.run(python(served), "-c", HEARS, str(RUN / name), uid=STRANGER)
+        heard = owner.run(python(owner), "-c", HEARS, str(run / name), uid=STRANGER)
         assert heard.stdout == "heard b''\n", heard.stderr
-        ours = served.run(python(served), "-c", HEARS, str(RUN / name))
+        ours = owner.run(python(owner), "-c", HEARS, str(run / name))
         assert "jsonrpc" in ours.stdout, "the owner is answered: it is the user that counts"
     for uid in (STRANGER, 0):
-        done = served.run("rootsd", "status", environment=WHERE, uid=uid)
+        done = owner.run("rootsd", "status", environment=at(place), uid=uid)
         assert done.returncode == 7
-        assert f"belongs to user {served.uid}, not to you" in done.stderr
+        assert f"belongs to user {owner.uid}, not to you" in done.stderr
     # The owner gets an error about the open folder.
-    for words in (("status",), ("approve", "secret-project")):
-        done = served.run("rootsd", *words, environment=WHERE)
+    for command in ("status", "approve secret-project"):
+        done = owner.run("rootsd", *command.split(), environment=at(place))
         assert done.returncode == 7
         assert "is open to other users" in done.stderr
-        assert f"chmod 700 {RUN}" in done.stderr
-    served.succeed("chmod", "-R", "go-rwx", str(PLACE))
-    down(served)
+        assert f"chmod 700 {run}" in done.stderr
+    owner.succeed("chmod", "-R", "go-rwx", str(place))
+    owner.run("rootsd", "down", environment=at(place))
 
 
-def test_a_squatted_folder_is_refused_on_both_ends(user: UserManager) -> None:
-    user.succeed("chmod", "755", str(HOME))
+def test_a_squatted_folder_is_refused_on_both_ends(owner: UserManager, place: Path) -> None:
     stay = f"{SQUATTER}\nprint('ready', flush=True)\nsys.stdin.read()"
-    squatting = user.begin(python(user), "-c", stay, str(RUN), uid=STRANGER)
+    squatting = owner.begin(python(owner), "-c", stay, str(place / "run"), uid=STRANGER)
     try:
-        for words in (("status",), ("approve", "--all"), ("ls",)):
-            done = user.run("rootsd", *words, environment=WHERE)
+        for command in ("status", "approve --all"):
+            done = owner.run("rootsd", *command.split(), environment=at(place))
             assert done.returncode == 7, done.stdout
             assert f"belongs to user {STRANGER}, not to you" in done.stderr
-        asked = user.run("rootsd", "bridge", environment=WHERE, said=PING)
+        asked = owner.run("rootsd", "bridge", environment=at(place), said=PING)
         error = json.loads(asked.stdout)["error"]
         assert (error["data"]["reason"], str(STRANGER) in error["message"]) == ("refused", True)
-        daemon = user.run("rootsd", "daemon", environment=WHERE)
-        assert daemon.returncode == 1
-        assert f"belongs to user {STRANGER}, not to you" in daemon.stderr
-        assert "set ROOTSD_DIR to your own folder" in daemon.stderr
+        told = refusal(owner, place)
+        assert f"belongs to user {STRANGER}, not to you" in told
+        assert "set ROOTSD_DIR to your own folder" in told
     finally:
         squatting.communicate(timeout=60)
 
 
-def refusal(user: UserManager) -> str:
+def refusal(user: UserManager, place: Path) -> str:
     """Return the error of a daemon that does not start there."""
-    daemon = user.run("rootsd", "daemon", environment=WHERE)
+    daemon = user.run("rootsd", "daemon", environment=at(place))
     assert daemon.returncode == 1
     return daemon.stderr
 
 
-def test_links_and_open_modes_are_refused_by_the_daemon(user: UserManager, sizes: Sizes) -> None:
-    user.succeed("mkdir", "/tmp/elsewhere")
+def test_links_and_open_modes_are_refused_by_the_daemon(
+    owner: UserManager, place: Path, sizes: Sizes
+) -> None:
+    owner.succeed("mkdir", "/tmp/elsewhere")
     linked = ("run/ctl", "run", "run/pub")
-    for folder in sizes.pick(test=linked[:1], check=linked, soak=linked):
-        place = str(PLACE / folder)
-        user.succeed("mkdir", "-m", "700", "-p", str(PLACE), str((PLACE / folder).parent))
-        user.succeed("ln", "-s", "/tmp/elsewhere", place)
-        told = refusal(user)
-        assert f"{place} is not a folder" in told
-        assert f"mv {place} {place}.old" in told
-        user.succeed("rm", "-r", str(PLACE))
+    for name in sizes.pick(test=linked[:1], check=linked, soak=linked):
+        folder = place / name
+        owner.succeed("mkdir", "-m", "700", "-p", str(place), str(folder.parent))
+        owner.succeed("ln", "-s", "/tmp/elsewhere", str(folder))
+        told = refusal(owner, place)
+        assert f"{folder} is not a folder" in told
+        assert f"mv {folder} {folder}.old" in told
+        owner.succeed("rm", "-r", str(place))
     every = ("755", "770", "701")
-    places = ("run", "run/pub", "run/ctl", "state")
-    some: list[tuple[str, ...]] = [every[:1], every[1:2], every[2:], every[:1]]
-    full: list[tuple[str, ...]] = [every] * len(places)
-    tried = sizes.pick(test=some, check=full, soak=full)
-    for folder, modes in zip(places, tried, strict=True):
-        place = str(PLACE / folder)
-        user.succeed("mkdir", "-m", "700", "-p", place)
+    few: dict[str, tuple[str, ...]] = {"run": every[:1], "state": every[1:2]}
+    full: dict[str, tuple[str, ...]] = dict.fromkeys(("run", "run/pub", "run/ctl", "state"), every)
+    for name, modes in sizes.pick(test=few, check=full, soak=full).items():
+        folder = place / name
+        owner.succeed("mkdir", "-m", "700", "-p", str(folder))
         for mode in modes:
-            user.succeed("chmod", mode, place)
-            told = refusal(user)
-            assert f"{place} is open to other users" in told
-            assert f"chmod 700 {place}" in told
-        user.succeed("chmod", "700", place)
+            owner.succeed("chmod", mode, str(folder))
+            told = refusal(owner, place)
+            assert f"{folder} is open to other users" in told
+            assert f"chmod 700 {folder}" in told
+        owner.succeed("chmod", "700", str(folder))

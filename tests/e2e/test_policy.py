@@ -1,12 +1,12 @@
 """docs/TEAMS.md is true: its example, installed as it says, binds an unmodified rootsd.
 
-Each command runs in its own mount namespace, in which a copy of /etc lies over the real one.
+The daemon and all commands that read the policy themselves run in their own mount namespaces, in
+which a copy of /etc lies over the real one.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,15 +16,21 @@ from typing import Any
 
 import pytest
 
+from rootsd.cli.control_client import call
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.documents import blocks
-from support.person import HANG_GUARD, Finished, Person
+from support.person import HANG_GUARD, Finished, Resident
 from support.polling import until
 
 TEAMS = Path(__file__).parent.parent.parent / "docs" / "TEAMS.md"
 pytestmark = [pytest.mark.needs("namespaces"), pytest.mark.needs("root")]
 
 
-class PersonOfATeam(Person):
+# `up` starts the daemon. All others only ask the daemon.
+READ_THE_POLICY = ("up", "run", "confine", "doctor", "sync")
+
+
+class PersonOfATeam(Resident):
     """A person whose machine has its own /etc. Root needs no password for `sudo`."""
 
     def __init__(self, home: Path, etc: Path) -> None:
@@ -42,7 +48,9 @@ class PersonOfATeam(Person):
         return {**inherited, "PATH": f"{self.home}/bin:{inherited['PATH']}"}
 
     def run(self, *arguments: str, within: tuple[str, ...] = ()) -> Finished:
-        return self.run_program(sys.executable, "-m", "rootsd", *arguments)
+        if arguments[0] in READ_THE_POLICY:
+            return self.run_program(sys.executable, "-m", "rootsd", *arguments)
+        return super().run(*arguments, within=within)
 
     def run_program(self, *words: str) -> Finished:
         """Run a program where the machine has its own /etc."""
@@ -58,29 +66,42 @@ class PersonOfATeam(Person):
         )
 
     def verdicts(self) -> dict[str, str]:
-        """Return the verdicts as the daemon knows them. The command does not read /etc itself."""
-        items = json.loads(super().run("ls", "--json").stdout)["items"]
-        return {item["name"]: item["verdict"] for item in items}
+        """Return the verdicts as the daemon knows them."""
+        return {item["name"]: item["verdict"] for item in self.items("ls")}
+
+    def log(self) -> str:
+        """Return the log of the daemon."""
+        return Path(self.environment()["ROOTSD_DIR"], "state/log/daemon.log").read_text()
 
     def why(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.rootsd("why", str(self.parent / name), "--json"))
         return found
 
 
-@pytest.fixture
-def ann(tmp_path: Path) -> Iterator[PersonOfATeam]:
-    etc = tmp_path / "etc"
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PersonOfATeam]:
+    """Return a person with one daemon for all tests of this file, and four projects."""
+    folder = tmp_path_factory.mktemp("team")
+    etc = folder / "etc"
     shutil.copytree("/etc", etc, symlinks=True, ignore_dangling_symlinks=True)
     shutil.rmtree(etc / "rootsd", ignore_errors=True)
-    ann = PersonOfATeam(tmp_path / "home", etc)
+    person = PersonOfATeam(folder / "home", etc)
     for name in ("customers/shop", "api-internal", "acme/site", "tool"):
-        ann.clone(name)
-    ann.rootsd("up", str(ann.parent))
-    for name in ("shop", "api-internal", "tool"):
-        ann.wait_until_listed(name, "ls")
-    ann.rootsd("approve", "shop", "api-internal", "tool")
-    yield ann
-    ann.run("down")
+        person.clone(name)
+    person.rootsd("up", str(person.parent))
+    for name in ("shop", "api-internal", "site", "tool"):
+        person.wait_until_listed(name, "ls")
+    yield person
+    person.run("down")
+
+
+@pytest.fixture
+def ann(team: PersonOfATeam, monkeypatch: pytest.MonkeyPatch) -> PersonOfATeam:
+    """Return a person without a policy, who has approved three of the four projects."""
+    monkeypatch.setenv("ROOTSD_DIR", team.environment()["ROOTSD_DIR"])  # `call` looks there
+    call(DecideRequest(DecisionVerb.FORGET, "/", ("shop", "api-internal", "site", "tool")))
+    call(DecideRequest(DecisionVerb.APPROVE, "/", ("shop", "api-internal", "tool")))
+    return team
 
 
 def documented(language: str) -> str:
@@ -117,7 +138,7 @@ def test_the_documented_example_binds_rootsd_and_loses_no_decision(ann: PersonOf
         assert "the policy requires the wall (/etc/rootsd/policy.toml)" in refused.stderr
     assert not (ann.home / "started").exists()
 
-    ann.policy.unlink()
+    shutil.rmtree(ann.policy.parent)
     until(lambda: ann.verdicts() == before)
 
 
@@ -161,19 +182,21 @@ def test_a_broken_policy_opens_nothing_in_the_access_lists_of_clients(
     until(lambda: lists()[1] == set())
     assert denied < lists()[0]
 
-    # Neither does a start under a broken policy.
+    # Neither does a start under a broken policy, which does not forget that there is one.
     ann.rootsd("down")
     assert lists()[1] == set()
     assert denied <= lists()[0]
     ann.rootsd("up", str(ann.parent))
+    assert set(ann.verdicts().values()) == {"denied"}
     until(lambda: any("/tool/" in entry for entry in lists()[0]))
     assert lists()[1] == set()
     shutil.rmtree(ann.policy.parent)
     until(lambda: lists() == (denied, granted))
+    ann.rootsd("sync", "rm", "claude-code")
 
 
 def test_a_broken_policy_publishes_nothing_and_says_so_everywhere(ann: PersonOfATeam) -> None:
-    before = ann.verdicts()
+    before, told = ann.verdicts(), len(ann.log())
     ann.policy.parent.mkdir(mode=0o755)
     for breaks in (_emptied, _writable, _linked):
         ann.policy.unlink(missing_ok=True)
@@ -187,14 +210,9 @@ def test_a_broken_policy_publishes_nothing_and_says_so_everywhere(ann: PersonOfA
     doctor = ann.run("doctor")
     assert doctor.returncode == 1
     assert doctor.stdout.count("is a symlink") == 1
-    logs = (Path(os.environ["ROOTSD_DIR"]) / "state" / "log").glob("*.log")
-    assert "policy changed: it cannot be used" in "".join(log.read_text() for log in logs)
+    assert "policy changed: it cannot be used" in ann.log()[told:]
     assert "cannot be used" in ann.rootsd("log", "--last", "3")
     assert ann.run("run", "--no-confine", "--", "true").returncode == 7
 
-    # A restart does not forget that there is a policy.
-    ann.rootsd("down")
-    ann.rootsd("up", str(ann.parent))
-    assert set(ann.verdicts().values()) == {"denied"}
     shutil.rmtree(ann.policy.parent)
     until(lambda: ann.verdicts() == before)

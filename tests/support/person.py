@@ -87,10 +87,16 @@ class Person:
         return [item["name"] for item in self.items(*arguments)]
 
     def wait_until_listed(self, name: str, *listing: str) -> None:
-        """Repeat the listing until it contains `name`. Each attempt is a process, so this does not
+        """Repeat the listing until it contains `name`. Each attempt is a fork, so this does not
         spin.
         """
-        until(lambda: name in self.names(*listing))
+
+        def is_listed() -> bool:
+            done = preloaded.run((*listing, "--json"), self.environment(), HANG_GUARD)
+            assert done.returncode == 0, f"{listing}: {done.stdout}{done.stderr}"
+            return any(item["name"] == name for item in json.loads(done.stdout)["items"])
+
+        until(is_listed)
 
     def daemon_pid(self) -> int:
         """Return the pid of the running daemon."""
