@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
@@ -81,19 +81,14 @@ class CallKind:
 class FaultGroup:
     """Faults of one kind, each in a separate use of the store.
 
-    They hit the calls of each kind at the given positions, counted from 1. `fault` has the syntax
-    of `strace -e inject`, such as `error=EIO`.
+    They hit the calls of each kind at the positions that `choose` returns, counted from 1.
+    `fault` has the syntax of `strace -e inject`, such as `error=EIO`.
     """
 
     start: Start
     fault: str
-    places: Sequence[tuple[CallKind, Sequence[int]]]
+    choose: Callable[[CallKind], Sequence[int]]
     diligence: Diligence = Diligence.OWN
-
-    @property
-    def count(self) -> int:
-        """Return the number of these faults."""
-        return sum(len(places) for _, places in self.places)
 
 
 class TracedTarget:
@@ -146,39 +141,42 @@ def _bench(state: Path, diligence: Diligence) -> Iterator[TracedTarget]:
             ours.close()
 
 
-def count_calls(start: Start) -> list[CallKind]:
-    """Return the system calls of a child that uses the store without a fault."""
-    with memory_folder() as work, small_reserve(), use_copied_stores(same_identity):
-        make_start(start, work / "start/state")
-        with _bench(work / "bench/state", Diligence.OWN) as bench:
-            _put(work / "start", bench.state)
-            with bench.traced("-n", "-e", f"trace={_CALLS}", "-o", work / "log", "-ff"):
-                told = bench.use()
-            assert told == ChildResult(DECISIONS, DECISIONS)
-        (log,) = (path for path in work.glob("log.*") if path.stat().st_size)
-        found = Counter(_CALL.findall(log.read_text()))
-    return [CallKind(name, int(number), count) for (number, name), count in found.items()]
+def inject(group: FaultGroup) -> Counter[Outcome]:
+    """Use a store once without a fault, to count its calls, and once for each fault.
 
-
-def inject(part: FaultGroup) -> Counter[Outcome]:
-    """Use a store once for each fault, and check it afterwards."""
+    Returns how often each outcome was found. The store is checked after each fault.
+    """
     findings: Counter[Outcome] = Counter()
     with memory_folder() as work, small_reserve(), use_copied_stores(same_identity):
-        make_start(part.start, work / "start/state")
-        with _bench(work / "bench/state", part.diligence) as bench:
-            for kind, places in part.places:
+        make_start(group.start, work / "start/state")
+        with _bench(work / "bench/state", group.diligence) as bench:
+            for kind in _count_calls(work, bench):
+                places = group.choose(kind)
+                if not places:
+                    continue
                 only = f"trace={kind.name}"
-                fault = f"inject={kind.name}:{part.fault}:when={kind.count}"
+                fault = f"inject={kind.name}:{group.fault}:when={kind.count}"
                 with bench.traced("-o", "/dev/null", "-e", only, "-e", fault):
                     for place in places:
                         _put(work / "start", bench.state)
                         told = bench.use(kind.count - place, kind.number)
-                        finding = _judge(part, bench.state, told)
+                        finding = _judge(group, bench.state, told)
                         findings[finding] += 1
-                        if finding is not Outcome.HELD and part.diligence is Diligence.OWN:
-                            where = f"{part.start} {part.fault} {kind.name} {place}"
+                        if finding is not Outcome.HELD and group.diligence is Diligence.OWN:
+                            where = f"{group.start} {group.fault} {kind.name} {place}"
                             sys.stderr.write(f"{where}: {finding} {told}\n")
     return findings
+
+
+def _count_calls(work: Path, bench: TracedTarget) -> list[CallKind]:
+    """Return the system calls of a child that uses the store without a fault."""
+    _put(work / "start", bench.state)
+    with bench.traced("-n", "-e", f"trace={_CALLS}", "-o", work / "log", "-ff"):
+        told = bench.use()
+    assert told == ChildResult(DECISIONS, DECISIONS)
+    (log,) = (path for path in work.glob("log.*") if path.stat().st_size)
+    found = Counter(_CALL.findall(log.read_text()))
+    return [CallKind(name, int(number), count) for (number, name), count in found.items()]
 
 
 def _put(start: Path, state: Path) -> None:
@@ -215,16 +213,16 @@ def _copy_amid_transaction(store: Store, head: ChainHead, state: Path, copy: Pat
         shutil.copytree(state, copy)
 
 
-def _judge(part: FaultGroup, state: Path, told: ChildResult) -> Outcome:
+def _judge(group: FaultGroup, state: Path, told: ChildResult) -> Outcome:
     try:
         with closing(Store.open(state, outside(state), lambda: NOON)) as store:
             loaded = store.load()
     except (RootsdError, StoreDamaged) as error:
         sys.stderr.write(f"{error}\n")
         return Outcome.WRONG
-    if part.start is Start.UPGRADED and part.fault == KILL and not _is_recorded(state):
+    if group.start is Start.UPGRADED and group.fault == KILL and not _is_recorded(state):
         return Outcome.WRONG
-    old = () if part.start is Start.NEW else OLD
+    old = () if group.start is Start.NEW else OLD
     if not _is_as_ordered(by_path(loaded), old, told):
         return Outcome.WRONG
     unexpected = told.status not in {0, signal.SIGKILL}

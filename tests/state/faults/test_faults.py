@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import pytest
 
 from support.fault_target import Diligence
 from support.parallel import in_parallel
 from support.sizes import Sizes
-from support.syscall_faults import (
-    KILL,
-    CallKind,
-    FaultGroup,
-    Outcome,
-    Start,
-    count_calls,
-    inject,
-)
+from support.syscall_faults import KILL, CallKind, FaultGroup, Outcome, Start, inject
 
 pytestmark = pytest.mark.needs("strace")
 FAULTS = [KILL, "error=EIO", "error=ENOSPC", "error=EACCES", "error=EMFILE"]
@@ -30,52 +24,48 @@ MORE_FAULTS = ["error=EPERM", "error=ENOMEM", "error=EROFS", "error=EDQUOT", "er
 
 
 def test_no_fault_at_a_system_call_gives_a_wrong_set(sizes: Sizes) -> None:
-    share = sizes.pick(test=0.015, check=1.0, soak=1.0)
     # Most of the time of few faults is the start of a traced program for each start and fault.
-    faults_by_start = sizes.pick(
-        test=[[fault] for fault in FAULTS],
-        check=[FAULTS] * len(Start),
-        soak=[FAULTS + MORE_FAULTS] * len(Start),
+    pairs = sizes.pick(
+        test=list(zip(Start, FAULTS, strict=True)),
+        check=[(start, fault) for start in Start for fault in FAULTS],
+        soak=[(start, fault) for start in Start for fault in FAULTS + MORE_FAULTS],
     )
-    chance = random.Random(3)  # noqa: S311 - to be reproducible is its purpose
-    parts = []
-    counted = in_parallel(count_calls, Start)
-    for start, kinds, faults in zip(Start, counted, faults_by_start, strict=True):
-        for fault in faults:
-            chosen = [(kind, _some(kind, share, chance)) for kind in kinds]
-            parts.append(
-                FaultGroup(start, fault, [(kind, places) for kind, places in chosen if places])
-            )
-    parts.sort(
-        key=lambda part: part.count, reverse=True
-    )  # so that no process runs alone at the end
-    findings = sum(in_parallel(inject, parts), Counter())
-    assert findings == {Outcome.HELD: sum(part.count for part in parts)}
+    run_groups = sizes.pick(test=_in_turn, check=in_parallel, soak=in_parallel)
+    share = sizes.pick(test=0.012, check=1.0, soak=1.0)
+    groups = [FaultGroup(start, fault, partial(_some, share)) for start, fault in pairs]
+    findings = sum(run_groups(inject, groups), Counter())
+    assert findings.keys() == {Outcome.HELD}
 
 
 def test_a_kill_during_an_upgrade_loses_no_decision_and_no_summary(sizes: Sizes) -> None:
-    share = sizes.pick(test=0.05, check=1.0, soak=1.0)
-    chance = random.Random(4)  # noqa: S311 - to be reproducible is its purpose
-    chosen = [(kind, _some(kind, share, chance)) for kind in count_calls(Start.UPGRADED)]
-    part = FaultGroup(Start.UPGRADED, KILL, [(kind, places) for kind, places in chosen if places])
-    assert inject(part) == {Outcome.HELD: part.count}
+    share = sizes.pick(test=0.03, check=1.0, soak=1.0)
+    findings = inject(FaultGroup(Start.UPGRADED, KILL, partial(_some, share)))
+    assert findings.keys() == {Outcome.HELD}
 
 
-def _some(kind: CallKind, share: float, chance: random.Random) -> list[int]:
+def _in_turn(
+    work: Callable[[FaultGroup], Counter[Outcome]], groups: Iterable[FaultGroup]
+) -> list[Counter[Outcome]]:
+    return [work(group) for group in groups]
+
+
+def _some(share: float, kind: CallKind) -> Sequence[int]:
     """Return some of the calls of a kind, by position. Each call has the same chance."""
+    chance = random.Random(kind.name)  # noqa: S311 - to be reproducible is its purpose
     return [place for place in range(1, kind.count + 1) if chance.random() < share]
 
 
 def test_control_a_store_that_acknowledges_too_early_gives_wrong_sets() -> None:
-    kinds = {kind.name: kind for kind in count_calls(Start.OLD)}
-    syncs = kinds["fdatasync"]
-    every = [(syncs, range(1, syncs.count + 1))]
-    part = FaultGroup(Start.OLD, KILL, every, Diligence.HASTY)
-    assert inject(part)[Outcome.WRONG] > 0
+    group = FaultGroup(Start.OLD, KILL, partial(_every, 1, {"fdatasync"}), Diligence.HASTY)
+    assert inject(group)[Outcome.WRONG] > 0
 
 
 def test_control_a_store_that_records_its_upgrade_late_loses_the_summary() -> None:
-    syncs = [kind for kind in count_calls(Start.UPGRADED) if kind.name in {"fdatasync", "fsync"}]
-    some = [(kind, range(1, kind.count + 1, 4)) for kind in syncs]
-    part = FaultGroup(Start.UPGRADED, KILL, some, Diligence.LATE)
-    assert inject(part)[Outcome.WRONG] > 0
+    syncs = partial(_every, 4, {"fdatasync", "fsync"})
+    group = FaultGroup(Start.UPGRADED, KILL, syncs, Diligence.LATE)
+    assert inject(group)[Outcome.WRONG] > 0
+
+
+def _every(step: int, names: set[str], kind: CallKind) -> Sequence[int]:
+    """Return each `step`-th call of the kinds with these names."""
+    return range(1, kind.count + 1, step) if kind.name in names else ()
