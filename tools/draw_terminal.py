@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import termios
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -127,11 +127,20 @@ def shown_on_terminal(
     words: Sequence[str], columns: int, folder: Path, environment: Mapping[str, str]
 ) -> str:
     """Return the terminal output of a command, with standard error."""
+
+    def start(terminal: int) -> Callable[[], object]:
+        return subprocess.Popen(
+            words, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, cwd=folder
+        ).wait
+
+    return shown_by(start, columns)
+
+
+def shown_by(start: Callable[[int], Callable[[], object]], columns: int) -> str:
+    """Return what a process shows on the terminal that `start` gets. It returns a way to wait."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (ROWS, columns))
-    process = subprocess.Popen(
-        words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=folder
-    )
+    wait = start(theirs)
     os.close(theirs)
     parts: list[bytes] = []
     while True:
@@ -141,7 +150,7 @@ def shown_on_terminal(
             break
         parts.append(part)
     os.close(ours)
-    process.wait()
+    wait()
     lines = b"".join(parts).decode().replace("\r\n", "\n").splitlines(keepends=True)
     # A line of progress is drawn over itself: what is left is what stands behind the last return.
     return "".join(line.rpartition("\r")[2].replace("\x1b[K", "") for line in lines)

@@ -9,14 +9,18 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
-from draw_terminal import shown_on_terminal
+from draw_terminal import shown_by, shown_on_terminal
+
+from support import preloaded
 
 COLUMNS = 100
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PLAIN_COMMAND = re.compile(r"rootsd( [\w~/.,=-]+)*")  # means the same without a shell
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # The parts that vary between runs and machines.
 _VARYING = (
@@ -140,10 +144,21 @@ class Reader:
 
     def types(self, command: str) -> list[str]:
         """Return the terminal's output for the command, with the home folder shown as ~."""
-        shown = shown_on_terminal(
-            ("bash", "-c", command), COLUMNS, self.home, self.environment
-        ).replace(str(self.home), "~")
+        shown = self._shown(command).replace(str(self.home), "~")
         return [line for line in without_escapes(shown).splitlines() if line.strip()]
+
+    def _shown(self, command: str) -> str:
+        """Run the command in a shell, or in a fork if a shell would only start `rootsd`."""
+        if not _PLAIN_COMMAND.fullmatch(command):
+            words = ("bash", "-c", command)
+            return shown_on_terminal(words, COLUMNS, self.home, self.environment)
+        arguments = [re.sub("^~", str(self.home), word) for word in command.split()[1:]]
+
+        def start(terminal: int) -> Callable[[], object]:
+            streams = dict.fromkeys(range(3), terminal)
+            return preloaded.start(arguments, self.environment, streams, self.home).wait
+
+        return shown_by(start, COLUMNS)
 
 
 def drawn(picture: str) -> list[tuple[str, str]]:

@@ -72,6 +72,18 @@ def run(
         )
 
 
+def start(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    descriptors: Mapping[int, int],
+    folder: os.PathLike[str],
+) -> _Started:
+    """Start `rootsd` with `words` in `folder`, with the `descriptors`."""
+    with _lock:
+        _, server = _server()
+    return _Started(server, words, environment, descriptors, within=os.fspath(folder))
+
+
 class _Started:
     """A run, seen from the process that asked for it."""
 
@@ -272,6 +284,7 @@ def _set_up(request: Mapping[str, Any], fds: Sequence[int]) -> None:
         os.umask(request["umask"])
     else:
         _BackgroundStart.server = socket.socket(fileno=channel)
+        os.chdir(request.get("within", "."))
     _take_on(request["words"], request["environment"])
 
 
