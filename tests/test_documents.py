@@ -25,6 +25,7 @@ from support.documents import (
     fits,
     make_sources,
     normal,
+    shows,
 )
 from support.terminal import Shell
 from support.user_session import UserSession
@@ -367,7 +368,7 @@ def test_the_pictures_exist_and_load_nothing(name: str, theme: str) -> None:
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_show_the_current_output(name: str) -> None:
     """If this fails because the output changed, run `make screens`."""
-    session = session_of(PICTURES[name])
+    session = session_of(PICTURES[name], shows)
     for theme in THEMES:
         picture = (TOP / "docs" / f"{name}-{theme}.svg").read_text()
         assert drawn(picture) == drawn(draw(session, theme))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from draw_terminal import THEMES, TOP, a_home, environment_of, on_terminal, svg_of
+from draw_terminal import THEMES, TOP, Shows, a_home, environment_of, on_terminal, svg_of
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
@@ -47,11 +47,11 @@ def main() -> None:
         (TOP / "docs" / f"{NAME}-{theme}.svg").write_text(picture)
 
 
-def draw_screens() -> Mapping[str, str]:
+def draw_screens(shows: Shows = on_terminal) -> Mapping[str, str]:
     """Return the picture of the screen in each theme."""
-    with a_home() as home, patch.dict(os.environ, environment_of(home), clear=True):
-        on_terminal(home, "rootsd up ~/src")
-        on_terminal(home, "rootsd approve acme/api --tag work")
+    with a_home(shows) as home, patch.dict(os.environ, environment_of(home), clear=True):
+        shows(home, "rootsd up ~/src")
+        shows(home, "rootsd approve acme/api --tag work")
         with _a_client(home):
             pictures = asyncio.run(_pictures())
     return {theme: picture.replace(str(home), "~") for theme, picture in pictures.items()}

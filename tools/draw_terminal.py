@@ -27,6 +27,8 @@ from rich.text import Text
 
 TOP = Path(__file__).parent.parent
 COLUMNS, ROWS = 92, 40
+# Runs a command in a home, and returns what a terminal shows.
+Shows = Callable[[Path, str], str]
 PICTURES: Mapping[str, Sequence[str]] = {
     "terminal-decide": (
         "rootsd up ~/src",
@@ -59,68 +61,9 @@ def main() -> None:
             (TOP / "docs" / f"{name}-{theme}.svg").write_text(draw(written, theme))
 
 
-def session_of(commands: Sequence[str]) -> str:
-    """Return the terminal output of these commands, each after its prompt, in a new home."""
-    with a_home() as home:
-        return "".join(_session(home, commands)).replace(str(home), "~")
-
-
-def draw(written: str, theme: str) -> str:
-    """Return an SVG of a terminal's text. The same text always gives the same picture."""
-    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(written.rstrip()))
-    return svg_of(console, theme)
-
-
-def svg_of(console: Console, theme: str) -> str:
-    """Return an SVG of what a console has recorded."""
-    # No font from another site: a picture in a README loads nothing, and reports no reader.
-    own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)
-    own_fonts = own_fonts.replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
-    return console.export_svg(
-        title="rootsd", theme=THEMES[theme], code_format=own_fonts, unique_id="rootsd"
-    )
-
-
-@contextmanager
-def a_home() -> Iterator[Path]:
-    """Yield a home folder with a few projects. At the end, it and its daemon are gone."""
-    home = Path(tempfile.mkdtemp(prefix="home-"))
-    try:
-        for name in ("src/acme/api", "src/beta/api", "src/web"):
-            (home / name).mkdir(parents=True)
-            _git(home / name, "init", "-q")
-            (home / name / "README").write_text("hello\n")
-            _git(home / name, "add", "README")
-            _git(home / name, "commit", "-qm", "first")
-            origin = f"git@example.org:{name.removeprefix('src/')}.git"
-            _git(home / name, "remote", "add", "origin", origin)
-        tool = home / "src/tool"
-        tool.mkdir()
-        (tool / "pyproject.toml").write_text('[project]\nname = "tool"\n')
-        (tool / ".env").write_text("KEY=value\n")
-        (tool / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
-        yield home
-    finally:
-        rootsd(home, "down")
-        shutil.rmtree(home)
-
-
-def _session(home: Path, commands: Sequence[str]) -> Iterator[str]:
-    """Return the output of each command, after its prompt."""
-    if commands[0].split()[1] != "up":
-        on_terminal(home, "rootsd up ~/src")
-        rootsd(home, "approve", "acme/api")
-    for command in commands:
-        yield f"\x1b[1;34m$\x1b[0m \x1b[1m{command}\x1b[0m\n"
-        yield on_terminal(home, command) + "\n"
-
-
 def on_terminal(home: Path, command: str) -> str:
     """Return the terminal output of a command of the shell."""
-    environment = {**environment_of(home), "TERM": "xterm-256color"}
-    return shown_on_terminal(("/bin/sh", "-c", command), COLUMNS, home, environment)
+    return shown_on_terminal(("/bin/sh", "-c", command), COLUMNS, home, environment_of(home))
 
 
 def shown_on_terminal(
@@ -156,24 +99,77 @@ def shown_by(start: Callable[[int], Callable[[], object]], columns: int) -> str:
     return "".join(line.rpartition("\r")[2].replace("\x1b[K", "") for line in lines)
 
 
-def rootsd(home: Path, *words: str) -> None:
-    """Run `rootsd`, and ignore its output."""
-    command = [sys.executable, "-m", "rootsd", *words]
-    subprocess.run(command, env=environment_of(home), check=False, capture_output=True)
+def environment_of(home: Path) -> dict[str, str]:
+    """Return an environment with only the user's language, and the rootsd of this checkout."""
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    return {
+        "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "ROOTSD_DIR": str(home / ".rootsd"),
+        "TERM": "xterm-256color",
+    }  # fmt: skip
+
+
+def session_of(commands: Sequence[str], shows: Shows = on_terminal) -> str:
+    """Return the terminal output of these commands, each after its prompt, in a new home."""
+    with a_home(shows) as home:
+        return "".join(_session(home, commands, shows)).replace(str(home), "~")
+
+
+def draw(written: str, theme: str) -> str:
+    """Return an SVG of a terminal's text. The same text always gives the same picture."""
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(written.rstrip()))
+    return svg_of(console, theme)
+
+
+def svg_of(console: Console, theme: str) -> str:
+    """Return an SVG of what a console has recorded."""
+    # No font from another site: a picture in a README loads nothing, and reports no reader.
+    own_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    own_fonts = own_fonts.replace("<svg ", '<svg xml:space="preserve" ', 1)
+    own_fonts = own_fonts.replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
+    return console.export_svg(
+        title="rootsd", theme=THEMES[theme], code_format=own_fonts, unique_id="rootsd"
+    )
+
+
+@contextmanager
+def a_home(shows: Shows = on_terminal) -> Iterator[Path]:
+    """Yield a home folder with a few projects. At the end, it and its daemon are gone."""
+    home = Path(tempfile.mkdtemp(prefix="home-"))
+    try:
+        for name in ("src/acme/api", "src/beta/api", "src/web"):
+            (home / name).mkdir(parents=True)
+            _git(home / name, "init", "-q")
+            (home / name / "README").write_text("hello\n")
+            _git(home / name, "add", "README")
+            _git(home / name, "commit", "-qm", "first")
+            origin = f"git@example.org:{name.removeprefix('src/')}.git"
+            _git(home / name, "remote", "add", "origin", origin)
+        tool = home / "src/tool"
+        tool.mkdir()
+        (tool / "pyproject.toml").write_text('[project]\nname = "tool"\n')
+        (tool / ".env").write_text("KEY=value\n")
+        (tool / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "x"}}}\n')
+        yield home
+    finally:
+        shows(home, "rootsd down")
+        shutil.rmtree(home)
+
+
+def _session(home: Path, commands: Sequence[str], shows: Shows) -> Iterator[str]:
+    """Return the output of each command, after its prompt."""
+    if commands[0].split()[1] != "up":
+        shows(home, "rootsd up ~/src")
+        shows(home, "rootsd approve acme/api")
+    for command in commands:
+        yield f"\x1b[1;34m$\x1b[0m \x1b[1m{command}\x1b[0m\n"
+        yield shows(home, command) + "\n"
 
 
 def _git(folder: Path, *words: str) -> None:
     identity = ("-c", "user.name=A Person", "-c", "user.email=person@example.org")
     command = ["git", *identity, "-c", "init.defaultBranch=main", "-C", str(folder), *words]
     subprocess.run(command, check=True, capture_output=True)
-
-
-def environment_of(home: Path) -> dict[str, str]:
-    """Return an environment with only the user's language, and the rootsd of this checkout."""
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    return {
-        "HOME": str(home), "PATH": path, "LC_ALL": "C.UTF-8", "ROOTSD_DIR": str(home / ".rootsd"),
-    }  # fmt: skip
 
 
 if __name__ == "__main__":

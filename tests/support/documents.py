@@ -9,12 +9,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 
-from draw_terminal import shown_by, shown_on_terminal
+import draw_terminal
+from draw_terminal import environment_of, shown_by, shown_on_terminal
 
 from support import preloaded
 
@@ -144,21 +145,27 @@ class Reader:
 
     def types(self, command: str) -> list[str]:
         """Return the terminal's output for the command, with the home folder shown as ~."""
-        shown = self._shown(command).replace(str(self.home), "~")
+        shown = _shown(self.home, command, COLUMNS, self.environment)
+        shown = shown.replace(str(self.home), "~")
         return [line for line in without_escapes(shown).splitlines() if line.strip()]
 
-    def _shown(self, command: str) -> str:
-        """Run the command in a shell, or in a fork if a shell would only start `rootsd`."""
-        if not _PLAIN_COMMAND.fullmatch(command):
-            words = ("bash", "-c", command)
-            return shown_on_terminal(words, COLUMNS, self.home, self.environment)
-        arguments = [re.sub("^~", str(self.home), word) for word in command.split()[1:]]
 
-        def start(terminal: int) -> Callable[[], object]:
-            streams = dict.fromkeys(range(3), terminal)
-            return preloaded.start(arguments, self.environment, streams, self.home).wait
+def shows(home: Path, command: str) -> str:
+    """Return what `on_terminal` returns, as cheaply as a reader of the documents."""
+    return _shown(home, command, draw_terminal.COLUMNS, environment_of(home))
 
-        return shown_by(start, COLUMNS)
+
+def _shown(home: Path, command: str, columns: int, environment: Mapping[str, str]) -> str:
+    """Run the command in a shell, or in a fork if a shell would only start `rootsd`."""
+    if not _PLAIN_COMMAND.fullmatch(command):
+        return shown_on_terminal(("bash", "-c", command), columns, home, environment)
+    arguments = [re.sub("^~", str(home), word) for word in command.split()[1:]]
+
+    def start(terminal: int) -> Callable[[], object]:
+        streams = dict.fromkeys(range(3), terminal)
+        return preloaded.start(arguments, environment, streams, home).wait
+
+    return shown_by(start, columns)
 
 
 def drawn(picture: str) -> list[tuple[str, str]]:

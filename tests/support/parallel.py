@@ -14,13 +14,19 @@ Result = TypeVar("Result")
 _WORTH_A_PROCESS = 100
 
 
-def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
+def in_parallel(
+    work: Callable[[Part], Result], parts: Iterable[Part], processes: int | None = None
+) -> list[Result]:
     """Return the result of `work`, a module's function, for each part. Raises if one raises.
 
-    Each process starts fresh, with one thread, so `work` may fork.
+    There is a process for each processor unless `processes` says how many. Each starts fresh, with
+    one thread, so `work` may fork. One process is this one, because to start another costs more
+    than little work.
     """
+    if processes == 1:
+        return [work(part) for part in parts]
     spawned = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawned) as pool:
+    with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=spawned) as pool:
         return list(pool.map(work, parts))
 
 

@@ -9,12 +9,12 @@ import pytest
 from draw_screen import NAME, draw_screens
 from draw_terminal import THEMES, TOP
 
-from support.documents import drawn
+from support.documents import drawn, shows
 
 
 @pytest.fixture(scope="module")
 def current() -> Mapping[str, str]:
-    return draw_screens()
+    return draw_screens(shows)
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -16,13 +16,19 @@ def _damage(numbered_share: tuple[int, int], how: Damage) -> int:
 
 
 def test_no_flipped_bit_changes_a_decision_unnoticed(sizes: Sizes) -> None:
-    flips = sizes.pick(test=100, check=5_000, soak=1_000_000)
+    flips = sizes.pick(test=60, check=5_000, soak=1_000_000)
     unseen_by_sqlite = in_parallel(
-        partial(_damage, how=flip_a_bit), enumerate(shares(flips, IN_ONE_GO))
+        partial(_damage, how=flip_a_bit),
+        enumerate(shares(flips, IN_ONE_GO)),
+        processes=sizes.pick(test=1, check=None, soak=None),
     )
     assert sum(unseen_by_sqlite) > 0, "the control: SQLite's own check must miss some"
 
 
 def test_no_truncation_or_swap_of_pages_changes_a_decision_unnoticed(sizes: Sizes) -> None:
     times = sizes.pick(test=50, check=500, soak=100_000)
-    in_parallel(partial(_damage, how=cut_off_or_swap), enumerate(shares(times, IN_ONE_GO)))
+    in_parallel(
+        partial(_damage, how=cut_off_or_swap),
+        enumerate(shares(times, IN_ONE_GO)),
+        processes=sizes.pick(test=1, check=None, soak=None),
+    )

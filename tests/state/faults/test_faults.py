@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -30,10 +30,10 @@ def test_no_fault_at_a_system_call_gives_a_wrong_set(sizes: Sizes) -> None:
         check=[(start, fault) for start in Start for fault in FAULTS],
         soak=[(start, fault) for start in Start for fault in FAULTS + MORE_FAULTS],
     )
-    run_groups = sizes.pick(test=_in_turn, check=in_parallel, soak=in_parallel)
+    processes = sizes.pick(test=1, check=None, soak=None)
     share = sizes.pick(test=0.012, check=1.0, soak=1.0)
     groups = [FaultGroup(start, fault, partial(_some, share)) for start, fault in pairs]
-    findings = sum(run_groups(inject, groups), Counter())
+    findings = sum(in_parallel(inject, groups, processes), Counter())
     assert findings.keys() == {Outcome.HELD}
 
 
@@ -41,12 +41,6 @@ def test_a_kill_during_an_upgrade_loses_no_decision_and_no_summary(sizes: Sizes)
     share = sizes.pick(test=0.03, check=1.0, soak=1.0)
     findings = inject(FaultGroup(Start.UPGRADED, KILL, partial(_some, share)))
     assert findings.keys() == {Outcome.HELD}
-
-
-def _in_turn(
-    work: Callable[[FaultGroup], Counter[Outcome]], groups: Iterable[FaultGroup]
-) -> list[Counter[Outcome]]:
-    return [work(group) for group in groups]
 
 
 def _some(share: float, kind: CallKind) -> Sequence[int]:
