@@ -83,11 +83,13 @@ def python_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(TESTS)}
 
 
-def cut_power(seed: int, cuts: int, mode: WriteMode = WriteMode.OWN) -> Counter[Verdict]:
-    """Run stores and cut their power at `cuts` moments: half of them in runs of new stores, old
-    ones and a damaged one, half in runs that follow upon a cut or a kill in those."""
+def cut_power(seed: int, cuts: int, mode: WriteMode = WriteMode.OWN) -> Iterator[Verdict]:
+    """Run stores, cut their power at `cuts` moments, and yield the effect of each cut.
+
+    Half of the cuts are in runs of new stores, old ones, and a damaged one. The others are in runs
+    that follow upon a cut or a kill in those.
+    """
     chance = random.Random(seed)  # noqa: S311 - to be reproducible is its purpose
-    verdicts: Counter[Verdict] = Counter()
     with (
         memory_folder() as work,
         small_reserve(),
@@ -96,11 +98,11 @@ def cut_power(seed: int, cuts: int, mode: WriteMode = WriteMode.OWN) -> Counter[
     ):
         judge = Judge(work / "cut")
         first = _run(_made_starts(work, seed), mode)
+        for moment in _moments(first, cuts - cuts // 2, chance):
+            yield judge.judge(cut(moment.folder, chance), moment)
         second = _run(_stopped_starts(first, cuts, work, chance), mode)
-        for runs, count in ((first, cuts - cuts // 2), (second, cuts // 2)):
-            for moment in _moments(runs, count, chance):
-                verdicts[judge.judge(cut(moment.folder, chance), moment)] += 1
-    return verdicts
+        for moment in _moments(second, cuts // 2, chance):
+            yield judge.judge(cut(moment.folder, chance), moment)
 
 
 def _made_starts(work: Path, seed: int) -> list[Start]:

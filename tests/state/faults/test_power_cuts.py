@@ -21,7 +21,7 @@ CUTS_IN_ONE_GO = 5_000
 
 
 def _cut_own(numbered_share: tuple[int, int]) -> Counter[Verdict]:
-    return cut_power(*numbered_share)
+    return Counter(cut_power(*numbered_share))
 
 
 def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
@@ -36,10 +36,8 @@ def test_no_power_cut_loses_or_damages_anything(sizes: Sizes) -> None:
     ("mode", "cuts"), [(WriteMode.WAL_NORMAL, 20), (WriteMode.DELETE_NORMAL, 100)]
 )
 def test_control_a_careless_store_loses_decisions(mode: WriteMode, cuts: int) -> None:
-    verdicts = cut_power(1, cuts, mode)
-    assert verdicts[Verdict.LOST] + verdicts[Verdict.DAMAGED] > 0
+    assert any(verdict is not Verdict.HELD for verdict in cut_power(1, cuts, mode))
 
 
 def test_control_anchors_ahead_of_the_chain_lapse_approvals() -> None:
-    verdicts = cut_power(1, 20, WriteMode.EARLY_ANCHORS)
-    assert verdicts[Verdict.DAMAGED] > 0
+    assert Verdict.DAMAGED in cut_power(1, 20, WriteMode.EARLY_ANCHORS)
