@@ -16,7 +16,7 @@ import pytest
 
 from support import pipx_install
 from support.sizes import Sizes
-from support.user_manager import HOME, UserManager, interpreter_folders, user_manager
+from support.user_manager import ENVIRONMENT, HOME, UserManager, interpreter_folders, user_manager
 
 pytestmark = pytest.mark.needs("systemd-user")
 
@@ -70,7 +70,7 @@ def at(place: Path) -> dict[str, str]:
 
 def python(user: UserManager) -> str:
     """Return an interpreter that other users can run, too."""
-    return user.succeed("readlink", "-f", str(pipx_install.ENVIRONMENT / "bin/python")).strip()
+    return user.succeed("readlink", "-f", str(ENVIRONMENT / "bin/python")).strip()
 
 
 def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(

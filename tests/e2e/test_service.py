@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support import pipx_install
 from support.polling import until
 from support.user_manager import (
     HOME,
+    LINK,
     RUNTIME,
     UserManager,
     interpreter_folders,
@@ -24,21 +26,27 @@ UNITS = HOME / ".config/systemd/user"
 SERVICE = UNITS / "rootsd.service"
 
 
+@pytest.fixture(scope="module")
+def installed(installation: Path) -> Iterator[UserManager]:
+    """Yield a user with a service that publishes the repository `api`. Each test leaves that
+    behind.
+    """
+    with user_manager(interpreter_folders()) as user:
+        pipx_install.put_back(user, installation)
+        user.rootsd("service", "install")
+        approve(user, "api")
+        yield user
+
+
 def approve(user: UserManager, name: str) -> None:
     """Create a repository with that name below ~/src, and publish it."""
     user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
-    user.succeed("rootsd", "up", f"{HOME}/src")
-    user.succeed("rootsd", "approve", f"{HOME}/src/{name}")
-
-
-def install_and_approve(user: UserManager, name: str) -> None:
-    """Do the same with the service. Without a daemon before it, this is faster."""
-    user.succeed("rootsd", "service", "install")
-    approve(user, name)
+    user.rootsd("up", f"{HOME}/src")
+    user.rootsd("approve", f"{HOME}/src/{name}")
 
 
 def published(user: UserManager) -> list[str]:
-    items = json.loads(user.succeed("rootsd", "ls", "--published", "--json"))["items"]
+    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
     return [item["name"] for item in items]
 
 
@@ -55,7 +63,7 @@ def is_socket(user: UserManager, name: str) -> bool:
 def test_the_service_from_installation_to_removal(user: UserManager) -> None:
     before = files(user)
     approve(user, "api")
-    background = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]["pid"]
+    background = json.loads(user.rootsd("status", "--json"))["daemon"]["pid"]
 
     said = user.run("rootsd", "service", "install")
     assert said.returncode == 0, said.stderr
@@ -64,7 +72,7 @@ def test_the_service_from_installation_to_removal(user: UserManager) -> None:
     assert pid not in (0, background)
     assert published(user) == ["api"]
     text = user.path(SERVICE).read_text()
-    assert f"ExecStart={pipx_install.LINK} daemon\n" in text
+    assert f"ExecStart={LINK} daemon\n" in text
     assert user.shown("rootsd.service", "StatusText") == "1 published, 0 pending, 0 connected"
     assert user.shown("rootsd.service", "UnitFileState") == "enabled"
     units = sorted(path for path in user.path(UNITS).rglob("*.s*") if not path.is_symlink())
@@ -73,51 +81,50 @@ def test_the_service_from_installation_to_removal(user: UserManager) -> None:
     ))  # fmt: skip
     assert (verified.returncode, "rootsd" in verified.stderr) == (0, False), verified.stderr
 
-    assert user.run("rootsd", "service", "install").returncode == 0
+    user.rootsd("service", "install")
     assert int(user.shown("rootsd.service", "MainPID")) == pid
 
-    state = json.loads(user.succeed("rootsd", "service", "status", "--json"))
+    state = json.loads(user.rootsd("service", "status", "--json"))
     assert (state["active"], state["sockets"], state["warnings"]) == ("active", True, [])
 
-    user.succeed("rootsd", "service", "uninstall")
+    user.rootsd("service", "uninstall")
     assert user.run("systemctl", "--user", "is-active", "rootsd.service").stdout == "inactive\n"
     assert not is_socket(user, "pub/mcp.sock")
     places = (f"{HOME}/.local/state", f"{HOME}/.local/share/rootsd", f"{HOME}/.config/rootsd")
     left = {path for path in files(user) - before if not path.startswith(places)}
     assert left <= {f"{HOME}/.config"}
-    user.succeed("rootsd", "up")
+    user.rootsd("up")
     assert published(user) == ["api"]  # the decisions are still there
     user.succeed("rootsd", "service", "uninstall", "--purge")
     assert files(user) - before <= {f"{HOME}/.config", f"{HOME}/.local/state"}
     assert not user.path(RUNTIME / "rootsd").exists()
 
 
-def test_a_client_starts_it_and_after_a_down_it_stays_down(user: UserManager) -> None:
-    install_and_approve(user, "api")
-
+def test_a_client_starts_it_and_after_a_down_it_stays_down(installed: UserManager) -> None:
+    user = installed
     user.systemctl("stop", "rootsd.service")
     assert published(user) == ["api"]  # the socket started it
     assert user.shown("rootsd.service", "Result") == "success"
 
-    user.succeed("rootsd", "down")
+    user.rootsd("down")
     for _ in range(2):
-        assert user.run("rootsd", "status").returncode == 69
+        assert user.run_rootsd("status").returncode == 69
         user.systemctl("start", "rootsd.service", "rootsd.socket")  # as a login does
         assert user.shown("rootsd.service", "ActiveState") == "inactive"
         assert not is_socket(user, "pub/mcp.sock")
     bridge = user.run("rootsd", "bridge", said='{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     assert "rootsd up" in bridge.stdout
 
-    user.succeed("rootsd", "up")
+    user.rootsd("up")
     assert user.shown("rootsd.service", "ActiveState") == "active"
-    user.succeed("rootsd", "service", "stop")
-    assert user.run("rootsd", "service", "status").returncode == 69
-    user.succeed("rootsd", "service", "start")
+    user.rootsd("service", "stop")
+    assert user.run_rootsd("service", "status").returncode == 69
+    user.rootsd("service", "start")
     assert published(user) == ["api"]
 
 
-def test_a_reload_reads_the_configuration_without_a_restart(user: UserManager) -> None:
-    install_and_approve(user, "api")
+def test_a_reload_reads_the_configuration_without_a_restart(installed: UserManager) -> None:
+    user = installed
     pid = user.shown("rootsd.service", "MainPID")
     user.succeed("mkdir", f"{HOME}/work")
     config = user.path(HOME / ".config/rootsd/config.toml")
@@ -125,7 +132,7 @@ def test_a_reload_reads_the_configuration_without_a_restart(user: UserManager) -
     user.systemctl("reload", "rootsd.service")
 
     def paths() -> list[str]:
-        status = json.loads(user.succeed("rootsd", "status", "--json"))
+        status = json.loads(user.rootsd("status", "--json"))
         return [parent["path"] for parent in status["parents"]]
 
     assert until(lambda: len(paths()) == 2)
@@ -134,37 +141,33 @@ def test_a_reload_reads_the_configuration_without_a_restart(user: UserManager) -
     assert user.shown("rootsd.service", "ActiveState") == "active"
 
 
-def test_an_invalid_configuration_is_reported_and_not_retried_forever(user: UserManager) -> None:
-    approve(user, "api")
+def test_with_an_invalid_configuration_it_is_given_up_and_everybody_gets_the_reason(
+    installed: UserManager,
+) -> None:
+    user = installed
     config = user.path(HOME / ".config/rootsd/config.toml")
     whole = config.read_text()
-    config.write_text("[[parent]\n")
-    user.succeed("rootsd", "down")
-    done = user.run("rootsd", "service", "install")
-    assert done.returncode != 0
-    assert "config.toml" in done.stderr
-    assert "Traceback" not in done.stderr
-    config.write_text(whole)
-    user.succeed("rootsd", "service", "install")
-    assert published(user) == ["api"]
-
-
-def test_a_daemon_that_cannot_start_is_given_up_and_clients_get_the_reason(
-    user: UserManager,
-) -> None:
-    install_and_approve(user, "api")
-    few = "[Unit]\nStartLimitBurst=3\n"  # as in the unit, but sooner
-    user.run("tee", str(UNITS / "rootsd.service.d/90-test.conf"), said=few)
+    override = UNITS / "rootsd.service.d/90-test.conf"
+    few = "[Unit]\nStartLimitBurst=2\n"  # as in the unit, but sooner
+    user.run("tee", str(override), said=few)
     user.systemctl("daemon-reload")
-    user.path(HOME / ".config/rootsd/config.toml").write_text("[[parent]\n")
+    user.systemctl("reset-failed", "rootsd.service")  # forget the starts of other tests
+    config.write_text("[[parent]\n")
     user.run("kill", "-KILL", user.shown("rootsd.service", "MainPID"))
     bridge = user.run("rootsd", "bridge", said='{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     assert "config.toml" in bridge.stdout
     assert user.shown("rootsd.service", "ActiveState") == "failed"
     assert user.shown("rootsd.socket", "Result") == "service-start-limit-hit"
-    up = user.run("rootsd", "up")
-    assert up.returncode != 0
-    assert "config.toml" in up.stderr
+    for words in (("up",), ("service", "install")):
+        done = user.run_rootsd(*words)
+        assert done.returncode != 0
+        assert "config.toml" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    user.succeed("rm", str(override))
+    config.write_text(whole)
+    user.rootsd("service", "install")
+    assert published(user) == ["api"]
 
 
 def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
@@ -177,25 +180,24 @@ def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     set_up = {"XDG_CONFIG_HOME": f"{HOME}/my conf", "XDG_STATE_HOME": f"{HOME}/state"}
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.succeed("mkdir", f"{HOME}/work")
-    for words in (f"up {HOME}/src", f"approve {HOME}/src/api", "service install"):
-        done = user.run("rootsd", *words.split(), environment=set_up)
-        assert done.returncode == 0, done.stderr
+    for words in ("service install", f"up {HOME}/src", f"approve {HOME}/src/api"):
+        user.rootsd(*words.split(), environment=set_up)
     assert user.path(SERVICE).exists()  # where the manager looks
     assert user.path(HOME / "state/rootsd/decisions.db").exists()
 
-    user.succeed("rootsd", "parent", "add", f"{HOME}/work")
-    parents = json.loads(user.succeed("rootsd", "status", "--json"))["parents"]
+    user.rootsd("parent", "add", f"{HOME}/work")
+    parents = json.loads(user.rootsd("status", "--json"))["parents"]
     assert [parent["path"] for parent in parents] == [f"{HOME}/src", f"{HOME}/work"]
-    assert user.run("rootsd", "service", "status").stderr == ""
+    assert user.run_rootsd("service", "status").stderr == ""
     assert published(user) == ["api"]
 
     other = {"XDG_CONFIG_HOME": f"{HOME}/other"}
     for words in (f"parent rm {HOME}/work", "up"):
-        done = user.run("rootsd", *words.split(), environment=other)
+        done = user.run_rootsd(*words.split(), environment=other)
         assert done.returncode == 78
         assert f"started with {HOME}/my conf" in done.stderr
     assert not user.path(HOME / "other").exists()
-    user.succeed("rootsd", "service", "uninstall", "--purge")
+    user.rootsd("service", "uninstall", "--purge")
     left = {f"{HOME}/{name}" for name in ("my conf", "state", "work", ".config", ".local/state")}
     assert files(user) - before <= left
 
@@ -205,24 +207,26 @@ def test_a_manager_with_its_own_xdg_variable_gets_the_units_where_it_looks(
 ) -> None:
     with user_manager(interpreter_folders(), f"XDG_CONFIG_HOME={HOME}/conf") as user:
         pipx_install.put_back(user, installation)
-        approve(user, "api")
-        user.succeed("rootsd", "service", "install")
+        config = user.path(HOME / ".config/rootsd/config.toml")
+        user.succeed("mkdir", "-p", f"{HOME}/.config/rootsd", f"{HOME}/src")
+        config.write_text(f'[[parent]]\npath = "{HOME}/src"\n')
+        user.rootsd("service", "install")
         assert user.path(HOME / "conf/systemd/user/rootsd.service").exists()
         assert user.shown("rootsd.service", "ActiveState") == "active"
-        status = json.loads(user.succeed("rootsd", "status", "--json"))
+        status = json.loads(user.rootsd("status", "--json"))
         assert [parent["path"] for parent in status["parents"]] == [f"{HOME}/src"]  # as before
-        user.succeed("rootsd", "service", "uninstall")
+        user.rootsd("service", "uninstall")
         assert not user.path(HOME / "conf/systemd").exists()
 
 
 def test_without_a_bus_it_says_what_to_do(user: UserManager) -> None:
     shutil.rmtree(user.path(RUNTIME / "systemd"))
-    done = user.run("rootsd", "service", "install")
+    done = user.run_rootsd("service", "install")
     assert (done.returncode, done.stdout) == (1, "")
     assert "enable-linger" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "ExecStart=" in user.succeed("rootsd", "service", "print")
+    assert "ExecStart=" in user.rootsd("service", "print")
     assert not user.path(UNITS).exists()
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
-    user.succeed("rootsd", "up", f"{HOME}/src")  # works without a service
-    user.succeed("rootsd", "down")
+    user.rootsd("up", f"{HOME}/src")  # works without a service
+    user.rootsd("down")

@@ -9,44 +9,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.user_manager import HOME, UserManager
+from support.user_manager import ENVIRONMENT, HOME, LINK, UserManager
 
 TOP = Path(__file__).parent.parent.parent
-ENVIRONMENT = HOME / ".local/share/pipx/venvs/rootsd"
-LINK = HOME / ".local/bin/rootsd"
-_SOURCES = (
-    "completions", "daemon", "docs", "launchd", "shell", "systemd", "tools", "pyproject.toml",
-    "README.md", "LICENSE",
-)  # fmt: skip
 
 
-def built_wheel(folder: Path, version: str | None = None) -> Path:
-    """Build a wheel of this checkout below `folder`, with another version if one is given."""
-    source = TOP
-    if version is not None:
-        source = folder / "source"
-        for name in _SOURCES:
-            if (TOP / name).is_dir():
-                shutil.copytree(TOP / name, source / name)
-            else:
-                shutil.copy(TOP / name, source / name)
-        init = source / "daemon/rootsd/__init__.py"
-        lines = init.read_text().splitlines(keepends=True)
-        init.write_text("".join(
-            f'__version__ = "{version}"\n' if line.startswith("__version__") else line
-            for line in lines
-        ))  # fmt: skip
+def built_wheel(folder: Path) -> Path:
+    """Build a wheel of this checkout below `folder`."""
     made = folder / "dist"
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", made],
-        cwd=source, check=True, capture_output=True,
+        cwd=TOP, check=True, capture_output=True,
     )  # fmt: skip
     (wheel,) = made.glob("rootsd-*.whl")
     return wheel
 
 
 def install(user: UserManager, wheel: Path) -> None:
-    """Install `wheel`, or upgrade to it. Its dependencies come from our environment."""
+    """Install `wheel`. Its dependencies come from our environment."""
     packages = next(entry for entry in sys.path if entry.endswith("/site-packages"))
     python = str(ENVIRONMENT / "bin/python")
     user.succeed(interpreter(), "-m", "venv", "--without-pip", str(ENVIRONMENT))
@@ -74,6 +54,17 @@ def keep(user: UserManager, folder: Path) -> None:
 def put_back(user: UserManager, folder: Path) -> None:
     """Copy the content that `keep` saved into the home of another user."""
     subprocess.run(["cp", "-a", f"{folder}/.", user.path(HOME)], check=True)
+
+
+def set_version(home: Path, version: str) -> None:
+    """Give another version to the installation in a home that `keep` saved."""
+    inside = (ENVIRONMENT / "lib").relative_to(HOME)
+    (init,) = (home / inside).glob("python*/site-packages/rootsd/__init__.py")
+    lines = init.read_text().splitlines(keepends=True)
+    init.write_text("".join(
+        f'__version__ = "{version}"\n' if line.startswith("__version__") else line
+        for line in lines
+    ))  # fmt: skip
 
 
 def interpreter() -> str:

@@ -13,12 +13,16 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from support.user_commands import UserCommands
 
 UID = 64001
 HOME = Path("/home/user")
 RUNTIME = Path(f"/run/user/{UID}")
+ENVIRONMENT = HOME / ".local/share/pipx/venvs/rootsd"
+LINK = HOME / ".local/bin/rootsd"
 HANG_GUARD_S = 120
 _STAGE = Path(__file__).with_suffix(".sh")
 _numbers = itertools.count(1)
@@ -26,12 +30,17 @@ _numbers = itertools.count(1)
 Finished = subprocess.CompletedProcess[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UserManager:
     """A running manager. `inside` is a process in its namespaces."""
 
     inside: int
     uid: int = UID
+    commands: UserCommands = field(init=False)
+
+    def __post_init__(self) -> None:
+        python = self.command(str(ENVIRONMENT / "bin/python"))
+        self.commands = UserCommands(python, str(LINK))
 
     def command(
         self, *words: str, environment: dict[str, str] | None = None, uid: int = UID
@@ -89,6 +98,18 @@ class UserManager:
         assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    def rootsd(self, *words: str, environment: dict[str, str] | None = None) -> str:
+        """Let `rootsd` with a verb succeed, and return what it printed, like `run_rootsd`."""
+        done = self.run_rootsd(*words, environment=environment)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def run_rootsd(self, *words: str, environment: dict[str, str] | None = None) -> Finished:
+        """Run `rootsd` with a verb, whatever comes of it, as a fork of a process that has loaded
+        it. A test that is about the program uses `run`.
+        """
+        return self.commands.run(words, environment or {})
+
     def systemctl(self, *words: str) -> str:
         """`systemctl --user`, which succeeds."""
         return self.succeed("systemctl", "--user", *words)
@@ -118,7 +139,9 @@ def user_manager(kept: Sequence[Path], *variables: str) -> Iterator[UserManager]
         assert stage.stdout
         assert stage.stdout.readline() == b"ready\n", "systemd --user does not come up"
         (inside,) = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
-        yield UserManager(int(inside))
+        user = UserManager(int(inside))
+        yield user
+        user.commands.close()
     finally:
         stage.communicate(timeout=HANG_GUARD_S)
         _remove_group(group)
