@@ -27,7 +27,7 @@ ASKED = "".join(
 
 
 def daemon(user: UserManager) -> dict[str, object]:
-    about: dict[str, object] = json.loads(user.succeed("rootsd", "status", "--json"))["daemon"]
+    about: dict[str, object] = json.loads(user.rootsd("status", "--json"))["daemon"]
     return about
 
 
@@ -47,9 +47,9 @@ def take_away(user: UserManager, folder: Path) -> None:
 
 def test_the_daemon_moves_its_sockets_and_clients_find_them(user: UserManager) -> None:
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
-    user.succeed("rootsd", "up", f"{HOME}/src")
-    user.succeed("rootsd", "approve", "api")
-    user.succeed("rootsd", "guard", "off")  # this test is not about it
+    user.rootsd("up", f"{HOME}/src")
+    user.rootsd("approve", "api")
+    user.rootsd("guard", "off")  # this test is not about it
     before = daemon(user)
     assert user.path(RUNTIME / "rootsd/ctl/control.sock").is_socket()
     listening = subprocess.Popen(
@@ -71,7 +71,7 @@ def test_the_daemon_moves_its_sockets_and_clients_find_them(user: UserManager) -
         gone = user.path(RUNTIME).rename(user.path(RUNTIME.with_name("gone")))
         assert daemon(user) == before
         assert is_listed(user, "api")
-        user.succeed("rootsd", "deny", "api")
+        user.rootsd("deny", "api")
         assert "list_changed" in listening.stdout.readline()
         listening.stdin.close()
 
@@ -82,5 +82,5 @@ def test_the_daemon_moves_its_sockets_and_clients_find_them(user: UserManager) -
     take_away(user, FALLBACK / "pub")
     assert not is_listed(user, "api")
     assert daemon(user) == before
-    user.succeed("rootsd", "down")
+    user.rootsd("down")
     assert not user.path(FALLBACK / "ctl/control.sock").exists()
