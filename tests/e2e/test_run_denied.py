@@ -17,7 +17,7 @@ import pytest
 
 from rootsd.cli import control_client as control
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
-from support.person import Person
+from support.person import Person, Resident
 from support.polling import until
 from support.run_proxy import SCRIPTED, RunProxyClient, command, run_proxy, started
 from support.sizes import Sizes
@@ -31,14 +31,23 @@ RASH = (
 Start = Callable[[Person], AbstractContextManager[RunProxyClient]]
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Person]:
-    person = Person(tmp_path)
+@pytest.fixture(scope="module")
+def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
+    """Return a person with one daemon for all tests of this file."""
+    person = Resident(tmp_path_factory.mktemp("resident"))
     for name in NAMES:
         person.clone(name)
     person.rootsd("up", str(person.parent))
     yield person
     person.run("down")
+
+
+@pytest.fixture
+def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
+    """Return a person who has decided nothing."""
+    monkeypatch.setenv("ROOTSD_DIR", resident.environment()["ROOTSD_DIR"])  # `decide` looks there
+    decide(DecisionVerb.FORGET, *NAMES)
+    return resident
 
 
 def decide(verb: DecisionVerb, *names: str) -> None:

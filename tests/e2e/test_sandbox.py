@@ -11,6 +11,7 @@ import pytest
 
 from support import pipx_install
 from support.bridges import INITIALIZE, notice, request
+from support.guard_settings import NO_GUARD
 from support.user_manager import (
     HOME,
     RUNTIME,
@@ -43,10 +44,12 @@ def prepared(installation: Path) -> Iterator[UserManager]:
         pipx_install.put_back(user, installation)
         for name in ("api", "secret"):
             user.succeed("git", "init", "-q", f"{HOME}/src/{name}")
+        # The sandbox must be the only obstacle.
+        user.succeed("mkdir", "-p", f"{HOME}/.config/rootsd")
+        user.run("tee", f"{HOME}/.config/rootsd/config.toml", said=NO_GUARD)
         user.succeed("rootsd", "service", "install")
         user.succeed("rootsd", "up", f"{HOME}/src")
         user.succeed("rootsd", "approve", f"{HOME}/src/api")
-        user.succeed("rootsd", "guard", "off")  # the sandbox must be the only obstacle
         # Windows is in these folders.
         for folder in ("/run/WSL", "/mnt/c"):
             inside = user.path(Path(folder))
@@ -93,10 +96,10 @@ def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager, page: 
     ):
         done = sandboxed(prepared, page, attempt)
         assert "bwrap:" not in done.stderr
-        assert published(prepared) == ["api"], attempt
         assert prepared.shown("rootsd.service", "MainPID") == pid, attempt
         # An agent's own daemon in place of ours could send others any roots.
         assert [(entry.name, entry.inode()) for entry in os.scandir(sockets)] == before, attempt
+    assert published(prepared) == ["api"]
     # The control: without the sandbox, the same commands work.
     prepared.succeed("rootsd", "approve", f"{HOME}/src/secret")
     assert published(prepared) == ["api", "secret"]

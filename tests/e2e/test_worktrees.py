@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,9 @@ import pytest
 
 from support.person import Person
 from support.polling import until
+from support.process_launcher import ROOTSD, Completed, ProcessLauncher
+
+Press = Callable[..., Completed]
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -47,24 +47,6 @@ def _with_a_worktree_and_a_forgery(person: Person) -> tuple[Path, Path, Path]:
     return tool, fix, docs
 
 
-def _on_a_terminal(person: Person, *words: str, key: str) -> tuple[int, str]:
-    """Run `rootsd` on a terminal, press a key at its question, and return status and output."""
-    pid, fd = pty.fork()
-    if not pid:
-        os.environ |= {**person.environment(), "TERM": "xterm", "COLUMNS": "200"}
-        os.execv(sys.executable, [sys.executable, "-m", "rootsd", *words])  # noqa: S606
-    shown = b""
-    try:
-        while part := os.read(fd, 4096):
-            shown += part
-            if shown.endswith(b"] "):
-                os.write(fd, key.encode())
-    except OSError:
-        pass  # Linux says EIO once the last writer has closed.
-    os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
-
-
 @pytest.fixture
 def up(person: Person) -> Person:
     """Run a daemon that has found a repository, its older worktree, and a forged one."""
@@ -72,6 +54,18 @@ def up(person: Person) -> Person:
     person.rootsd("up", str(person.parent))
     until(lambda: {"tool", "fix", "docs"} <= set(person.names("pending")))
     return person
+
+
+@pytest.fixture
+def press(person: Person, tmp_path: Path) -> Iterator[Press]:
+    """Return a function that runs `rootsd` on a terminal and presses a key at its question."""
+    environment = {**person.environment(), "TERM": "xterm", "COLUMNS": "200"}
+    with ProcessLauncher(tmp_path, environment) as launcher:
+
+        def press(key: str, *words: str) -> Completed:
+            return launcher.run_on_terminal(*ROOTSD, *words, typed=[("] ", key)])
+
+        yield press
 
 
 def test_without_a_terminal_older_worktrees_need_the_flag(up: Person) -> None:
@@ -92,14 +86,13 @@ def test_without_a_terminal_older_worktrees_need_the_flag(up: Person) -> None:
     assert up.names("ls", "--published") == ["tool"]
 
 
-def test_on_a_terminal_one_key_publishes_the_listed_worktrees(up: Person) -> None:
-    status, shown = _on_a_terminal(up, "approve", "tool", key="n")
-    assert (status, up.names("ls", "--published")) == (1, [])
-    assert f"{up.parent}/fix" in shown.replace("~", str(up.home))
-    status, shown = _on_a_terminal(up, "approve", "tool", key="p")
-    assert (status, up.names("ls", "--published")) == (0, ["tool"])
-    status, shown = _on_a_terminal(up, "approve", "tool", key="y")
-    assert status == 0
+def test_on_a_terminal_one_key_publishes_the_listed_worktrees(up: Person, press: Press) -> None:
+    done = press("n", "approve", "tool")
+    assert (done.status, up.names("ls", "--published")) == (1, [])
+    assert f"{up.parent}/fix" in done.output.replace("~", str(up.home))
+    done = press("p", "approve", "tool")
+    assert (done.status, up.names("ls", "--published")) == (0, ["tool"])
+    assert press("y", "approve", "tool").status == 0
     assert "fix" in up.names("ls", "--published")
 
 
@@ -111,7 +104,7 @@ def test_worktrees_that_git_adds_later_need_no_key(up: Person) -> None:
     assert set(up.names("ls", "--published")) == {"tool", "later"}
 
 
-def test_files_that_agents_execute_are_shown_before_the_key(up: Person) -> None:
+def test_files_that_agents_execute_are_shown_before_the_key(up: Person, press: Press) -> None:
     risky = up.clone("risky")
     (risky / ".mcp.json").write_text("{}\n")
     up.wait_until_listed("risky", "pending")
@@ -119,25 +112,26 @@ def test_files_that_agents_execute_are_shown_before_the_key(up: Person) -> None:
     assert [(each["name"], each["files"]) for each in plan["executed"]] == [
         ("risky", [".mcp.json"])
     ]
-    status, shown = _on_a_terminal(up, "approve", "--all", key="n")
-    assert (status, up.names("ls", "--published")) == (1, [])
-    assert "risky  .mcp.json" in shown
+    done = press("n", "approve", "--all")
+    assert (done.status, up.names("ls", "--published")) == (1, [])
+    assert "risky  .mcp.json" in done.output
     up.rootsd("approve", "--all")
     assert "risky" in up.names("ls", "--published")
 
 
 def test_on_a_terminal_one_key_includes_the_git_directory_of_a_pending_checkout(
-    up: Person,
+    up: Person, press: Press
 ) -> None:
     for key, status, included in (("q", 1, None), ("n", 0, False), ("y", 0, True)):
-        ended, shown = _on_a_terminal(up, "approve", "fix", key=key)
-        assert ended == status
-        assert "fix uses the Git directory of tool, which is pending: ~/src/tool/.git." in shown
+        done = press(key, "approve", "fix")
+        assert done.status == status
+        told = "fix uses the Git directory of tool, which is pending: ~/src/tool/.git."
+        assert told in done.output
         (item,) = up.items("show", "fix")
         assert (item["published"], item["shared_git"]["included"]) == (
             included is not None,
             bool(included),
         )
-    status, shown = _on_a_terminal(up, "approve", "fix", "--yes", key="y")
-    assert status == 0
+    # With the flag, no question appears to press a key at.
+    assert up.run("approve", "fix", "--yes").returncode == 0
     assert not up.items("show", "fix")[0]["shared_git"]["included"]
