@@ -178,7 +178,7 @@ FORGETFUL = "replay.Replay.may_repeat = lambda *_: False"
 
 async def test_control_a_bridge_that_drops_notifications_is_found(person: Person) -> None:
     with pytest.raises(BaseExceptionGroup) as caught:
-        async with followers(4, person.home, bridge=faulty(SILENT)) as every:
+        async with followers(2, person.home, bridge=faulty(SILENT)) as every:
             await Rounds(person, every, patience=2.0).replaced()
     assert caught.group_contains(WrongAnswer, match="was not told")
 

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -91,8 +90,8 @@ PARTLY: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@contextmanager
-def served() -> Iterator[str]:
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
     """Return the URL of the server object. `test_server.py` checks that the daemon uses the same
     one.
     """
@@ -133,10 +132,9 @@ def failures(suite: str, url: str, results: Path) -> dict[str, set[str]]:
 @pytest.mark.needs("npm")
 @pytest.mark.parametrize("suite", ["stable", "alpha"])
 def test_every_scenario_that_applies_passes_and_the_others_are_listed(
-    tmp_path: Path, suite: str
+    tmp_path: Path, url: str, suite: str
 ) -> None:
-    with served() as url:
-        found = failures(suite, url, tmp_path)
+    found = failures(suite, url, tmp_path)
     for scenario, failed in found.items():
         if scenario in NOT_APPLICABLE:
             assert failed, f"{scenario} passes: take it off the list"

@@ -12,6 +12,7 @@ import pytest
 from support import pipx_install
 from support.bridges import INITIALIZE, notice, request
 from support.guard_settings import NO_GUARD
+from support.sizes import Sizes
 from support.user_manager import (
     HOME,
     RUNTIME,
@@ -82,18 +83,24 @@ def test_an_agent_in_it_gets_the_roots(prepared: UserManager, page: Path) -> Non
     assert [root["name"] for root in told["roots"]] == ["api"]
 
 
+# The first ones need different things: the control socket, the socket of systemd, and files.
+ATTEMPTS = (
+    f"rootsd approve {HOME}/src/secret",
+    "systemctl --user stop rootsd.service",
+    "rootsd service uninstall",
+    f"rootsd up {HOME}/src",
+    "rootsd down",
+)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_it_can_neither_decide_nor_stop_the_daemon(prepared: UserManager, page: Path) -> None:
+def test_it_can_neither_decide_nor_stop_the_daemon(
+    prepared: UserManager, page: Path, sizes: Sizes
+) -> None:
     pid = prepared.shown("rootsd.service", "MainPID")
     sockets = prepared.path(RUNTIME / "rootsd/pub")
     before = [(entry.name, entry.inode()) for entry in os.scandir(sockets)]
-    for attempt in (
-        f"rootsd approve {HOME}/src/secret",
-        f"rootsd up {HOME}/src",
-        "rootsd down",
-        "rootsd service uninstall",
-        "systemctl --user stop rootsd.service",
-    ):
+    for attempt in sizes.pick(test=ATTEMPTS[:3], check=ATTEMPTS, soak=ATTEMPTS):
         done = sandboxed(prepared, page, attempt)
         assert "bwrap:" not in done.stderr
         assert prepared.shown("rootsd.service", "MainPID") == pid, attempt

@@ -45,12 +45,22 @@ def _send(connection: socket.socket, data: bytes) -> bool:
 
 
 def _crowd(path: str, data: bytes) -> None:
-    """Open as many connections as the daemon accepts; each sends `data` and reads nothing."""
+    """Open as many connections as the daemon accepts; each sends `data` and reads nothing.
+
+    It waits only while it has all connections and all are full. So the processor is left to the
+    daemon that it attacks.
+    """
     crowd: list[socket.socket] = []
-    while not _told_to_end():
+    while True:
         if len(crowd) < _MOST and (made := _connected(path)) is not None:
             crowd.append(made)
-        crowd = [each for each in crowd if not data or _send(each, data)]
+        patience = 0 if len(crowd) < _MOST else None
+        ended, writable, _ = select.select([sys.stdin], crowd if data else [], [], patience)
+        if ended:
+            return
+        for each in writable:
+            if not _send(each, data):
+                crowd.remove(each)
 
 
 def idle(path: str) -> None:
