@@ -63,9 +63,19 @@ def _of(folder: Path, paths: list[Path]) -> list[str]:
 Nodes = Sequence[ast.AST]
 
 
-def _nodes(text: bytes | str, path: Path | None = None) -> Nodes:
+def _nodes(text: str) -> Nodes:
     """Return all nodes of a module, itself first."""
-    return [*ast.walk(ast.parse(text, filename=os.fspath(path or "<planted>")))]
+    return [*ast.walk(ast.parse(text))]
+
+
+def _statements(block: ast.AST) -> Iterator[ast.AST]:
+    """Yield a module or statement and all statements in it, which are few of its nodes."""
+    yield block
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        inner = getattr(block, name, ())
+        if isinstance(inner, list):  # a conditional expression has a body, too
+            for each in inner:
+                yield from _statements(each)
 
 
 def _functions(nodes: Nodes) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -135,12 +145,13 @@ class Contents:
 
 @cache
 def _contents(path: Path) -> Contents:
-    nodes = _nodes(path.read_bytes(), path)
-    module = nodes[0]
-    assert isinstance(module, ast.Module)
+    text = path.read_text()
+    module = ast.parse(text, filename=os.fspath(path))
+    nodes = [*_statements(module)]
+    may_sleep = any(name in text for name in SLEEPS)
     return Contents(
         _long_functions(nodes),
-        _sleeping_lines(nodes),
+        _sleeping_lines([*ast.walk(module)]) if may_sleep else [],
         not module.body or bool(ast.get_docstring(module)),
         [*_public_classes(nodes)],
         _private_imports(nodes),
@@ -307,9 +318,9 @@ print(found.kind, probe(found.place.path).kind, probe(found.place.path).incomple
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    """Return a copy of the package, in which a test plants an example."""
+    """Return a copy of the package, with its bytecode, in which a test plants an example."""
     package = tmp_path / "rootsd"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, package)
     return package
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,14 @@ from support.user_session import UserSession
 HANG_GUARD_S = 60
 TOP = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "cli" / "golden"
+# To write a page takes a while, so only a test does it, and once.
 PAGES = {
-    write_cli_reference.FILE: write_cli_reference.page(),
-    write_json_reference.FILE: write_json_reference.json_page(),
-    write_json_reference.PROTOCOL_FILE: write_json_reference.protocol_page(),
-    write_python_reference.FILE: write_python_reference.page(),
+    write_cli_reference.FILE: cache(write_cli_reference.page),
+    write_json_reference.FILE: cache(write_json_reference.json_page),
+    write_json_reference.PROTOCOL_FILE: cache(write_json_reference.protocol_page),
+    write_python_reference.FILE: cache(write_python_reference.page),
 }
-CLI_PAGE = PAGES[write_cli_reference.FILE]
+cli_page = PAGES[write_cli_reference.FILE]
 PYTHON_PAGE = write_python_reference.FILE
 # Verbs with subcommands, and the subcommand that they run alone.
 ALONE = {"parent": "ls", "rule": "ls", "config": "show", "sync": "status"}
@@ -54,7 +56,7 @@ ENDS = ("", ".printed")  # of the names of their types in the schema
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
 def test_a_page_matches_the_code(file: Path) -> None:
-    assert file.read_text() == PAGES[file], "run make reference"
+    assert file.read_text() == PAGES[file](), "run make reference"
 
 
 def test_no_other_page_is_in_the_folder() -> None:
@@ -63,8 +65,8 @@ def test_no_other_page_is_in_the_folder() -> None:
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
 def test_every_link_within_a_page_leads_to_a_heading(file: Path) -> None:
-    anchors = {page: _anchors(text) for page, text in PAGES.items()}
-    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", PAGES[file]):
+    anchors = {page: _anchors(write()) for page, write in PAGES.items()}
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", PAGES[file]()):
         page = (file.parent / target).resolve() if target else file
         assert anchor in anchors[page], (target, anchor)
 
@@ -85,7 +87,7 @@ def _anchors(text: str) -> set[str]:
 def section_of(command: str) -> str:
     """Return the text below the heading of a command."""
     [section] = re.findall(
-        rf"^#+ `rootsd {command}`\n(.*?)(?=^#|\Z)", CLI_PAGE, re.MULTILINE | re.DOTALL
+        rf"^#+ `rootsd {command}`\n(.*?)(?=^#|\Z)", cli_page(), re.MULTILINE | re.DOTALL
     )
     return str(section)
 
@@ -105,15 +107,15 @@ def test_a_section_has_each_option_and_example_of_its_verb(context: click.Contex
 
 def test_the_sections_are_those_of_the_help_in_its_order() -> None:
     help_ = [each.command for each in verb_manuals()]
-    assert re.findall(r"^#{3,4} `rootsd (.+)`$", CLI_PAGE, re.MULTILINE) == help_
+    assert re.findall(r"^#{3,4} `rootsd (.+)`$", cli_page(), re.MULTILINE) == help_
     for section in {each.section for each in verb_manuals()}:
-        assert f"\n## {section}\n" in CLI_PAGE
-    assert all(f"`{alias}`" in CLI_PAGE for alias in ALIASES)
-    assert all(f"* `{flag}`: " in CLI_PAGE for flag in global_flags())
+        assert f"\n## {section}\n" in cli_page()
+    assert all(f"`{alias}`" in cli_page() for alias in ALIASES)
+    assert all(f"* `{flag}`: " in cli_page() for flag in global_flags())
 
 
 def test_the_page_has_every_exit_status_and_no_other() -> None:
-    table = CLI_PAGE.partition("\n## Exit statuses\n")[2].partition("\n## ")[0]
+    table = cli_page().partition("\n## Exit statuses\n")[2].partition("\n## ")[0]
     assert [int(status) for status in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)] == [*Exit]
     for _, meaning in help_text.EXIT_STATUSES.values():
         assert meaning in table.replace("`", "")

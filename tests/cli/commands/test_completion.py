@@ -28,9 +28,11 @@ LOAD = {
     "zsh": 'autoload -Uz compinit; compinit -u -D; eval "$(rootsd completion zsh)"',
     "fish": "rootsd completion fish | source",
 }
-# A fake rootsd. It answers the requests of the scripts, and otherwise only prints its arguments.
+# A fake rootsd. It prints the script without a start of Python, answers the requests of the
+# script, and otherwise only prints its arguments.
 PROGRAM = """\
 #!/bin/sh
+test "$*" = "completion $SCRIPT" && exec cat "$HOME/script"
 test "$1" = completion && exec {python} -m rootsd "$@"
 printf 'words:'
 printf '<%s>' "$@"
@@ -70,10 +72,12 @@ def typist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[pexpect.s
     program.parent.mkdir()
     program.write_text(PROGRAM.format(python=shlex.quote(sys.executable)))
     program.chmod(0o755)
+    (tmp_path / "script").write_text(script("completion", request.param))
     for folder in ("subfolder", "my folder"):
         Path(tmp_path, folder).mkdir()
     variables = {
         "HOME": str(tmp_path), "TERM": "xterm", "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "SCRIPT": request.param,
     }  # fmt: skip
     child = pexpect.spawn(
         START[request.param], env={**os.environ, **variables}, cwd=str(tmp_path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,12 @@ import pexpect
 import psutil
 import pytest
 
+from rootsd.cli.control_client import call
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.projects import ProjectsQuery
 from support.bridges import notice
-from support.person import Person
+from support.person import Person, Resident
+from support.polling import until
 from support.run_proxy import RunProxyClient, is_gone, started
 
 SERVER = """
@@ -49,19 +54,34 @@ for line in sys.stdin:
         roots = [root["uri"].rpartition("/")[2] for root in message["result"]["roots"]]
 """
 ROUNDS = 5
+NAMES = ("alpha", "beta")
+
+
+@pytest.fixture(scope="module")
+def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
+    """Return a person with one daemon for all tests of this file."""
+    person = Resident(tmp_path_factory.mktemp("resident"))
+    for name in NAMES:
+        (person.clone(name) / "NOTE").write_text(name)
+    person.rootsd("up", str(person.parent))
+    yield person
+    person.run("down")
 
 
 @pytest.fixture
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "dir"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    person = Person(tmp_path)
-    for name in ("alpha", "beta"):
-        (person.clone(name) / "NOTE").write_text(name)
-    person.run("up", str(person.parent))
-    person.run("approve", "alpha")
-    yield person
-    person.run("down")
+def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
+    """Return a person who has approved alpha, and has done nothing else."""
+    monkeypatch.setenv("ROOTSD_DIR", resident.environment()["ROOTSD_DIR"])  # `call` looks there
+    monkeypatch.setenv("HOME", str(resident.home))
+    others = {each for each in resident.parent.iterdir() if each.name not in NAMES}
+    others |= {*resident.parent.glob("*/inner")}
+    for folder in others:
+        shutil.rmtree(folder)
+        call(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
+    until(lambda: len(call(ProjectsQuery("/"))["items"]) == len(NAMES))
+    call(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
+    call(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha",)))
+    return resident
 
 
 def line(*flags: str, scope: tuple[str, ...] = ("--all",)) -> list[str]:
