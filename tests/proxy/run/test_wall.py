@@ -78,6 +78,8 @@ def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     for folder in others:
         shutil.rmtree(folder)
         call(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
+    if others:
+        resident.rootsd("scan")  # a folder inside a repository is not watched
     until(lambda: len(call(ProjectsQuery("/"))["items"]) == len(NAMES))
     call(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
     call(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha",)))
@@ -240,18 +242,17 @@ def test_a_root_that_the_wall_hides_is_not_listed(person: Person) -> None:
         assert f"not shown\ts\t{client.process.pid}" in person.rootsd("status")
 
 
-def test_the_folder_that_stands_for_no_roots_is_there_and_empty(
-    person: Person, tmp_path: Path
-) -> None:
+def test_the_folder_that_stands_for_no_roots_is_there_and_empty(person: Person) -> None:
     person.rootsd("forget", "alpha")
     with started(line("--confine"), HOME=str(person.home)) as client:
         client.shake_hands()
-        empty = tmp_path / "dir" / "run" / "no-approved-roots"
+        empty = person.home / "rootsd" / "run" / "no-approved-roots"
         assert read(client, 1, empty) == ([], ["no-approved-roots"])
 
 
-def test_the_options_of_the_wall_are_those_of_confine(person: Person, tmp_path: Path) -> None:
-    shown, kept, hidden = tmp_path / "shown", tmp_path / "kept", tmp_path / "src/alpha/NOTE"
+def test_the_options_of_the_wall_are_those_of_confine(person: Person) -> None:
+    home = person.home
+    shown, kept, hidden = home / "shown", home / "kept", home / "src/alpha/NOTE"
     for path in (shown, kept):
         path.write_text(path.name)
     flags = ("--no-network", "--read", str(shown), f"--keep={kept}", "--hide", str(hidden))
@@ -272,16 +273,18 @@ def test_a_server_may_make_its_own_sandbox_if_an_option_says_so(person: Person) 
             assert (client.call(1, "make a sandbox")["status"] == 0) is works
 
 
-def test_config_toml_confines_each_server_and_a_flag_turns_it_off(
-    person: Person, tmp_path: Path
-) -> None:
-    (tmp_path / "outside").write_text("outside")
-    with (tmp_path / "dir" / "config" / "config.toml").open("a") as config:
-        config.write("\n[confine]\ndefault = true\n")
-    for flags, said in (((), "refused"), (("--no-confine",), "outside")):
-        with started(line(*flags), HOME=str(person.home)) as client:
-            client.shake_hands()
-            assert read(client, 1, tmp_path / "outside") == (said, ["alpha"])
+def test_config_toml_confines_each_server_and_a_flag_turns_it_off(person: Person) -> None:
+    (person.home / "outside").write_text("outside")
+    config = person.home / "rootsd" / "config" / "config.toml"
+    before = config.read_text()
+    config.write_text(f"{before}\n[confine]\ndefault = true\n")
+    try:
+        for flags, said in (((), "refused"), (("--no-confine",), "outside")):
+            with started(line(*flags), HOME=str(person.home)) as client:
+                client.shake_hands()
+                assert read(client, 1, person.home / "outside") == (said, ["alpha"])
+    finally:
+        config.write_text(before)
 
 
 # The run proxy without the early notification of a revoke.
