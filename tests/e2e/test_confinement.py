@@ -21,10 +21,7 @@ from support.sizes import Sizes
 
 pytestmark = [pytest.mark.needs("landlock"), pytest.mark.needs("strace")]
 
-A_TEST = (
-    "test_request_root.py::"
-    "test_a_request_is_pending_at_once_and_an_approval_answers_the_waiting_call"
-)
+A_TEST = "test_socket_activation.py"
 SOME_TESTS = ("test_main_job.py", "test_request_root.py")
 # Excluded tests: some run the daemon as other users, who are refused many calls without
 # confinement; some refuse it a folder on purpose; some trace processes, which a traced process
@@ -39,7 +36,8 @@ NOT_TRACED = (
     "test_service_upgrades.py",
     "test_other_users.py",
 )
-TRACE = ("strace", "-f", "-qq", "-e", "trace=%file,%network,%desc,%process", "-e", "status=failed")
+STRACE = ("strace", "-f", "-qq", "--seccomp-bpf")
+TRACE = (*STRACE, "-e", "trace=%file,%network,%desc,%process", "-e", "status=failed")
 REFUSED = re.compile(r"= -1 E(?:ACCES|PERM)\b")
 MCP = (
     {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -108,7 +106,7 @@ def test_no_call_of_the_working_confined_daemon_is_refused(tmp_path: Path) -> No
 def test_without_landlock_the_daemon_serves_and_says_so(tmp_path: Path) -> None:
     person = Person(tmp_path)
     lacking = "inject=landlock_create_ruleset:error=ENOSYS"
-    tracer = ("strace", "-f", "-qq", "--seccomp-bpf", "-e", lacking)
+    tracer = (*STRACE, "-e", lacking)
     with traced_daemon(person, tmp_path / "trace", tracer):
         status = json.loads(person.rootsd("status", "--json"))
         assert status["daemon"]["confined"] == "none"
@@ -147,7 +145,7 @@ def test_no_call_of_confined_processes_is_refused_while_other_tests_run(
     names = sizes.pick(test=(A_TEST,), check=SOME_TESTS, soak=tuple(whole))
     refused = tmp_path / "refused"
     follow = f"{sys.executable} {call_trace.__file__} {refused}"
-    words = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={call_trace.TRACED}"]
+    words = [*STRACE, "-e", f"trace={call_trace.TRACED}"]
     options = [
         "-q",
         "-p",

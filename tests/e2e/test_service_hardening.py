@@ -125,12 +125,12 @@ def probed(user: UserManager, cases: Mapping[str, list[str]]) -> dict[str, Found
         lines = [
             "[Service]",
             "Type=oneshot",
-            f"ExecStart={pipx_install.interpreter()} {HOME}/probe.py {folders}",
+            f"ExecStart={pipx_install.interpreter()} -IS {HOME}/probe.py {folders}",
             f"StandardOutput=truncate:{RUNTIME}/{unit}.json",
             "StandardError=null",
             *cases[case],
         ]
-        user.run("tee", f"{UNITS}/{unit}.service", said="\n".join(lines) + "\n")
+        user.path(UNITS / f"{unit}.service").write_text("\n".join(lines) + "\n")
         user.path(RUNTIME / f"{unit}.json").unlink(missing_ok=True)
     user.systemctl("daemon-reload")
     user.run("systemctl", "--user", "start", *(f"{unit}.service" for unit in units.values()))

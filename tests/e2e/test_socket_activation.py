@@ -12,7 +12,7 @@ import pytest
 
 from support.bridges import bridge, request
 from support.person import HANG_GUARD, Person
-from support.socket_activation import hand_over, listening
+from support.socket_activation import hand_over_to_daemon, listening
 
 
 @pytest.fixture
@@ -35,8 +35,9 @@ def test_clients_wait_for_a_daemon_that_gets_the_sockets_and_for_the_next_one(
         client = stack.enter_context(bridge(HOME=str(person.home)))
         for id_ in range(2):
             client.say(request(id_, "roots/list"))  # no process is there to accept it
-            daemon = hand_over("mcp:control", sockets, ["-m", "rootsd", "daemon"])
-            stack.enter_context(daemon)
+            daemon = hand_over_to_daemon("mcp:control", sockets)
+            stack.callback(daemon.communicate, HANG_GUARD)
+            stack.callback(daemon.kill)
             answer = client.hear()
             while "id" not in answer:
                 answer = client.hear()

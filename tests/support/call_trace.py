@@ -34,6 +34,8 @@ def parse_trace(trace: Iterable[str]) -> RefusedCalls:
     confined, ever = set[str](), 0
     refused: list[str] = []
     for line in trace:
+        if not confined and "landlock_restrict_self" not in line:
+            continue  # such as the start of Python, which is most of a trace
         if ended := _END.match(line):
             confined.discard(ended[1])  # the number may be another one's later
         matched, results = _LINE.match(line), _RESULT.findall(line)

@@ -20,6 +20,7 @@ from rootsd.cli import control_client as control
 from rootsd.wire.daemon import StatusQuery
 from support.bridges import HANG_GUARD_S, INITIALIZE, notice, request
 from support.leftover_processes import processes_with
+from support.polling import until
 from support.run_proxy import RunProxyClient, started
 
 CALLS = 30
@@ -109,14 +110,14 @@ def _below(client: RunProxyClient, victim: Victim) -> psutil.Process:
     """Wait for the server's process, or for the one that it started first, and return it."""
     proxy = psutil.Process(client.process.pid)
     own = os.getpgid(proxy.pid)
-    while True:
-        servers = [each for each in proxy.children() if _group(each) not in (own, each.pid, None)]
-        found = servers if victim is Victim.SERVER else [w for s in servers for w in s.children()]
-        if found:
-            return found[0]
-        client.process.poll()
-        if client.process.returncode is not None:
+
+    def found() -> list[psutil.Process]:
+        if client.process.poll() is not None:
             raise psutil.NoSuchProcess(proxy.pid)
+        servers = [each for each in proxy.children() if _group(each) not in (own, each.pid, None)]
+        return servers if victim is Victim.SERVER else [w for s in servers for w in s.children()]
+
+    return until(found)[0]
 
 
 def _group(process: psutil.Process) -> int | None:

@@ -71,7 +71,7 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one 
         while True:
             sys.stdout.write(line * 1000)
     elif name == "spawn":
-        child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        child = subprocess.Popen([sys.executable, "-ISc", "import signal; signal.pause()"])
         answer(id_, child.pid)
 
 

@@ -1,8 +1,8 @@
-"""A program that starts daemons at one moment: `simultaneous_starts.py COUNT ROUNDS kill|end`.
+"""A program that starts daemons at one moment: `simultaneous_starts.py COUNT ROUNDS`.
 
 It loads a daemon's modules once, so all COUNT forks reach the lock within milliseconds. For each
 round it prints a line of JSON with the outcome of each daemon, and whether the winner served. It
-then kills or ends the winner, and the next round starts from what is left.
+then kills the winner, or ends it in every second round. The next round starts from what is left.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ def _line(hears: int) -> str:
         return lines.readline().rstrip("\n")
 
 
-def main(count: int, rounds: int, how: str) -> None:
+def main(count: int, rounds: int) -> None:
     """Run all rounds."""
     signal.alarm(HANG_GUARD_S * (1 + rounds // 50))
-    last = signal.SIGKILL if how == "kill" else signal.SIGTERM
-    for _ in range(rounds):
+    for number in range(rounds):
+        last = signal.SIGTERM if number % 2 else signal.SIGKILL
         print(json.dumps(play(count, last)), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]))

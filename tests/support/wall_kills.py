@@ -33,6 +33,7 @@ from support.person import Person
 
 HANG_GUARD_S = 120.0
 _BETWEEN_KILLS_S = 0.02
+_BETWEEN_CHANGES_S = 0.005
 KEPT, CHANGING, PENDING = "kept", "changing", "pending"
 """The projects: approved, approved and denied all the time, and never decided about."""
 _GRACE_S = 0.1  # of the front below, so that a wall without a daemon closes soon
@@ -77,7 +78,7 @@ while victim is None and os.waitid(os.P_PID, front, os.WEXITED | os.WNOHANG | os
         find(spec["start"])
         victim = os.pidfd_open(find(spec["victim"]))
     except (IndexError, OSError):
-        pass
+        select.select([], [], [], 0.001)
 if victim is not None:
     select.select([victim], [], [], spec["delay"])
     try:
@@ -92,8 +93,9 @@ except ChildProcessError:
     pass
 """
 
+# Between its looks it leaves the processors to the daemon and the wall.
 _PROBE = """
-import os, signal, sys
+import os, select, signal, sys
 if os.fork():
     while True:
         signal.pause()
@@ -113,6 +115,7 @@ while True:
     if now != shown:
         shown = now
         print(*now, flush=True)
+    select.select([], [], [], 0.001)
 """
 
 
@@ -301,12 +304,12 @@ class _Witness:
 
 @contextmanager
 def _changes(person: Person) -> Iterator[None]:
-    """Approve and deny a project all the time, as long as there is a daemon."""
+    """Approve and deny a project again and again, as long as there is a daemon."""
     over = threading.Event()
 
     def change() -> None:
         with suppress(RootsdError, OSError):
-            while not over.is_set():
+            while not over.wait(_BETWEEN_CHANGES_S):
                 _decide(person, DecisionVerb.APPROVE, CHANGING)
                 _decide(person, DecisionVerb.DENY, CHANGING)
 
