@@ -35,7 +35,7 @@ def inside(person: Person, *arguments: str, shown: tuple[str, ...] = ("run/pub",
 
 
 def test_a_command_says_that_it_is_in_a_sandbox_and_where_to_decide(person: Person) -> None:
-    for command in (("approve", "three"), ("status",), ("down",), ("up", str(person.parent))):
+    for command in (("approve", "three"), ("down",), ("up", str(person.parent))):
         done = inside(person, *command)
         assert done.returncode == 7, done.stderr
         assert "this program runs in a sandbox" in done.stderr
@@ -44,16 +44,14 @@ def test_a_command_says_that_it_is_in_a_sandbox_and_where_to_decide(person: Pers
     refused = json.loads(inside(person, "approve", "three", "--json").stdout)
     assert refused["error"]["code"] == "refused"
     assert person.names("pending") == ["three"]
-    # The control: in the same sandbox with the control socket, the command decides.
-    assert inside(person, "approve", "three", shown=("run",)).returncode == 0
-    assert person.names("pending") == []
-
-
-def test_without_any_socket_it_says_so_too(person: Person) -> None:
+    # Without any socket, it says so, too.
     done = inside(person, "approve", "three", shown=())
     assert done.returncode == 69
     assert "in a sandbox" in done.stderr
     assert "rootsd up" not in done.stderr
+    # The control: in the same sandbox with the control socket, the command decides.
+    assert inside(person, "approve", "three", shown=("run",)).returncode == 0
+    assert person.names("pending") == []
 
 
 def test_check_uses_the_available_socket(person: Person) -> None:
