@@ -45,6 +45,8 @@ Host *
   GlobalKnownHostsFile /dev/null
   HostKeyAlias far
   ConnectTimeout 60
+  # The default one, against quantum computers, takes longer than all the rest.
+  KexAlgorithms curve25519-sha256
 """
 
 
