@@ -16,7 +16,15 @@ import pytest
 
 from support import pipx_install
 from support.sizes import Sizes
-from support.user_manager import ENVIRONMENT, HOME, UserManager, interpreter_folders, user_manager
+from support.user_commands import UserCommands
+from support.user_manager import (
+    ENVIRONMENT,
+    HOME,
+    LINK,
+    UserManager,
+    interpreter_folders,
+    user_manager,
+)
 
 pytestmark = pytest.mark.needs("systemd-user")
 
@@ -58,6 +66,20 @@ def owner(installation: Path) -> Iterator[UserManager]:
         yield user
 
 
+def python(user: UserManager) -> str:
+    """Return an interpreter that other users can run, too."""
+    return user.succeed("readlink", "-f", str(ENVIRONMENT / "bin/python")).strip()
+
+
+@pytest.fixture
+def stranger(owner: UserManager) -> Iterator[UserCommands]:
+    """Yield the `rootsd` of the owner as another user runs it."""
+    words = owner.command(str(ENVIRONMENT / "bin/python"), uid=STRANGER)
+    commands = UserCommands(words, str(LINK))
+    yield commands
+    commands.close()
+
+
 @pytest.fixture
 def place() -> Path:
     """Return a `ROOTSD_DIR` that does not exist yet, inside the users' namespace."""
@@ -68,20 +90,14 @@ def at(place: Path) -> dict[str, str]:
     return {"ROOTSD_DIR": str(place)}
 
 
-def python(user: UserManager) -> str:
-    """Return an interpreter that other users can run, too."""
-    return user.succeed("readlink", "-f", str(ENVIRONMENT / "bin/python")).strip()
-
-
 def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(
-    owner: UserManager, place: Path
+    owner: UserManager, stranger: UserCommands, place: Path
 ) -> None:
     run = place / "run"
-    for words in (("up", f"{HOME}/src"), ("approve", "secret-project")):
-        done = owner.run("rootsd", *words, environment=at(place))
-        assert done.returncode == 0, done.stderr
+    owner.rootsd("up", f"{HOME}/src", environment=at(place))
+    owner.rootsd("approve", "secret-project", environment=at(place))
     for command in ("status", "approve secret-project", f"check {HOME}"):
-        done = owner.run("rootsd", *command.split(), environment=at(place), uid=STRANGER)
+        done = stranger.run(command.split(), at(place))
         assert done.returncode not in (0, 3, 4, 5), command
         assert "is closed to you" in done.stderr
         assert f"ls -ld {run}" in done.stderr
@@ -96,18 +112,20 @@ def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(
         assert heard.stdout == "heard b''\n", heard.stderr
         ours = owner.run(python(owner), "-c", HEARS, str(run / name))
         assert "jsonrpc" in ours.stdout, "the owner is answered: it is the user that counts"
-    for uid in (STRANGER, 0):
-        done = owner.run("rootsd", "status", environment=at(place), uid=uid)
+    for done in (
+        stranger.run(["status"], at(place)),
+        owner.run("rootsd", "status", environment=at(place), uid=0),
+    ):
         assert done.returncode == 7
         assert f"belongs to user {owner.uid}, not to you" in done.stderr
     # The owner gets an error about the open folder.
     for command in ("status", "approve secret-project"):
-        done = owner.run("rootsd", *command.split(), environment=at(place))
+        done = owner.run_rootsd(*command.split(), environment=at(place))
         assert done.returncode == 7
         assert "is open to other users" in done.stderr
         assert f"chmod 700 {run}" in done.stderr
     owner.succeed("chmod", "-R", "go-rwx", str(place))
-    owner.run("rootsd", "down", environment=at(place))
+    owner.rootsd("down", environment=at(place))
 
 
 def test_a_squatted_folder_is_refused_on_both_ends(owner: UserManager, place: Path) -> None:
@@ -115,7 +133,7 @@ def test_a_squatted_folder_is_refused_on_both_ends(owner: UserManager, place: Pa
     squatting = owner.begin(python(owner), "-c", stay, str(place / "run"), uid=STRANGER)
     try:
         for command in ("status", "approve --all"):
-            done = owner.run("rootsd", *command.split(), environment=at(place))
+            done = owner.run_rootsd(*command.split(), environment=at(place))
             assert done.returncode == 7, done.stdout
             assert f"belongs to user {STRANGER}, not to you" in done.stderr
         asked = owner.run("rootsd", "bridge", environment=at(place), said=PING)
@@ -130,7 +148,7 @@ def test_a_squatted_folder_is_refused_on_both_ends(owner: UserManager, place: Pa
 
 def refusal(user: UserManager, place: Path) -> str:
     """Return the error of a daemon that does not start there."""
-    daemon = user.run("rootsd", "daemon", environment=at(place))
+    daemon = user.run_rootsd("daemon", environment=at(place))
     assert daemon.returncode == 1
     return daemon.stderr
 

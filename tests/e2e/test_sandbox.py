@@ -48,9 +48,9 @@ def prepared(installation: Path) -> Iterator[UserManager]:
         # The sandbox must be the only obstacle.
         user.succeed("mkdir", "-p", f"{HOME}/.config/rootsd")
         user.run("tee", f"{HOME}/.config/rootsd/config.toml", said=NO_GUARD)
-        user.succeed("rootsd", "service", "install")
-        user.succeed("rootsd", "up", f"{HOME}/src")
-        user.succeed("rootsd", "approve", f"{HOME}/src/api")
+        user.rootsd("service", "install")
+        user.rootsd("up", f"{HOME}/src")
+        user.rootsd("approve", f"{HOME}/src/api")
         # Windows is in these folders.
         for folder in ("/run/WSL", "/mnt/c"):
             inside = user.path(Path(folder))
@@ -66,7 +66,7 @@ def sandboxed(user: UserManager, page: Path, command: str, said: str | None = No
 
 
 def published(user: UserManager) -> list[str]:
-    items = json.loads(user.succeed("rootsd", "ls", "--published", "--json"))["items"]
+    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
     return [item["name"] for item in items]
 
 
@@ -108,9 +108,9 @@ def test_it_can_neither_decide_nor_stop_the_daemon(
         assert [(entry.name, entry.inode()) for entry in os.scandir(sockets)] == before, attempt
     assert published(prepared) == ["api"]
     # The control: without the sandbox, the same commands work.
-    prepared.succeed("rootsd", "approve", f"{HOME}/src/secret")
+    prepared.rootsd("approve", f"{HOME}/src/secret")
     assert published(prepared) == ["api", "secret"]
-    prepared.succeed("rootsd", "forget", f"{HOME}/src/secret")  # as the other tests expect
+    prepared.rootsd("forget", f"{HOME}/src/secret")  # as the other tests expect
 
 
 def test_the_one_for_wsl_hides_windows(prepared: UserManager) -> None:

@@ -54,9 +54,9 @@ def user(installation: Path) -> Iterator[UserManager]:
         # The sandbox must be the only obstacle.
         user.succeed("mkdir", "-p", f"{HOME}/.config/rootsd")
         user.run("tee", f"{HOME}/.config/rootsd/config.toml", said=NO_GUARD)
-        user.succeed("rootsd", "service", "install")
-        user.succeed("rootsd", "up", f"{HOME}/src")
-        user.succeed("rootsd", "approve", f"{HOME}/src/api")
+        user.rootsd("service", "install")
+        user.rootsd("up", f"{HOME}/src")
+        user.rootsd("approve", f"{HOME}/src/api")
         yield user
 
 
@@ -83,7 +83,7 @@ def sandboxed(user: UserManager, command: str, said: str | None = None) -> Finis
 
 
 def published(user: UserManager) -> list[str]:
-    items = json.loads(user.succeed("rootsd", "ls", "--published", "--json"))["items"]
+    items = json.loads(user.rootsd("ls", "--published", "--json"))["items"]
     return [item["name"] for item in items]
 
 
@@ -122,6 +122,6 @@ def test_it_can_neither_decide_nor_stop_the_daemon(user: UserManager, sizes: Siz
         assert user.path(RUNTIME / "rootsd/pub/mcp.sock").is_socket(), attempt
     assert published(user) == ["api"]
     # The control: the same commands work outside.
-    user.succeed("rootsd", "approve", f"{HOME}/src/secret")
+    user.rootsd("approve", f"{HOME}/src/secret")
     assert published(user) == ["api", "secret"]
-    user.succeed("rootsd", "forget", f"{HOME}/src/secret")  # as the other test expects
+    user.rootsd("forget", f"{HOME}/src/secret")  # as the other test expects
