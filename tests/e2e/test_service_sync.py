@@ -45,15 +45,10 @@ def synced(installation: Path) -> Iterator[UserManager]:
         yield user
 
 
-def test_its_unit_runs_and_ends_with_the_daemon(synced: UserManager) -> None:
+def test_its_unit_runs(synced: UserManager) -> None:
     status = json.loads(synced.rootsd("sync", "--json"))
     assert str(status["pid"]) == synced.shown(UNIT, "MainPID")
     assert status["warnings"] == []
-    synced.rootsd("down")
-    until(lambda: permissions(synced) == {"deny": DENIED})
-    until(lambda: synced.shown(UNIT, "ActiveState") == "inactive")
-    synced.rootsd("up")
-    until(lambda: permissions(synced) == BOTH)
 
 
 def test_after_a_kill_of_everything_the_unit_withdraws_the_grants(synced: UserManager) -> None:
@@ -82,7 +77,10 @@ def test_after_a_kill_it_is_restarted(synced: UserManager) -> None:
     assert synced.shown(UNIT, "MainPID") not in ("0", before)
 
 
-def test_uninstalling_removes_its_unit(synced: UserManager) -> None:
+def test_it_ends_with_the_daemon_and_uninstalling_removes_its_unit(synced: UserManager) -> None:
+    synced.rootsd("down")
+    until(lambda: permissions(synced) == {"deny": DENIED})
+    until(lambda: synced.shown(UNIT, "ActiveState") == "inactive")
     synced.rootsd("sync", "rm", "claude-code")
     assert permissions(synced) == {}
     synced.rootsd("service", "uninstall")
