@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from support.person import HANG_GUARD, Person
+from support.person import HANG_GUARD, Person, Resident
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -18,11 +18,10 @@ OK, PENDING, DENIED, NOT_KNOWN = 0, 3, 4, 5
 NAMES = ("approved", "read-only", "pending", "denied", "unknown")
 
 
-@pytest.fixture
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
-    monkeypatch.setenv("ROOTSD_DIR", str(tmp_path / "dir"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    person = Person(tmp_path)
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Return a person with one daemon for all tests of this file."""
+    person = Resident(tmp_path_factory.mktemp("resident"))
     for name in NAMES[:-1]:
         person.clone(name)
     person.rootsd("up", str(person.parent))
@@ -33,36 +32,48 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
     person.run("down")
 
 
-def check(
-    person: Person, *words: str, inside: bool, scope: tuple[str, ...] = ("--all",)
+def confine(
+    person: Person, script: str, *words: str, scope: tuple[str, ...] = ("--all",)
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rootsd"]
-    wall = [*command, "confine", *scope, "--"] if inside else []
+    """Run a shell script behind the wall. It has `words` as its arguments."""
+    wall = [sys.executable, "-m", "rootsd", "confine", *scope, "--"]
     return subprocess.run(
-        [*wall, *command, "check", *words], check=False, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, cwd=person.parent, timeout=HANG_GUARD,
+        [*wall, "sh", "-c", script, "sh", *words], check=False, capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, cwd=person.parent, timeout=HANG_GUARD, env=person.environment(),
     )  # fmt: skip
 
 
-def answers(person: Person, *flags: str, inside: bool) -> list[int]:
-    paths = (str(person.parent / name / "file") for name in NAMES)
-    return [check(person, *flags, path, inside=inside).returncode for path in paths]
+def check(flags: str = "") -> str:
+    """Return a script that checks each of its arguments and prints the exit status."""
+    return f'for path; do {sys.executable} -m rootsd check {flags} "$path"; echo $?; done'
+
+
+def statuses(done: subprocess.CompletedProcess[str]) -> list[int]:
+    """Return the exit statuses that the script of `check` printed."""
+    return [int(line) for line in done.stdout.splitlines()]
+
+
+def paths(person: Person, end: str = "/file") -> list[str]:
+    return [f"{person.parent}/{name}{end}" for name in NAMES]
 
 
 def test_inside_a_path_is_in_a_root_or_not_known(person: Person) -> None:
-    assert answers(person, inside=False) == [OK, OK, PENDING, DENIED, NOT_KNOWN]
-    assert answers(person, inside=True) == [OK, OK, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN]
-    assert answers(person, "--write", inside=True)[:2] == [OK, DENIED]
+    outside = [person.run("check", path).returncode for path in paths(person)]
+    assert outside == [OK, OK, PENDING, DENIED, NOT_KNOWN]
+    inside = statuses(confine(person, check(), *paths(person)))
+    assert inside == [OK, OK, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN]
+    writable = confine(person, check("--write"), *paths(person)[:2])
+    assert statuses(writable) == [OK, DENIED]
 
 
 def test_inside_the_json_answer_has_no_more_information(person: Person) -> None:
+    done = confine(person, check("--json"), *paths(person, ""))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
     told = []
-    for name in NAMES:
-        path = str(person.parent / name)
-        done = check(person, "--json", path, inside=True)
-        [item] = json.loads(done.stdout)["items"]
+    for path, answer, status in zip(paths(person, ""), lines[::2], lines[1::2], strict=True):
+        [item] = answer["items"]
         assert item.pop("path") == path
-        told.append((done.returncode, item))
+        told.append((status, item))
     unknown = {"published": False, "verdict": None, "root": None, "access": None}
     root = {"published": True, "verdict": "approved", "root": "approved", "access": "read-write"}
     assert told == [
@@ -74,23 +85,29 @@ def test_inside_the_json_answer_has_no_more_information(person: Person) -> None:
 
 def test_a_root_that_the_program_does_not_see_is_not_known(person: Person) -> None:
     path = str(person.parent / "approved")
-    assert check(person, path, inside=False).returncode == OK
-    assert check(person, path, inside=True).returncode == OK
-    assert check(person, path, inside=True, scope=("--only", "read-only")).returncode == NOT_KNOWN
+    assert person.run("check", path).returncode == OK
+    assert statuses(confine(person, check(), path)) == [OK]
+    done = confine(person, check(), path, scope=("--only", "read-only"))
+    assert statuses(done) == [NOT_KNOWN]
 
 
 def test_a_root_that_cannot_be_mounted_is_not_known(person: Person) -> None:
     path = str(person.parent / "approved")
-    done = check(person, path, inside=True, scope=("--all", "--hide", path))
+    done = confine(person, check(), path, scope=("--all", "--hide", path))
     assert f"{path} is not shown" in done.stderr
-    assert done.returncode == NOT_KNOWN
+    assert statuses(done) == [NOT_KNOWN]
 
 
 def test_a_withheld_root_is_not_known_although_it_is_visible(person: Person) -> None:
     outer = person.parent / "approved"
-    person.git("clone", "-q", str(person.origin), str(outer / "inner"))
-    person.rootsd("deny", str(outer / "inner"))
-    assert check(person, str(outer), inside=True).returncode == NOT_KNOWN
-    command = [sys.executable, "-m", "rootsd", "confine", "--all", "--", "ls", str(outer)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=person.parent)
-    assert "README" in done.stdout.split()
+    inner = outer / "inner"
+    person.git("clone", "-q", str(person.origin), str(inner))
+    person.rootsd("deny", str(inner))
+    try:
+        done = confine(person, f'{check()}; ls "$1"', str(outer))
+    finally:
+        shutil.rmtree(inner)
+        person.rootsd("forget", str(inner))
+    status, *listed = done.stdout.split()
+    assert int(status) == NOT_KNOWN
+    assert "README" in listed
