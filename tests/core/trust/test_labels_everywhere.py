@@ -77,17 +77,17 @@ def _lines(text: str) -> list[str]:
 
 def test_no_code_point_is_harmful_in_any_position(sizes: Sizes) -> None:
     count = 0
-    for names in _names(sizes.pick(test=64, check=1, soak=1)):
+    for names in _names(sizes.pick(test=128, check=1, soak=1)):
         labels = [safe_label(name) for name in names]
         assert not _harmful().intersection("".join(labels))
         count += len(labels)
-    assert count >= sizes.pick(test=50_000, check=3 * _ALL, soak=3 * _ALL)
+    assert count >= sizes.pick(test=25_000, check=3 * _ALL, soak=3 * _ALL)
 
 
 def test_no_code_point_breaks_any_output(
     sizes: Sizes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for names in _names(sizes.pick(test=512, check=16, soak=1)):
+    for names in _names(sizes.pick(test=1_024, check=16, soak=1)):
         projects = {one.path: one for one in map(_project, range(len(names)), names)}
         catalog = Catalog.of(projects.values(), (), PLACES, 1)
         items = project_items(catalog, projects.values(), ())
@@ -114,7 +114,7 @@ def test_no_code_point_breaks_a_line_of_the_log(sizes: Sizes) -> None:
     log.propagate = False
     log.addHandler(logging.StreamHandler(heard))
     written = 0
-    for names in _names(sizes.pick(test=512, check=16, soak=1)):
+    for names in _names(sizes.pick(test=1_024, check=16, soak=1)):
         for name in names:
             log.warning("saw %s", safe_label(name, limit=None))
         written += len(names)
@@ -122,7 +122,7 @@ def test_no_code_point_breaks_a_line_of_the_log(sizes: Sizes) -> None:
 
 
 def test_no_code_point_breaks_the_messages_to_clients(sizes: Sizes) -> None:
-    for names in _names(sizes.pick(test=512, check=16, soak=1)):
+    for names in _names(sizes.pick(test=1_024, check=16, soak=1)):
         roots = []
         for number, name in enumerate(names):
             path = _project(number, name).path

@@ -159,7 +159,7 @@ def _struck(
 
 
 def test_each_way_ends_in_a_proposal_of_its_kind(workshop: Workshop, sizes: Sizes) -> None:
-    ways = _possible(sizes.pick(test=WAYS[::2], check=WAYS, soak=WAYS))
+    ways = _possible(sizes.pick(test=WAYS[::3], check=WAYS, soak=WAYS))
     with _watched(workshop.parent) as watch:
         made = [(way, way.destination(workshop.parent, next(workshop.numbers))) for way in ways]
         with ThreadPoolExecutor(2) as pool:
@@ -179,7 +179,7 @@ def test_each_way_ends_in_a_proposal_of_its_kind(workshop: Workshop, sizes: Size
 def test_a_project_stopped_for_a_second_is_proposed_once_it_is_complete(
     workshop: Workshop, sizes: Sizes
 ) -> None:
-    ways = _possible(sizes.pick(test=WAYS[::4], check=WAYS, soak=WAYS))
+    ways = _possible(sizes.pick(test=WAYS[::6], check=WAYS, soak=WAYS))
     with _watched(workshop.parent) as watch:
         runs = sizes.pick(test=len(ways), check=60, soak=500)
         made = _struck(workshop, ways, runs, signal.SIGSTOP)

@@ -25,7 +25,7 @@ def _kept(folder: Path, kind: FileSystem, rounds: int, memory: Memory) -> dict[s
 
 @pytest.mark.parametrize("kind", FileSystem)
 def test_no_approval_outlives_its_folder(kind: FileSystem, tmp_path: Path, sizes: Sizes) -> None:
-    rounds = sizes.pick(test=3, check=200, soak=10_000)
+    rounds = sizes.pick(test=2, check=200, soak=10_000)
     assert _kept(tmp_path, kind, rounds, Memory.IDENTITY) == _NONE_KEPT
 
 

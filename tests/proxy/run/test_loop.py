@@ -278,7 +278,7 @@ def test_a_last_line_may_lack_its_newline() -> None:
 
 
 def test_long_lines_pass_both_ways(sizes: Sizes) -> None:
-    size = sizes.pick(test=4 << 20, check=60 << 20, soak=60 << 20)
+    size = sizes.pick(test=2 << 20, check=60 << 20, soak=60 << 20)
     with published(FakeSource(API)), run_proxy() as client:
         client.shake_hands()
         assert len(client.call(1, "echo", "x" * size)) == size
@@ -287,7 +287,7 @@ def test_long_lines_pass_both_ways(sizes: Sizes) -> None:
 
 def test_full_pipes_in_both_directions_do_not_deadlock(sizes: Sizes) -> None:
     """The client writes and reads as fast as it can, and the server floods it."""
-    calls = sizes.pick(test=60, check=600, soak=6000)
+    calls = sizes.pick(test=30, check=600, soak=6000)
     with published(FakeSource(API)), run_proxy() as client:
         client.shake_hands()
 
