@@ -12,13 +12,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from support import node_packages
+from support.sizes import Sizes
 
 HANG_GUARD_S = 300
+# The newer one has all scenarios of the other, some in another version.
+SUITES = ("stable", "alpha")
 SERVER = Path(__file__).parent.parent / "support" / "http_server.py"
 _FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 
@@ -90,8 +94,8 @@ PARTLY: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+@contextmanager
+def served() -> Iterator[str]:
     """Return the URL of the server object. `test_server.py` checks that the daemon uses the same
     one.
     """
@@ -130,19 +134,20 @@ def failures(suite: str, url: str, results: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.needs("npm")
-@pytest.mark.parametrize("suite", ["stable", "alpha"])
 def test_every_scenario_that_applies_passes_and_the_others_are_listed(
-    tmp_path: Path, url: str, suite: str
+    tmp_path: Path, sizes: Sizes
 ) -> None:
-    found = failures(suite, url, tmp_path)
-    for scenario, failed in found.items():
-        if scenario in NOT_APPLICABLE:
-            assert failed, f"{scenario} passes: take it off the list"
-        elif scenario in PARTLY:
-            assert failed == PARTLY[scenario].keys(), scenario
-        else:
-            assert failed == set(), scenario
-    assert {"server-initialize", "ping", "tools-list", "resources-list"} <= found.keys()
+    for suite in sizes.pick(test=("alpha",), check=SUITES, soak=SUITES):
+        with served() as url:
+            found = failures(suite, url, tmp_path / suite)
+        for scenario, failed in found.items():
+            if scenario in NOT_APPLICABLE:
+                assert failed, f"{scenario} passes: take it off the list"
+            elif scenario in PARTLY:
+                assert failed == PARTLY[scenario].keys(), scenario
+            else:
+                assert failed == set(), scenario
+        assert {"server-initialize", "ping", "tools-list", "resources-list"} <= found.keys()
 
 
 def test_each_check_is_listed_once() -> None:
