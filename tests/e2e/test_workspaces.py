@@ -24,6 +24,7 @@ from rootsd.wire.projects import ProjectsQuery
 from support.bridges import environment, reply, request
 from support.person import HANG_GUARD, Person, Resident
 from support.polling import until
+from support.preloaded import Piped
 from support.run_proxy import SCRIPTED, RunProxyClient, command, started
 
 BRIDGE = [sys.executable, "-m", "rootsd", "bridge"]
@@ -66,11 +67,15 @@ def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     return resident
 
 
-def run_proxy(
-    person: Person, cwd: Path, *flags: str, within: list[str] | None = None
-) -> AbstractContextManager[RunProxyClient]:
-    line = [*(within or []), *command(*SCRIPTED, flags=flags)]
-    return started(line, cwd=cwd, HOME=str(person.home))
+@contextmanager
+def run_proxy(person: Person, cwd: Path, *flags: str) -> Iterator[RunProxyClient]:
+    """Run a proxy in a folder, as a fork."""
+    words = command(*SCRIPTED, flags=flags)[3:]  # without `python -m rootsd`
+    with Piped(words, environment(HOME=str(person.home)), cwd) as process:
+        try:
+            yield RunProxyClient(cast("Any", process))
+        finally:
+            process.kill()
 
 
 def allowed(person: Person, client: RunProxyClient) -> list[str]:

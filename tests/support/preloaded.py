@@ -30,8 +30,9 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from pkgutil import walk_packages
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, Self, TextIO
 from unittest.mock import patch
 
 import anyio
@@ -118,22 +119,19 @@ class _Started:
                 raise subprocess.TimeoutExpired(self._words, timeout_s or 0) from None
 
 
-class Program:
-    """`python -c TEXT` as a fork, with the methods of `subprocess.Popen` that tests need.
-
-    It has the standard input and output of this process, and a pipe for its errors.
-    """
+class _Process:
+    """A fork, with those methods of `subprocess.Popen` that tests need."""
 
     def __init__(
-        self, text: str, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        descriptors: Mapping[int, int],
+        **more: str,
     ) -> None:
-        reading, writing = os.pipe()
-        descriptors = {0: 0, 1: 1, 2: writing} | {fd: fd for fd in pass_fds}
         with _lock:
             _, server = _server()
-        self._started = _Started(server, [], environment, descriptors, text=text)
-        os.close(writing)
-        self.stderr = os.fdopen(reading)
+        self._started = _Started(server, words, environment, descriptors, **more)
         self.pid = self._started.pid
         self.returncode: int | None = None
 
@@ -157,6 +155,22 @@ class Program:
             self.returncode = self._started.wait(timeout)
         return self.returncode
 
+
+class Program(_Process):
+    """`python -c TEXT` as a fork.
+
+    It has the standard input and output of this process, and a pipe for its errors.
+    """
+
+    def __init__(
+        self, text: str, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> None:
+        reading, writing = os.pipe()
+        descriptors = {0: 0, 1: 1, 2: writing} | {fd: fd for fd in pass_fds}
+        super().__init__([], environment, descriptors, text=text)
+        os.close(writing)
+        self.stderr = os.fdopen(reading)
+
     def communicate(self, timeout: float | None = None) -> tuple[None, str]:
         """Return what it wrote to its errors until its end, which must fit into a pipe."""
         self.wait(timeout)
@@ -164,6 +178,29 @@ class Program:
             return None, ""
         with self.stderr:
             return None, self.stderr.read()
+
+
+class Piped(_Process):
+    """`rootsd WORDS...` as a fork in `folder`, with pipes. A context manager, as Popen is one."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+        (stdin, to), (out, stdout), (errors, stderr) = os.pipe(), os.pipe(), os.pipe()
+        theirs = {0: stdin, 1: stdout, 2: stderr}
+        super().__init__(words, environment, theirs, folder=str(folder))
+        for fd in theirs.values():
+            os.close(fd)
+        self.stdin, self.stdout, self.stderr = (
+            os.fdopen(to, "wb"), os.fdopen(out, "rb"), os.fdopen(errors, "rb"),
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            with suppress(BrokenPipeError):
+                stream.close()
+        self.wait()
 
 
 @cache
@@ -278,9 +315,10 @@ def _set_up(request: Mapping[str, Any], fds: Sequence[int]) -> None:
         os.dup2(copy, number)
         os.close(copy)
     if "folder" in request:
+        os.chdir(request["folder"])
+    if "umask" in request:  # in the background
         os.close(channel)
         os.setsid()
-        os.chdir(request["folder"])
         os.umask(request["umask"])
     else:
         _BackgroundStart.server = socket.socket(fileno=channel)
