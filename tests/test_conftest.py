@@ -207,7 +207,7 @@ def test_a_recorded_run_may_skip_in_ci_and_says_so(
     suite: Suite, tmp_path: Path, sizes: Sizes
 ) -> None:
     text = PLANT_NEED + NEEDY + "\ndef test_that():\n    pass\n"
-    both = ("-n2", "-n0")
+    both = ("-n1", "-n0")
     for workers in sizes.pick(test=both[:1], check=both, soak=both):
         record = tmp_path / f"record{workers}"
         run = suite(text, f"--record={record}", workers, CI="true")

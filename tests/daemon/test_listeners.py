@@ -121,20 +121,18 @@ def test_a_fallback_folder_that_others_may_enter_is_not_used(
     assert fallback_folders() == []
 
 
-@pytest.mark.parametrize("lost", ["pub/mcp.sock", "ctl/control.sock", "pub", "ctl"])
-def test_missing_folders_of_its_sockets_are_created_again(
-    home: Path, rootsd_dir: Path, lost: str
-) -> None:
+def test_missing_sockets_and_their_folders_are_created_again(home: Path, rootsd_dir: Path) -> None:
     with running(home) as daemon, connect(find_runtime_dir().mcp_socket) as session:
-        place = rootsd_dir / "run" / lost
-        if place.is_dir():
-            shutil.rmtree(place)
-        else:
-            place.unlink()
-        assert any("listening on new socket files" in line for line in daemon.stderr)
-        assert ask("status").returncode == 0
-        for path in (find_runtime_dir().mcp_socket, find_runtime_dir().control_socket):
-            connect(path).close()
+        for lost in ("pub/mcp.sock", "ctl/control.sock", "pub", "ctl"):
+            place = rootsd_dir / "run" / lost
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink()
+            assert any("listening on new socket files" in line for line in daemon.stderr)
+            assert ask("status").returncode == 0
+            for path in (find_runtime_dir().mcp_socket, find_runtime_dir().control_socket):
+                connect(path).close()
         session.settimeout(HANG_GUARD)
         session.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         assert b'"id":1' in session.recv(4096), "who was connected stays so"

@@ -142,8 +142,9 @@ def test_garbage_on_the_channel_is_rejected(garbage: bytes) -> None:
             assert link.ask(ASKED, b"echo:", SECONDS) == b""
 
 
-@pytest.mark.parametrize("task", list(HelperTask))
-def test_every_task_has_a_module_that_answers(task: HelperTask) -> None:
-    with real_helper() as link, suppress(NoAnswer):
-        link.ask(task, b"", SECONDS)
+def test_every_task_has_a_module_that_answers() -> None:
+    with real_helper() as link:
+        for task in HelperTask:
+            with suppress(NoAnswer):
+                link.ask(task, b"", SECONDS)
     assert link.problem() == "the helper process was stopped"

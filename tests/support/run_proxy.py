@@ -24,7 +24,7 @@ def command(*server: str, flags: tuple[str, ...] = ()) -> list[str]:
 _HASTY = (
     "from rootsd.proxy.run import loop, main; import sys; "
     "loop._TERM_WAIT_S = 0.05; loop._IDLE_S = 0.1; "
-    "loop._FLOOD_WAIT_S = loop._PENDING_WAIT_S = 0.5; "
+    "loop._FLOOD_WAIT_S = 0.2; loop._PENDING_WAIT_S = 0.5; "
     "sys.exit(main.main(sys.argv[1:]))"
 )
 

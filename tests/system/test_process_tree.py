@@ -76,7 +76,7 @@ while depth and not os.fork():
     depth -= 1
 if depth:
     os.wait()
-    os._exit(0)  # 300 interpreters that take themselves apart need seconds
+    os._exit(0)  # 260 interpreters that take themselves apart need seconds
 else:
     print(os.getpid(), flush=True)
     sys.stdin.read()
@@ -85,7 +85,7 @@ else:
 
 @pytest.mark.needs("linux")
 def test_a_very_long_lineage_is_marked_as_incomplete() -> None:
-    for depth, seen_as in ((20, LineageCompleteness.COMPLETE), (300, LineageCompleteness.CUT_OFF)):
+    for depth, seen_as in ((20, LineageCompleteness.COMPLETE), (260, LineageCompleteness.CUT_OFF)):
         with subprocess.Popen(
             [sys.executable, "-c", DEEP, str(depth)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as started:

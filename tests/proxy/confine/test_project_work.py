@@ -22,7 +22,7 @@ _HANG_GUARD_S = 300
 _PYTEST = f"PYTHONPATH=daemon {sys.executable} -m pytest -q -p no:cacheprovider --basetemp=/tmp/t"
 _SMALL = {
     "make": "printf 'out: README.md\\n\\tcp README.md out\\n' > one.mk; make -f one.mk; cat out",
-    "pytest": f"{_PYTEST} tests/core/test_mount_plan.py",
+    "pytest": f"{_PYTEST} tests/core/test_debounce.py",
 }
 _LARGE = {
     **_SMALL,
