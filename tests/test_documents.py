@@ -27,6 +27,7 @@ from support.documents import (
     normal,
     shows,
 )
+from support.forking_program import forking_program
 from support.terminal import Shell
 from support.user_session import UserSession
 
@@ -328,10 +329,17 @@ EXPORTS = {"fish": "set -gx ROOTSD_PROMPT ''"}
 SHELLS = [pytest.param(name, marks=pytest.mark.needs(name)) for name in SHOWS]
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[str]:
+    with forking_program() as words:
+        yield words
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_prompt_shows_pending_projects_and_rcd_changes_to_roots(
-    reader: Reader, shell: str
+    reader: Reader, forks: str, shell: str
 ) -> None:
+    reader.install(forks)
     program, show = SHOWS[shell]
     export = EXPORTS.get(shell, "export ROOTSD_PROMPT")
     # The module of starship shows what its own process gets in the environment.

@@ -131,10 +131,14 @@ class Reader:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        program = home / ".local" / "bin" / "rootsd"
-        program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m rootsd "$@"\n')
-        program.chmod(0o755)
+        self.install(f"{shlex.quote(sys.executable)} -m rootsd")
+
+    def install(self, program: str) -> None:
+        """Make `rootsd` run the words of `program`, which are those of a shell."""
+        file = self.home / ".local" / "bin" / "rootsd"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+        file.chmod(0o755)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 from rootsd.system.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.forking_program import forking_program
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
@@ -33,7 +32,7 @@ LOAD = {
 PROGRAM = """\
 #!/bin/sh
 test "$*" = "completion $SCRIPT" && exec cat "$HOME/script"
-test "$1" = completion && exec {python} -m rootsd "$@"
+test "$1" = completion && exec {program} "$@"
 printf 'words:'
 printf '<%s>' "$@"
 echo .
@@ -65,18 +64,27 @@ def projects(daemon: FakeDaemon) -> FakeDaemon:
     return daemon
 
 
+@pytest.fixture(scope="module")
+def program() -> Iterator[str]:
+    """Return the words that run `rootsd`: a start of Python takes most of the time of a test."""
+    with forking_program() as words:
+        yield words
+
+
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in START])
-def typist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
+def typist(
+    request: pytest.FixtureRequest, tmp_path: Path, program: str
+) -> Iterator[pexpect.spawn[str]]:
     """A person at a terminal, in a shell that has loaded only the script."""
-    program = tmp_path / "bin" / "rootsd"
-    program.parent.mkdir()
-    program.write_text(PROGRAM.format(python=shlex.quote(sys.executable)))
-    program.chmod(0o755)
+    file = tmp_path / "bin" / "rootsd"
+    file.parent.mkdir()
+    file.write_text(PROGRAM.format(program=program))
+    file.chmod(0o755)
     (tmp_path / "script").write_text(script("completion", request.param))
     for folder in ("subfolder", "my folder"):
         Path(tmp_path, folder).mkdir()
     variables = {
-        "HOME": str(tmp_path), "TERM": "xterm", "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path), "TERM": "xterm", "PATH": f"{file.parent}:{os.environ['PATH']}",
         "SCRIPT": request.param,
     }  # fmt: skip
     child = pexpect.spawn(

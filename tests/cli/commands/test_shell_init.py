@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ from rootsd.core.paths import text_of
 from rootsd.daemon.prompt_file import plain_tag, prompt_line
 from rootsd.system.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
+from support.forking_program import forking_program
 from support.sizes import Sizes
 from support.terminal import HANG_GUARD, Shell
 
@@ -54,10 +53,9 @@ while IFS= read -r line; do
 done <"$HOME/offered"
 exit 130
 """
-# Prints the functions without a start of Python, which would take most of the time of these tests.
 REAL = """\
 [ "$1" = shell-init ] && exec cat "$HOME/functions"
-exec {python} -m rootsd "$@"
+exec {program} "$@"
 """
 # A fake rootsd with prepared paths. Without a path for the last argument, it prints the argument.
 PREPARED = """\
@@ -103,17 +101,24 @@ class Person:
         )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def program() -> Iterator[str]:
+    """Return the words that run `rootsd`: a start of Python takes most of the time of a test."""
+    with forking_program() as words:
+        yield words
+
+
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in SHELLS])
-def person(request: pytest.FixtureRequest, tmp_path: Path) -> Person:
+def person(request: pytest.FixtureRequest, tmp_path: Path, program: str) -> Person:
     """A person in an empty home."""
     (tmp_path / "bin").mkdir()
-    for program in BASE:
-        found = shutil.which(program)
+    for name in BASE:
+        found = shutil.which(name)
         assert found is not None
-        (tmp_path / "bin" / program).symlink_to(found)
+        (tmp_path / "bin" / name).symlink_to(found)
     person = Person(request.param, tmp_path)
     (tmp_path / "functions").write_text(script("shell-init", person.shell))
-    person.install("rootsd", REAL.format(python=shlex.quote(sys.executable)))
+    person.install("rootsd", REAL.format(program=program))
     return person
 
 
