@@ -26,9 +26,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # to import typing and subprocess would take a third of its start
+if TYPE_CHECKING:
+    from typing import Any
 
 PATHS: list[str] = []
 ASKING: list[Any] = []  # the calls that wait for roots, of all calls of `ask`
@@ -71,8 +73,8 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one 
         while True:
             sys.stdout.write(line * 1000)
     elif name == "spawn":
-        child = subprocess.Popen([sys.executable, "-ISc", "import signal; signal.pause()"])
-        answer(id_, child.pid)
+        words = [sys.executable, "-ISc", "import signal; signal.pause()"]
+        answer(id_, os.posix_spawn(sys.executable, words, os.environ))
 
 
 def handle(message: dict[str, Any]) -> None:
