@@ -140,8 +140,10 @@ def user_manager(kept: Sequence[Path], *variables: str) -> Iterator[UserManager]
         assert stage.stdout.readline() == b"ready\n", "systemd --user does not come up"
         (inside,) = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
         user = UserManager(int(inside))
-        yield user
-        user.commands.close()
+        try:
+            yield user
+        finally:
+            user.commands.close()
     finally:
         stage.communicate(timeout=HANG_GUARD_S)
         _remove_group(group)
