@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +14,7 @@ import pytest
 from mcp import Client
 from mcp.server.mcpserver import ListRoots, MCPServer, Resolve
 from mcp_types import ErrorData, ListRootsResult
+from msgspec.structs import replace
 
 from rootsd import client
 from rootsd.client import (

@@ -54,6 +54,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     """A copy for the cases of this module, which plant files of different names."""
     top = tmp_path_factory.mktemp("tree")
     shutil.copy(TOP / "pyproject.toml", top)
+    plugin = "tools/mypy_structs.py"
+    (top / plugin).parent.mkdir()
+    shutil.copy(TOP / plugin, top / plugin)
     shutil.copytree(TOP / "daemon", top / "daemon", ignore=shutil.ignore_patterns("__pycache__"))
     return Tree(top)
 
@@ -113,6 +116,11 @@ ONE = (
     "        case Kind.ONE:\n            said = 'one'\n    return said\n"
 )
 
+STRUCT = (
+    "from msgspec import Struct\nfrom msgspec.structs import replace\n\n\n"
+    "class Place(Struct, frozen=True):\n    name: str\n\n\n"
+)
+
 
 MYPY_CASES = [
     ("exhaustive-match", KINDS + ONE),
@@ -120,6 +128,8 @@ MYPY_CASES = [
     ("type-arg", "def bare(paths: list) -> None: ...\n"),
     ("ignore-without-code", "wrong: int = 'a'  # type: ignore\n"),
     ("return-value", "def wrong() -> int:\n    return 'a'\n"),
+    ("call-arg", STRUCT + "replace(Place('a'), path='b')\n"),
+    ("arg-type", STRUCT + "replace(Place('a'), name=1)\n"),
 ]
 
 

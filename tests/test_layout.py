@@ -394,8 +394,7 @@ class ExampleResult(TypedDict):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleQuery(ControlRequest):
+class ExampleQuery(ControlRequest, frozen=True):
     method: ClassVar[str] = "example"
     result: ClassVar[type] = ExampleResult
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
 from enum import Enum
 from inspect import cleandoc
 from itertools import groupby
 from pathlib import Path
-from typing import get_type_hints
 
 import msgspec
 from attribute_docs import bases_of, own_attribute_docs
-from msgspec import inspect
+from msgspec import NODEFAULT, inspect
+from msgspec.structs import fields
 from wire_types import command_outputs, key_descriptions, typed_dicts
 
 from rootsd.cli.render import CommandOutput, ErrorOutput, ErrorOutputItem
@@ -226,9 +225,8 @@ def _request(
     if not fields(request):
         return
     yield "\n| Parameter | Type | Default |\n|---|---|---|"
-    types = get_type_hints(request)
     for field in fields(request):
-        kind = _words(msgspec.inspect.type_info(types[field.name]), elsewhere)
+        kind = _words(msgspec.inspect.type_info(field.type), elsewhere)
         yield f"| `{field.name}` | {kind} | {_default(field.default)} |"
 
 
@@ -243,7 +241,7 @@ def _named(name: str, elsewhere: Mapping[str, inspect.TypedDictType]) -> str:
 
 def _default(value: object) -> str:
     match value:
-        case _ if value is MISSING:
+        case _ if value is NODEFAULT:
             return "required"
         case None:
             return "null"

@@ -6,11 +6,11 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.control.facts import RiskReader, no_risks
 from rootsd.core.model import Presence, Project, ProjectKind

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.control import guard as module
 from rootsd.control.guard import ChallengeNeeded, CommandGuard, GuardedConnection
@@ -224,7 +225,7 @@ async def test_while_an_mcp_connection_is_unexamined_every_caller_is_challenged(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.connected, process_table.seen_as = {41}, {41: LineageCompleteness.LATE}
-    process_table.processes[41] = replace(process_table.processes[41], parent=1)
+    process_table.processes[41] = dataclasses.replace(process_table.processes[41], parent=1)
     with pytest.raises(CallerRefused, match="programs that use MCP"):
         await GuardedConnection(guard, FakePeer(93)).admit(ORDER, None)
     await _challenged(GuardedConnection(guard, FakePeer(90)))

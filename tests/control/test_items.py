@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rootsd.control.items import dropped_project_items, project_items
 from rootsd.core.catalog import Catalog

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import UNIXSocketStream
+from msgspec.structs import replace
 
 from rootsd.control.routes import COMMAND_TEXT_LIMIT
 from rootsd.control.server import ControlServer, HelperProcessView, helper_problems

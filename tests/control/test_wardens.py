@@ -6,13 +6,13 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 from anyio.abc import UNIXSocketStream
+from msgspec.structs import replace
 
 from rootsd.control.routes import ConnectionState
 from rootsd.control.server import serve_control

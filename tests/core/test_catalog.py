@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason

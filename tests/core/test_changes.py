@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.model import (

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.expiry import ClockReading, due_ns
 from rootsd.core.model import Decision, Verdict

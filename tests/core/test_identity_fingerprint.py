@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.model import GitEntry

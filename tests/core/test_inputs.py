@@ -7,7 +7,7 @@ from rootsd.core.model import ActorKind
 
 
 def test_every_order_has_an_actor_and_no_event_has() -> None:
-    fields = {kind: set(kind.__dataclass_fields__) for kind in get_args(inputs.Input)}
+    fields = {kind: set(kind.__struct_fields__) for kind in get_args(inputs.Input)}
     assert all("actor" not in fields[kind] for kind in get_args(inputs.InputEvent))
     assert all("actor" in fields[kind] for kind in get_args(inputs.Order))
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
+from msgspec.structs import replace
 
 from rootsd.core import catalog as catalog_module
 from rootsd.core import decide, rules, transition

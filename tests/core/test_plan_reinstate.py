@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb
@@ -82,6 +83,6 @@ def test_neither_another_directory_nor_a_refused_place_is_reinstated() -> None:
     lost = _lost(ActorKind.RULE, replace(RULE, verdict=Verdict.APPROVED))
     with pytest.raises(IdentityChanged):
         plan(lost, [_reinstate(API, 9)], LATER)
-    refusing = replace(lost, places=PLACES._replace(refused=(API,)))
+    refusing = dataclasses.replace(lost, places=PLACES._replace(refused=(API,)))
     with pytest.raises(RefusedPlace):
         plan(refusing, [_reinstate(API, 1)], LATER)

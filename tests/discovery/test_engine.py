@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.model import GitEntry
 from rootsd.disk.identity import PathAbsence, classify_absence, file_system_id, identify

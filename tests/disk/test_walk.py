@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind, ScanCoverage
 from rootsd.disk.markers import WalkRules

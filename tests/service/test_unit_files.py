@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import plistlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.service import unit_files
 from rootsd.service.unit_files import InvalidUnitValue, UnitSettings

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import IdentityChanged, RefusedPlace

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Order, ProjectGone, ProjectUnreachable, ProjectUnsafe, RemoveRule

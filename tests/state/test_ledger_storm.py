@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import OrderRefused, RootsdError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rootsd.core.inputs import ApproveRule
 from rootsd.core.model import Lapse, LapseReason, Project, Ruling, Verdict

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
@@ -26,8 +26,7 @@ def _values_of(declared: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - whate
 
 
 def _requests_of(form: type[ControlRequest]) -> st.SearchStrategy[ControlRequest]:
-    types = get_type_hints(form)
-    return st.builds(form, **{f.name: _values_of(types[f.name]) for f in fields(form)})
+    return st.builds(form, **{f.name: _values_of(f.type) for f in fields(form)})
 
 
 REQUESTS: st.SearchStrategy[ControlRequest] = st.sampled_from(REQUEST_TYPES).flatmap(_requests_of)

@@ -6,10 +6,10 @@ Hypothesis would take most of the time of their start.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rootsd.core.model import (
     Access,

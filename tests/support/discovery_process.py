@@ -23,11 +23,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Observation

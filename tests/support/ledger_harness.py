@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import anyio
 from anyio import from_thread
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import (

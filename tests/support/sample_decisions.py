@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
 
 from rootsd.core.changes import Change, ChangeVerb, ProjectChange, RuleChange
 from rootsd.core.encoding import to_ns

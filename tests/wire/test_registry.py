@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import fields
 
 from rootsd.wire.projects import CheckQuery, ProjectsQuery
 from rootsd.wire.registry import (
@@ -37,7 +37,7 @@ def test_unknown_params_of_a_newer_caller_are_ignored(request_: ControlRequest) 
 @pytest.mark.parametrize("method", REQUEST_TYPE_BY_METHOD)
 def test_default_values_are_left_out(method: str) -> None:
     required: dict[str, object] = {
-        f.name: "x" for f in fields(REQUEST_TYPE_BY_METHOD[method]) if f.default is MISSING
+        f.name: "x" for f in fields(REQUEST_TYPE_BY_METHOD[method]) if f.required
     }
     forms = {
         "verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"], "guard": "off",

@@ -16,9 +16,10 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -38,8 +39,7 @@ class BadWorkspace(RootsdError):
     """A file that is no workspace, or cannot be read or written."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceFolders:
+class WorkspaceFolders(Struct, frozen=True):
     """The absolute paths of the folders in a file, and why others are left out."""
 
     paths: tuple[str, ...]
@@ -109,8 +109,7 @@ def create_file(typed: str, text: str) -> None:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _LeftOut:
+class _LeftOut(Struct, frozen=True):
     """A folder of the file that cannot be proposed."""
 
     warning: str

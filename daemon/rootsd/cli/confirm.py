@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees, print_result
 from rootsd.cli.formatting import describe_shared_git, path_of, pluralize, shorten_home
@@ -66,8 +68,7 @@ class KeyPolicy(Enum):
     NEVER = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(Struct, frozen=True):
     """How an approval is confirmed."""
 
     prompt: ConfirmationPrompt

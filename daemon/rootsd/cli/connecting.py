@@ -11,10 +11,11 @@ import os
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
+
+from msgspec import Struct, field
 
 from rootsd.cli.decisions import DRY_RUN_NOTICE
 from rootsd.cli.formatting import pluralize, shorten_home
@@ -107,8 +108,7 @@ class WiringOutput(TypedDict):
     """Whether nothing was changed, because of `--dry-run`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectOptions:
+class ConnectOptions(Struct, frozen=True):
     """The flags of `rootsd connect`."""
 
     tools: ToolAccess = ToolAccess.ASK
@@ -116,8 +116,7 @@ class ConnectOptions:
     wraps: ServerTrials | None = None
 
 
-@dataclass(slots=True)
-class ConnectReport:
+class ConnectReport(Struct):
     """The results by client, in the order in which they came."""
 
     items: list[dict[str, Any]] = field(default_factory=list)

@@ -7,10 +7,10 @@ import pwd
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from rootsd import __version__
 from rootsd.cli.invocation import Invocation
@@ -29,8 +29,7 @@ from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 from rootsd.wire.daemon import StatusQuery
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorCheck:
+class DoctorCheck(Struct, frozen=True):
     """A finding, and the action of `--fix`; None if only a person can fix it."""
 
     diagnosis: DoctorFinding

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _RUN, _BRIDGE = "run", "bridge"
 _ONLY, _CLIENT_ROOTS = "--only", "--client-roots"
@@ -46,8 +47,7 @@ _BESIDE_FOCUS = "in a project, roots without the tag of the focus, too"
 _NEW_FOCUS = "the roots with the tag of the focus, instead of a root with the name focus"
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFacts:
+class PublishedFacts(Struct, frozen=True):
     """The facts about the published roots on which the difference for an entry depends.
 
     `renamed` has the new name of each root by its stored name. `with_colon` are the names of the
@@ -61,16 +61,14 @@ class PublishedFacts:
     wall: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryChange:
+class EntryChange(Struct, frozen=True):
     """What an entry gets now and did not get from 0.1.0 (`more`), and the reverse (`less`)."""
 
     more: tuple[str, ...] = ()
     less: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _OldOptions:
+class _OldOptions(Struct, frozen=True):
     """The options of an entry that 0.1.0 understood.
 
     `joined` are the variables whose value joins all roots. `named` are the roots that the command

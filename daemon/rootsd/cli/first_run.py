@@ -10,8 +10,9 @@ import os
 import stat
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd.system.repository_folder import (
     REPOSITORY_MARKERS,
@@ -30,8 +31,7 @@ _MAX_FOLDERS = 20_000
 _MAX_ENTRIES = 2_000  # of one folder
 
 
-@dataclass(frozen=True, slots=True)
-class ParentGuess:
+class ParentGuess(Struct, frozen=True):
     """A folder that may hold projects, and how many repositories the search found in it."""
 
     path: Path
@@ -60,8 +60,7 @@ def guess_parents(home: Path, cwd: Path) -> list[ParentGuess]:
     return sorted(guesses, key=lambda guess: (guess.path != around, -guess.repositories))
 
 
-@dataclass(frozen=True, slots=True)
-class ShellLine:
+class ShellLine(Struct, frozen=True):
     """A line in the start-up file of a shell that loads the output of `rootsd VERB`."""
 
     verb: str

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.cli.formatting import OWNER, PATH, path_of, shorten_home
 from rootsd.cli.layout import ColumnFit
@@ -21,8 +23,7 @@ Item = Mapping[str, Any]
 _NO_FOLDER = "URIs"
 
 
-@dataclass(frozen=True, slots=True)
-class FolderGroup:
+class FolderGroup(Struct, frozen=True):
     """The projects below `folder`, which is empty for URIs.
 
     `owner` is the owner of all their origins, or empty if they have not the same one.

@@ -12,8 +12,9 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd import __version__
 from rootsd.cli import lifecycle, sync_control
@@ -49,8 +50,7 @@ class ServiceNeedsDefaultPlaces(RootsdError):
     code = ErrorCode.USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceFiles:
+class ServiceFiles(Struct, frozen=True):
     """The files of the service, by path, and the surplus files that rootsd wrote earlier."""
 
     files: Mapping[Path, str]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from rootsd.cli.render import Flags, Output
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from rootsd.wire.request import ControlRequest
 
 
-@dataclass
-class Invocation:
+class Invocation(Struct, dict=True):
     """One run of the command line; `command` holds the words of the verb, e.g. `parent add`."""
 
     flags: Flags = field(default_factory=Flags)

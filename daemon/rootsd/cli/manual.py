@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import ALIASES, root
@@ -19,16 +19,14 @@ from rootsd.cli.verb_table import verb_table
 _VERBATIM = "\b\n"  # marks a paragraph that click must not wrap
 
 
-@dataclass(frozen=True, slots=True)
-class HelpParagraph:
+class HelpParagraph(Struct, frozen=True):
     """A paragraph of a help text. A verbatim one keeps its line breaks."""
 
     text: str
     is_verbatim: bool
 
 
-@dataclass(frozen=True, slots=True)
-class VerbManual:
+class VerbManual(Struct, frozen=True):
     """The manual of one verb, or of one subcommand.
 
     `command` is what a person types after `rootsd`, such as `parent add`. `options` has the

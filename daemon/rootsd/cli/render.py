@@ -11,8 +11,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NotRequired, TextIO, TypedDict
+
+from msgspec import Struct, field
 
 from rootsd.cli.layout import (
     CellPaint,
@@ -28,8 +29,7 @@ from rootsd.cli.typed_command import as_typed
 from rootsd.core.labels import safe_label, safe_text
 
 
-@dataclass(slots=True)
-class Flags:
+class Flags(Struct):
     """The global flags. Parsing sets them, because they may follow any word."""
 
     json: bool = False
@@ -50,8 +50,7 @@ def whole_label(text: str) -> str:
     return safe_label(text, limit=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table.
 
     `cell` makes the full text, and `short` an alternative for terminals. On a terminal, `limit`
@@ -78,8 +77,7 @@ class Column:
         return safe_label(raw, self.limit) if for_terminal else self.exact(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class TableGroup:
+class TableGroup(Struct, frozen=True):
     """Items of a table below a heading, with a remark beside it."""
 
     heading: str
@@ -87,8 +85,7 @@ class TableGroup:
     items: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """The result of a command, in the keys of `rootsd/1`; `extra` are fields beside the items."""
 
     items: Sequence[Mapping[str, Any]] = ()

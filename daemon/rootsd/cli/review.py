@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from rootsd.cli.decisions import confirmable_worktrees
 from rootsd.cli.formatting import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of, shorten_home
@@ -63,8 +64,7 @@ class ReviewPrompt(Protocol):
         """Return a line of text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewGroup:
+class ReviewGroup(Struct, frozen=True):
     """Projects of one owner below one parent, or worktrees of one main checkout, by path."""
 
     title: str
@@ -98,8 +98,7 @@ def _title(main: str, parent: str, owner: str, count: int) -> str:
     return f"{where}{source}: {count} pending"
 
 
-@dataclass
-class Review:
+class Review(Struct):
     """One run of the review.
 
     `seen` holds the ids that the person was asked about, `waiting` the ids of all pending projects

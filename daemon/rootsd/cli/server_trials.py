@@ -7,8 +7,10 @@ named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.cli.questions import Questions
 from rootsd.connect.base import ClientEnvironment, McpClient
@@ -26,8 +28,7 @@ class WallChoice(Enum):
     REQUIRED = "the machine's policy requires it"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTrials:
+class ServerTrials(Struct, frozen=True):
     """Tries the servers of clients. `wall` says whether to try them behind the wall."""
 
     questions: Questions

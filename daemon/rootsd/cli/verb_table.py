@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from keyword import iskeyword
 
 import click
+from msgspec import Struct
 
 from rootsd.cli import commands
 
@@ -32,8 +32,7 @@ _SUMMARY = re.compile(r'"""`rootsd [a-z-]+`: (.+)\.(?:"""|\n)')
 _SECTION = re.compile(r'^SECTION = "(.+)"$', re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class VerbSummary:
+class VerbSummary(Struct, frozen=True):
     """The section of a verb in the help, and its line there."""
 
     section: str

@@ -11,10 +11,11 @@ import os
 import shutil
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from rootsd.settings.formats import JsonFormat, Keys, SettingsFormat, TomlFormat, YamlFormat
 
@@ -37,8 +38,7 @@ class Platform(Enum):
     MACOS = "darwin"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientEnvironment:
+class ClientEnvironment(Struct, frozen=True):
     """The surroundings in which clients are looked for: a home folder, and the variables there."""
 
     home: Path
@@ -54,8 +54,7 @@ class ClientEnvironment:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsPlace:
+class SettingsPlace(Struct, frozen=True):
     """Where a file is: `linux` and `macos` are relative to the home folder.
 
     The variable `override` may name a folder instead, and `below` is the path from there. Without
@@ -76,8 +75,7 @@ class SettingsPlace:
         return environment.home / (self.macos if is_macos and self.macos else self.linux)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryForm:
+class EntryForm(Struct, frozen=True):
     """How a client writes the command of a server.
 
     * `fixed`: members of each new entry before the command. `more` are members of the entry after
@@ -147,8 +145,7 @@ class ToolFile(Enum):
     LIST = "in a list of another file"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPermission:
+class ToolPermission(Struct, frozen=True):
     """How a client lets its model call our three tools without a question.
 
     For ENTRY, `members` go into our entry. For LIST, `items` are appended to the array at `keys`
@@ -162,8 +159,7 @@ class ToolPermission:
     items: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HookFile:
+class HookFile(Struct, frozen=True):
     """Where a client keeps its permission hooks: a JSON file at `place`.
 
     `entries` has our entry in the array at each key. In its strings, `HOOK_COMMAND` stands for our
@@ -204,8 +200,7 @@ def _with_command(value: Any, command: str) -> Any:  # noqa: ANN401 - a JSON val
             return value
 
 
-@dataclass(frozen=True, slots=True)
-class HealthCheck:
+class HealthCheck(Struct, frozen=True):
     """A client's own command that lists its servers.
 
     `connected` matches the output if rootsd answered. `listed` matches if the client knows rootsd.
@@ -234,8 +229,7 @@ class ClientTrial(StrEnum):
     NOT_TRIED = "not tried"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFacts:
+class ClientFacts(Struct, frozen=True):
     """What is known about a client.
 
     * `name`: what a person types, and `title` what they read.

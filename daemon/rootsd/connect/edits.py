@@ -7,8 +7,10 @@ rest of the file. What was changed itself is left alone, and a sentence says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.connect.base import ENTRY_NAME, McpClient
 from rootsd.connect.servers import is_bridge, is_wrapped
@@ -21,15 +23,13 @@ class EntryTaken(NotEditable):
     """Another server has the name of our entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddedEntry:
+class AddedEntry(Struct, frozen=True):
     """Our entry was inserted, with the containers `made` around it."""
 
     made: tuple[Keys, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WrappedServer:
+class WrappedServer(Struct, frozen=True):
     """Words were put before the command of a server.
 
     `keys` lead to the object with the command, and `front` are the words after the program.
@@ -46,8 +46,7 @@ class WrappedServer:
     added: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedItems:
+class AppendedItems(Struct, frozen=True):
     """JSON values were appended to an array, with the containers `made` around it."""
 
     keys: Keys

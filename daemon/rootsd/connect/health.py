@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.core.labels import safe_label
@@ -28,8 +30,7 @@ class ClientAnswer(StrEnum):
     UNKNOWN = "not asked"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientHealth:
+class ClientHealth(Struct, frozen=True):
     """A client's version, or an empty text, and its answer. `reason` explains a failure."""
 
     version: str

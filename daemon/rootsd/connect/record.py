@@ -13,9 +13,10 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer
 from rootsd.core.errors import RootsdError
@@ -40,8 +41,7 @@ class ConnectRecordDamaged(RootsdError):
     """A file of `rootsd connect` in the state folder cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """One file that was changed.
 
     * `before`: the text without our changes, None if there was no file. `after` is the SHA-256 of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rootsd.connect.base import ENTRY_NAME, EntryForm
 
@@ -22,8 +23,7 @@ _SANDBOXES = frozenset(
 _PLACEHOLDER = re.compile(r"\{roots?(?::[^{}]*)?\}")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEntry:
+class ServerEntry(Struct, frozen=True):
     """One server of a client. `obstacle` is a clause that says why it cannot be wrapped, or empty.
 
     `words` is the command, and `variables` are those that the entry sets.

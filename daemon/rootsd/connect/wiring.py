@@ -11,11 +11,13 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.connect.base import (
     ENTRY_NAME,
@@ -83,8 +85,7 @@ class Wired(StrEnum):
     BY_HAND = "by hand"
 
 
-@dataclass(frozen=True, slots=True)
-class WiringWish:
+class WiringWish(Struct, frozen=True):
     """What a person wants in the configuration of a client.
 
     `rootsd` is the path of the command. `wraps` has the servers to wrap by name. `variables` are
@@ -105,8 +106,7 @@ class WiringWish:
         return (self.rootsd, RUN, mode, "--")
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """The text of one file before and after. None stands for no file."""
 
     path: Path
@@ -114,8 +114,7 @@ class FileChange:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class WiringState:
+class WiringState(Struct, frozen=True):
     """What is in the configuration of a client now.
 
     `rootsd` is the program in the entry for rootsd, which sets `variables`. `unconfined` are those

@@ -16,13 +16,14 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 import anyio
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents, markers_of
@@ -112,8 +113,7 @@ class CommandSummary:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentActivity:
+class AgentActivity(Struct, frozen=True):
     """The refused commands, and the commands of agents that decide nothing."""
 
     refusals: CommandSummary
@@ -174,8 +174,7 @@ class ProcessView(Protocol):
         """Show text on the terminal of `caller` and return its name. Raises RootsdError."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuardSummary:
+class GuardSummary(Struct, frozen=True):
     """The guard mode, and the commands of agents that no person has seen yet."""
 
     guard: Guard

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
+
+from msgspec import Struct
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import is_denied_by_person
@@ -86,8 +87,7 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
             return True
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedReference:
+class ResolvedReference(Struct, frozen=True):
     """The projects that one reference means in a catalog, in the order of their paths.
 
     `path` is the canonical path, or the URI, that the reference names. It is None if a name or an
@@ -133,8 +133,7 @@ def meant_projects(
     return list(found.values())
 
 
-@dataclass(frozen=True)
-class ReferenceResolver:
+class ReferenceResolver(Struct, frozen=True, dict=True):
     """Resolves references in one catalog.
 
     `real_path` turns what a person typed into a canonical absolute path and follows symlinks. It

@@ -9,8 +9,9 @@ so every route must say whether its requests are commands.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor
@@ -24,8 +25,7 @@ ProgressSink = Callable[[ScanProgressItem], None]
 COMMAND_TEXT_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedCommand:
+class GuardedCommand(Struct, frozen=True):
     """A command that the guard must admit.
 
     `text` is the command as people type it. `preview` returns the lines that a person reads before
@@ -48,16 +48,14 @@ class Subscription(Protocol):
         """End the subscription, because the connection has ended."""
 
 
-@dataclass(slots=True)
-class ConnectionState:
+class ConnectionState(Struct):
     """The state that handlers keep for a connection. `pid` is the peer's, or 0 if unknown."""
 
     pid: int = 0
     subscription: Subscription | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(Struct, frozen=True):
     """The caller of a request, its connection, and the receiver of progress while it runs."""
 
     actor: Actor
@@ -65,8 +63,7 @@ class RequestContext:
     connection: ConnectionState = field(default_factory=ConnectionState)
 
 
-@dataclass(frozen=True, slots=True)
-class Route(Generic[R]):
+class Route(Struct, Generic[R], frozen=True):
     """One type of request and its handler.
 
     `guarded_command` returns the command in a request, or None if the request decides nothing.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.control.references import (
     ReferenceResolver,
@@ -32,8 +33,7 @@ _BY_NAME = "rootsd approve PATH"
 _MAX_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSelection:
+class ProjectSelection(Struct, frozen=True):
     """The projects that a request means, as they are in `catalog`, and the lapsed rules.
 
     `unseen` are folders that are in `catalog`, but not yet in the ledger.
@@ -61,8 +61,7 @@ class ProjectSelection:
         return replace(self, projects=tuple(unchanged), warnings=tuple(warnings))
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSelector:
+class ProjectSelector(Struct, frozen=True):
     """Finds the projects that a request means.
 
     `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.

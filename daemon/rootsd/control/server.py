@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from msgspec.structs import replace
 
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guard import AgentActivity, ChallengeNeeded, CommandGuard, GuardedConnection

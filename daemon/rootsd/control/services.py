@@ -6,8 +6,9 @@ Each module in `rootsd.control.handlers` takes the services that it needs from `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from rootsd.control.facts import (
     CollectFacts,
@@ -82,8 +83,7 @@ class DaemonControl(Protocol):
         """End the daemon."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanStats:
+class ScanStats(Struct, frozen=True):
     """The cost of one scan, and the projects that were not complete yet."""
 
     folders: int
@@ -129,8 +129,7 @@ class EventStore(Protocol):
         """Return the newest `count` events, oldest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlServices:
+class ControlServices(Struct, frozen=True):
     """The services that request handlers use.
 
     `archive` is the audit log in the store, and `state` is the folder of the store. `note_on`

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from rootsd.core.errors import OrderRefused
 from rootsd.core.labels import safe_label
@@ -19,8 +20,7 @@ class NoRequestingSession(OrderRefused):
     """An approval is for one session, but no running session has requested the folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRequests:
+class SessionRequests(Struct, frozen=True):
     """The requests of sessions for folders.
 
     `session_requesting` returns the session that requested a folder. `track` starts to watch a

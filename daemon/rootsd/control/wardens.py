@@ -18,11 +18,12 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
@@ -232,8 +233,7 @@ class WardenRegistry:
         return self._roots.roots
 
 
-@dataclass(frozen=True, slots=True)
-class WallServices:
+class WallServices(Struct, frozen=True):
     """The parts of the daemon that the handlers of the wall use.
 
     * `settings`: returns the settings in force.

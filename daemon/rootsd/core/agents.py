@@ -8,11 +8,11 @@ configuration can add more. Editors are not in this list, because people type in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+class Agent(Struct, frozen=True):
     """A coding agent.
 
     * `names`: the names of its programs, or of the script that an interpreter runs.

@@ -7,14 +7,16 @@ the change can affect (`affected_paths`), and copies the cached values that it c
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from operator import attrgetter
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from rootsd.core import names
 from rootsd.core.decide import (
@@ -51,7 +53,7 @@ _BY_NAME = attrgetter("name")
 _FEW_CHANGES = 64
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Catalog:
     """All projects and rules, with judgments. Build it with `Catalog.of`; change it with `plan`.
 
@@ -71,14 +73,14 @@ class Catalog:
     rules: tuple[Rule, ...]
     places: RefusedPlaces
     next_rule: int = 1
-    judgments: Mapping[bytes, Judgment] = field(default_factory=dict)
-    roots: Mapping[bytes, PublishedRoot] = field(default_factory=dict)
-    withheld: Mapping[bytes, PublishedRoot] = field(default_factory=dict)
-    identities: Mapping[bytes, Identity] = field(default_factory=dict)
+    judgments: Mapping[bytes, Judgment] = dataclasses.field(default_factory=dict)
+    roots: Mapping[bytes, PublishedRoot] = dataclasses.field(default_factory=dict)
+    withheld: Mapping[bytes, PublishedRoot] = dataclasses.field(default_factory=dict)
+    identities: Mapping[bytes, Identity] = dataclasses.field(default_factory=dict)
     denied: frozenset[bytes] = frozenset()
     policy: MachinePolicy = NO_POLICY
-    approvals: int = field(default=0, compare=False)
-    reserved: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+    approvals: int = dataclasses.field(default=0, compare=False)
+    reserved: Mapping[str, bytes] = dataclasses.field(default_factory=dict, compare=False)
 
     @staticmethod
     def of(
@@ -138,13 +140,13 @@ class Catalog:
 
         The places that the policy refuses stay.
         """
-        moved = replace(self, places=places._replace(by_policy=self.policy.refused))
+        moved = dataclasses.replace(self, places=places._replace(by_policy=self.policy.refused))
         return moved.judged(moved.projects, moved)
 
     def with_policy(self, policy: MachinePolicy) -> Catalog:
         """Return this catalog under another policy, and all projects judged again."""
         places = self.places._replace(by_policy=policy.refused)
-        ruled = replace(self, policy=policy, places=places)
+        ruled = dataclasses.replace(self, policy=policy, places=places)
         return ruled.judged(ruled.projects, ruled)
 
     def with_projects(

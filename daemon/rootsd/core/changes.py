@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from rootsd.core.guard import Guard
 from rootsd.core.model import UNDECIDED, Actor, Project, Rule
@@ -33,8 +34,7 @@ class ChangeVerb(StrEnum):
     AGENT_COMMAND = "agent command"
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectChange:
+class ProjectChange(Struct, frozen=True):
     """One project before and after a change; either may be None. `actor` gave the order."""
 
     path: bytes
@@ -51,8 +51,7 @@ class ProjectChange:
         return before != after
 
 
-@dataclass(frozen=True, slots=True)
-class RuleChange:
+class RuleChange(Struct, frozen=True):
     """One rule before and after a change."""
 
     number: int
@@ -62,8 +61,7 @@ class RuleChange:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class GuardChange:
+class GuardChange(Struct, frozen=True):
     """A new setting of the guard."""
 
     after: Guard
@@ -71,8 +69,7 @@ class GuardChange:
     verb: ChangeVerb = ChangeVerb.GUARD_SET
 
 
-@dataclass(frozen=True, slots=True)
-class FocusChange:
+class FocusChange(Struct, frozen=True):
     """A new focus: the tag that narrows sessions, or None."""
 
     after: str | None
@@ -80,8 +77,7 @@ class FocusChange:
     verb: ChangeVerb = ChangeVerb.FOCUS_SET
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A command of a caller that may not decide. `what` describes it and is safe to show.
 
     The guard refused the command. If the verb is `AGENT_COMMAND`, it decides nothing, and the
@@ -93,8 +89,7 @@ class Attempt:
     verb: ChangeVerb = ChangeVerb.REFUSED
 
 
-@dataclass(frozen=True, slots=True)
-class ParentChange:
+class ParentChange(Struct, frozen=True):
     """A parent that was added to the configuration or removed from it, as `verb` says.
 
     `actor` is the caller whose command changed the configuration, or None if the file was edited
@@ -106,8 +101,7 @@ class ParentChange:
     actor: Actor | None
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyChange:
+class PolicyChange(Struct, frozen=True):
     """The machine's policy changed. `summary` says what it is now and is safe to show."""
 
     summary: str

@@ -36,8 +36,9 @@ if all of these are true:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
@@ -127,8 +128,7 @@ _POLICY_DENIALS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Judgment:
+class Judgment(Struct, frozen=True):
     """The verdict on a project, with its reason.
 
     `by` is the folder, the number of the rule, or the entry of the policy that gives the verdict.
@@ -141,8 +141,7 @@ class Judgment:
     by: bytes | int | PolicyEntry | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionContext:
+class DecisionContext(Struct, frozen=True):
     """Everything that `judge` needs to know apart from the project itself.
 
     * `denied`: the folders that a person denied.

@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import TypeVar
+
+from msgspec import Struct
 
 from rootsd.core.guard import Guard
 from rootsd.core.model import (
@@ -146,8 +147,7 @@ Source = TypeVar("Source")
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectRecord:
+class ProjectRecord(Struct, frozen=True):
     """The outcome of a decision about a project: everything but its observed state."""
 
     id: str
@@ -155,8 +155,7 @@ class ProjectRecord:
     ruling: Ruling
 
 
-@dataclass(frozen=True, slots=True)
-class FocusRecord:
+class FocusRecord(Struct, frozen=True):
     """The tag that narrows sessions without a scope of their own."""
 
     tag: str

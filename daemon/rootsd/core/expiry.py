@@ -8,16 +8,16 @@ case of doubt, rootsd publishes less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from rootsd.core.model import Decision, Expiry, Lapse
 
 _NS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class ClockReading:
+class ClockReading(Struct, frozen=True):
     """The current time on both clocks.
 
     `boot` identifies the last start of the machine. It is empty if that is unknown.

@@ -15,11 +15,13 @@ and sys/types.h of macOS.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from itertools import product
+
+from msgspec import Struct, field
 
 from rootsd.core.agents import Agent
 from rootsd.core.labels import safe_label
@@ -58,7 +60,7 @@ class Guard(StrEnum):
     """Every process with this user id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Process:
     """The facts about one process.
 
@@ -77,7 +79,7 @@ class Process:
     terminal: int = 0
     control_group: bytes = b""
     markers: frozenset[str] = frozenset()
-    folder: bytes = field(default=b"", compare=False)
+    folder: bytes = dataclasses.field(default=b"", compare=False)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -103,8 +105,7 @@ class LineageCompleteness(StrEnum):
     """Nothing was read, because the helper process is missing or does not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Struct, frozen=True):
     """The facts about a process and its ancestors. It is empty for a process that ended."""
 
     processes: tuple[Process, ...] = ()
@@ -116,8 +117,7 @@ class Lineage:
         return self.completeness is LineageCompleteness.COMPLETE
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalHolder:
+class TerminalHolder(Struct, frozen=True):
     """A process that has the master side of a terminal open, so it controls the terminal.
 
     `displays` are the device numbers of other terminals that it has open. For a multiplexer such
@@ -140,16 +140,14 @@ class GuardAction(Enum):
     REFUSE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class GuardDecision:
+class GuardDecision(Struct, frozen=True):
     """The decision of the guard. `why` completes the sentence "this is refused, since ..."."""
 
     action: GuardAction
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The process that sent a command.
 
     `terminals` has the holders of its terminal. If one of them is a multiplexer, it also has the
@@ -171,8 +169,7 @@ class Caller:
         return self.process is not None and self.process.terminal != 0
 
 
-@dataclass(frozen=True, slots=True)
-class McpHosts:
+class McpHosts(Struct, frozen=True):
     """The processes that have an MCP connection, or started a process that has one.
 
     `are_all_known` is False while the lineage of any connection is unknown.
@@ -266,8 +263,7 @@ def _doubts(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterato
             yield f"it has no terminal, and the control group of {named}, which uses MCP"
 
 
-@dataclass(frozen=True, slots=True)
-class _TerminalCheck:
+class _TerminalCheck(Struct, frozen=True):
     """A check whether an agent created a terminal for itself."""
 
     terminals: TerminalHolders

@@ -17,9 +17,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.core.changes import (
     Attempt,
@@ -79,8 +81,7 @@ class SubjectKind(StrEnum):
     POLICY = "policy"
 
 
-@dataclass(frozen=True, slots=True)
-class EventSubject:
+class EventSubject(Struct, frozen=True):
     """The subject of an event.
 
     `key` is the path of a project or a parent, the number of a rule in decimal digits, the name of
@@ -92,8 +93,7 @@ class EventSubject:
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ChainHead:
+class ChainHead(Struct, frozen=True):
     """The end of a chain: the sequence number and the hash of the last event."""
 
     seq: int
@@ -107,8 +107,7 @@ MAX_RULE_DIGITS = 18
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEvent:
+class HistoryEvent(Struct, frozen=True):
     """One event. `actor` and `body` are canonical JSON texts; see `rootsd.core.encoding`."""
 
     seq: int
@@ -154,8 +153,7 @@ class HistoryEvent:
                 raise BadRecord(f"the kind {self.subject.kind} has no outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryState:
+class HistoryState(Struct, frozen=True):
     """The state after a history: its end, and the last event of each subject with an outcome."""
 
     head: ChainHead
@@ -232,8 +230,7 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
     return _chained(drafts, at, state.head)
 
 
-@dataclass(frozen=True, slots=True)
-class _UnsealedEvent:
+class _UnsealedEvent(Struct, frozen=True):
     """The content of an event before it has a place in the chain."""
 
     actor: Actor | None

@@ -5,7 +5,7 @@ A person gives orders. An order can be refused; an event cannot. Only an order c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rootsd.core.model import (
     Access,
@@ -22,8 +22,7 @@ from rootsd.core.model import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectObserved:
+class ProjectObserved(Struct, frozen=True):
     """A project is at `path`.
 
     * `incomplete`: set while the repository is incomplete.
@@ -41,8 +40,7 @@ class ProjectObserved:
     proposed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectGone:
+class ProjectGone(Struct, frozen=True):
     """There is certainly no project at `path`. (An unreadable folder is `ProjectUnreachable`.)
 
     `lapse` is set if something else is at the path, such as a link. Then an approval lapses at
@@ -53,8 +51,7 @@ class ProjectGone:
     lapse: LapseReason | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectUnreachable:
+class ProjectUnreachable(Struct, frozen=True):
     """The state of `path` is unknown.
 
     For example, it is not mounted, its disk fails, or permission is missing.
@@ -63,8 +60,7 @@ class ProjectUnreachable:
     path: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectUnsafe:
+class ProjectUnsafe(Struct, frozen=True):
     """The project at `path` may not be published now, for example because others can write to a
     folder above it.
     """
@@ -73,24 +69,21 @@ class ProjectUnsafe:
     reason: LapseReason
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalExpired:
+class ApprovalExpired(Struct, frozen=True):
     """The approval of `path` that has the end `expires` is over."""
 
     path: bytes
     expires: Expiry
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Struct, frozen=True):
     """The one session that the approval of `path` was for has ended."""
 
     path: bytes
     session: SessionKey
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRuleEnded:
+class PolicyRuleEnded(Struct, frozen=True):
     """No approve rule of the policy covers `path` any more. `rule` gave the grant that ends."""
 
     path: bytes
@@ -101,16 +94,14 @@ Observation = ProjectObserved | ProjectGone | ProjectUnreachable | ProjectUnsafe
 InputEvent = Observation | ApprovalExpired | SessionEnded | PolicyRuleEnded
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmedWorktree:
+class ConfirmedWorktree(Struct, frozen=True):
     """A worktree that a person saw together with its main checkout, and confirmed."""
 
     path: bytes
     identity: Identity
 
 
-@dataclass(frozen=True, slots=True)
-class Approve:
+class Approve(Struct, frozen=True):
     """Publish `path` as long as it has the directory `identity`, which the person saw.
 
     * `origin`: the repository address to remember.
@@ -136,8 +127,7 @@ class Approve:
     shared_git: Identity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reinstate:
+class Reinstate(Struct, frozen=True):
     """Let a rule or a main checkout approve `path` again, after its approval lapsed.
 
     If no rule or main checkout approves it now, apply `approval` instead.
@@ -148,24 +138,21 @@ class Reinstate:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True):
     """Never publish `path` or anything below it. A denial stays until a person takes it back."""
 
     path: bytes
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Struct, frozen=True):
     """Make the project undecided again. A project that is gone from the disk is dropped."""
 
     path: bytes
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Struct, frozen=True):
     """Give the project the name `name`, whether it is published now or later."""
 
     path: bytes
@@ -173,8 +160,7 @@ class Rename:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Retag:
+class Retag(Struct, frozen=True):
     """Add the tags `on` to the project and remove the tags `off`."""
 
     path: bytes
@@ -183,8 +169,7 @@ class Retag:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(Struct, frozen=True):
     """Undo the decision that led to the ruling `undone`, and restore the earlier `ruling`.
 
     This restores an approval only if the same directory is still there.
@@ -196,8 +181,7 @@ class Restore:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class AddRule:
+class AddRule(Struct, frozen=True):
     """Add a rule. `verdict` is APPROVED or DENIED."""
 
     pattern: bytes
@@ -205,24 +189,21 @@ class AddRule:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveRule:
+class RemoveRule(Struct, frozen=True):
     """Remove a rule. Grants that only this rule gave no longer count."""
 
     number: int
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class ApproveRule:
+class ApproveRule(Struct, frozen=True):
     """Let the lapsed rule `number` approve again."""
 
     number: int
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreRule:
+class RestoreRule(Struct, frozen=True):
     """Undo a change of rule `number`: the rule becomes `rule` again.
 
     If `rule` is None, the rule is removed.

@@ -12,16 +12,16 @@ Paths are bytes, absolute and canonical. Times are aware datetimes in UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
+from msgspec import Struct
+
 from rootsd.core.paths import text_of, to_uri
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
+class Focus(Struct, frozen=True):
     """The tag that narrows sessions without a scope of their own.
 
     `tag` is the tag for sessions that begin now, or None for no tag. A change of the focus applies
@@ -158,8 +158,7 @@ class ActorKind(StrEnum):
         return self in (ActorKind.PERSON, ActorKind.CHALLENGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """The actor behind a decision.
 
     `detail` is the terminal of the person, the number of the rule, the pattern of the policy's
@@ -178,8 +177,7 @@ class GitEntry(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """The facts that distinguish a directory from another one that has its path later.
 
     * `filesystem`: the UUID or id of the file system.
@@ -241,8 +239,7 @@ class Identity:
         return self.git_born_ns is not None and self.git_born_ns == seen.git_born_ns
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedState:
+class ObservedState(Struct, frozen=True):
     """The result of the last observation of a project on the disk.
 
     There is no "last seen" time: with it, each scan would change and save every project.
@@ -264,8 +261,7 @@ class ObservedState:
     named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """The end of an approval.
 
     `since_boot_ns` is the end in nanoseconds since the machine started; `boot` identifies that
@@ -279,8 +275,7 @@ class Expiry:
     since_boot_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKey:
+class SessionKey(Struct, frozen=True):
     """The key of one session of a client. See `rootsd.core.session_keys`.
 
     `label` is the name of the client's program, for people.
@@ -290,8 +285,7 @@ class SessionKey:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A decision of a person. An approval binds to `identity`, a denial to the path alone.
 
     * `number`: orders the approvals of all projects; a later approval has a higher number. It is 0
@@ -316,8 +310,7 @@ class Decision:
     shared_git: Identity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """An approval by a rule, or by an approved main checkout. It binds to the current identity.
 
     A grant counts only while the rule or the approval of the main checkout is in force: see
@@ -332,8 +325,7 @@ class Grant:
     since_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lapse:
+class Lapse(Struct, frozen=True):
     """An approval that was lost. The next order clears it.
 
     * `by`: the kind of actor that gave the approval, if restoring it depends on that. If there
@@ -350,8 +342,7 @@ class Lapse:
     for_session: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """Everything that was decided about one project. An approval freezes the name.
 
     `kept_access` is the access of an approval that lapsed. If a rule grants the project again, it
@@ -389,8 +380,7 @@ class Ruling:
 UNDECIDED = Ruling()
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """A folder that discovery found or that a person named. `path` is its key.
 
     A project of kind `ProjectKind.URI` has no folder; its `path` is the URI. `id` is short and
@@ -403,8 +393,7 @@ class Project:
     ruling: Ruling = UNDECIDED
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A verdict for all paths that match `pattern`; see `rootsd.core.rules`.
 
     A lapsed approve rule has the verdict PENDING and decides nothing.
@@ -417,8 +406,7 @@ class Rule:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRoot:
+class PublishedRoot(Struct, frozen=True):
     """A published project as clients see it, independent of MCP.
 
     `main_checkout` is set for a linked git worktree. `approval` is the number of the person's
@@ -441,8 +429,7 @@ class PublishedRoot:
         return text_of(self.path) if self.kind is ProjectKind.URI else to_uri(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedSet:
+class PublishedSet(Struct, frozen=True):
     """The published roots at one revision, sorted by name.
 
     `focus` does not remove roots from the set. It narrows the view of sessions without a scope.
@@ -464,8 +451,7 @@ class NestedPolicy(StrEnum):
     MEMBERS = "members"
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """A folder that the user configured. rootsd discovers and watches the projects in it.
 
     * `depth`: how many levels below the parent a project may be.

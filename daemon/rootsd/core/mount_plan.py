@@ -64,8 +64,8 @@ class MountAccess(Enum):
 class FolderIdentity(NamedTuple):
     """The facts that distinguish a folder from another one at its path.
 
-    It is a part of `core.model.Identity`. That one is a dataclass, which takes too long to load
-    for a warden.
+    It is a part of `core.model.Identity`. That one is a struct, and `msgspec` takes too long to
+    load for a warden.
     """
 
     inode: int

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.core import names
 from rootsd.core.catalog import Catalog, affected_paths
@@ -162,8 +164,7 @@ def _with_grant(project: Project, grant: Grant, name: str) -> Project:
 _GRANT_PASSES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The catalog after the inputs, and the changes in order.
 
     `ungranted` is that catalog without the new grants, or None if there are no new grants.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from rootsd.core.changes import ChangeVerb, RuleChange
 from rootsd.core.errors import UnknownRule

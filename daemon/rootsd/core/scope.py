@@ -11,8 +11,10 @@ gets no other root in its place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import Focus, ProjectKind, PublishedRoot, PublishedSet
@@ -49,8 +51,7 @@ class FocusUse(Enum):
     it gets none of them: the end of the focus opens no further folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStart:
+class SessionStart(Struct, frozen=True):
     """The facts about the start of a session on which its scope depends.
 
     `anchor` is the project that contained the working directory: the innermost root, or else the
@@ -65,8 +66,7 @@ class SessionStart:
 NO_SESSION_START = SessionStart()
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The part of the published set that a connection asked for.
 
     A root is in the scope because of its name, because of one of its tags, because it has the tag

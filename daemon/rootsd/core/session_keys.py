@@ -7,7 +7,7 @@ that program. It stays the same when the daemon restarts, and no later process h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rootsd.core.guard import Process, ProcessChain, describe_process, mcp_hosts_in
 from rootsd.core.model import SessionKey
@@ -15,8 +15,7 @@ from rootsd.core.model import SessionKey
 _PROCESS, _CONNECTION = "process", "connection"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMembership:
+class SessionMembership(Struct, frozen=True):
     """The sessions that one connection belongs to.
 
     `key` is its own session, and `ids` has the ids for all processes in the lineage. If a root is

@@ -18,8 +18,9 @@ the disk: a warden also checks that the Git directory links back to the root bef
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
@@ -44,8 +45,7 @@ class GitAccess(StrEnum):
         return self in (GitAccess.CHECKOUT_APPROVED, GitAccess.INCLUDED)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedGit:
+class SharedGit(Struct, frozen=True):
     """The checkout with the Git directory that a root uses, and whether programs may use it.
 
     `identity` is the identity of the checkout, or None if it is unknown.

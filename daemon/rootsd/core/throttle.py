@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class TokenBucket:
+class TokenBucket(Struct):
     """A bucket with `burst` tokens that refills by `per_second`.
 
     Times are seconds of one monotonic clock.
@@ -27,8 +27,7 @@ class TokenBucket:
         return 0.0 if left >= 1 else (1 - left) / self.per_second
 
 
-@dataclass(slots=True)
-class TokenBuckets:
+class TokenBuckets(Struct):
     """One bucket for each key, created by `make`.
 
     There are at most `most` buckets. With more, the least recently used bucket is dropped, and its

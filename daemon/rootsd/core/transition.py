@@ -6,9 +6,10 @@ changes the ruling, or is refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (

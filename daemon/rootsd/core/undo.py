@@ -8,7 +8,8 @@ person who wants the decision back makes it again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import CannotUndo
@@ -22,8 +23,7 @@ _NOT_ORDERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UndoStep:
+class UndoStep(Struct, frozen=True):
     """A decision to undo: its `event`, the one `before`, and the `last` one about the subject."""
 
     event: HistoryEvent

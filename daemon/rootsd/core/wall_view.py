@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import (
@@ -33,8 +34,7 @@ from rootsd.core.scope import Scope, apply_scope, is_folder
 from rootsd.core.shared_git import SharedGit, shared_git
 
 
-@dataclass(frozen=True, slots=True)
-class WallRoot:
+class WallRoot(Struct, frozen=True):
     """A root for a warden to mount.
 
     * `identity`: the identity of the folder that was approved.
@@ -50,8 +50,7 @@ class WallRoot:
     is_withheld: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WallView:
+class WallView(Struct, frozen=True):
     """The roots that a program behind the wall may reach, sorted by name, at one revision.
 
     Two views with the same revision can differ: a denial inside a withheld root changes the view,
@@ -62,8 +61,7 @@ class WallView:
     roots: tuple[WallRoot, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WallViewChange:
+class WallViewChange(Struct, frozen=True):
     """The difference between two views: new and changed roots, and the paths of removed ones."""
 
     revision: int
@@ -71,8 +69,7 @@ class WallViewChange:
     removed: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WallRoots:
+class WallRoots(Struct, frozen=True):
     """All roots of a catalog that wardens can mount, by path and sorted by name.
 
     All wardens share this object. `linked` are the roots whose `.git` is a file.

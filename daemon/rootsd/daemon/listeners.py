@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import anyio
+from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -30,8 +30,7 @@ from rootsd.system.runtime_dir import RuntimeDir
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFolderClaim:
+class RunFolderClaim(Struct, frozen=True):
     """The runtime folder, our lock on it, and the record to write into further locks."""
 
     folder: RuntimeDir

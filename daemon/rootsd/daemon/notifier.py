@@ -12,12 +12,12 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Struct
 
 from rootsd.control.routes import Route, query_route
 from rootsd.core.catalog import Catalog
@@ -49,8 +49,7 @@ def _local_time() -> datetime:
     return datetime.now().astimezone()
 
 
-@dataclass(frozen=True, slots=True)
-class NotifierClock:
+class NotifierClock(Struct, frozen=True):
     """Two clocks: seconds that never go back, and the time of day of the person."""
 
     monotonic: Callable[[], float] = time.monotonic

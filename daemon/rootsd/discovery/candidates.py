@@ -24,14 +24,16 @@ without a watch or a quiet period.
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 import math
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from rootsd.core.model import Identity, IncompleteReason, ProjectKind
 from rootsd.disk.markers import marker_in
@@ -67,7 +69,7 @@ class Arrival(Enum):
     CREATED = "created while discovery watched"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class CandidateResult:
     """The result of the checks of a candidate.
 
@@ -81,12 +83,11 @@ class CandidateResult:
     kind: ProjectKind | None
     incomplete: IncompleteReason | None = None
     main_checkout: bytes | None = None
-    identity: Identity | None = field(default=None, compare=False)
-    has_links: bool = field(default=False, compare=False)
+    identity: Identity | None = dataclasses.field(default=None, compare=False)
+    has_links: bool = dataclasses.field(default=False, compare=False)
 
 
-@dataclass(slots=True)
-class Candidate:
+class Candidate(Struct):
     """The state of one candidate. Times are on the monotonic clock.
 
     * `quiet_since`: the time of the last event; `stage_since`: when it entered its stage.

@@ -39,7 +39,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import Parent, Project, ProjectKind
@@ -62,8 +64,7 @@ from rootsd.vcs.probe import probe
 from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, Watcher, WatchPurpose
 
 
-@dataclass(slots=True)
-class EventBatch:
+class EventBatch(Struct):
     """The events of one batch, merged and sorted by the part that handles them.
 
     For each folder and name, `entries` has two flags: whether the entry was removed, and whether

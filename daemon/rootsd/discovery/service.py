@@ -21,10 +21,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from rootsd.core.inputs import Observation
 from rootsd.core.model import Parent, Project
@@ -59,8 +60,7 @@ def _default_safety() -> FolderSafety:
     return FolderSafety(os.getuid())
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryDependencies:
+class DiscoveryDependencies(Struct, frozen=True):
     """The parts of the system that discovery uses. Tests pass fakes."""
 
     find_in_use: FindFoldersInUse = folders_in_use
@@ -69,15 +69,13 @@ class DiscoveryDependencies:
     safety: FolderSafety = field(default_factory=_default_safety)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(Struct, frozen=True):
     """A request: code to run in the discovery thread."""
 
     action: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _SettleWaiter:
+class _SettleWaiter(Struct, frozen=True):
     """A caller of `when_settled`; `deadline` is on the monotonic clock."""
 
     parent: bytes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+
+from msgspec import Struct
 
 from rootsd.core.model import ScanCoverage
 from rootsd.discovery.parent_tree import ParentTree
@@ -25,8 +26,7 @@ class ParentState(Enum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class ParentReport:
+class ParentReport(Struct, frozen=True):
     """The state of one parent.
 
     `reason` says why the parent is not simply watched, and `remedy` is a command that helps.
@@ -41,8 +41,7 @@ class ParentReport:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryStatus:
+class DiscoveryStatus(Struct, frozen=True):
     """The state of all parents.
 
     `watches` is the number of kernel watches. `being_created` is the number of projects that are
@@ -54,8 +53,7 @@ class DiscoveryStatus:
     being_created: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ScanProgress:
+class ScanProgress(Struct, frozen=True):
     """The progress of the scan of one parent."""
 
     parent: bytes
@@ -63,8 +61,7 @@ class ScanProgress:
     projects: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScanSummary:
+class ScanSummary(Struct, frozen=True):
     """The result of one scan.
 
     `seconds` is wall time. `being_created` has the paths of the projects, in all parents, that are

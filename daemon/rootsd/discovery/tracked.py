@@ -26,9 +26,10 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from rootsd.core.inputs import (
     Observation,
@@ -47,8 +48,7 @@ from rootsd.vcs.probe import observe_vanished
 from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 
-@dataclass(slots=True)
-class ReportCounts:
+class ReportCounts(Struct):
     """The number of paths reported as new, gone, and changed."""
 
     new: int = 0
@@ -70,8 +70,7 @@ class _ReportedState(NamedTuple):
     hazards: tuple[LapseReason, ...]
 
 
-@dataclass(slots=True)
-class _TrackedPath:
+class _TrackedPath(Struct):
     """Everything known about one path.
 
     * `is_known`: the receiver knows a project here; `identity`: the identity that it knows.

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rootsd.core.model import Parent
 from rootsd.discovery.candidates import CandidateResult
@@ -23,8 +24,7 @@ from rootsd.vcs.git.worktrees import git_folder, read_worktree_links, worktrees_
 from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 
-@dataclass(slots=True)
-class _LinkedRepository:
+class _LinkedRepository(Struct):
     worktrees: frozenset[bytes] = frozenset()
     watched: set[bytes] = field(default_factory=set)
 

@@ -16,8 +16,9 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from rootsd.disk.canonical import canonical_name, canonical_spelling
 from rootsd.disk.markers import child
@@ -47,8 +48,7 @@ def _current_remote_mounts() -> Callable[[], tuple[bytes, ...]]:
     return lambda: points
 
 
-@dataclass(frozen=True, slots=True)
-class _PendingCheck:
+class _PendingCheck(Struct, frozen=True):
     thread: threading.Thread
     until: float
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from rootsd.disk.reader import read_small
 
@@ -201,8 +202,7 @@ _GO_ITEM = re.compile(r"[ \t]*([^\s()/][^\s()]*|/\S+)")
 MemberPattern = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceMembers:
+class WorkspaceMembers(Struct, frozen=True):
     """The members of the workspace at `top`: folders that match `wanted` and not `unwanted`."""
 
     top: bytes

@@ -8,8 +8,9 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 
@@ -67,8 +68,7 @@ def compile_globs(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
     return re.compile(b"|".join(parts)) if parts else None
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFiles:
+class ProjectFiles(Struct, frozen=True):
     """The names of project files: exact names, and globs such as `*.sln`."""
 
     names: frozenset[bytes]
@@ -113,8 +113,7 @@ def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool
     return files.any_in({name})
 
 
-@dataclass(frozen=True, slots=True)
-class WalkRules:
+class WalkRules(Struct, frozen=True):
     """The rules for the walk of one parent.
 
     * `skip_names`, `skip_globs`: the folders to skip, from the configuration and built-in.

@@ -18,7 +18,8 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rootsd.core.paths import contains
 
@@ -34,8 +35,7 @@ _REMOTE_TYPES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A mounted file system: its mount point and its type, such as `ext4` or `fuse.sshfs`.
 
     `local` is False for a file system of another machine. Only macOS reports that.

@@ -18,9 +18,10 @@ import stat
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from rootsd.core.model import LapseReason
 from rootsd.core.paths import RefusedPlaces, ancestors
@@ -87,8 +88,7 @@ REFUSED_IDENTITIES = tuple(
 _NO_REFUSED_PLACES = RefusedPlaces(home=b"/")
 
 
-@dataclass(frozen=True, slots=True)
-class Hazard:
+class Hazard(Struct, frozen=True):
     """The reason why a folder may not be published; `sentence` is for people."""
 
     reason: LapseReason

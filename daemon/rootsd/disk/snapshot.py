@@ -15,8 +15,9 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.reader import read_small
@@ -42,8 +43,7 @@ def credentials_key() -> bytes:
     return b" ".join(b"%d" % number for number in (os.geteuid(), *groups))
 
 
-@dataclass(frozen=True, slots=True)
-class FolderTraits:
+class FolderTraits(Struct, frozen=True):
     """The properties of a folder. `zone` says what discovery may propose inside it."""
 
     kind: ProjectKind | None
@@ -68,8 +68,7 @@ TRAITS_BY_CODE: Mapping[int, FolderTraits] = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class TreeSnapshot:
+class TreeSnapshot(Struct, eq=False):
     """The folders of one parent in columns. The first folder is the parent itself.
 
     Each folder has a name, and the number of its container, which comes before it. `signature`

@@ -21,10 +21,10 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import takewhile
-from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
 from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
@@ -54,9 +54,7 @@ class ProposalScope(Enum):
 ProposalFilter = ProposalScope | WorkspaceMembers
 
 
-# A named tuple: a walk creates one for each folder, and creating a frozen dataclass takes three
-# times as long.
-class WalkFolder(NamedTuple):
+class WalkFolder(Struct, frozen=True):
     """A folder to walk. The walk enters at most `levels_left` levels of folders below it.
 
     `top` marks a configured parent. The walk enters it even if it is a repository, and a project
@@ -69,7 +67,7 @@ class WalkFolder(NamedTuple):
     top: bool = False
 
 
-class FolderListing(NamedTuple):
+class FolderListing(Struct, frozen=True):
     """The result of listing one folder.
 
     * `kind`: the kind of project that the folder is, or None.
@@ -86,8 +84,7 @@ class FolderListing(NamedTuple):
     stamp: FolderStamp | None = None
 
 
-@dataclass(slots=True)
-class WalkResult:
+class WalkResult(Struct):
     """The result of one walk. A folder comes before the folders in it."""
 
     listings: list[FolderListing] = field(default_factory=list)

@@ -17,8 +17,9 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
+
+from msgspec import Struct
 
 
 class HelperTask(IntEnum):
@@ -42,8 +43,7 @@ class WorkerAccess(Enum):
     """Files, for reading only. The worker confines itself with Landlock if the kernel has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSpec:
+class TaskSpec(Struct, frozen=True):
     """How the helper runs a task.
 
     `function` is `MODULE:FUNCTION`. Only the helper loads it, when it starts. At most

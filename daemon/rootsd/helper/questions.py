@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from rootsd.core.guard import (
     Lineage,
@@ -62,8 +63,7 @@ _PROCESSES_S = 3.0
 _BARE_PROCESSES_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessReport:
+class ProcessReport(Struct, frozen=True):
     """The lineages of processes by pid, and the holders of the callers' terminals by device."""
 
     lineages: dict[int, Lineage] = field(default_factory=dict)

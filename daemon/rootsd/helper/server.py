@@ -29,9 +29,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn
+
+from msgspec import Struct
 
 from rootsd.confine.landlock import READ, Ruleset
 from rootsd.confine.landlock import version as landlock_version
@@ -116,16 +117,14 @@ _MAX_WORKERS = 32
 _MAX_WAITING = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     task: HelperTask
     reply: socket.socket
     seconds: float
     due: float
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """A process that waits for its one request on `orders`, or handles it.
 
     The descriptor `ended` reports a hangup when the process exits.

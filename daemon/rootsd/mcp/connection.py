@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 import anyio
 from anyio.abc import ByteStream, TaskGroup, TaskStatus
+from msgspec import Struct
 
 from rootsd.core.scope import NO_SESSION_START, SessionStart
 from rootsd.core.session_keys import NO_MEMBERSHIP, SessionMembership
@@ -110,8 +110,7 @@ class LineWriter:
 _READ_SIZE = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class PeerLimits:
+class PeerLimits(Struct, frozen=True):
     """The resources that one connection may use."""
 
     max_line: int = MAX_REQUEST_BYTES

@@ -9,8 +9,9 @@ result of any tool says so.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import is_
+
+from msgspec import Struct
 
 from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import UriFilter, is_folder
@@ -18,8 +19,7 @@ from rootsd.mcp.cache import cached_by_identity
 from rootsd.mcp.serializers import APPROVED_URI, quoted, root_label, root_uri
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedDiff:
+class PublishedDiff(Struct, frozen=True):
     """The changes between two published sets, as a client sees them.
 
     `resources` are the URIs of resources that were added, removed, or changed. `revokes` means

@@ -10,9 +10,9 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mcp import MCPError
+from msgspec import Struct
 
 from rootsd.core.model import PublishedRoot
 from rootsd.wire.jsonrpc import INVALID_PARAMS
@@ -24,8 +24,7 @@ PAGE_SIZE = 1000
 _CURSOR_PREFIX = b"after:"
 
 
-@dataclass(frozen=True, slots=True)
-class RootPage:
+class RootPage(Struct, frozen=True):
     """Some roots, and the cursor of the next page if there is one."""
 
     roots: Sequence[PublishedRoot]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
+from msgspec import Struct
 
 from rootsd.core.labels import safe_json
 from rootsd.wire import jsonrpc
@@ -53,8 +53,7 @@ class BatchResponse:
         return b"[" + b",".join(self._answers) + b"]\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenRequest:
+class _OpenRequest(Struct, frozen=True):
     """A request without an answer so far, and its batch if it came in one."""
 
     scope: anyio.CancelScope

@@ -21,7 +21,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -48,6 +47,7 @@ from mcp_types import (
     JSONRPCNotification,
     JSONRPCResponse,
 )
+from msgspec import Struct, field
 
 from rootsd import __version__
 from rootsd.core.labels import safe_label
@@ -240,8 +240,7 @@ class SdkDispatcher:
         return await runner.on_request(context, method, params)
 
 
-@dataclass(slots=True)
-class _DispatchContext:
+class _DispatchContext(Struct):
     """The SDK's DispatchContext, with which handlers send messages to the client of a request.
 
     The id is None outside of a request.

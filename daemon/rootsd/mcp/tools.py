@@ -25,7 +25,6 @@ not whether the folder exists, is pending, was denied before, or can never be a 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from fnmatch import translate
 from math import ceil, isinf
 from re import compile as compiled
@@ -42,6 +41,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from msgspec import Struct
 
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
@@ -73,8 +73,7 @@ class ReportProgress(Protocol):
     ) -> Awaitable[None]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A call of a tool on a connection, with the arguments that the client sent."""
 
     arguments: ToolArguments
@@ -85,8 +84,7 @@ class ToolCall:
 ToolFunction = Callable[[ToolCall], Awaitable[CallToolResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class _RegisteredTool:
+class _RegisteredTool(Struct, frozen=True):
     definition: Tool
     example: JsonObject
     function: ToolFunction

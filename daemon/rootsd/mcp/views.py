@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.core import scope as scopes
 from rootsd.core.errors import RootsdError
@@ -23,8 +24,7 @@ from rootsd.mcp.subscriptions import Subscribers
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class WaitLimits:
+class WaitLimits(Struct, frozen=True):
     """How long calls wait for the user's decision, in seconds."""
 
     default_s: float = 45.0
@@ -38,8 +38,7 @@ class WaitLimits:
 DEFAULT_WAIT_LIMITS = WaitLimits()
 
 
-@dataclass(slots=True)
-class ConnectionView:
+class ConnectionView(Struct):
     """The roots that one connection may see: the SDK's "lifespan state" of the connection.
 
     Every handler reads roots through this object. It applies scope and focus, and nothing else

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
@@ -42,8 +43,7 @@ class InvalidUnitValue(RootsdError):
     """A value cannot be written to a service file."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitSettings:
+class UnitSettings(Struct, frozen=True):
     """The values for the templates.
 
     `environment` has the variables that locate configuration and state, if they are set.

@@ -16,8 +16,9 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.system.private_files import display_path, sync, sync_path
@@ -35,8 +36,7 @@ class SettingsUnusable(RootsdError):
     """A settings file is not written. The message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsFile:
+class SettingsFile(Struct, frozen=True):
     """The settings file of a client at `path`.
 
     `is_accepted` says that a person accepted changes of a file that is a symlink or in a

@@ -8,9 +8,11 @@ disk accepts writes.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import Change, ChangeVerb, ProjectChange, RuleChange
@@ -118,4 +120,6 @@ def plan_deferred_grants(catalog: Catalog, deferred: Iterable[bytes], now: datet
         observations.append(
             ProjectObserved(path, seen.kind, seen.identity, None, seen.main_checkout, seen.named)
         )
-    return plan(replace(catalog, projects={**catalog.projects, **unseen}), observations, now)
+    return plan(
+        dataclasses.replace(catalog, projects={**catalog.projects, **unseen}), observations, now
+    )

@@ -12,10 +12,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
+from msgspec import Struct
 
 from rootsd.core.inputs import Observation, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import GitEntry, Identity, IncompleteReason
@@ -152,8 +152,7 @@ def _verify_more(verifier: BlockingVerifier, roots: _Roots) -> list[Observation]
     return verifier.verify_more(roots)
 
 
-@dataclass(slots=True)
-class _VerifierThread:
+class _VerifierThread(Struct):
     """One verification in its own thread. `answer` is set when the verification has ended."""
 
     verifier: BlockingVerifier

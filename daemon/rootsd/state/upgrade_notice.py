@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
+
+from msgspec.structs import replace
 
 from rootsd.state.store.upgrade import StoreUpgrade, read_upgrade, save_upgrade
 from rootsd.system.private_files import NotPrivate

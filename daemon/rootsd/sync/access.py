@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 MAX_GRANTS = 20
 """The most grants for one client. A list in a user's settings reaches every session, so it is not
@@ -13,16 +14,14 @@ meant for everything that is approved.
 MAX_DENIALS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class GrantedFolder:
+class GrantedFolder(Struct, frozen=True):
     """A folder that a client may open; `is_writable` says whether it may change files there."""
 
     path: str
     is_writable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AccessLists:
+class AccessLists(Struct, frozen=True):
     """The folders for one client. `omitted` has a sentence for each that is left out."""
 
     denied: tuple[str, ...] = ()

@@ -14,10 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from rootsd.confine.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.core.errors import Exit, RootsdError
@@ -90,8 +91,7 @@ def _ask(request: ControlRequest) -> dict[str, Any]:
         return rpc.ask(channel, method, params)
 
 
-@dataclass
-class AccessSync:
+class AccessSync(Struct):
     """Writes the lists of the chosen clients. `record` must be locked by this process."""
 
     record: SyncRecord
@@ -288,8 +288,7 @@ def withdraw(state: bytes) -> int:
     return Exit.OK
 
 
-@dataclass
-class _Ending:
+class _Ending(Struct):
     """Whether a signal came, and whether it must wait until a write is done."""
 
     is_asked: bool = False

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from rootsd.settings import toml_spans
 from rootsd.settings.errors import NotEditable
@@ -23,8 +24,7 @@ default_permissions = "rootsd"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class OwnEntries:
+class OwnEntries(Struct, frozen=True):
     """What is ours in one file: the entries, the containers that we made for them, and whether we
     made the file itself.
     """
@@ -45,8 +45,7 @@ class OwnEntries:
 NOTHING_OWN = OwnEntries()
 
 
-@dataclass(frozen=True, slots=True)
-class FilePlan:
+class FilePlan(Struct, frozen=True):
     """The new text of a file, None for no file, and what is ours in it then.
 
     `conflicts` are the wanted entries for which a person wrote another value.

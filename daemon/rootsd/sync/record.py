@@ -13,10 +13,11 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.labels import safe_label
@@ -51,8 +52,7 @@ class GrantedTag(StrEnum):
     """The tag of the focus, as long as there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncedClient:
+class SyncedClient(Struct, frozen=True):
     """A person's choice for one client.
 
     `file` is its settings file. Roots with `tag` are granted, none if it is None. If `granted` is
@@ -73,8 +73,7 @@ class SyncedClient:
         return None if self.tag is None else f"tag:{self.tag}"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientOutcome:
+class ClientOutcome(Struct, frozen=True):
     """The outcome for one client: the numbers of entries' folders, and what went wrong."""
 
     denied: int = 0

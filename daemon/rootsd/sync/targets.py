@@ -11,8 +11,9 @@ of Claude Code 2.1, Codex 0.169, Copilot CLI 1.0, and opencode 1.18, as of Novem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum, StrEnum
+
+from msgspec import Struct
 
 from rootsd.sync.access import AccessLists, GrantedFolder
 
@@ -39,8 +40,7 @@ class EntryKind(StrEnum):
     GRANT = "grant"
 
 
-@dataclass(frozen=True, slots=True)
-class ListEntry:
+class ListEntry(Struct, frozen=True):
     """One line of a client's list: an item of the array at `keys` or, with a `value`, a member of
     the object there.
 
@@ -58,8 +58,7 @@ class ListEntry:
         return self.keys, self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The entries for one file, and a sentence for each folder that cannot be written there.
 
     `denied` and `granted` are the numbers of folders that can.
@@ -71,8 +70,7 @@ class Wanted:
     omitted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SyncTarget:
+class SyncTarget(Struct, frozen=True):
     """The lists of one client.
 
     * `name`: of the client, as in `rootsd connect`.

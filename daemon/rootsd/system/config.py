@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import cast
+
+from msgspec import Struct
 
 from rootsd.core.errors import BadConfig
 from rootsd.core.guard import Guard
@@ -32,16 +34,14 @@ MAX_BYTES = 1 << 20
 _ADMINISTRATOR = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLimits:
+class SessionLimits(Struct, frozen=True):
     """The limits on MCP connections: for all programs together, and for one process."""
 
     max_connections: int = 1024
     max_connections_per_process: int = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """The programs that may decide.
 
     `guard` is the setting of the guard for a new store. `agents` are process names, and `markers`
@@ -53,15 +53,14 @@ class Approval:
     markers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NotifySettings:
+class NotifySettings(Struct, frozen=True):
     """Whether the desktop shows notifications, and the hours in which it shows none."""
 
     enabled: bool = True
     quiet: QuietHours | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Config:
     """The user's configuration.
 
@@ -73,11 +72,11 @@ class Config:
     parents: tuple[Parent, ...] = ()
     refused: tuple[bytes, ...] = ()
     allowed: tuple[bytes, ...] = ()
-    sessions: SessionLimits = SessionLimits()
-    approval: Approval = Approval()
+    sessions: SessionLimits = dataclasses.field(default_factory=SessionLimits)
+    approval: Approval = dataclasses.field(default_factory=Approval)
     wall: WallSettings = WALL_DEFAULTS
-    notify: NotifySettings = NotifySettings()
-    checksum: str = field(default="00000000", compare=False)
+    notify: NotifySettings = dataclasses.field(default_factory=NotifySettings)
+    checksum: str = dataclasses.field(default="00000000", compare=False)
 
     def with_configured_places(self, places: RefusedPlaces) -> RefusedPlaces:
         """Return `places` with the configured folders and parents."""
@@ -151,7 +150,7 @@ def parse_config(text: str, file: bytes) -> Config:
     config, problems = _read_tables(tables)
     if problems:
         raise invalid_file(file, text, problems, EDIT)
-    return replace(config, checksum=f"{zlib.crc32(text.encode()):08x}")
+    return dataclasses.replace(config, checksum=f"{zlib.crc32(text.encode()):08x}")
 
 
 def find_problems(tables: Mapping[str, object]) -> list[ConfigProblem]:

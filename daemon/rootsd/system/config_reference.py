@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from inspect import cleandoc
@@ -29,8 +28,7 @@ class UnknownKey(RootsdError):
     code = ErrorCode.NOTHING_MATCHED
 
 
-@dataclass(frozen=True, slots=True)
-class KeyReference:
+class KeyReference(Struct, frozen=True):
     """The reference of one key.
 
     `default` is None for a required key, and `example` None if the default is the example.
@@ -64,8 +62,7 @@ class KeyReference:
         return f"{self.name} = {toml_text(value)}"
 
 
-@dataclass(frozen=True, slots=True)
-class TableReference:
+class TableReference(Struct, frozen=True):
     """The reference of one table. A repeated table is written once for each folder."""
 
     name: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
 import msgspec
@@ -28,8 +27,7 @@ MAX_PROBLEMS = 20
 Table = TypeVar("Table", bound=Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(Struct, frozen=True):
     """A problem of one key. `text` completes the line "key KEY: …"."""
 
     key: KeyPath

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from rootsd.core.labels import safe_text
 
@@ -13,8 +14,7 @@ class DesktopUnavailable(Exception):
     """The notification cannot be shown. The message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class DesktopNotification:
+class DesktopNotification(Struct, frozen=True):
     """A message to the person. It never has a button that decides anything.
 
     `folders` are the folders that the file manager shows if the person clicks.

@@ -7,10 +7,11 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct
 
 from rootsd.core.errors import Busy
 from rootsd.core.parsing import Unparsable, parse_json
@@ -27,8 +28,7 @@ RECORD_SIZE = 16 * 1024
 _WAIT_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class LockRecord:
+class LockRecord(Struct, frozen=True):
     """The holder of the lock: its pid, its version, and its folders by name.
 
     A holder without folders is not a daemon. It is a command that reads or removes the store, and

@@ -13,15 +13,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import platformdirs
+from msgspec import Struct
 
 from rootsd.system.runtime_dir import home_folder, overriding_folder
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The four folders of rootsd, which need not exist. `data` holds the second anchor."""
 
     config: bytes

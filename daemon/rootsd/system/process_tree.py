@@ -10,7 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rootsd.core.guard import Lineage, LineageCompleteness, Process
 
@@ -24,8 +25,7 @@ READ_TIMEOUT_S = 1.5
 """How long one reader may take, in seconds."""
 
 
-@dataclass
-class ReadBudget:
+class ReadBudget(Struct):
     """How much a reader may still read, and until when (monotonic clock)."""
 
     until: float = field(default_factory=lambda: time.monotonic() + READ_TIMEOUT_S)

@@ -14,7 +14,8 @@ import stat
 import sys
 import termios
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rootsd.core.guard import TerminalHolder, TerminalHolders, terminal_name
 from rootsd.system.process_tree import BareProcessReader, ProcessReader, terminal_path
@@ -113,8 +114,7 @@ def terminal_holders(pid: int, device: int, reader: ProcessReader) -> TerminalHo
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Ends:
+class _Ends(Struct, frozen=True):
     """The terminals that a process has open, on the master side or on the other side."""
 
     pid: int

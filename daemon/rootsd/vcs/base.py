@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.disk.reader import CONFIG_CAP, read_small
@@ -29,8 +30,7 @@ from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, Projec
 _MAX_LINES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class TemporaryFiles:
+class TemporaryFiles(Struct, frozen=True):
     """Names of files that only a running VCS program creates, such as locks and journals.
 
     An event for such a file shows that the VCS creates the project, because a copy rarely has one.

@@ -15,9 +15,10 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from rootsd.core.model import ProjectKind
 from rootsd.core.risks import FindingKind
@@ -69,8 +70,7 @@ _EXECUTING_SUBSECTION_SETTINGS = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFinding:
+class ProjectFinding(Struct, frozen=True):
     """One finding; `path` is relative to the project.
 
     `detail` is the kind of a nested project, the name of a git setting, or the folder with git
@@ -82,8 +82,7 @@ class ProjectFinding:
     detail: str = ""
 
 
-@dataclass(slots=True)
-class ProjectSize:
+class ProjectSize(Struct):
     """The size of a project in bytes on disk. It is a lower bound unless `is_whole` is True."""
 
     disk: int = 0
@@ -91,8 +90,7 @@ class ProjectSize:
     is_whole: bool = True
 
 
-@dataclass(slots=True)
-class ContentScan:
+class ContentScan(Struct):
     """The result of one scan of a project. `more` is the number of findings left out."""
 
     findings: list[ProjectFinding] = field(default_factory=list)

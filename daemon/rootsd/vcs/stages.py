@@ -8,14 +8,14 @@ quiet period counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from rootsd.core.model import IncompleteReason, ProjectKind
 
 
-@dataclass(frozen=True, slots=True)
-class QuietPeriod:
+class QuietPeriod(Struct, frozen=True):
     """How long a stage must be quiet before it is final, and what it means then.
 
     * `length_s`: the length of the quiet period.
@@ -94,8 +94,7 @@ _QUIET_PERIODS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteProject:
+class CompleteProject(Struct, frozen=True):
     """A project that is complete, as far as its files show.
 
     `main_checkout` is set for a linked worktree if the repository links back to it.
@@ -105,8 +104,7 @@ class CompleteProject:
     main_checkout: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PendingProject:
+class PendingProject(Struct, frozen=True):
     """A project that is incomplete, or not known to be complete."""
 
     kind: ProjectKind
@@ -114,8 +112,7 @@ class PendingProject:
     main_checkout: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoProject:
+class NoProject(Struct, frozen=True):
     """A folder that is no project, or no longer one."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from msgspec import Struct
 
 from rootsd.disk.markers import ProjectFiles
 
@@ -52,8 +53,7 @@ class FileEventKind(Enum):
     SELF = "self"
 
 
-@dataclass(frozen=True, slots=True)
-class FileEvent:
+class FileEvent(Struct, frozen=True):
     """A report that something changed in `folder`. It may be late: the receiver checks the disk.
 
     `name` is the entry that changed. It is empty if the folder itself changed, or if the entry is
@@ -67,8 +67,7 @@ class FileEvent:
     moved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EventOverflow:
+class EventOverflow(Struct, frozen=True):
     """Events were lost, so everything may have changed."""
 
 

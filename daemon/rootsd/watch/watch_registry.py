@@ -11,15 +11,15 @@ path takes no more memory, because other objects hold it anyway.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rootsd.watch.events import WatchPurpose
 
 WatchKey = tuple[bytes, WatchPurpose]
 
 
-@dataclass(slots=True, eq=False)
-class _PurposeWatches:
+class _PurposeWatches(Struct, eq=False):
     """The watches for one purpose. The only path of a watch is stored without a tuple."""
 
     watches: dict[bytes, int] = field(default_factory=dict)

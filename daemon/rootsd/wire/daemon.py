@@ -5,7 +5,6 @@ Each request class names the type of its answer. Times are RFC 3339 in UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
@@ -14,8 +13,7 @@ from rootsd.wire.request import ControlRequest, EmptyResult
 from rootsd.wire.wall import ConfinedProgramItem
 
 
-@dataclass(frozen=True, slots=True)
-class AnnounceRequest(ControlRequest):
+class AnnounceRequest(ControlRequest, frozen=True):
     """Announce that the caller will run `command`, which decides nothing and needs no permission.
 
     The daemon records the command if the guard would not let this caller decide. The answer is
@@ -28,8 +26,7 @@ class AnnounceRequest(ControlRequest):
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class StopRequest(ControlRequest):
+class StopRequest(ControlRequest, frozen=True):
     """Stop the daemon cleanly. The answer comes before it stops."""
 
     method: ClassVar[str] = "stop"
@@ -172,8 +169,7 @@ class StatusResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusQuery(ControlRequest):
+class StatusQuery(ControlRequest, frozen=True):
     """Ask for the status of the daemon: `StatusResult`.
 
     `is_look` is true if a person sees the answer. Then earlier refusals no longer count as new.
@@ -185,8 +181,7 @@ class StatusQuery(ControlRequest):
     is_look: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadRequest(ControlRequest):
+class ReloadRequest(ControlRequest, frozen=True):
     """Read the configuration again: `StatusResult`.
 
     `command` is the command that changed it, such as `parent rm ~/old`, or empty.
@@ -223,8 +218,7 @@ class ScanResponse(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanRequest(ControlRequest):
+class ScanRequest(ControlRequest, frozen=True):
     """Scan one parent, or all, now: `progress` notifications, then `ScanResponse`."""
 
     method: ClassVar[str] = "scan"
@@ -270,8 +264,7 @@ class NewProposals(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewProposalsQuery(ControlRequest):
+class NewProposalsQuery(ControlRequest, frozen=True):
     """Ask for the proposals that no person has seen: `NewProposals`. Then they count as seen."""
 
     method: ClassVar[str] = "news"
@@ -351,8 +344,7 @@ class SessionListing(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsQuery(ControlRequest):
+class SessionsQuery(ControlRequest, frozen=True):
     """Ask for MCP sessions: `SessionListing`. The history has the `last` sessions that began."""
 
     method: ClassVar[str] = "sessions"
@@ -388,8 +380,7 @@ class DoctorResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorRequest(ControlRequest):
+class DoctorRequest(ControlRequest, frozen=True):
     """Check everything that the daemon needs, from inside the daemon: `DoctorResult`."""
 
     method: ClassVar[str] = "examine"

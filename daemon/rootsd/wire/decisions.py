@@ -6,7 +6,6 @@ relative paths.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
@@ -93,8 +92,7 @@ class DecideResult(TypedDict):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class DecideRequest(ControlRequest):
+class DecideRequest(ControlRequest, frozen=True):
     """Approve, deny, or forget projects: `DecideResult`.
 
     If `select` is NAMED, `refs` name the projects. Otherwise `select` chooses them, only below
@@ -148,8 +146,7 @@ class AddResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddRequest(ControlRequest):
+class AddRequest(ControlRequest, frozen=True):
     """Propose `what`, a path or a URI, with the name `name` if that is given: `AddResult`.
 
     Then the project is pending, as if discovery had found it.
@@ -171,8 +168,7 @@ EXPORT_FORMAT = 1
 MAX_IMPORT_ITEMS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRequest(ControlRequest):
+class ImportRequest(ControlRequest, frozen=True):
     """Propose exported projects with their names and tags: `DecideResult`.
 
     The lists are parallel: `whats[n]` is a path or a URI, `names[n]` is its name or empty, and
@@ -191,8 +187,7 @@ class ImportRequest(ControlRequest):
     effect: ApplyMode = ApplyMode.APPLY
 
 
-@dataclass(frozen=True, slots=True)
-class RenameRequest(ControlRequest):
+class RenameRequest(ControlRequest, frozen=True):
     """Give the project `ref` the name `name`: `DecideResult`."""
 
     method: ClassVar[str] = "rename"
@@ -204,8 +199,7 @@ class RenameRequest(ControlRequest):
     effect: ApplyMode = ApplyMode.APPLY
 
 
-@dataclass(frozen=True, slots=True)
-class TagRequest(ControlRequest):
+class TagRequest(ControlRequest, frozen=True):
     """Add the tags `on` to the projects and remove the tags `off`: `DecideResult`."""
 
     method: ClassVar[str] = "tag"
@@ -231,8 +225,7 @@ class RuleListing(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class RulesQuery(ControlRequest):
+class RulesQuery(ControlRequest, frozen=True):
     """Ask for the rules, oldest first: `RuleListing`."""
 
     method: ClassVar[str] = "rules"
@@ -254,8 +247,7 @@ class RuleResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddRuleRequest(ControlRequest):
+class AddRuleRequest(ControlRequest, frozen=True):
     """Add a rule that approves or denies all paths that match `pattern`: `RuleResult`.
 
     `rootsd.core.rules` describes patterns. A pattern may begin with `~/`, or be relative to `cwd`.
@@ -270,8 +262,7 @@ class AddRuleRequest(ControlRequest):
     effect: ApplyMode = ApplyMode.APPLY
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveRuleRequest(ControlRequest):
+class RemoveRuleRequest(ControlRequest, frozen=True):
     """Remove rule `number`. Verdicts that it alone gave end: `RuleResult`."""
 
     method: ClassVar[str] = "rule-rm"
@@ -301,16 +292,14 @@ class FocusStatus(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class FocusQuery(ControlRequest):
+class FocusQuery(ControlRequest, frozen=True):
     """Ask for the focus: `FocusStatus`."""
 
     method: ClassVar[str] = "focus"
     result: ClassVar[type] = FocusStatus
 
 
-@dataclass(frozen=True, slots=True)
-class SetFocusRequest(ControlRequest):
+class SetFocusRequest(ControlRequest, frozen=True):
     """Narrow sessions to `tag`, or end the focus if it is null: `FocusStatus`. An order."""
 
     method: ClassVar[str] = "set-focus"

@@ -6,7 +6,6 @@ among thousands of projects is a short message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, TypedDict
 
@@ -69,8 +68,7 @@ class FollowResult(TypedDict):
     """The version of the daemon."""
 
 
-@dataclass(frozen=True, slots=True)
-class FollowRequest(ControlRequest):
+class FollowRequest(ControlRequest, frozen=True):
     """Follow everything that a screen shows: `FollowResult`, then `update` notifications with a
     `FollowUpdate` each, for as long as the connection lives.
     """
@@ -101,8 +99,7 @@ class SessionRoots(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRootsQuery(ControlRequest):
+class SessionRootsQuery(ControlRequest, frozen=True):
     """Ask for the roots of the session or the confined program `id`: `SessionRoots`.
 
     There are none if it has ended.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.guard import Guard
@@ -25,16 +24,14 @@ class GuardStatus(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuardQuery(ControlRequest):
+class GuardQuery(ControlRequest, frozen=True):
     """Ask which callers may decide: `GuardStatus`."""
 
     method: ClassVar[str] = "guard"
     result: ClassVar[type] = GuardStatus
 
 
-@dataclass(frozen=True, slots=True)
-class SetGuardRequest(ControlRequest):
+class SetGuardRequest(ControlRequest, frozen=True):
     """Set the guard: `GuardStatus`. This is an order."""
 
     method: ClassVar[str] = "set-guard"
@@ -44,8 +41,7 @@ class SetGuardRequest(ControlRequest):
     effect: ApplyMode = ApplyMode.APPLY
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteCommandRequest(ControlRequest):
+class RemoteCommandRequest(ControlRequest, frozen=True):
     """Ask whether the caller may run `command` on another machine, as if it were a command here.
 
     `effect` is a dry run for a command that decides nothing. The answer is `{}`.
@@ -101,8 +97,7 @@ class LogListing(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogQuery(ControlRequest):
+class LogQuery(ControlRequest, frozen=True):
     """Ask for the `last` decisions and refused attempts: `LogListing`.
 
     With `after`, the answer has the first `last` events after that number. If there are none, the
@@ -159,8 +154,7 @@ class UndoResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoRequest(ControlRequest):
+class UndoRequest(ControlRequest, frozen=True):
     """Undo event `seq` of the log: `UndoResult`.
 
     Without `seq`, undo the newest order of a person that is not undone.

@@ -5,7 +5,6 @@ Each request class names the type of its answer. `path_b64` is set for a path th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
@@ -285,8 +284,7 @@ class ProjectListing(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShowQuery(ControlRequest):
+class ShowQuery(ControlRequest, frozen=True):
     """Ask for projects with all details: `ProjectListing`. `refs` are as in `ProjectsQuery`."""
 
     method: ClassVar[str] = "show"
@@ -296,8 +294,7 @@ class ShowQuery(ControlRequest):
     refs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectsQuery(ControlRequest):
+class ProjectsQuery(ControlRequest, frozen=True):
     """Ask for projects: `ProjectListing`.
 
     `refs` are names, ids, paths, or globs; a relative path is relative to `cwd`. A reference that
@@ -322,8 +319,7 @@ class ProjectsQuery(ControlRequest):
     risk: tuple[RiskFilter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NextPendingQuery(ControlRequest):
+class NextPendingQuery(ControlRequest, frozen=True):
     """Ask for pending projects apart from those in `known`: `ProjectListing`.
 
     If there are none, the daemon waits for one for up to `wait_s` seconds.
@@ -383,8 +379,7 @@ class PathCheckResult(TypedDict):
     """A value of `Access`, or null."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckQuery(ControlRequest):
+class CheckQuery(ControlRequest, frozen=True):
     """Ask for the status of `path`, an absolute path or a URI: `PathCheckResult`.
 
     `workspace` is an absolute path or null. If it is set, only roots count that would be in the
@@ -432,8 +427,7 @@ class WhyResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class WhyQuery(ControlRequest):
+class WhyQuery(ControlRequest, frozen=True):
     """Ask for the reasons for the verdict on the project at or above `path`: `WhyResult`."""
 
     method: ClassVar[str] = "why"

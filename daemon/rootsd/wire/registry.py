@@ -1,23 +1,23 @@
 """Find all control requests, and decode a method and its params into a request.
 
-To add a request, write a dataclass in the module of its family. To add a family, add a module to
+To add a request, write a struct in the module of its family. To add a family, add a module to
 this package. The registry finds both. The handler of a request is in `rootsd.control.handlers`.
 
-Only the daemon decodes requests. The command line must not import this module: it imports
-`msgspec` to check types, and `msgspec` takes longer to load than a short command may take.
+Only the daemon decodes requests. The command line must not import this module: it loads all
+families, and a command needs few of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
+from msgspec.structs import fields
 
 from rootsd import wire
 from rootsd.wire.guard import CHALLENGE_ANSWER
@@ -78,7 +78,7 @@ def _errors(request_type: type[ControlRequest], params: Mapping[str, Any]) -> It
     types = _types_of(request_type.method)
     for field in fields(request_type):
         if field.name not in params:
-            if field.default is MISSING:
+            if field.required:
                 yield f"params.{field.name}: missing; expected {_expected(types[field.name])}"
         elif not _fits(params[field.name], types[field.name]):
             yield f"params.{field.name}: expected {_expected(types[field.name])}"
@@ -94,9 +94,7 @@ def _fits(raw: object, declared: Any) -> bool:  # noqa: ANN401 - a type is whate
 
 @cache
 def _types_of(method: str) -> Mapping[str, Any]:
-    request_type = REQUEST_TYPE_BY_METHOD[method]
-    types = get_type_hints(request_type)
-    return {field.name: types[field.name] for field in fields(request_type)}
+    return {field.name: field.type for field in fields(REQUEST_TYPE_BY_METHOD[method])}
 
 
 def _expected(declared: Any) -> str:  # noqa: ANN401 - as above

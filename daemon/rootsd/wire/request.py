@@ -1,7 +1,7 @@
 """The base class of all control requests.
 
-A request is a frozen dataclass with its method and the type of its result. On the control socket,
-it is a JSON-RPC call with the `method`, and with the fields of the dataclass as `params`. The
+A request is a frozen struct with its method and the type of its result. On the control socket,
+it is a JSON-RPC call with the `method`, and with the fields of the struct as `params`. The
 types of the fields define the JSON types. Each family of requests has its own module, together
 with its results, and `rootsd.wire.registry` finds these modules.
 
@@ -11,8 +11,10 @@ these without loss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 
@@ -27,8 +29,7 @@ class EmptyResult(TypedDict):
     """An empty object, for requests without a result."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlRequest:
+class ControlRequest(Struct, frozen=True):
     """The base class of all requests.
 
     `method` is the name on the wire, and `result` is the `TypedDict` of a successful answer.
@@ -40,9 +41,11 @@ class ControlRequest:
 
 def encode_request(request: ControlRequest) -> tuple[str, dict[str, Any]]:
     """Return the method and the params of a request, without fields with default values."""
+    # A field without a default comes before all fields with one.
+    names, values = request.__struct_fields__, request.__struct_defaults__
+    defaults = dict(zip(reversed(names), reversed(values), strict=False))
     params: dict[str, Any] = {}
-    for field in fields(request):
-        value = getattr(request, field.name)
-        if value != field.default:
-            params[field.name] = list(value) if isinstance(value, tuple) else value
+    for name, value in asdict(request).items():
+        if name not in defaults or value != defaults[name]:
+            params[name] = list(value) if isinstance(value, tuple) else value
     return request.method, params

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import FocusUse, Scope, ScopeExtent, SessionStart, UriFilter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from rootsd.wire.request import ControlRequest
@@ -70,8 +69,7 @@ class UpgradeResult(TypedDict):
     """What a person should know, one sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeQuery(ControlRequest):
+class UpgradeQuery(ControlRequest, frozen=True):
     """Ask for the last upgrade."""
 
     method: ClassVar[str] = "upgrade"

@@ -7,7 +7,6 @@ a reconnect, the answer has the whole view again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from rootsd.core.wall import WallEngine
@@ -118,8 +117,7 @@ class ConfineResult(TypedDict):
     """All roots."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfineRequest(ControlRequest):
+class ConfineRequest(ControlRequest, frozen=True):
     """Register a confined program, and follow its view: `ConfineResult`, then `view`
     notifications with a `WallViewItem` each.
 
@@ -148,8 +146,7 @@ class ConfineRequest(ControlRequest):
     focus: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReportConfinedRequest(ControlRequest):
+class ReportConfinedRequest(ControlRequest, frozen=True):
     """Update the entry of the confined program of this connection; null keeps a value.
 
     `holders` lists the processes that still have a file open in a folder that was taken away, one

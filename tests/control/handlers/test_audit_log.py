@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.control.handlers.audit_log import log_items
 from rootsd.control.routes import RequestContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rootsd.core.model import IncompleteReason, Presence, Project, Verdict
 from rootsd.wire.daemon import (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from rootsd.control.handlers import projects
 from rootsd.core.errors import AmbiguousReference, UnknownProject

@@ -10,10 +10,10 @@ import logging
 import sys
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.cli.formatting import PROJECT_COLUMNS
 from rootsd.cli.render import CommandResult, Flags, Output

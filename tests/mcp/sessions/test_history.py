@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rootsd.core.model import Access, PublishedRoot, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope

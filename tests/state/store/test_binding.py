@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.encoding import BadRecord
 from rootsd.core.guard import Guard

@@ -6,10 +6,10 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.changes import Change, GuardChange
 from rootsd.core.errors import Busy

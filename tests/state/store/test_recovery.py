@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core import history
 from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.changes import (
     Attempt,

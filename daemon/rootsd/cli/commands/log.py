@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import click
+from msgspec.structs import replace
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import age, path_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import click
+from msgspec.structs import replace
 
 from rootsd.cli.flags import pass_invocation
 from rootsd.cli.formatting import (

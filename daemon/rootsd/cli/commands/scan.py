@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypedDict
 
 import click
+from msgspec.structs import replace
 
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation

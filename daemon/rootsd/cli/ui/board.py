@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
 
 from rootsd.cli.formatting import path_of, shorten_home
 from rootsd.wire.follow import ProjectGroup
@@ -20,8 +21,7 @@ class PanelKind(Enum):
     SESSIONS = "Sessions"
 
 
-@dataclass(frozen=True)
-class ProjectRow:
+class ProjectRow(Struct, frozen=True, dict=True):
     """A project. All texts are untrusted."""
 
     id: str
@@ -62,8 +62,7 @@ class ProjectRow:
         return f"{self.name} {shorten_home(self.path)} {tags} {self.kind} {self.note}".lower()
 
 
-@dataclass(frozen=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True, dict=True):
     """A session or a confined program. `item` is untrusted, too."""
 
     id: str
@@ -80,8 +79,7 @@ class SessionRow:
 Row = ProjectRow | SessionRow
 
 
-@dataclass
-class Board:
+class Board(Struct):
     """Everything that the daemon has sent. `is_complete` is false while the first part arrives."""
 
     projects: dict[str, ProjectRow] = field(default_factory=dict)

@@ -10,8 +10,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rootsd.cli.control_client import RESPONSE_TIMEOUT_S
 from rootsd.core.errors import DaemonUnreachable, RootsdError
@@ -23,27 +24,23 @@ _PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Before each attempt to connect again. The last one is repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connected:
+class Connected(Struct, frozen=True):
     """The daemon answers, and sends everything once more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """An update of the daemon: a `FollowUpdate`."""
 
     update: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Away:
+class Away(Struct, frozen=True):
     """The daemon does not answer. The link tries again."""
 
     why: RootsdError
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(Struct, frozen=True):
     """The daemon is too old for the screen, or refuses to be followed. The link has ended."""
 
     why: RootsdError

@@ -8,10 +8,11 @@ refuses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
 from rootsd.cli.time_options import Duration
@@ -27,16 +28,14 @@ class BadInput(RootsdError):
     code = ErrorCode.USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A project that a person chose, with the identity of the folder that they saw."""
 
     row: ProjectRow
     identity: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalForm:
+class ApprovalForm(Struct, frozen=True):
     """The fields of the approval dialog, as typed."""
 
     name: str = ""

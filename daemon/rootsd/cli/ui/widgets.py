@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
@@ -320,8 +321,7 @@ def _safe_spaced(label: str) -> str:
     return (safe_label(word, limit=None) if word else "") + " " * (len(label) - len(word))
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word of a bar. A click on it runs `action`, an action of the app."""
 
     text: str

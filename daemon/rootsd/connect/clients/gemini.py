@@ -5,7 +5,7 @@ Sources: its documentation of MCP servers, and runs of version 0.61.0.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rootsd.connect.base import (
     ENTRY_NAME,

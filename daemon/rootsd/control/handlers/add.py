@@ -8,10 +8,10 @@ tag that a person could not have typed is left out, with a warning.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.items import project_items
 from rootsd.control.references import canonical_path, check_label, check_name, check_tag
@@ -46,8 +46,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     yield from ImportHandlers(ledger, adding, discovery.parents).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class AddHandlers:
+class AddHandlers(Struct, frozen=True):
     """Handles `AddRequest`.
 
     `real_path`, `propose`, and `observe_project` are those of `rootsd.control.selection`.
@@ -137,8 +136,7 @@ def _add_command(request: AddRequest) -> GuardedCommand | None:
 _MAX_INPUT_LENGTH = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class ImportHandlers:
+class ImportHandlers(Struct, frozen=True):
     """Handles `ImportRequest`. Each folder is proposed by the handlers in `adding`."""
 
     ledger: Ledger

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import project_items
@@ -64,8 +65,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     yield from UndoHandlers(services.ledger, guard, archive, services.discovery.parents).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class AuditLogHandlers:
+class AuditLogHandlers(Struct, frozen=True):
     """Handles requests about the audit log and the guard mode."""
 
     ledger: Ledger
@@ -236,8 +236,7 @@ class UnknownEvent(UnknownRule):
     """There is no event with that number in the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class UndoHandlers:
+class UndoHandlers(Struct, frozen=True):
     """Handles `UndoRequest`."""
 
     ledger: Ledger

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.guard import GuardSummary
 from rootsd.control.routes import RequestContext, Result, Route, query_route
@@ -42,8 +42,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     ).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonHandlers:
+class DaemonHandlers(Struct, frozen=True):
     """Handles requests about the daemon as a whole."""
 
     ledger: Ledger

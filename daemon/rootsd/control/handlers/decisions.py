@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.control.facts import (
     FindExecutedFiles,
@@ -131,8 +133,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     ).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionHandlers:
+class DecisionHandlers(Struct, frozen=True):
     """Handles `DecideRequest`.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
@@ -357,8 +358,7 @@ def _check_request(request: DecideRequest, catalog: Catalog) -> None:
         check_tag(tag, catalog)
 
 
-@dataclass(frozen=True, slots=True)
-class _ApprovalContext:
+class _ApprovalContext(Struct, frozen=True):
     """The facts about one project that the catalog does not have.
 
     They are its origin, the session that the approval is about, its worktrees that the person

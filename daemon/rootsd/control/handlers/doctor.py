@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.confine import landlock
 from rootsd.control import doctor_checks
@@ -39,8 +39,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     ).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorHandlers:
+class DoctorHandlers(Struct, frozen=True):
     """Handles `DoctorRequest`. `state` is the folder of the store."""
 
     ledger: Ledger

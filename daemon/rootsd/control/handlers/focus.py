@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
 from rootsd.control.services import ControlServices
@@ -28,8 +29,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return FocusHandlers(services.ledger).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class FocusHandlers:
+class FocusHandlers(Struct, frozen=True):
     """Handles `FocusQuery` and `SetFocusRequest`."""
 
     ledger: Ledger

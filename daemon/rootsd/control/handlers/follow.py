@@ -11,12 +11,12 @@ was shown, and the ledger compares it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import anyio
+from msgspec import Struct, field
 
 from rootsd import __version__
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
@@ -57,8 +57,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     ).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class FollowHandlers:
+class FollowHandlers(Struct, frozen=True):
     """Handles `FollowRequest` and `SessionRootsQuery`.
 
     `changes` is notified of changes of sessions, confined programs, and requests for folders.
@@ -104,8 +103,7 @@ class Shown(NamedTuple):
     name: str
 
 
-@dataclass(slots=True)
-class Follower:
+class Follower(Struct):
     """One subscription, with what its reader knows."""
 
     sources: FollowHandlers

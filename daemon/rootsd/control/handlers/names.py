@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.items import project_items
 from rootsd.control.references import (
@@ -36,8 +36,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return NameHandlers(services.ledger, services.real_path, parents).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class NameHandlers:
+class NameHandlers(Struct, frozen=True):
     """Handles `RenameRequest` and `TagRequest`; `real_path` is that of `ProjectSelector`."""
 
     ledger: Ledger

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
 from rootsd.control.references import canonical_path, never_canonical
@@ -48,8 +48,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     ).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class PathStatusHandlers:
+class PathStatusHandlers(Struct, frozen=True):
     """Handles `CheckQuery` and `WhyQuery`.
 
     `real_path` is that of `rootsd.control.references`. `is_canonical` returns whether a path is

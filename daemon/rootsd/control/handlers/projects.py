@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.facts import CollectFacts, ReadOrigins, ReadRisks, RefreshWorktrees, no_refresh
 from rootsd.control.items import (
@@ -58,8 +58,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     ).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectHandlers:
+class ProjectHandlers(Struct, frozen=True):
     """Handles `ProjectsQuery`, `ShowQuery`, and `NextPendingQuery`.
 
     `real_path` is that of `rootsd.control.references`, and `refresh_worktrees` that of

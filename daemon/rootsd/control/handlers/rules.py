@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
@@ -41,8 +41,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return RuleHandlers(services.ledger, services.real_path, parents).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class RuleHandlers:
+class RuleHandlers(Struct, frozen=True):
     """Handles requests about rules. `real_path` is that of `rootsd.control.selection`."""
 
     ledger: Ledger

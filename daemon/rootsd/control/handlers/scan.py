@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.items import dropped_project_items, project_items
 from rootsd.control.references import canonical_path
@@ -27,8 +27,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return ScanHandlers(services.ledger, services.discovery, services.real_path).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class ScanHandlers:
+class ScanHandlers(Struct, frozen=True):
     """Handles `ScanRequest`. `real_path` is that of `rootsd.control.selection`."""
 
     ledger: Ledger
@@ -67,8 +66,7 @@ class ScanHandlers:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _CatalogDiff:
+class _CatalogDiff(Struct, frozen=True):
     """The changes in the catalog below `parent`. Each project is in one list at most."""
 
     before: Catalog

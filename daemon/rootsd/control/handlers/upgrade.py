@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from anyio import to_thread
+from msgspec import Struct
 
 from rootsd.control.routes import RequestContext, Route
 from rootsd.control.services import ControlServices
@@ -37,8 +37,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return UpgradeHandlers(services.ledger, services.upgrade).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeHandlers:
+class UpgradeHandlers(Struct, frozen=True):
     """Handles `UpgradeQuery`."""
 
     ledger: Ledger

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rootsd import __version__
 from rootsd.control.routes import RequestContext, Result, Route
@@ -29,8 +30,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return WallHandlers(services.wall).routes()
 
 
-@dataclass(frozen=True, slots=True)
-class WallHandlers:
+class WallHandlers(Struct, frozen=True):
     """Handles `ConfineRequest` and `ReportConfinedRequest`."""
 
     services: WallServices

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import PublishedSet
@@ -35,8 +36,7 @@ _MAX_NAMES = 100
 _DAEMON_ENDED = "the daemon ended"
 
 
-@dataclass(frozen=True, slots=True)
-class _SentSet:
+class _SentSet(Struct, frozen=True):
     """A published set that a session received through `scope`."""
 
     at: datetime
@@ -44,16 +44,14 @@ class _SentSet:
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionEvent:
+class _SessionEvent(Struct, frozen=True):
     """The state of a session after an event, and the set of roots if it received one."""
 
     session: SessionItem
     sent: _SentSet | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _NameChanges:
+class _NameChanges(Struct, frozen=True):
     gained: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 

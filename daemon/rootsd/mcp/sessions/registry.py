@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
@@ -43,8 +44,7 @@ class SessionRecorder(Protocol):
         """Record the end of a session."""
 
 
-@dataclass(slots=True)
-class OpenSession:
+class OpenSession(Struct):
     """One connection and the facts about it: the SessionObserver of `rootsd.mcp`.
 
     `client` is the peer's name for itself, as soon as it has sent one.

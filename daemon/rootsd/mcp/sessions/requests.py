@@ -13,15 +13,16 @@ the note about its client. The note also disappears when the session of the clie
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
 import anyio
+from msgspec import Struct
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import is_denied_by_person
@@ -39,8 +40,7 @@ log = logging.getLogger(__name__)
 _PROBE_TIMEOUT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class RootRequestLimits:
+class RootRequestLimits(Struct, frozen=True):
     """How many folders all clients together may request."""
 
     burst: int = 20
@@ -49,7 +49,7 @@ class RootRequestLimits:
     """How many requested folders may be pending at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class RootRequest:
     """A client's request for the folder at `path` (canonical).
 
@@ -61,7 +61,7 @@ class RootRequest:
     client: str
     reason: str
     session: SessionKey | None = None
-    _denied: anyio.Event = field(default_factory=anyio.Event, compare=False)
+    _denied: anyio.Event = dataclasses.field(default_factory=anyio.Event, compare=False)
 
     @property
     def is_denied(self) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 
 import anyio
 from anyio import lowlevel, to_thread
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.core.model import PublishedSet, SessionKey
 from rootsd.core.scope import NO_SESSION_START, SessionStart, session_start_in
@@ -23,23 +24,20 @@ def _path_thread_limiter() -> anyio.CapacityLimiter:
     return anyio.CapacityLimiter(_MAX_PATH_THREADS)
 
 
-@dataclass(slots=True)
-class _SharedVerification:
+class _SharedVerification(Struct):
     """One verification of all roots, which several callers wait for."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
     published: PublishedSet | None = None
 
 
-@dataclass(slots=True)
-class _NextVerification:
+class _NextVerification(Struct):
     """The verification that has not begun, if there is one."""
 
     shared: _SharedVerification | None = None
 
 
-@dataclass(frozen=True)
-class LedgerRootsSource:
+class LedgerRootsSource(Struct, frozen=True):
     """The RootsSource of `rootsd.mcp` that reads the ledger.
 
     `real_path` resolves symbolic links and is called in a thread. `scanned` returns when the

@@ -65,9 +65,10 @@ import secrets
 import struct
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from rootsd.core.encoding import BadRecord
 from rootsd.core.history import ChainHead
@@ -187,8 +188,7 @@ class FirstAnchor:
         self._slots.close()
 
 
-@dataclass(frozen=True, slots=True)
-class AnchorRecord:
+class AnchorRecord(Struct, frozen=True):
     """The content of a second anchor: the head, and the key of the database that it belongs to."""
 
     head: ChainHead
@@ -287,8 +287,7 @@ def second_anchor_file(folder: Path, outside: Path) -> Path:
 _INODE_SIZE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FileIdentity:
+class FileIdentity(Struct, frozen=True):
     """The values that distinguish a file from a copy. `handle` is None if there is none."""
 
     inode: int
@@ -306,8 +305,7 @@ class FileIdentity:
         return self.handle is None or other.handle is None or self.handle == other.handle
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseBinding:
+class DatabaseBinding(Struct, frozen=True):
     """The binding of one database.
 
     `file` is None on a file system without birth times. `cause` says why the approvals lapsed when

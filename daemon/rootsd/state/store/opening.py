@@ -18,9 +18,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd.core.history import (
     CHAIN_START,
@@ -68,8 +69,7 @@ log = logging.getLogger(__name__)
 DATABASE_NAME = "decisions.db"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedDatabase:
+class OpenedDatabase(Struct, frozen=True):
     """A verified database with its anchors.
 
     `note` says what this start repaired or took back, and `warning` what protection is missing;
@@ -84,8 +84,7 @@ class OpenedDatabase:
     warning: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
+class _Verified(Struct, frozen=True):
     """A database whose parts agree with each other, and the identity of its file."""
 
     db: Database

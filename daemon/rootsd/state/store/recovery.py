@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd.core.encoding import BadRecord
 from rootsd.core.history import (
@@ -232,8 +233,7 @@ class SalvageSources:
 REBUILT_SUFFIX = ".rebuilt"
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildResult:
+class RebuildResult(Struct, frozen=True):
     """The result of a rebuild.
 
     `head` is the end of the new chain. `damaged` is the new path of the damaged file, or None if

@@ -6,12 +6,14 @@ synced to the disk. A power cut may lose the newest rows.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from rootsd.state.store.database import (
     Database,
@@ -47,8 +49,7 @@ _SCHEMA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSession:
+class StoredSession(Struct, frozen=True):
     """One session as JSON text, and the sets of roots that it received, oldest first."""
 
     item: str
@@ -56,7 +57,7 @@ class StoredSession:
     is_open: bool = False
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class SessionHistoryStore:
     """The SQLite file with the newest sessions. Any thread may call the methods.
 
@@ -67,8 +68,8 @@ class SessionHistoryStore:
     file: Path
     max_sessions: int = 1_000
     max_sent: int = 5_000
-    _db: Database | None = field(default=None, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _db: Database | None = dataclasses.field(default=None, init=False)
+    _lock: threading.Lock = dataclasses.field(default_factory=threading.Lock, init=False)
 
     def save(self, sessions: Mapping[str, StoredSession]) -> None:
         """Insert or update `sessions` by their ids, add what each received, and drop old rows."""

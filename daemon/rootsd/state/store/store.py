@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from rootsd.core.changes import AuditRecord, Change, ProjectChange
 from rootsd.core.encoding import FocusRecord, ProjectRecord
@@ -52,8 +53,7 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredState:
+class StoredState(Struct, frozen=True):
     """The content of a store.
 
     `note` says what this start repaired or took back. `cause` says why approvals lapsed, at this

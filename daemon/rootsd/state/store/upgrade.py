@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from rootsd.core.encoding import ProjectRecord
 from rootsd.core.history import HistoryEvent, fold
@@ -25,8 +27,7 @@ UPGRADE_NAME = "upgrade.json"
 _MAX_BYTES = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StoreUpgrade:
+class StoreUpgrade(Struct, frozen=True):
     """The last upgrade of the database.
 
     `at` is a time in RFC 3339. `backup` is the name of the backup that was made before. `kept`

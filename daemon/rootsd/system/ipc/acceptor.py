@@ -12,12 +12,12 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
 import anyio
 from anyio.abc import SocketStream, TaskGroup, UNIXSocketStream
+from msgspec import Struct
 
 from rootsd.system.ipc.unix_socket import Peer, peer_of
 
@@ -30,8 +30,7 @@ _PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptLimits:
+class AcceptLimits(Struct, frozen=True):
     """The limits on connections. Peers with a hidden pid share the limit of one process.
 
     When few of `total` are left, only processes without a connection get one. When none is left,

@@ -6,7 +6,7 @@ links in the repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.hung_mounts import may_follow
@@ -19,8 +19,7 @@ _WORKTREES = b"worktrees"
 _MAIN_KINDS = frozenset((ProjectKind.GIT, ProjectKind.GIT_BARE))
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedWorktrees:
+class LinkedWorktrees(Struct, frozen=True):
     """The worktrees of a repository that link back to it, and the other entries.
 
     An entry is also `unconfirmed` while git creates the worktree.
