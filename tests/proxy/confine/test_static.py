@@ -60,8 +60,9 @@ def rootsd(*words: str, cwd: Path, refuse: int | None = None) -> subprocess.Comp
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [EPERM, ENOSPC])
-@pytest.mark.parametrize("verb", [("confine",), ("run", "--confine")])
+@pytest.mark.parametrize(
+    ("verb", "number"), [(("confine",), EPERM), (("run", "--confine"), ENOSPC)]
+)
 def test_without_namespaces_nothing_starts_and_the_error_names_static(
     root: ConfinedRoot, home: Path, number: int, verb: tuple[str, ...]
 ) -> None:
@@ -80,11 +81,14 @@ def test_static_works_without_namespaces(root: ConfinedRoot, tmp_path: Path) -> 
     assert done.stdout == "text\nsh\n"
 
 
-def test_the_daemon_learns_the_engine(
+def test_the_daemon_learns_the_engine_and_the_start_lists_its_gaps(
     publisher: RootsPublisher, root: ConfinedRoot, home: Path
 ) -> None:
-    assert rootsd("confine", "--static", "--", "true", cwd=home).returncode == 0
+    done = rootsd("confine", "--static", "--", "true", cwd=home)
+    assert done.returncode == 0
     assert publisher.requests[0]["engine"] == "static"
+    for word in ("after a restart", "names, sizes", "processes", "are writable", "the network"):
+        assert word in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -96,12 +100,6 @@ def test_the_exit_statuses_of_a_static_wall_are_those_of_a_shell(
     root: ConfinedRoot, home: Path, words: tuple[str, ...], status: int
 ) -> None:
     assert rootsd("confine", "--static", "--", *words, cwd=home).returncode == status
-
-
-def test_the_start_lists_the_gaps_of_static(root: ConfinedRoot, home: Path) -> None:
-    said = rootsd("confine", "--static", "--", "true", cwd=home).stderr
-    for word in ("after a restart", "names, sizes", "processes", "are writable", "the network"):
-        assert word in said
 
 
 def test_show_names_the_engine_and_the_missing_parts(
