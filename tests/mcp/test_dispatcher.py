@@ -28,9 +28,9 @@ LIST_ROOTS = {"name": "list_roots", "arguments": {}}
 class Peer:
     """Sends requests, and keeps the answers."""
 
-    def __init__(self, calls: SdkDispatcher, outlet: ResponseSender, told: list[Message]) -> None:
+    def __init__(self, calls: SdkDispatcher, sender: ResponseSender, told: list[Message]) -> None:
         self.calls = calls
-        self.outlet = outlet
+        self.sender = sender
         self.told = told
 
     async def ask(self, request: Request) -> Message:
@@ -38,7 +38,7 @@ class Peer:
         assert not isinstance(request.params, list)
         await self.calls.dispatch(request, request.params)
         with anyio.fail_after(HANG_GUARD_S):
-            await self.outlet.all_answered()
+            await self.sender.all_answered()
         return self.told[-1]
 
 
@@ -51,10 +51,10 @@ async def peer(source: FakeSource) -> AsyncIterator[Peer]:
         assert isinstance(message, Response | ErrorResponse | Notification)
         told.append(message)
 
-    outlet = ResponseSender(hear)
+    sender = ResponseSender(hear)
     async with anyio.create_task_group() as group:
         view = ConnectionView(source, RecordedObserver())
-        yield Peer(SdkDispatcher(build_server(source), view, group, outlet), outlet, told)
+        yield Peer(SdkDispatcher(build_server(source), view, group, sender), sender, told)
         group.cancel_scope.cancel()
 
 
@@ -133,9 +133,9 @@ async def test_progress_is_sent_to_requests_with_a_token() -> None:
     async def hear(line: bytes) -> None:
         told.append(line)
 
-    outlet = ResponseSender(hear)
-    await _DispatchContext(outlet, 1, {}).progress(1.0)
-    await _DispatchContext(outlet, 1, {"_meta": {"progressToken": 0}}).progress(
+    sender = ResponseSender(hear)
+    await _DispatchContext(sender, 1, {}).progress(1.0)
+    await _DispatchContext(sender, 1, {"_meta": {"progressToken": 0}}).progress(
         1.0, message="wait"
     )
     (line,) = told

@@ -24,39 +24,53 @@ class Lines:
 
 async def test_an_id_is_open_until_its_answer_leaves() -> None:
     lines = Lines()
-    outlet = ResponseSender(lines.take)
-    await outlet.open(0)
-    assert outlet.is_open(0)
-    assert not outlet.is_open("0")
-    await outlet.send(answer(0))
-    assert not outlet.is_open(0)
+    sender = ResponseSender(lines.take)
+    await sender.open(0)
+    assert sender.is_open(0)
+    assert not sender.is_open("0")
+    await sender.send(answer(0))
+    assert not sender.is_open(0)
     assert lines.sent == [b'{"jsonrpc":"2.0","id":0,"result":{}}\n']
-    await outlet.all_answered()
+    await sender.all_answered()
 
 
 async def test_the_id_is_released_before_the_answer_leaves() -> None:
     seen: list[bool] = []
 
     async def look(_: bytes) -> None:
-        seen.append(outlet.is_open(7))
+        seen.append(sender.is_open(7))
 
-    outlet = ResponseSender(look)
-    await outlet.open(7)
-    await outlet.send(answer(7))
+    sender = ResponseSender(look)
+    await sender.open(7)
+    await sender.send(answer(7))
     assert seen == [False]
 
 
-async def test_too_many_open_requests_wait_for_an_answer() -> None:
-    outlet = ResponseSender(Lines().take)
-    for number in range(32):
-        await outlet.open(number)
+async def test_an_answer_waits_for_its_turn() -> None:
+    lines = Lines()
+    turn = anyio.Event()
+    sender = ResponseSender(lines.take, turn.wait)
+    await sender.open(1)
     with anyio.fail_after(HANG_GUARD_S):
         async with anyio.create_task_group() as group:
-            group.start_soon(outlet.open, 32)
+            group.start_soon(sender.send, answer(1))
             await anyio.wait_all_tasks_blocked()
-            assert not outlet.is_open(32)
-            await outlet.send(answer(0))
-    assert outlet.is_open(32)
+            assert lines.sent == []
+            turn.set()
+    assert len(lines.sent) == 1
+
+
+async def test_too_many_open_requests_wait_for_an_answer() -> None:
+    sender = ResponseSender(Lines().take)
+    for number in range(32):
+        await sender.open(number)
+    with anyio.fail_after(HANG_GUARD_S):
+        async with anyio.create_task_group() as group:
+            group.start_soon(sender.open, 32)
+            await anyio.wait_all_tasks_blocked()
+            assert not sender.is_open(32)
+            await sender.send(answer(0))
+    assert sender.is_open(32)
 
 
 async def test_no_request_is_accepted_while_an_answer_is_unread() -> None:
@@ -67,66 +81,66 @@ async def test_no_request_is_accepted_while_an_answer_is_unread() -> None:
         begun.append(line)
         await may_leave.wait()
 
-    outlet = ResponseSender(wait)
-    await outlet.open(1)
-    await outlet.open(2)
+    sender = ResponseSender(wait)
+    await sender.open(1)
+    await sender.open(2)
     with anyio.fail_after(HANG_GUARD_S):
         async with anyio.create_task_group() as group:
             for number in (1, 2):
-                group.start_soon(outlet.send, answer(number))
-            group.start_soon(outlet.open, 3)
+                group.start_soon(sender.send, answer(number))
+            group.start_soon(sender.open, 3)
             await anyio.wait_all_tasks_blocked()
             assert len(begun) == 1
-            assert not outlet.is_open(3)
+            assert not sender.is_open(3)
             may_leave.set()
     assert len(begun) == 2
-    assert outlet.is_open(3)
+    assert sender.is_open(3)
 
 
 @pytest.mark.parametrize(("opened", "cancelled"), [(7, 7), (7, "7"), ("7", 7), ("x", "x")])
 async def test_a_canceled_request_gets_no_answer(opened: int | str, cancelled: int | str) -> None:
-    outlet = ResponseSender(Lines().take)
-    await outlet.open(opened)
-    await outlet.cancel(cancelled)
+    sender = ResponseSender(Lines().take)
+    await sender.open(opened)
+    await sender.cancel(cancelled)
     with anyio.fail_after(HANG_GUARD_S):
-        await outlet.all_answered()
-    await outlet.cancel(cancelled)
-    await outlet.all_answered()
+        await sender.all_answered()
+    await sender.cancel(cancelled)
+    await sender.all_answered()
 
 
 async def test_waiting_for_all_answers_ends_when_the_last_one_leaves() -> None:
-    outlet = ResponseSender(Lines().take)
-    await outlet.open("a")
+    sender = ResponseSender(Lines().take)
+    await sender.open("a")
     with anyio.fail_after(HANG_GUARD_S):
         async with anyio.create_task_group() as group:
-            group.start_soon(outlet.all_answered)
+            group.start_soon(sender.all_answered)
             await anyio.wait_all_tasks_blocked()
-            await outlet.send(answer("a"))
+            await sender.send(answer("a"))
 
 
 async def test_notifications_complete_no_request() -> None:
     lines = Lines()
-    outlet = ResponseSender(lines.take)
-    await outlet.open(1)
-    await outlet.send(JSONRPCNotification(jsonrpc="2.0", method="m"))
+    sender = ResponseSender(lines.take)
+    await sender.open(1)
+    await sender.send(JSONRPCNotification(jsonrpc="2.0", method="m"))
     assert lines.sent == [b'{"jsonrpc":"2.0","method":"m"}\n']
-    assert outlet.is_open(1)
+    assert sender.is_open(1)
 
 
 async def test_the_work_on_a_canceled_request_ends() -> None:
-    outlet = ResponseSender(Lines().take)
-    scope = await outlet.open(7)
-    await outlet.cancel("7")
+    sender = ResponseSender(Lines().take)
+    scope = await sender.open(7)
+    await sender.cancel("7")
     assert scope.cancel_called
-    assert not outlet.is_open(7)
+    assert not sender.is_open(7)
 
 
 async def test_a_disconnected_peer_gets_no_answers() -> None:
     async def refuse(_: bytes) -> None:
         raise anyio.BrokenResourceError
 
-    outlet = ResponseSender(refuse)
-    await outlet.open(7)
-    await outlet.send(answer(7))
+    sender = ResponseSender(refuse)
+    await sender.open(7)
+    await sender.send(answer(7))
     with anyio.fail_after(HANG_GUARD_S):
-        await outlet.all_answered()
+        await sender.all_answered()

@@ -21,12 +21,11 @@ from rootsd.core.paths import contains
 from rootsd.core.scope import NO_SESSION_START, Scope, SessionStart, root_containing
 from rootsd.mcp.connection import (
     DEFAULT_PEER_LIMITS,
-    AwaitTurn,
     DisconnectReason,
     PeerLimits,
-    no_wait,
     serve_session,
 )
+from rootsd.mcp.responses import AwaitTurn, no_wait
 from rootsd.wire.jsonrpc import LineReader
 
 HANG_GUARD_S = 60

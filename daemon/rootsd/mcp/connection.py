@@ -9,7 +9,7 @@ bounded, and canceling a sender cannot cut a line short.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -22,6 +22,7 @@ from rootsd.core.session_keys import NO_MEMBERSHIP, SessionMembership
 from rootsd.core.throttle import TokenBucket
 from rootsd.mcp.diff import PublishedDiff
 from rootsd.mcp.protocol import ProtocolRouter
+from rootsd.mcp.responses import AwaitTurn, no_wait
 from rootsd.mcp.server import build_server
 from rootsd.mcp.source import RootsSource, SessionObserver
 from rootsd.mcp.subscriptions import CHANGE_NOTIFICATION_INTERVAL_S, NotificationThrottle
@@ -125,12 +126,6 @@ class PeerLimits(Struct, frozen=True):
 
 
 DEFAULT_PEER_LIMITS = PeerLimits()
-AwaitTurn = Callable[[], Awaitable[None]]
-"""Waits until it is this connection's turn to have a line handled."""
-
-
-async def no_wait() -> None:
-    """Return at once: there are no other connections to wait for."""
 
 
 class DisconnectReason(StrEnum):
@@ -159,8 +154,8 @@ async def serve_session(  # noqa: PLR0913 - a connection has many collaborators
     `observer` follows the session. `mark_active` is called after the first whole line.
     `request_rate` limits requests for folders by the peer's process, and `membership` names the
     sessions that the connection belongs to. Roots in the workspace of `start` are marked. Each
-    line waits for `await_turn`. No input of the peer makes this function raise. To end the
-    connection from this side, cancel the call.
+    line, and each answer, waits for `await_turn`. No input of the peer makes this function raise.
+    To end the connection from this side, cancel the call.
     """
     view = ConnectionView(source, observer, limits.wait_limits, membership=membership, start=start)
     if request_rate is not None:
@@ -202,7 +197,7 @@ class _Connection:
 
     async def _handle_input(self, group: TaskGroup) -> DisconnectReason:
         server = build_server(self._source)
-        router = ProtocolRouter(server, self._view, group, self._writer.send)
+        router = ProtocolRouter(server, self._view, group, self._writer.send, self._await_turn)
         lines = LineReader(self._limits.max_line)
         try:
             await self._read(router, lines)

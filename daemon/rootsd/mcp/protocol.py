@@ -21,7 +21,13 @@ from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import bytes_of
 from rootsd.core.scope import root_containing
-from rootsd.mcp.responses import MAX_BATCH_MESSAGES, BatchResponse, ResponseSender
+from rootsd.mcp.responses import (
+    MAX_BATCH_MESSAGES,
+    AwaitTurn,
+    BatchResponse,
+    ResponseSender,
+    no_wait,
+)
 from rootsd.mcp.serializers import JsonObject, roots_result
 from rootsd.mcp.server import SdkDispatcher
 from rootsd.mcp.tools import MAX_REASON_LENGTH
@@ -42,7 +48,10 @@ _DRAIN_S = 5.0
 
 
 class ProtocolRouter:
-    """Handles the lines of one connection; `send` takes the lines that answer them."""
+    """Handles the lines of one connection; `send` takes the lines that answer them.
+
+    An answer waits for `await_turn` before it is encoded.
+    """
 
     def __init__(
         self,
@@ -50,10 +59,11 @@ class ProtocolRouter:
         view: ConnectionView,
         group: TaskGroup,
         send: Callable[[bytes], Awaitable[None]],
+        await_turn: AwaitTurn = no_wait,
     ) -> None:
         self._view = view
         self._group = group
-        self._responses = ResponseSender(send)
+        self._responses = ResponseSender(send, await_turn)
         self._dispatcher = SdkDispatcher(server, view, group, self._responses)
         self._has_first_request = False
         self._has_name = False

@@ -15,6 +15,13 @@ from rootsd.wire.jsonrpc import ErrorResponse, Id, Response
 # A peer that sends requests and never reads must not fill the memory with answers, nor keep the
 # daemon busy. Streams, and calls that wait for a decision, count as open.
 _MAX_OPEN_REQUESTS = 32
+AwaitTurn = Callable[[], Awaitable[None]]
+"""Waits until it is this connection's turn to have a line handled, or an answer encoded."""
+
+
+async def no_wait() -> None:
+    """Return at once: there are no other connections to wait for."""
+
 
 MAX_BATCH_MESSAGES = 64
 """The limit of a batch, because its answers stay in memory until the last one is complete."""
@@ -63,8 +70,13 @@ class _OpenRequest(Struct, frozen=True):
 class ResponseSender:
     """The sender of all answers and notifications of a connection, which limits open requests."""
 
-    def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        send: Callable[[bytes], Awaitable[None]],
+        await_turn: AwaitTurn = no_wait,
+    ) -> None:
         self._send = send
+        self._await_turn = await_turn
         self._open: dict[Id, _OpenRequest] = {}
         self._unfinished = 0  # requests that are open or whose answer is being written
         self._sending = 0  # messages being written or waiting to be; 0 if the peer keeps reading
@@ -132,6 +144,7 @@ class ResponseSender:
         self._sending += 1
         try:
             async with self._write_lock:  # answers are large as text, so encode one at a time
+                await self._await_turn()  # a list of a thousand roots takes milliseconds
                 text = safe_json(message.model_dump_json(by_alias=True, exclude_unset=True))
                 line = text.encode() + b"\n"
                 if batch is not None and not isinstance(message, JSONRPCNotification):
