@@ -130,6 +130,8 @@ class ProjectSelector(Struct, frozen=True):
         rules = _lapsed_rules(catalog, request)
         if not fitting and not rules:
             nothing = "no project there is pending"
+            if request.select is Selection.LAPSED:
+                nothing = "no approval there has lapsed"
             remedy = _BY_NAME if _name_warnings(catalog, request, others) else "rootsd ls"
             raise UnknownProject("; ".join(warnings) or nothing, remedy)
         return ProjectSelection(catalog, fitting, warnings, rules)

@@ -95,7 +95,8 @@ class _Unavailable:
             RuntimeError,
         )
         if isinstance(error, unavailable):
-            raise DesktopUnavailable(str(error) or type(error).__name__) from error
+            said = error.strerror if isinstance(error, OSError) else str(error)
+            raise DesktopUnavailable(said or type(error).__name__) from error
 
 
 class _SessionBus:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.decide import VerdictReason
-from rootsd.core.errors import NotPresent
+from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.history import CHAIN_START, events_for
 from rootsd.core.model import Access, ActorKind, Lapse, LapseReason, Project, Ruling, Verdict
 from rootsd.wire.decisions import ApplyMode, RemoveRuleRequest
@@ -90,3 +90,9 @@ async def test_a_root_that_disappeared_is_not_reinstated() -> None:
     with pytest.raises(NotPresent):
         await control.decide(APPROVE, select=Selection.LAPSED)
     assert await control.world.told() == set()
+
+
+async def test_without_a_lapsed_approval_the_error_says_so() -> None:
+    control = ControlHarness(project(1))
+    with pytest.raises(UnknownProject, match=r"^no approval there has lapsed"):
+        await control.decide(APPROVE, select=Selection.LAPSED)

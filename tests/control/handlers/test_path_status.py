@@ -216,7 +216,18 @@ async def test_why_verifies_the_folder_first() -> None:
 
 @pytest.mark.parametrize(
     ("where", "reason"),
-    [("/srv/none", []), ("/home/ann", ["it is your home folder"])],
+    [
+        ("/srv/none", []),
+        ("/home/ann", ["it is your home folder"]),
+        ("/home/ann/src/1/2/3/4", []),
+        (
+            "/home/ann/src/1/2/3/4/5",
+            [
+                "it is 5 levels below /home/ann/src, and rootsd finds projects up to 4 levels"
+                " below (rootsd parent set /home/ann/src --depth 5)"
+            ],
+        ),
+    ],
 )
 async def test_a_path_outside_all_projects_says_so(where: str, reason: list[str]) -> None:
     why = await ControlHarness(approved(1)).ask(WhyQuery(where))

@@ -17,7 +17,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
-from rootsd.core.paths import PolicyEntry, bytes_of, is_utf8, text_of
+from rootsd.core.paths import PolicyEntry, bytes_of, contains, is_utf8, text_of
 from rootsd.core.policy import NO_POLICY
 from rootsd.core.scope import session_start_in, workspace_at_start
 from rootsd.core.uris import looks_like_uri
@@ -114,7 +114,7 @@ class PathStatusHandlers(Struct, frozen=True):
             published=project is not None and project.path in catalog.roots,
             items=project_items(catalog, known, self.parents(), self.note_on),
             voices=[] if project is None else _reasons(project, catalog),
-            obstacles=_no_project(path, catalog)
+            obstacles=_no_project(path, catalog, self.parents())
             if project is None
             else _obstacles(project, catalog),
             warnings=[],
@@ -194,6 +194,23 @@ def _obstacles(project: Project, catalog: Catalog) -> list[str]:
     return obstacles
 
 
-def _no_project(path: bytes, catalog: Catalog) -> list[str]:
-    reason = catalog.places.why_no_root(path)
-    return ["no project is known at or above it", *([reason] if reason else [])]
+def _no_project(path: bytes, catalog: Catalog, parents: Sequence[Parent]) -> list[str]:
+    obstacles = ["no project is known at or above it"]
+    if (reason := catalog.places.why_no_root(path)) is not None:
+        obstacles.append(reason)
+    holding = max(
+        (parent for parent in parents if contains(parent.path, path)),
+        key=lambda parent: len(parent.path),
+        default=None,
+    )
+    if holding is not None and (levels := _levels_below(holding.path, path)) > holding.depth:
+        shown = safe_label(text_of(holding.path), limit=None)
+        obstacles.append(
+            f"it is {levels} levels below {shown}, and rootsd finds projects up to"
+            f" {holding.depth} levels below (rootsd parent set {shown} --depth {levels})"
+        )
+    return obstacles
+
+
+def _levels_below(folder: bytes, path: bytes) -> int:
+    return len([name for name in path.removeprefix(folder).split(b"/") if name])
