@@ -94,6 +94,12 @@ def test_a_usage_error_names_the_help_of_its_verb(
     assert (as_json["command"], as_json["error"]["code"]) == (command, "usage")
 
 
+def test_a_missing_choice_lists_the_choices_in_the_line_of_the_error(shell: Shell) -> None:
+    error, remedy = shell.run("rule", "add").err.splitlines()
+    assert error.endswith("Choose from: approve, deny")
+    assert remedy == "  try: rootsd rule add --help"
+
+
 def test_a_bug_ends_with_1_and_its_traceback_is_in_a_private_file(rootsd_dir: Path) -> None:
     done = buggy("ls")
     log = rootsd_dir / "state" / "log" / "bugs.log"

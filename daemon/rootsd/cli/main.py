@@ -179,7 +179,8 @@ def _run(invocation: Invocation, arguments: list[str]) -> int:
             print_news(invocation)
             return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        invocation.output.error(ErrorCode.USAGE.value, error.format_message(), _help_for(error))
+        message = error.format_message().replace("\n\t", " ")  # click lists choices in lines
+        invocation.output.error(ErrorCode.USAGE.value, message, _help_for(error))
         return Exit.USAGE
     except click.exceptions.Exit as end:
         return end.exit_code
