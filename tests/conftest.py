@@ -51,7 +51,7 @@ SET_VARIABLES = {
     "GIT_CONFIG_KEY_1": "protocol.file.allow",
     "GIT_CONFIG_VALUE_1": "always",
 }
-EXAMPLES = {Size.TEST: 25, Size.CHECK: 1_000, Size.SOAK: 20_000}
+EXAMPLES = {Size.TEST: 15, Size.CHECK: 1_000, Size.SOAK: 20_000}
 # Shells and nohup(1) start programs that ignore these.
 INHERITED_SIGNALS = (signal.SIGHUP, signal.SIGQUIT)
 _folder_numbers = itertools.count(1)
