@@ -50,9 +50,12 @@ _Popen = subprocess.Popen
 
 
 def run(
-    words: Sequence[str], environment: Mapping[str, str], timeout_s: float = HANG_GUARD_S
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    timeout_s: float = HANG_GUARD_S,
+    folder: os.PathLike[str] = Path(),
 ) -> subprocess.CompletedProcess[str]:
-    """Run `rootsd` with `words` and without input, and return what it printed.
+    """Run `rootsd` with `words` in `folder` and without input, and return what it printed.
 
     Raises subprocess.TimeoutExpired after `timeout_s` seconds, once the run has been killed.
     """
@@ -62,10 +65,7 @@ def run(
         tempfile.TemporaryFile() as err,
     ):
         streams = {number: file.fileno() for number, file in enumerate((nothing, out, err))}
-        with _lock:
-            _, server = _server()
-        started = _Started(server, words, environment, streams)
-        status = started.wait(timeout_s)
+        status = start(words, environment, streams, folder).wait(timeout_s)
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(
@@ -79,7 +79,10 @@ def start(
     descriptors: Mapping[int, int],
     folder: os.PathLike[str],
 ) -> _Started:
-    """Start `rootsd` with `words` in `folder`, with the `descriptors`."""
+    """Start `rootsd` with `words` in `folder`, with the `descriptors`.
+
+    A relative folder is below the one in which the process that forks was started.
+    """
     with _lock:
         _, server = _server()
     return _Started(server, words, environment, descriptors, within=os.fspath(folder))

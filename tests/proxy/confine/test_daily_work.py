@@ -17,7 +17,7 @@ import pytest
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.proxy.confine.daily_work import daily_work
 from rootsd.proxy.confine.options import Opening
-from support import git_hosts
+from support import git_hosts, preloaded
 from support.roots_publisher import RootsPublisher
 
 pytestmark = [pytest.mark.needs("wall")]
@@ -51,11 +51,8 @@ class Project:
         return folder
 
     def confine(self, script: str, *flags: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "rootsd", "confine", *flags, "--", "sh", "-c", script],
-            capture_output=True, text=True, check=False, cwd=self.folder, timeout=_HANG_GUARD_S,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        words = ("confine", *flags, "--", "sh", "-c", script)
+        return preloaded.run(words, os.environ, _HANG_GUARD_S, self.folder)
 
     def succeed(self, script: str, *flags: str) -> str:
         done = self.confine(script, *flags)
