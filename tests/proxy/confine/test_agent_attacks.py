@@ -6,7 +6,6 @@ The agents are stand-ins with the right names. The real ones are in tests/e2e/ag
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from pkgutil import iter_modules
@@ -14,6 +13,7 @@ from pkgutil import iter_modules
 import pytest
 
 from rootsd.confine.agents import known, profile_of
+from support import preloaded
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes
 
@@ -62,12 +62,9 @@ def kinds_of(program: str) -> list[str]:
 def confine(home: Path, program: str, paths: list[str], *options: str) -> None:
     """Have a program inside replace each of `paths` by a file of its own."""
     targets = ":".join(str(home / path) for path in paths)
-    done = subprocess.run(
-        [sys.executable, "-m", "rootsd", "confine", *options, "--", home / "bin" / program],
-        capture_output=True, check=False, cwd=home, timeout=_HANG_GUARD_S,
-        stdin=subprocess.DEVNULL, env={**os.environ, "PLANT": targets},
-    )  # fmt: skip
-    assert done.stdout == b"done\n", done.stderr
+    words = ("confine", *options, "--", str(home / "bin" / program))
+    done = preloaded.run(words, {**os.environ, "PLANT": targets}, _HANG_GUARD_S, home)
+    assert done.stdout == "done\n", done.stderr
 
 
 def planted(home: Path, paths: list[str]) -> set[str]:

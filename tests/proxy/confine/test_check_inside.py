@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support import preloaded
 from support.person import HANG_GUARD, Person, Resident
 
 pytestmark = [pytest.mark.needs("wall")]
@@ -36,11 +37,8 @@ def confine(
     person: Person, script: str, *words: str, scope: tuple[str, ...] = ("--all",)
 ) -> subprocess.CompletedProcess[str]:
     """Run a shell script behind the wall. It has `words` as its arguments."""
-    wall = [sys.executable, "-m", "rootsd", "confine", *scope, "--"]
-    return subprocess.run(
-        [*wall, "sh", "-c", script, "sh", *words], check=False, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, cwd=person.parent, timeout=HANG_GUARD, env=person.environment(),
-    )  # fmt: skip
+    inside = ("confine", *scope, "--", "sh", "-c", script, "sh", *words)
+    return preloaded.run(inside, person.environment(), HANG_GUARD, person.parent)
 
 
 def check(flags: str = "") -> str:

@@ -12,6 +12,7 @@ import pexpect
 import pytest
 
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from support import preloaded
 from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
 
@@ -28,11 +29,7 @@ def root(tmp_path: Path) -> ConfinedRoot:
 
 
 def confine(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rootsd", "confine", *words],
-        capture_output=True, text=True, check=False, cwd=cwd, timeout=_HANG_GUARD_S,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return preloaded.run(("confine", *words), os.environ, _HANG_GUARD_S, cwd)
 
 
 def start(cwd: Path, *words: str) -> pexpect.spawn[str]:

@@ -18,6 +18,7 @@ from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
 from rootsd.proxy.confine.options import ConfineOptions, ConfineUsageError, parse_arguments
 from rootsd.proxy.confine.session_view import ComposedView
+from support import preloaded
 from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
 
@@ -51,9 +52,9 @@ def root(tmp_path: Path, publisher: RootsPublisher) -> ConfinedRoot:
 
 def rootsd(*words: str, cwd: Path, refuse: int | None = None) -> subprocess.CompletedProcess[str]:
     """Run rootsd, on a kernel that refuses namespaces with the errno `refuse` if it is given."""
-    command = [sys.executable, "-m", "rootsd", *words]
-    if refuse is not None:
-        command = [sys.executable, "-c", REFUSING, str(refuse), *command]
+    if refuse is None:
+        return preloaded.run(words, os.environ, _HANG_GUARD_S, cwd)
+    command = [sys.executable, "-c", REFUSING, str(refuse), sys.executable, "-m", "rootsd", *words]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=cwd, timeout=_HANG_GUARD_S,
         stdin=subprocess.DEVNULL,
