@@ -33,7 +33,7 @@ from support.sample_answers import ANSWERS
 from support.sample_decisions import PERSON, identity
 
 ROUNDS = 9
-MOST = 16.0
+MOST = 13.0
 MOST_OF_DOCTOR = 25.0  # it asks the desktop's bus, and loads asyncio for that
 MOST_OF_HOOK = 5.0
 PATCH = "*** Begin Patch\n*** Delete File: /src/x\n*** End Patch\n"
@@ -95,7 +95,7 @@ def answering(rootsd_dir: Path) -> Any:  # noqa: ANN401 - a fixture that yields
         yield daemon
 
 
-def test_a_verb_takes_at_most_sixteen_times_as_long_as_an_empty_python(
+def test_a_verb_takes_at_most_thirteen_times_as_long_as_an_empty_python(
     answering: FakeDaemon,
 ) -> None:
     actions = {BASE: _run("-c", "pass")}
