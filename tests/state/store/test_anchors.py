@@ -94,6 +94,18 @@ def test_with_both_slots_damaged_the_anchor_is_empty(tmp_path: Path) -> None:
     assert _read(tmp_path) == _head(3)
 
 
+def test_a_kill_before_the_name_is_synced_leaves_a_file_without_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(anchor_module, "sync_path", killed)
+    with pytest.raises(KeyboardInterrupt):
+        FirstAnchor.open(tmp_path)
+    assert (tmp_path / HEAD_NAME).stat().st_size == 0  # so the next start syncs the name
+
+
 def test_a_truncated_file_is_restored_to_its_size(tmp_path: Path) -> None:
     _write(tmp_path, _head(1))
     os.truncate(tmp_path / HEAD_NAME, 10)

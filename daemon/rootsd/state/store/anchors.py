@@ -121,10 +121,12 @@ class AnchorFile:
         try:
             missing = 2 * SLOT_SPACING - os.fstat(fd).st_size
             if missing > 0:
+                # The name first: the next start takes it from the size that the name is on the
+                # disk, also if this process is killed here.
+                sync_path(file.parent)
                 # Write zeros instead of leaving a hole, so that a later write needs no new block.
                 os.pwrite(fd, bytes(missing), 2 * SLOT_SPACING - missing)
                 sync(fd)
-                sync_path(file.parent)
             return cls(file, fd, magic, size)
         except OSError as error:
             os.close(fd)
