@@ -2,7 +2,7 @@
 # Run all tests in several processes, with the given pytest options. VENV is the environment to use.
 #
 # Most tests wait for disks, mounts, and processes of their own, so two workers per core keep the
-# cores busy. With three, the tests take longer: 337 s instead of 291 s on two cores.
+# cores busy. Three per core are no faster: 218 s instead of 220 s, as root on two cores.
 #
 # On a busy machine a test can fail because another test took the time that it needed. Therefore a
 # few failed tests run once more, one at a time. A test that fails alone is broken.
