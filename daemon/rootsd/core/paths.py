@@ -63,6 +63,22 @@ def contains(folder: bytes, path: bytes) -> bool:
     return path == folder or path.startswith(folder + b"/")
 
 
+def outer_place(places: Iterable[bytes], path: bytes) -> bytes | None:
+    """Return the first of `places` that contains `path`, or None."""
+    for place in places:  # a loop, because a listing of 20,000 projects asks 40,000 times
+        if contains(place, path):
+            return place
+    return None
+
+
+def inner_place(places: Iterable[bytes], path: bytes) -> bytes | None:
+    """Return the first of `places` that `path` contains, or None."""
+    for place in places:
+        if contains(path, place):
+            return place
+    return None
+
+
 def ancestors(path: bytes) -> Iterator[bytes]:
     """Yield the folders above `path`, nearest first and `/` last. A URI has none."""
     if not path.startswith(b"/"):
@@ -157,9 +173,9 @@ class RefusedPlaces(NamedTuple):
 
     def why_lapsing(self, path: bytes) -> str | None:
         """Return why an approval of `path` lapses, or None. The policy's places do not count."""
-        if any(contains(path, own) for own in self.own) and not contains(path, self.home):
+        if inner_place(self.own, path) is not None and not contains(path, self.home):
             return "it contains rootsd's own files"
-        if inner := next((place for place in self.refused if contains(path, place)), None):
+        if (inner := inner_place(self.refused, path)) is not None:
             return _refused_by_configuration(path, inner)
         return self._why_neither(path) or ("it is your home folder" if path == self.home else None)
 
@@ -199,15 +215,15 @@ class RefusedPlaces(NamedTuple):
             return None
         if contains(path, self.home):
             return "it contains your home folder"
-        if any(contains(own, path) for own in self.own):
+        if outer_place(self.own, path) is not None:
             return "it contains rootsd's own files"
         if b".git" in path.split(b"/"):
             return "it lies inside a .git folder"
         if not is_utf8(path):
             return "its path is not UTF-8, so clients cannot use it"
-        if outer := next((place for place in self.refused if contains(place, path)), None):
+        if (outer := outer_place(self.refused, path)) is not None:
             return _refused_by_configuration(path, outer)
-        if any(contains(place, path) for place in self.allowed):
+        if outer_place(self.allowed, path) is not None:
             return None
         return self._reserved(path) or self._private(path)
 

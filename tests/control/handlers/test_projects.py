@@ -25,7 +25,7 @@ from rootsd.wire.projects import (
     Selection,
     ShowQuery,
 )
-from rootsd.wire.request import BadRequest
+from rootsd.wire.request import BadRequest, ControlRequest
 from support.control_harness import CWD, ControlHarness, names
 from support.ledger_harness import HANG_GUARD, SOURCES, at, deny, lapsed, path, sight
 from support.sample_decisions import NOON, approved, denied, identity, project
@@ -89,6 +89,23 @@ async def test_unpublishable_projects_are_listed_beside_pending_ones_with_the_re
     decided = await control.ask(DecideRequest(DecisionVerb.APPROVE, CWD, select=Selection.PENDING))
     assert names(decided["items"]) == ["p1"]
     assert any("its path is not UTF-8" in warning for warning in decided["warnings"])
+
+
+async def test_a_short_request_does_not_wait_for_a_long_listing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(projects, "ITEMS_PER_TURN", 1)
+    control = ControlHarness(*(project(number) for number in range(1, 21)))
+    answered = []
+
+    async def ask(query: ControlRequest) -> None:
+        await control.ask(query)
+        answered.append(type(query))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, ProjectsQuery(CWD))
+        group.start_soon(ask, StatusQuery())
+    assert answered == [StatusQuery, ProjectsQuery]
 
 
 async def test_show_returns_the_referenced_projects_with_their_facts() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import anyio
-from anyio import to_thread
+from anyio import lowlevel, to_thread
 from msgspec import Struct
 
 from rootsd.control.facts import CollectFacts, ReadOrigins, ReadRisks, RefreshWorktrees, no_refresh
@@ -20,6 +20,7 @@ from rootsd.control.listing import add_risks, matches_risk, matching_projects, u
 from rootsd.control.references import ReferenceResolver, canonical_path, is_selected
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
+from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
@@ -29,6 +30,7 @@ from rootsd.state.ledger import Ledger
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import (
     NextPendingQuery,
+    ProjectItem,
     ProjectListing,
     ProjectsQuery,
     RiskReading,
@@ -38,6 +40,7 @@ from rootsd.wire.projects import (
 )
 
 QUICK_PROJECTS = 1_000
+ITEMS_PER_TURN = 256
 _QUICK_S = 0.8
 _THOROUGH_S = 10.0
 
@@ -101,7 +104,7 @@ class ProjectHandlers(Struct, frozen=True):
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = dict(await self.origins_of([p for p in back if p.path not in risks]))
         origins |= {path: each["origin"] for path, each in risks.items() if each["origin"]}
-        items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
+        items = await self._items(catalog, chosen, origins)
         if query.risks is not RiskReading.NEVER:
             for item, project in zip(items, chosen, strict=True):
                 add_risks(item, risks.get(project.path))
@@ -109,9 +112,24 @@ class ProjectHandlers(Struct, frozen=True):
         if query.select is Selection.PENDING:
             unpublishable = [p for p in matching if catalog.is_unpublishable(p)]
             listing["unpublishable"] = (
-                [] if query.risk else project_items(catalog, unpublishable, self.parents())
+                [] if query.risk else await self._items(catalog, unpublishable, origins)
             )
         return listing
+
+    async def _items(
+        self,
+        catalog: Catalog,
+        projects: Sequence[Project],
+        origins: Mapping[bytes, str],
+    ) -> list[ProjectItem]:
+        """Return the items of `projects`. Let other tasks run in between: 20,000 take 0.3 s."""
+        items: list[ProjectItem] = []
+        parents = self.parents()
+        for start in range(0, len(projects), ITEMS_PER_TURN):
+            part = projects[start : start + ITEMS_PER_TURN]
+            items += project_items(catalog, part, parents, self.note_on, origins)
+            await lowlevel.checkpoint()
+        return items
 
     async def _risks_of(
         self, projects: Sequence[Project], reading: RiskReading
