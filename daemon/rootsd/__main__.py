@@ -15,6 +15,7 @@ import sys
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
 # Global flags without effect on a command that prints little and never prompts.
 _INERT = frozenset(("-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input"))
 _HELP = frozenset(("--help", "-h"))
@@ -75,6 +76,9 @@ def _dispatch(words: list[str]) -> int:
             from rootsd.cli import run_daemon
 
             return run_daemon.main(rest)
+    # Almost everything that a command creates stays until its end: modules, and rows of a listing.
+    # With the default of 700, the collector would look at it again and again.
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     from rootsd.cli import main as command_line
 
     return command_line.main(words)
