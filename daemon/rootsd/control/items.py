@@ -227,6 +227,9 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
     """Return the reason for the verdict on `project`, or None if none is needed."""
     judgment = catalog.judgments[project.path]
     match judgment.reason:
+        case VerdictReason.UNDECIDED:  # first, because most projects of a long listing are
+            before = catalog.moved_from(project)
+            return None if before is None else f"moved from {_previous_state(catalog, before)}"
         case VerdictReason.APPROVED if (
             session := catalog.session_bound.get(project.path)
         ) is not None:
@@ -250,8 +253,6 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
             return f"its approval ended {rfc3339(project.ruling.lapse.at)}"
         case VerdictReason.LAPSED if project.ruling.lapse is not None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"
-        case VerdictReason.UNDECIDED if (before := catalog.moved_from(project)) is not None:
-            return f"moved from {_previous_state(catalog, before)}"
         case _:
             return None
 
