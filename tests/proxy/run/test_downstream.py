@@ -67,6 +67,17 @@ def test_a_long_response_is_streamed(way: Way, head: bytes, tail: bytes) -> None
     assert not way.harness.session.pending_responses
 
 
+def test_the_client_gets_the_first_of_many_lines_before_the_last_is_parsed(way: Way) -> None:
+    lines = b"".join(notice("notifications/x", {"n": number}) for number in range(1_000))
+    broken = b"not JSON\n"
+    way.down.take(lines + broken)  # without a flush, as in one step of the loop
+    assert len(lines) - (1 << 14) < len(way.heard) < len(lines)
+    assert way.server() == lines
+    assert way.harness.out.dropped_lines == [
+        "a line of the server was dropped: this line is not JSON in UTF-8"
+    ]
+
+
 def test_the_proxys_messages_wait_for_the_end_of_a_streamed_line(way: Way) -> None:
     way.harness.client(call(7))
     way.server(b'{"jsonrpc":"2.0","id":7,"result":"' + LONG)

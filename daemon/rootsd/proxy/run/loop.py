@@ -69,6 +69,11 @@ class Wall(ServerSandbox, Protocol):
 
 _STREAM_MIN_BYTES = 1 << 16
 """The length of a line in bytes from which on it may go to the client before its end arrives."""
+_PORTION_BYTES = 1 << 13
+"""How many bytes of parsed lines to write at once.
+
+If many lines arrive together, the receiver works on the first ones while the rest is parsed.
+"""
 
 
 class ClientOutput:
@@ -109,6 +114,8 @@ class ClientOutput:
                 self._session.fail_oversized_response(line.ends)
             else:
                 self._session.from_server(line, time.monotonic())
+                if len(self._out.to_client) >= _PORTION_BYTES:
+                    self.flush()
         begun = self._lines.partial_line
         if len(begun) >= _STREAM_MIN_BYTES and self._session.may_stream(bytes(begun[:SCAN_BYTES])):
             self._collect()
@@ -335,8 +342,7 @@ class RunProxy:
 
     def _notify_server(self) -> None:
         """Write what waits for the server before the kernel changes, if the server reads."""
-        if self._server and not self._is_restarting:
-            self._write_to_server(self._server)
+        self._flush_to_server()
 
     def _attend_wall(self) -> None:
         """Let the wall apply what the daemon has sent."""
@@ -366,6 +372,8 @@ class RunProxy:
                 self._session.refuse_oversized_line()
             else:
                 self._session.from_client(line, time.monotonic())
+                if len(self._out.to_server) >= _PORTION_BYTES:
+                    self._flush_to_server()
         self._client_open = bool(data)
         return len(data)
 
@@ -409,9 +417,13 @@ class RunProxy:
                 self._kill(self._server)
             elif not self._needs_roots:
                 self._start()
+        self._flush_to_server()
+        self._client_output.flush()
+
+    def _flush_to_server(self) -> None:
+        """Write what the server accepts now, if one runs."""
         if self._server and not self._is_restarting:
             self._write_to_server(self._server)
-        self._client_output.flush()
 
     def _write_to_server(self, server: ServerProcess) -> None:
         before = len(self._out.to_server)
