@@ -44,8 +44,8 @@ class RepeatPolicy(NamedTuple):
 
     def allows(self, request: Request) -> bool:
         """Return whether a repetition of `request` is safe."""
-        match request:
-            case Request(_, "tools/call", {"name": str() as name}):
+        match request.params:
+            case {"name": str() as name} if request.method == "tools/call":
                 return name in self.tools
             case _:
                 return request.method in self.methods
@@ -181,6 +181,8 @@ class Replay:
 
     def learn(self, entry: OpenRequest, result: object) -> None:
         """Note the successful answer to a request that was closed."""
+        if entry.request.method not in self.OBSERVED_METHODS:
+            return
         match entry.request, result:
             case Request(_, "initialize", dict()), dict():
                 self._handshake = entry.line or encode(entry.request)

@@ -164,6 +164,7 @@ class _AmbiguousError(ValueError):
     """Text that may be JSON, but that parsers may read differently."""
 
 
+_WHITE_SPACE = " \t\n\r"  # of JSON
 _RESERVED = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
@@ -176,11 +177,14 @@ def _strict_value(line: bytes) -> Any:  # noqa: ANN401
     """Return the JSON value of `line`. Raises ValueError."""
     if line.find(b"\r", 0, -1) >= 0:
         raise _AmbiguousError("the line contains a line break")
-    text = line.decode()
+    text = line.decode().strip(_WHITE_SPACE)
     if _is_deep(line):
         raise _AmbiguousError("the JSON is nested too deeply")
     is_long = len(line) > MAX_NUMBER_LENGTH and _LONG_DIGITS in line.translate(_ALL_DIGITS_ALIKE)
-    return (_NUMBER_READER if is_long else _READER).decode(text)
+    value, end = (_NUMBER_READER if is_long else _READER).raw_decode(text)
+    if end < len(text):
+        raise ValueError("the line continues after its value")
+    return value
 
 
 def _rejected(line: bytes, why: str) -> Malformed:

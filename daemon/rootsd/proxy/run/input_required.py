@@ -146,12 +146,12 @@ def is_malformed_question(result: object) -> bool:
     Another parser could still find a question about roots in it.
     """
     match result:
-        case {"inputRequests": dict() as wanted, **more}:
+        case {"inputRequests": wanted, **more}:
+            if not isinstance(wanted, dict):
+                return True
             return more.get("resultType") != "input_required" and any(
                 _is_about_roots(value) for value in wanted.values()
             )
-        case {"inputRequests": _}:
-            return True
         case _:
             return False
 

@@ -138,6 +138,8 @@ class MessageRouter:
     def from_server(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
         """Return the line that goes to the client, or None."""
         match message:
+            case Response() | ErrorResponse():
+                return self._server_response(line, message)
             case Request(id_, "roots/list"):
                 if any(each.request.method in CALL_METHODS for each in self.replay.open_requests):
                     self._gate.roots_requested_in_call()
@@ -162,8 +164,6 @@ class MessageRouter:
             case Malformed():
                 self._malformed_from_server(line, message)
                 return None
-            case Response() | ErrorResponse():
-                return self._server_response(line, message)
 
     @property
     def ignores_all_responses(self) -> bool:

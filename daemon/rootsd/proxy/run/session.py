@@ -358,8 +358,7 @@ class RunSession:
             or self._router.is_initializing
         ):
             return _Action.HOLD
-        members = message.members if isinstance(message, Batch) else (message,)
-        if not any(isinstance(each, Request) and each.method in CALL_METHODS for each in members):
+        if not _contains_call(message):
             return _Action.FORWARD
         if not self._provider.wall_is_settled or self._agreement_by < math.inf:
             return _Action.HOLD
@@ -493,6 +492,13 @@ class RunSession:
 
     def _is_own(self, id_: Id | None) -> bool:
         return isinstance(id_, str) and id_.startswith(self._own_id_prefix)
+
+
+def _contains_call(message: ParsedLine) -> bool:
+    """Whether a line contains a request for which a server may need its roots."""
+    if isinstance(message, Batch):
+        return any(_contains_call(member) for member in message.members)
+    return isinstance(message, Request) and message.method in CALL_METHODS
 
 
 def _is_utf8(line: bytes) -> bool:
