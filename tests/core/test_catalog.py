@@ -276,6 +276,7 @@ def worked_out(catalog: Catalog) -> tuple[object, ...]:
         catalog.expiring,
         catalog.ids,
         catalog.frozen_names,
+        catalog.proposed_names,
     )
 
 
@@ -308,7 +309,8 @@ def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     known, ordered, pending = worked_out(before), before.sorted_roots, before.pending_count
     catalog = after(before, change)
     projects = catalog.projects.values()
-    afresh = Catalog.of(projects, catalog.rules, catalog.places, catalog.next_rule)
+    parts = projects, catalog.rules, catalog.places, catalog.next_rule
+    afresh = Catalog.of(*parts, reserved=catalog.reserved)
     assert worked_out(catalog) == worked_out(afresh)
     assert catalog.sorted_roots == afresh.sorted_roots
     is_kept = "pending_count" in catalog.__dict__
@@ -316,6 +318,13 @@ def test_cached_values_equal_recomputed_ones(change: Input) -> None:
     assert catalog.pending_count == sum(map(catalog.is_pending, projects))
     assert (worked_out(before), before.sorted_roots) == (known, ordered)
     assert before.pending_count == pending
+
+
+def test_a_decision_that_changes_no_name_keeps_the_proposed_names() -> None:
+    before = approved(API)
+    proposed = before.proposed_names
+    assert after(before, Deny(API, ANN)).proposed_names is proposed
+    assert after(before, Rename(API, "else", ANN)).proposed_names is not proposed
 
 
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from("pqrs"), st.booleans())))

@@ -491,6 +491,8 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "frozen_names": lambda project: (project.ruling.name, project.id),
     "frozen_keys": lambda project: (project.ruling.name, project.id),
     "_disambiguated": lambda project: (project.ruling.name, project.id),
+    # `reserved` changes only together with a name.
+    "proposed_names": lambda project: (project.ruling.name, project.id),
 }
 
 
