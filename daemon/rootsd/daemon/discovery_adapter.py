@@ -146,6 +146,9 @@ class DiscoveryAdapter:
                 seen = revision, withheld, included, id(awaited)
                 self._discovery.set_roots(catalog.roots.keys() | withheld | included, awaited)
             await self._ledger.wait_for_change(catalog)
+            # Sessions are notified first. The change woke them too, and the discovery thread would
+            # compete with them for the interpreter.
+            await lowlevel.checkpoint()
 
     async def scan(self, parent: bytes | None, progress: ProgressSink | None) -> ScanStats:
         """Scan now, and return when the catalog holds every project that the scan found.

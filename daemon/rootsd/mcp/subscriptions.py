@@ -87,7 +87,8 @@ class Subscribers:
     async def wait_until_acknowledged(self) -> None:
         """Wait until each stream is acknowledged, which must be the first line of a stream."""
         for stream in tuple(self._streams):
-            await stream.acknowledged.wait()
+            if not stream.acknowledged.is_set():  # otherwise `wait` would yield to other tasks
+                await stream.acknowledged.wait()
 
     def notifications_for(self, diff: PublishedDiff) -> Iterator[bytes]:
         """Yield the lines that notify all subscribers of the change."""
