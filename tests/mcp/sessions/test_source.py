@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -17,6 +18,7 @@ from rootsd.core.inputs import Observation, ProjectGone
 from rootsd.core.model import Identity, PublishedSet, SessionKey
 from rootsd.mcp.sessions.requests import RootRequestLimits, RootRequestQueue
 from rootsd.mcp.sessions.source import LedgerRootsSource
+from rootsd.system.ipc.fair_scheduler import SHORT_TURN_S
 from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, deny, path
 from support.repositories import raw
 from support.sample_decisions import approved
@@ -112,6 +114,26 @@ async def test_callers_in_one_turn_share_a_verification_that_began_after_their_c
     assert len(world.disk.asked) == 1
     del world.disk.folders[path(1)]
     assert (await supplier.current()).roots == ()
+
+
+async def test_callers_share_the_verification_that_follows_a_long_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, loop, now = LedgerHarness(approved(1)), asyncio.get_running_loop(), 0.0
+    supplier, verify = supplying(world), world.disk.verify
+    monkeypatch.setattr(loop, "time", lambda: now)
+
+    async def verify_slowly(roots: Mapping[bytes, Identity]) -> Sequence[Observation]:
+        nonlocal now
+        now += 4 * SHORT_TURN_S
+        return await verify(roots)
+
+    monkeypatch.setattr(world.disk, "verify", verify_slowly)
+    async with anyio.create_task_group() as group:
+        for _ in range(50):
+            group.start_soon(supplier.current)
+            await anyio.lowlevel.checkpoint()
+    assert 50 / 5 <= len(world.disk.asked) <= 50 / 4
 
 
 async def test_another_caller_leads_if_the_leader_is_canceled() -> None:

@@ -13,11 +13,14 @@ from rootsd.core.model import PublishedSet, SessionKey
 from rootsd.core.scope import NO_SESSION_START, SessionStart, session_start_in
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.state.ledger import Ledger
+from rootsd.system.ipc.fair_scheduler import FairScheduler
 
 # A path may lie on a file server that does not answer. With their own threads, clients then wait
 # for each other, but not the daemon.
 _MAX_PATH_THREADS = 8
 _SCAN_TIMEOUT_S = 5.0
+# All verifications wait in one queue of the scheduler, because each is for many clients.
+_EVERY_CALLER = 0
 
 
 def _path_thread_limiter() -> anyio.CapacityLimiter:
@@ -50,12 +53,15 @@ class LedgerRootsSource(Struct, frozen=True):
     scanned: Callable[[bytes], Awaitable[None]]
     _path_threads: anyio.CapacityLimiter = field(default_factory=_path_thread_limiter)
     _next: _NextVerification = field(default_factory=_NextVerification)
+    _turns: FairScheduler = field(default_factory=FairScheduler)
 
     async def current(self) -> PublishedSet:
         """Return the published set, with each root's folder verified after this call began.
 
         Callers in the same turn of the event loop share one verification, because a hundred
-        clients ask at once after a notification.
+        clients ask at once after a notification. Thousands of roots take milliseconds. So after a
+        long verification, other tasks get some turns, and callers in these turns share the next
+        one.
         """
         while True:
             if (verification := self._next.shared) is None:
@@ -68,6 +74,7 @@ class LedgerRootsSource(Struct, frozen=True):
         verification = self._next.shared = _SharedVerification()
         try:
             await lowlevel.checkpoint()
+            await self._turns.take(_EVERY_CALLER)
             # A caller that comes later may have changed the disk, so it needs its own
             # verification.
             self._next.shared = None
