@@ -29,7 +29,7 @@ from mcp_types import (
 )
 
 from rootsd.mcp.diff import PublishedDiff
-from rootsd.wire.jsonrpc import INTERNAL_ERROR, Notification, encode
+from rootsd.wire.jsonrpc import INTERNAL_ERROR, Id, Notification, encode
 
 _MAX_STREAMS = 16
 
@@ -135,7 +135,7 @@ class _ListenStream:
 
     def notifications_for(self, diff: PublishedDiff) -> Iterator[bytes]:
         for uri in sorted(self._uris & diff.resources):
-            yield encode(Notification(_UPDATED, {"_meta": self.meta, "uri": uri}))
+            yield _encode_updated(uri, self._ctx.request_id)
         if self._wanted.resources_list_changed and diff.lists_resources:
             yield encode(Notification(_LIST_CHANGED, {"_meta": self.meta}))
 
@@ -154,8 +154,13 @@ def _accepted_filter(wanted: SubscriptionFilter) -> SubscriptionFilter:
 
 
 @lru_cache(maxsize=1024)
-def _encode_updated(uri: str) -> bytes:
-    return encode(Notification(_UPDATED, {"uri": uri}))
+def _encode_updated(uri: str, stream: Id | None = None) -> bytes:
+    """Return the line for a change of `uri`, for the stream with this id if there is one.
+
+    Cached, because many sessions get the same line: clients often use the same ids.
+    """
+    meta = {} if stream is None else {"_meta": {_SUBSCRIPTION_ID_KEY: stream}}
+    return encode(Notification(_UPDATED, {**meta, "uri": uri}))
 
 
 CHANGE_NOTIFICATION_INTERVAL_S = 0.05
