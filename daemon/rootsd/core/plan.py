@@ -270,16 +270,16 @@ class _PlanBuilder:
         self._changes = _coalesce_observations(self._changes)
         if not self._changes:
             return Plan(self._old, ())
-        ungranted = judged = self._judged()
+        judged, affected = self._judged()
+        ungranted = judged
         for _ in range(_GRANT_PASSES):
-            affected = self._affected(judged)
             granted = tuple(derive_grants(judged, affected, self._now, self._confirmed))
             if not granted:
                 break
             for project in granted:
                 actor = project.ruling.grants[-1].actor
                 self._put(project.path, project, ChangeVerb.GRANTED, actor)
-            judged = self._judged()
+            judged, affected = self._judged()
         for path in self._approvals:
             _check_took_effect(judged, path)
             if path in self._sharing:
@@ -506,17 +506,15 @@ class _PlanBuilder:
         self._touches_all = True
         self._changes.append(change)
 
-    def _judged(self) -> Catalog:
+    def _judged(self) -> tuple[Catalog, Iterable[bytes]]:
+        """Return the catalog so far, and the paths of the projects that it judged again."""
         projects, rules = dict(self._projects), tuple(self._rules)
         counters = self._next_rule, self._approvals_given
         catalog = self._old.with_projects(projects, rules, *counters, self._touched)
-        return catalog.judged(self._affected(catalog), catalog if self._touches_all else self._old)
-
-    def _affected(self, catalog: Catalog) -> Iterable[bytes]:
-        """Return the paths of the projects whose judgment may have changed."""
         if self._touches_all:
-            return catalog.projects
-        return affected_paths(self._touched, self._overruled, catalog)
+            return catalog.judged(catalog.projects, catalog), catalog.projects
+        affected = affected_paths(self._touched, self._overruled, catalog)
+        return catalog.judged(affected, self._old), affected
 
 
 def _is_inherited(grant: Grant) -> bool:

@@ -275,8 +275,7 @@ class DecisionHandlers(Struct, frozen=True):
     ) -> None:
         """Add worktrees, published paths, and the files that agents execute to `answer`."""
         trees = worktree_items(after, (project.path for project in chosen.projects))
-        known = {text_of(path) for path in before.roots}
-        answer["worktrees"] = [tree for tree in trees if tree["path"] not in known]
+        answer["worktrees"] = [tree for tree in trees if after.ids[tree["id"]] not in before.roots]
         fresh = {item["id"] for item in answer["items"]}
         answer["shared_git"] = [
             git
