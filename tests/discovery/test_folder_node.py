@@ -36,7 +36,7 @@ def tree() -> FolderNode:
     one.project, two.project = ProjectKind.PROJECT, ProjectKind.GIT
     one.zone = ProposalScope.REPOSITORIES
     for number, folder in enumerate((top, one, two), 1):
-        folder.stamp = (number, number, number, number)
+        folder.stamp = (number, -number, number, number)
     return top
 
 

@@ -124,6 +124,18 @@ def test_only_changed_folders_are_listed(
     life.end()
 
 
+def test_a_folder_from_before_1970_is_restored(
+    src: Path, file: Path, later: Callable[[], None], listed: list[str]
+) -> None:
+    (src / "old").mkdir()
+    os.utime(src / "old", (0, -1))
+    later()
+    Run(Parent(raw(src)), file, Clock()).end()
+    listed.clear()
+    Run(Parent(raw(src)), file, Clock()).end()
+    assert listed == []
+
+
 def test_remembered_folders_are_checked_again_in_small_groups(
     src: Path, file: Path, later: Callable[[], None]
 ) -> None:

@@ -14,6 +14,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.disk.snapshot import (
     MAX_SNAPSHOT_BYTES,
     NO_STAMP,
+    PACKED_STAMP,
     TRAITS_BY_CODE,
     FolderTraits,
     TreeSnapshot,
@@ -24,7 +25,8 @@ from rootsd.disk.walk import ProposalScope
 
 FRONTIER = FolderTraits(None, ProposalScope.OPEN, frontier=True)
 REPOSITORY = FolderTraits(ProjectKind.GIT, ProposalScope.OPEN, frontier=False)
-STAMP = (2**61, 2**61 - 1, 2**64 - 1, 7)
+# A folder that was last changed before 1970, with the largest inode.
+STAMP = PACKED_STAMP.pack(2**61, -(2**61), 2**64 - 1, 7)
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ fast.
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
 from rootsd.core.model import ProjectKind, ScanCoverage
 from rootsd.disk.markers import child
-from rootsd.disk.snapshot import NO_STAMP, FolderTraits, TreeSnapshot
+from rootsd.disk.snapshot import NO_STAMP, PACKED_STAMP, FolderTraits, TreeSnapshot
 from rootsd.disk.walk import FolderStamp, ProposalFilter, ProposalScope, WalkFolder, read_stamp
 
 
@@ -28,10 +27,11 @@ class FolderRole(Enum):
     UNREADABLE = "unreadable"
 
 
+# Constants, because looking up the member of an enum takes as long as a function call.
+_FRONTIER, _LEAF = FolderRole.FRONTIER, FolderRole.LEAF
+
 # All nodes without children share this object. Each empty dictionary would take 80 bytes.
 _NO_CHILDREN: Mapping[bytes, FolderNode] = MappingProxyType({})
-# A packed stamp takes 80 bytes; a tuple of numbers takes 160. Times can be before 1970.
-_PACKED_STAMP = struct.Struct("=2q2Q")
 
 
 class FolderNode:
@@ -57,12 +57,12 @@ class FolderNode:
         """The stamp from the last listing, or None if the folder must be listed again."""
         if self.packed is None:
             return None
-        changed_ns, modified_ns, inode, device = _PACKED_STAMP.unpack(self.packed)
+        changed_ns, modified_ns, inode, device = PACKED_STAMP.unpack(self.packed)
         return changed_ns, modified_ns, inode, device
 
     @stamp.setter
     def stamp(self, stamp: FolderStamp | None) -> None:
-        self.packed = None if stamp is None else _PACKED_STAMP.pack(*stamp)
+        self.packed = None if stamp is None else PACKED_STAMP.pack(*stamp)
 
     def add_child(self, name: bytes, node: FolderNode) -> None:
         """Add a child of this name."""
@@ -89,9 +89,9 @@ class FolderNode:
                 container.add_child(name, folder)
             else:
                 folder = cls(top, None)
-            folder.role = FolderRole.FRONTIER if traits.frontier else FolderRole.LEAF
+            folder.role = _FRONTIER if traits.frontier else _LEAF
             folder.project, folder.zone = traits.kind, traits.zone
-            folder.stamp = stamp if stamp != NO_STAMP else None
+            folder.packed = stamp if stamp != NO_STAMP else None
             folders.append(folder)
         return folders
 
@@ -114,7 +114,7 @@ class FolderNode:
                 if isinstance(folder.zone, ProposalScope)
                 else ProposalScope.REPOSITORIES
             )
-            stamp = folder.stamp if zone is folder.zone else None
+            stamp = folder.packed if zone is folder.zone else None
             traits = FolderTraits(folder.project, zone, folder.role is FolderRole.FRONTIER)
             numbers[path] = tree.add(container, os.path.basename(path), traits, stamp)
         return tree
@@ -135,7 +135,7 @@ def changed_folders(folders: Iterable[FolderNode]) -> list[FolderNode]:
     the loop does little more than one lstat for each folder.
     """
     others: list[FolderNode] = []
-    lstat, pack = os.lstat, _PACKED_STAMP.pack
+    lstat, pack = os.lstat, PACKED_STAMP.pack
     for folder in folders:
         stamp = folder.packed
         if stamp is not None:
@@ -228,12 +228,10 @@ class FolderTree:
         return self._folders.get(os.path.dirname(path), fallback)
 
     def restore(self, snapshot: TreeSnapshot, top: WalkFolder) -> list[FolderNode]:
-        """Add the nodes of a snapshot, and return them, the top first."""
+        """Fill an empty tree with the nodes of a snapshot, and return them, the top first."""
         restored = FolderNode.from_snapshot(snapshot, top)
-        for folder in restored:
-            self._forget(folder.place.path)
-            self._folders[folder.place.path] = folder
-            self._projects += folder.project is not None
+        self._folders = {folder.place.path: folder for folder in restored}
+        self._projects = sum(folder.project is not None for folder in self._folders.values())
         self.top = restored[0]
         return restored
 

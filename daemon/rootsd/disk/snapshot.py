@@ -21,15 +21,17 @@ from msgspec import Struct, field
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.reader import read_small
-from rootsd.disk.walk import FolderStamp, ProposalScope
+from rootsd.disk.walk import ProposalScope
 
 MAX_SNAPSHOT_BYTES = 64 << 20
 
 _MAGIC = b"rootsd index 1 %s\n" % sys.byteorder.encode()
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _HEAD = struct.Struct("=4Q")
+# A packed stamp takes 80 bytes; a tuple of numbers takes 160. Times can be before 1970.
+PACKED_STAMP = struct.Struct("=2q2Q")
 # No folder has this stamp, because none was last changed in 1970.
-NO_STAMP: FolderStamp = (0, 0, 0, 0)
+NO_STAMP = bytes(PACKED_STAMP.size)
 _NO_PARENT = 0
 _KINDS = (None, *ProjectKind)
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
@@ -79,33 +81,36 @@ class TreeSnapshot(Struct, eq=False):
     containers: array[int] = field(default_factory=lambda: array("Q"))
     names: list[bytes] = field(default_factory=list)
     codes: bytearray = field(default_factory=bytearray)
-    stamps: array[int] = field(default_factory=lambda: array("Q"))
+    stamps: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
         """Return the number of folders."""
         return len(self.names)
 
-    def add(
-        self, container: int, name: bytes, traits: FolderTraits, stamp: FolderStamp | None
-    ) -> int:
-        """Add a folder and return its number. A folder without a stamp will be listed again."""
+    def add(self, container: int, name: bytes, traits: FolderTraits, stamp: bytes | None) -> int:
+        """Add a folder with its packed stamp, and return its number.
+
+        A folder without a stamp will be listed again.
+        """
         self.containers.append(container)
         self.names.append(name)
         self.codes.append(traits.as_code())
-        self.stamps.extend(stamp or NO_STAMP)
+        self.stamps += stamp or NO_STAMP
         return len(self.names) - 1
 
     def invalidate(self, number: int) -> None:
         """Drop the stamp of a folder, so that the folder will be listed again."""
-        self.stamps[4 * number : 4 * number + 4] = array("Q", NO_STAMP)
+        size = PACKED_STAMP.size
+        self.stamps[size * number : size * (number + 1)] = NO_STAMP
 
-    def rows(self) -> Iterator[tuple[int, bytes, FolderTraits, FolderStamp]]:
-        """Return the container, name, traits, and stamp of each folder.
+    def rows(self) -> Iterator[tuple[int, bytes, FolderTraits, bytes]]:
+        """Return the container, name, traits, and packed stamp of each folder.
 
         The stamp is `NO_STAMP` for a folder that must be listed again.
         """
         traits = map(TRAITS_BY_CODE.__getitem__, self.codes)
-        stamps = zip(*[iter(self.stamps)] * 4, strict=True)
+        size, packed = PACKED_STAMP.size, bytes(self.stamps)
+        stamps = (packed[at : at + size] for at in range(0, len(packed), size))
         return zip(self.containers, self.names, traits, stamps, strict=True)
 
 
@@ -140,14 +145,15 @@ def read_snapshots(file: Path) -> dict[bytes, TreeSnapshot]:
 def _encoded(path: bytes, tree: TreeSnapshot) -> bytes:
     names = _SEPARATOR.join(tree.names)
     head = _HEAD.pack(len(path), len(tree.signature), len(tree), len(names))
-    columns = (tree.containers.tobytes(), tree.stamps.tobytes(), bytes(tree.codes), names)
+    columns = (tree.containers.tobytes(), bytes(tree.stamps), bytes(tree.codes), names)
     return b"".join((head, path, tree.signature, *columns))
 
 
 def _decoded(body: memoryview) -> Iterator[tuple[bytes, TreeSnapshot]]:
     while body:
         path_size, signature_size, count, names_size = _HEAD.unpack_from(body)
-        sizes = (path_size, signature_size, 8 * count, 32 * count, count, names_size)
+        stamps_size = PACKED_STAMP.size * count
+        sizes = (path_size, signature_size, 8 * count, stamps_size, count, names_size)
         parts, at = [], _HEAD.size
         for size in sizes:
             parts.append(bytes(body[at : at + size]))
@@ -157,7 +163,7 @@ def _decoded(body: memoryview) -> Iterator[tuple[bytes, TreeSnapshot]]:
         body = body[at:]
         path, signature, containers, stamps, codes, names = parts
         tree = TreeSnapshot(signature, array("Q", containers), names.split(_SEPARATOR))
-        tree.stamps, tree.codes = array("Q", stamps), bytearray(codes)
+        tree.stamps, tree.codes = bytearray(stamps), bytearray(codes)
         _check(tree, count)
         yield path, tree
 

@@ -54,7 +54,8 @@ class ProposalScope(Enum):
 ProposalFilter = ProposalScope | WorkspaceMembers
 
 
-class WalkFolder(Struct, frozen=True):
+# The garbage collector need not know these: they form no cycles, and a tree has thousands.
+class WalkFolder(Struct, frozen=True, gc=False):
     """A folder to walk. The walk enters at most `levels_left` levels of folders below it.
 
     `top` marks a configured parent. The walk enters it even if it is a repository, and a project

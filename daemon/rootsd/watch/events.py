@@ -27,6 +27,9 @@ class WatchPurpose(Enum):
     create it: added and removed entries.
     """
 
+    # `Enum.__hash__` is written in Python, and each watch needs the hash several times.
+    __hash__ = object.__hash__
+
 
 class WatchOutcome(Enum):
     """The result of a request to watch."""
