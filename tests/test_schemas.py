@@ -22,10 +22,11 @@ from rootsd.system.config_reference import tables
 from rootsd.system.ipc.unix_socket import address_of
 from rootsd.wire import hello
 from rootsd.wire.daemon import ScanProgressItem
-from rootsd.wire.hello import Hello, RequestedScope, ResumeState
+from rootsd.wire.hello import Hello
 from rootsd.wire.jsonrpc import Message, encode
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest, encode_request
+from rootsd.wire.requested_scope import RequestedScope, ResumeState
 from support.control_requests import REQUESTS
 from support.person import Person
 from support.sample_answers import ANSWERS

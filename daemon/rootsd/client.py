@@ -39,6 +39,7 @@ from rootsd.wire.jsonrpc import (
     encode,
     parse,
 )
+from rootsd.wire.requested_scope import parse_scope
 
 if TYPE_CHECKING:
     from mcp_types import ErrorData, ListRootsResult
@@ -257,9 +258,7 @@ def _connect_to_first() -> socket.socket:
 
 def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello | None:
     """Return the hello for these arguments, or None. Raise ValueError for an invalid `only`."""
-    greeting = hello.Hello(
-        client=client, scope=hello.parse_scope(only, os.getcwd, any_uri=any_uri)
-    )
+    greeting = hello.Hello(client=client, scope=parse_scope(only, os.getcwd, any_uri=any_uri))
     return None if greeting == hello.Hello() else greeting
 
 

@@ -13,7 +13,7 @@ from rootsd.cli.entry_changes import EntryChange, PublishedFacts, change_since_0
 from rootsd.core.model import Access, Focus, ProjectKind, PublishedRoot, PublishedSet
 from rootsd.core.paths import contains
 from rootsd.core.scope import Scope, ScopeExtent, SessionStart, apply_focus, apply_scope
-from rootsd.proxy.run.main import parse_arguments
+from rootsd.proxy.run.options import parse_arguments
 from rootsd.proxy.run.roots import RootFolder, RootsFilter
 
 NO_FACTS = PublishedFacts({})

@@ -14,7 +14,7 @@ from rootsd.cli.completion import complete_words
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import root
 from rootsd.core.errors import ErrorCode, Exit
-from rootsd.system.ipc import connect
+from rootsd.system import sandbox
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.sample_answers import ANSWERS
 from support.terminal import Shell
@@ -153,7 +153,7 @@ def test_a_sandbox_without_a_daemon_reaches_no_other_machine(
 ) -> None:
     """In a process namespace of its own, the ancestors of a program are not all visible."""
     monkeypatch.setenv("PATH", str(tmp_path))  # no ssh
-    monkeypatch.setattr(connect, "in_sandbox", lambda: True)
+    monkeypatch.setattr(sandbox, "in_sandbox", lambda: True)
     done = shell.run("approve", "api", "--host=build")
     assert done.status == Exit.UNREACHABLE
     assert "runs in a sandbox" in done.err

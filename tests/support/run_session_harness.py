@@ -12,13 +12,8 @@ from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.restart import RestartPolicy
-from rootsd.proxy.run.roots import (
-    AccessPolicy,
-    ClientRootsPolicy,
-    RootFolder,
-    RootsFilter,
-    RootsProvider,
-)
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.proxy.run.roots import RootFolder, RootsFilter, RootsProvider
 from rootsd.proxy.run.session import RunSession
 from rootsd.proxy.run.subscription import RootsUpdate
 from support.bridges import META_2026, Message, notice, reply, request

@@ -10,18 +10,16 @@ from rootsd.wire.hello import (
     BadHello,
     Hello,
     ReportedRoots,
-    RequestedScope,
-    ResumeState,
     ScopeRefused,
     decode_hello,
     decode_reported_roots,
     encode_hello,
     encode_reported_roots,
     hello_result,
-    parse_scope,
     resume_hello,
 )
 from rootsd.wire.jsonrpc import Params
+from rootsd.wire.requested_scope import RequestedScope, ResumeState, parse_scope
 
 TEXTS = st.lists(st.text()).map(tuple)
 HELLOS = st.builds(

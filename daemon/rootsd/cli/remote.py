@@ -167,7 +167,8 @@ def _global_flags(invocation: Invocation) -> Iterator[str]:
 
 def _admit(invocation: Invocation, command: str) -> None:
     """Return if the guard lets this process run `command` elsewhere. Raises CallerRefused."""
-    from rootsd.system.ipc import connect, rpc
+    from rootsd.system import sandbox
+    from rootsd.system.ipc import rpc
     from rootsd.wire.decisions import ApplyMode
     from rootsd.wire.guard import RemoteCommandRequest
 
@@ -176,7 +177,7 @@ def _admit(invocation: Invocation, command: str) -> None:
     try:
         invocation.call(RemoteCommandRequest(command, effect))
     except rpc.DaemonGone:
-        if connect.in_sandbox():
+        if sandbox.in_sandbox():
             raise
         _admit_without_daemon(invocation)
     # The message about news is about this machine.

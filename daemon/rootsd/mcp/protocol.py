@@ -42,6 +42,7 @@ from rootsd.wire.jsonrpc import (
     Request,
     Response,
 )
+from rootsd.wire.requested_scope import RequestedScope
 from rootsd.wire.scope import resolve_scope, resume_state
 
 _DRAIN_S = 5.0
@@ -133,7 +134,7 @@ class ProtocolRouter:
         except hello.BadHello as error:
             return _invalid_hello(request, str(error))
         start = None
-        if greeting.scope != hello.RequestedScope():
+        if greeting.scope != RequestedScope():
             # A bad scope is an error. If it were ignored, the peer would get more than it asked
             # for.
             try:

@@ -12,11 +12,11 @@ it sends `start` with its hello. So the session continues with the same project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.wire.jsonrpc import METHOD_NOT_FOUND, ErrorResponse, Id, Notification, Params, Request
+from rootsd.wire.requested_scope import RequestedScope, ResumeState
 
 HELLO_METHOD = "rootsd/hello"
 REPORTED_ROOTS_METHOD = "rootsd/told"
@@ -31,7 +31,6 @@ HELLO_VERSION = 1
 
 _CLIENT_LIMIT = 128
 _MAX_REPORTED_NAMES = 20
-_TAG, _CWD, _FOCUS = "tag:", "cwd", "focus"
 _FIELDS = frozenset(
     {"version", "client", "only", "tags", "cwd", "workspace", "start", "any_uri", "focus"}
 )
@@ -100,43 +99,6 @@ class ProposedFolderParams(TypedDict):
     """Why, for the user."""
 
 
-class ResumeState(NamedTuple):
-    """The facts about the start of a session that a proxy sends when it connects again.
-
-    `anchor` is the absolute path of the project that contained the working directory, or None.
-    `approvals` is the number of the newest approval at that time.
-    """
-
-    anchor: str | None = None
-    approvals: int = 0
-
-
-class RequestedScope(NamedTuple):
-    """The part of the published set that a connection asks for.
-
-    A root matches if it has one of the `names` or `tags`, if `focus` is true and it has the tag of
-    the focus, if it contained the absolute path `cwd` when the session began, or if it is in the
-    workspace of the absolute path `workspace`. If none of these five is given, every root matches.
-
-    `any_uri` adds roots without a `file://` URI to `roots/list`. `start` is set to continue a
-    session.
-    """
-
-    names: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    cwd: str | None = None
-    any_uri: bool = False
-    workspace: str | None = None
-    start: ResumeState | None = None
-    focus: bool = False
-
-    @property
-    def narrows(self) -> bool:
-        """Return whether the scope excludes any roots."""
-        by_words = bool(self.names or self.tags or self.focus)
-        return by_words or self.cwd is not None or self.workspace is not None
-
-
 class Hello(NamedTuple):
     """The program that connects, and its scope. `client` is its name for people, or empty."""
 
@@ -153,30 +115,6 @@ class ScopeRefused(RootsdError):
     """A scope that the daemon cannot apply. The connection would get too many roots without it."""
 
     code = ErrorCode.REFUSED
-
-
-def parse_scope(
-    words: Iterable[str], working_directory: Callable[[], str], *, any_uri: bool
-) -> RequestedScope:
-    """Return the scope for `words`, the values of `rootsd bridge --only`.
-
-    Each word is `cwd`, `focus`, `tag:T`, or the name of a root. Raises ValueError, and the errors
-    of `working_directory`.
-    """
-    names, tags, cwd, focus = [], [], None, False
-    for word in words:
-        tag = word.removeprefix(_TAG)
-        if word == _CWD:
-            cwd = working_directory()
-        elif word == _FOCUS:
-            focus = True
-        elif not word.startswith(_TAG):
-            names.append(word)
-        elif tag:
-            tags.append(tag)
-        else:
-            raise ValueError(f"{_TAG} needs the name of a tag")
-    return RequestedScope(tuple(names), tuple(tags), cwd, any_uri, focus=focus)
 
 
 def encode_hello(hello: Hello, id_: Id) -> Request:

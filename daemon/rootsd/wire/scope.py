@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import FocusUse, Scope, ScopeExtent, SessionStart, UriFilter
-from rootsd.wire.hello import RequestedScope, ResumeState
+from rootsd.wire.requested_scope import RequestedScope, ResumeState
 
 
 async def resolve_scope(

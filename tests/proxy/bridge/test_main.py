@@ -19,7 +19,8 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp_types import ResourceTemplateReference
 
 from rootsd.proxy.bridge.main import main, parse_arguments
-from rootsd.wire.hello import Hello, RequestedScope
+from rootsd.wire.hello import Hello
+from rootsd.wire.requested_scope import RequestedScope
 from support.bridges import HANG_GUARD_S, INITIALIZE, META_2026, PING, bridge, notice, run
 from support.list_roots_output import listed
 from support.mcp_harness import FakeSource, root

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.proxy.bridge.session import BridgeSession, ProtocolVersionMismatch
-from rootsd.wire.hello import Hello, RequestedScope, ScopeRefused
+from rootsd.wire.hello import Hello, ScopeRefused
+from rootsd.wire.requested_scope import RequestedScope
 from support.bridges import INITIALIZE, fault, notice, reply, request
 
 Message = dict[str, Any]

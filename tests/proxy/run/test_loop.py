@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import signal
 import subprocess
+import sys
 import threading
 from itertools import count
 from pathlib import Path
@@ -156,6 +158,27 @@ def test_a_killed_proxy_leaves_no_server_behind() -> None:
         server = client.server()
         client.process.kill()
         assert is_gone(server)
+
+
+# A run proxy that is killed once its server runs, and before it can filter anything.
+KILLED_EARLY = (
+    "from rootsd.proxy.run import assembly, main; import os, sys;"
+    " assembly.run_proxy = lambda *_: ("
+    "print(open(sys.argv[1]).read(), flush=True), os.kill(os.getpid(), 9));"
+    " main.main(sys.argv[2:])"
+)
+
+
+@pytest.mark.needs("linux")
+def test_a_proxy_that_is_killed_while_it_loads_leaves_no_server_behind(tmp_path: Path) -> None:
+    running = tmp_path / "running"
+    os.mkfifo(running)
+    server = ("sh", "-c", f"echo $$ >{running}; exec sleep 1000")
+    line = [sys.executable, "-c", KILLED_EARLY, str(running), "--", *server]
+    with started(line) as client:
+        number = int(client.stdout.readline())
+        assert client.process.wait(HANG_GUARD_S) == -signal.SIGKILL
+        assert is_gone(number)
 
 
 def test_a_stubborn_server_ends_when_its_client_is_gone() -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.options import WALL_FLAGS, ConfineOptions, Opening
-from rootsd.proxy.run.main import (
+from rootsd.proxy.run.main import main
+from rootsd.proxy.run.options import (
     ConfinePolicy,
     RunOptions,
     RunUsageError,
-    main,
     parse_arguments,
 )
-from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 
 
 @pytest.mark.parametrize(

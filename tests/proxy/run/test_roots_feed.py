@@ -13,7 +13,8 @@ from rootsd.proxy.daemon_link import AutostartProcess
 from rootsd.proxy.run import roots_feed
 from rootsd.proxy.run.roots_feed import RootsFeed
 from rootsd.proxy.run.subscription import RootsUpdate
-from rootsd.wire.hello import Hello, RequestedScope
+from rootsd.wire.hello import Hello
+from rootsd.wire.requested_scope import RequestedScope
 from support.bridges import HANG_GUARD_S, Daemon, daemons, fault, notice, reply
 
 LISTED = {

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.paths import contains
-from rootsd.proxy.run.roots import AccessPolicy, ClientRootsPolicy, RootFolder, RootsFilter
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.proxy.run.roots import RootFolder, RootsFilter
 
 AUTO, NARROW, OVERRIDE = (
     ClientRootsPolicy.AUTO,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from rootsd.proxy.run.readiness import ServerProfile
-from rootsd.proxy.run.roots import ClientRootsPolicy, RootsProvider
+from rootsd.proxy.run.root_policies import ClientRootsPolicy
+from rootsd.proxy.run.roots import RootsProvider
 from support.bridges import fault, notice, reply, request
 from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.proxy.run.roots import ClientRootsPolicy
+from rootsd.proxy.run.root_policies import ClientRootsPolicy
 from support.bridges import META_2026, fault, notice, reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call_2026, paths
 

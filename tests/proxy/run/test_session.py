@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rootsd.proxy.run.readiness import ServerProfile
-from rootsd.proxy.run.roots import AccessPolicy, RootFolder
+from rootsd.proxy.run.root_policies import AccessPolicy
+from rootsd.proxy.run.roots import RootFolder
 from support.bridges import notice, reply, request
 from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
 

@@ -8,7 +8,7 @@ import pytest
 
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
-from rootsd.proxy.run.roots import ClientRootsPolicy
+from rootsd.proxy.run.root_policies import ClientRootsPolicy
 from support.bridges import fault, notice, reply, request
 from support.run_session_harness import API, WEB, SessionHarness, call, messages
 

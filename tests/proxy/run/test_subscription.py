@@ -8,7 +8,8 @@ import pytest
 
 from rootsd.proxy.run.roots import RootFolder
 from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
-from rootsd.wire.hello import Hello, RequestedScope, ScopeRefused
+from rootsd.wire.hello import Hello, ScopeRefused
+from rootsd.wire.requested_scope import RequestedScope
 from support.bridges import Message, fault, notice, reply
 
 API = RootFolder(b"/src/api", "api")

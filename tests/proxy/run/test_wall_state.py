@@ -28,13 +28,8 @@ from rootsd.proxy.confine.main import OwnedWall
 from rootsd.proxy.confine.session_view import ComposedView
 from rootsd.proxy.confine.view_feed import ConfineSettings, FollowedView, WallSubscription
 from rootsd.proxy.run.readiness import ServerProfile
-from rootsd.proxy.run.roots import (
-    AccessPolicy,
-    ClientRootsPolicy,
-    RootFolder,
-    RootsFilter,
-    WallState,
-)
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
 from rootsd.proxy.run.wall import ServerWall, WardenLost
 from rootsd.wire.jsonrpc import LineReader, Notification, encode
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call

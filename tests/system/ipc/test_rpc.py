@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
-from rootsd.system.ipc import connect, rpc
+from rootsd.system import sandbox
+from rootsd.system.ipc import rpc
 from rootsd.system.ipc.connect import ControlSocketHidden
 
 REPLY = b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}\n'
@@ -189,7 +190,7 @@ def test_inside_the_wall_the_error_says_to_decide_outside(monkeypatch: pytest.Mo
 def test_in_a_sandbox_the_error_does_not_recommend_another_daemon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connect, "in_sandbox", lambda: True)
+    monkeypatch.setattr(sandbox, "in_sandbox", lambda: True)
     with pytest.raises(rpc.DaemonGone, match="runs in a sandbox") as absent:
         rpc.connect_control()
     assert "rootsd up" not in absent.value.remedy

@@ -13,8 +13,9 @@ from rootsd.control.services import ControlServices
 from rootsd.control.wardens import ConnectedWarden, WallServices
 from rootsd.core.paths import text_of
 from rootsd.core.wall import WallSettings
-from rootsd.wire.hello import RequestedScope, ResumeState, ResumeStateItem
+from rootsd.wire.hello import ResumeStateItem
 from rootsd.wire.request import BadRequest
+from rootsd.wire.requested_scope import RequestedScope, ResumeState
 from rootsd.wire.scope import resolve_scope, resume_state
 from rootsd.wire.wall import (
     WALL_VERSION,

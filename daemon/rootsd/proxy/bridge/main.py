@@ -71,7 +71,8 @@ def parse_arguments(argv: list[str]) -> Hello | None:
 
 def _greeting(client: str, only: list[str], *, any_uri: bool) -> Hello:
     # Importing json costs 7 ms.
-    from rootsd.wire.hello import Hello, parse_scope  # noqa: PLC0415
+    from rootsd.wire.hello import Hello  # noqa: PLC0415
+    from rootsd.wire.requested_scope import parse_scope  # noqa: PLC0415
 
     try:
         scope = parse_scope(only, os.getcwd, any_uri=any_uri)

@@ -54,7 +54,7 @@ from rootsd.proxy.confine.session_view import ComposedView
 from rootsd.proxy.confine.view_feed import ViewFeed, WallSubscription, subscribe
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 from rootsd.system.runtime_dir import home_folder, overriding_folder
-from rootsd.wire.hello import RequestedScope
+from rootsd.wire.requested_scope import RequestedScope
 
 CONFINED = "ROOTSD_CONFINED"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells

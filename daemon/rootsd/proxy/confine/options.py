@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.wall import RevokePolicy
-from rootsd.wire.hello import RequestedScope, parse_scope
+from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 WALL_USAGE = (
     "[--no-network] [--ssh-agent] [--gpg] [--docker] [--nested] [--no-protect] [--read PATH]..."

@@ -28,9 +28,9 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.proxy.daemon_link import AutostartProcess
 from rootsd.proxy.reconnect import GRACE_S, ReconnectPolicy
+from rootsd.system import sandbox
 from rootsd.system.ipc import connect, rpc
 from rootsd.system.runtime_dir import find_runtime_dirs
-from rootsd.wire.hello import ResumeState
 from rootsd.wire.jsonrpc import (
     ErrorResponse,
     LineReader,
@@ -41,6 +41,7 @@ from rootsd.wire.jsonrpc import (
     encode,
     parse,
 )
+from rootsd.wire.requested_scope import ResumeState
 
 _SUBSCRIBE, _VIEW, _REPORT = "confine", "view", "report_confined"
 _SUBSCRIBE_ID = 1
@@ -300,7 +301,7 @@ def _connect_or_start() -> socket.socket:
     try:
         return rpc.connect_control()
     except rpc.DaemonGone:
-        if connect.in_sandbox():
+        if sandbox.in_sandbox():
             raise
     starter = AutostartProcess()
     while not starter.has_ended():

@@ -1,5 +1,8 @@
 """Run one MCP server, and give it the approved roots in the way that this server understands.
 
+`main` parses the arguments with `options`, decides whether the server needs a wall, and starts it.
+`assembly` builds the proxy in front of it.
+
 A message of the client takes this path: `loop` reads it, `line_reader` splits lines, `session`
 decides when it goes on, and `router` decides what goes on. The server's messages come back the
 same way. `input_required` supports the router for roots requests of MCP 2026-07-28, and

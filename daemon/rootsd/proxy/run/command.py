@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from rootsd.proxy.run.roots import RootFolder
+if TYPE_CHECKING:  # a start should not wait for the modules that it would load
+    from rootsd.proxy.run.roots import RootFolder
 
 _PLACE = re.compile(r"\{roots(?::(?P<how>[^{}]*))?\}|\{root(?::(?P<name>[^{}]+))?\}")
 _ALL = "{roots}"

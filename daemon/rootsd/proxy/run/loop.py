@@ -184,7 +184,8 @@ _FORWARDED = (
 class RunProxy:
     """The proxy for one client, from its first byte to its last. Call `run` once.
 
-    `needs_roots`: the first server cannot start before the roots are known.
+    `needs_roots`: the first server cannot start before the roots are known. `server` is the first
+    server if it runs already.
     """
 
     def __init__(
@@ -195,12 +196,14 @@ class RunProxy:
         *,
         needs_roots: bool,
         wall: Wall | None = None,
+        server: ServerProcess | None = None,
     ) -> None:
         self._session = session
         self._out = out
         self._feed = RootsFeed(greeting, self._on_roots, session.roots_outdated)
         self._needs_roots = needs_roots
         self._wall = wall
+        self._first_server = server
         self._server: ServerProcess | None = None
         self._is_restarting = False
         self._reported_roots: tuple[str, ...] | None = None
@@ -454,10 +457,11 @@ class RunProxy:
         launch = self._session.start()
         self._report_left_out(launch)
         try:
-            self._server = ServerProcess(launch, self._wall)
+            self._server = self._first_server or ServerProcess(launch, self._wall)
         except ServerStartFailed as error:
             self._refuse_all(error)
             raise
+        self._first_server = None
         self._kill_at, self._kill_signal = math.inf, signal.SIGTERM
         self._session.started(time.monotonic(), self._server.is_busy)
 

@@ -22,13 +22,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from enum import Enum
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.paths import PathError, contains, is_utf8, normalize_path, text_of, to_uri
 from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response, encode
 
 
@@ -105,33 +105,6 @@ def _folder_of(item: object) -> RootFolder | None:
 
 
 _GIT = b".git"
-
-
-class ClientRootsPolicy(Enum):
-    """How to use the client's own roots."""
-
-    AUTO = "auto"
-    """Narrow by them if they match an approved root; otherwise use the whole scope."""
-    NARROW = "narrow"
-    """Narrow by them always, even if nothing is left."""
-    REPORT = "report"
-    """Do not narrow by them, but propose those that are not approved."""
-    OVERRIDE = "override"
-    """Do not ask the client for them."""
-
-    @property
-    def narrows(self) -> bool:
-        """Whether they can remove a root."""
-        return self in (ClientRootsPolicy.AUTO, ClientRootsPolicy.NARROW)
-
-
-class AccessPolicy(Enum):
-    """Which roots a server gets. A server could write in all of them."""
-
-    WRITABLE = "writable"
-    """Writable roots only."""
-    ADVISORY = "advisory"
-    """Read-only roots too: the user trusts the server not to write there."""
 
 
 class WallState(NamedTuple):

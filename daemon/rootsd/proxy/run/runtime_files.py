@@ -6,7 +6,6 @@ server asks for its roots. Both may be gone at the next start; then they are mad
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Sequence
@@ -45,6 +44,8 @@ class ServerProfileFile:
     """The stored profile of one server, found by the server's command."""
 
     def __init__(self, runtime_dir: bytes, words: Sequence[str]) -> None:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, and `make_empty_folder` needs none
+
         key = "\0".join(words).encode("utf-8", "surrogateescape")
         name = hashlib.sha256(key).hexdigest()[:32]
         self._path = runtime_dir + b"/" + _SERVERS + b"/" + name.encode()

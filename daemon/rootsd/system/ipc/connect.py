@@ -1,7 +1,7 @@
 """Connect to a socket of the daemon, verify its owner, and explain failures.
 
-A sandbox can be the cause of a failure. The checks for one run only after a connection has failed.
-They only choose the error message. This module uses only the standard library.
+This module uses only the standard library. `rootsd.system.sandbox` finds out whether a sandbox is
+the cause of a failure.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import struct
 
 from rootsd.core.errors import Busy, DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.system.ipc.unix_socket import address_of, peer_of
-from rootsd.system.runtime_dir import find_runtime_dirs, unsafe_reason
+from rootsd.system.runtime_dir import unsafe_reason
 
 CONNECT_TIMEOUT_S = 5.0
 # No process listens: the daemon never started, or it has ended and may have left a stale socket.
 _NOT_LISTENING = (errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED)
-CONFINED_VARIABLE = "ROOTSD_CONFINED"
-"""The environment variable that is set, and not empty, inside the wall."""
 
 
 class NotRunning(DaemonUnreachable):
@@ -117,52 +115,3 @@ def _check_server(connection: socket.socket, path: bytes) -> None:
     if uid != os.geteuid():
         shown = path.decode(errors="backslashreplace")
         raise ForeignSocket(f"{shown} is served by user {uid}, not by you", f"ls -l {shown}")
-
-
-TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
-if TYPE_CHECKING:
-    from rootsd.system.runtime_dir import RuntimeDir
-
-_ONE_USER = "1"
-_BUBBLEWRAP = b"bwrap"
-
-
-def sandbox_hides_control(folder: RuntimeDir) -> bool:
-    """Return whether a sandbox exposes the MCP socket of the runtime folder but hides `ctl/`.
-
-    A daemon creates both folders and never removes them. The folder `pub/` without a socket proves
-    nothing, because a sandbox can leave one behind as a mount point.
-    """
-    return os.path.exists(folder.mcp_socket) and not os.path.lexists(folder.ctl)
-
-
-def is_inside_wall() -> bool:
-    """Return whether this process is behind the wall, which sets a variable and hides `ctl/`.
-
-    The variable alone proves nothing, because every program can set it.
-    """
-    return bool(os.environ.get(CONFINED_VARIABLE)) and _is_control_hidden()
-
-
-def in_foreign_sandbox() -> bool:
-    """Return whether a sandbox that is not the wall exposes only the MCP socket."""
-    return not os.environ.get(CONFINED_VARIABLE) and _is_control_hidden()
-
-
-def _is_control_hidden() -> bool:
-    return any(sandbox_hides_control(folder) for folder in find_runtime_dirs())
-
-
-def in_sandbox() -> bool:
-    """Return whether this process runs in bubblewrap, or in a user namespace with one user.
-
-    Containers have more than one. Source: user_namespaces(7), "uid_map".
-    """
-    try:
-        with open("/proc/self/uid_map", "rb") as lines:
-            if lines.read().decode("ascii").split()[2:] == [_ONE_USER]:
-                return True
-        with open("/proc/1/comm", "rb") as first:
-            return first.read().strip() == _BUBBLEWRAP
-    except (OSError, ValueError):
-        return False

@@ -11,7 +11,7 @@ import socket
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.system import runtime_dir
+from rootsd.system import runtime_dir, sandbox
 from rootsd.system.ipc import connect
 
 TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
@@ -52,19 +52,19 @@ def connect_control() -> socket.socket:
         try:
             return connect.connect(folder.control_socket)
         except (connect.NotRunning, connect.Sandboxed) as error:
-            if os.environ.get(connect.CONFINED_VARIABLE):
+            if os.environ.get(sandbox.CONFINED_VARIABLE):
                 raise connect.InsideWall(
                     "this program is inside the wall, where nothing can be decided",
                     "decide outside the wall, in your own terminal",
                 ) from None
             if isinstance(error, connect.Sandboxed):
                 raise
-            if connect.sandbox_hides_control(folder):
+            if sandbox.sandbox_hides_control(folder):
                 raise connect.ControlSocketHidden(
                     "this program runs in a sandbox that hides the control socket of rootsd",
                     "run it outside of the sandbox, in your own terminal",
                 ) from None
-    if connect.in_sandbox():
+    if sandbox.in_sandbox():
         raise DaemonGone(
             "this program runs in a sandbox, from which no daemon can be reached",
             "run it outside of the sandbox, in your own terminal",

@@ -1,0 +1,136 @@
+"""Build the parts of the proxy for one server, and run it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+from rootsd.core.errors import RootsdError
+from rootsd.proxy.run import folder_check
+from rootsd.proxy.run.command import ServerCommand, server_name
+from rootsd.proxy.run.input_required import StateSigner
+from rootsd.proxy.run.loop import RunProxy
+from rootsd.proxy.run.options import ConfinePolicy, RunOptions
+from rootsd.proxy.run.outbox import Outbox
+from rootsd.proxy.run.process import ServerProcess
+from rootsd.proxy.run.readiness import ReadinessGate
+from rootsd.proxy.run.restart import RestartPolicy
+from rootsd.proxy.run.roots import RootsFilter, RootsProvider
+from rootsd.proxy.run.runtime_files import ServerProfileFile
+from rootsd.proxy.run.session import RunSession
+from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.wire.hello import Hello
+from rootsd.wire.requested_scope import RequestedScope
+
+_KEY_BYTES = 16
+
+
+class WallRequired(RootsdError):
+    """An error: a wall is required, and none can be built. The server does not start.
+
+    `requirement` says what requires it.
+    """
+
+    def __init__(self, error: RootsdError, requirement: str, remedy: str) -> None:
+        super().__init__(f"{error.message}; {requirement}", remedy)
+        self.code = error.code
+
+
+class _Parts(NamedTuple):
+    out: Outbox
+    restart_policy: RestartPolicy
+    session: RunSession
+    greeting: Hello
+
+
+def run_proxy(
+    options: RunOptions,
+    scope: RequestedScope,
+    command: ServerCommand,
+    empty_folder: bytes | None,
+    server: ServerProcess | None,
+) -> int:
+    """Run the proxy without a wall. Return the exit status of the server.
+
+    `server` is the first server if it runs already. Raises ServerStartFailed.
+    """
+    parts = _parts(options, scope, command, empty_folder)
+    proxy = RunProxy(
+        parts.session, parts.out, parts.greeting, needs_roots=command.names_roots, server=server
+    )
+    return proxy.run()
+
+
+def run_confined(
+    options: RunOptions,
+    scope: RequestedScope,
+    command: ServerCommand,
+    empty_folder: bytes | None,
+    requirement: str | None,
+) -> int:
+    """Run the proxy with its server behind a wall. Return the exit status of the server.
+
+    `requirement` says why the machine's policy requires the wall. Raises RootsdError.
+    """
+    # Imported here, because a server without a wall should not wait for the engine to load.
+    from rootsd.proxy.confine.engines import CannotConfine  # noqa: PLC0415
+    from rootsd.proxy.confine.main import build_owned_wall  # noqa: PLC0415
+    from rootsd.proxy.run.wall import ServerWall  # noqa: PLC0415
+
+    parts = _parts(options, scope, command, empty_folder)
+    # The server must be able to open the folder that stands for "no roots".
+    read = (
+        options.wall.read
+        if empty_folder is None
+        else (*options.wall.read, os.fsdecode(empty_folder))
+    )
+    wall_options = options.wall._replace(
+        name=parts.greeting.client, words=options.words, read=read
+    )
+    try:
+        owned = build_owned_wall(wall_options, scope)
+    except RootsdError as error:
+        if options.confine is ConfinePolicy.CONFINE:
+            raise
+        remedy = "rootsd doctor" if isinstance(error, CannotConfine) else error.remedy
+        if requirement is not None:
+            raise WallRequired(error, requirement, remedy) from error
+        asked = "config.toml says [confine] default = true"
+        way = f"{remedy}, or rootsd run --no-confine for this call"
+        raise WallRequired(error, asked, way) from error
+    for sentence in owned.sentences():
+        sys.stderr.write(f"rootsd run: {sentence}\n")
+    # The session begins once: with two starts, an approval in between would be in one of them.
+    greeting = parts.greeting._replace(scope=scope._replace(start=owned.subscription.start))
+    with ServerWall(owned) as wall:
+        parts.restart_policy.wall_is_outdated = lambda: wall.is_outdated
+        proxy = RunProxy(
+            parts.session, parts.out, greeting, needs_roots=command.names_roots, wall=wall
+        )
+        return proxy.run()
+
+
+def _parts(
+    options: RunOptions,
+    scope: RequestedScope,
+    command: ServerCommand,
+    empty_folder: bytes | None,
+) -> _Parts:
+    out = Outbox()
+    roots_filter = RootsFilter(options.client_roots, options.access, _working_directory())
+    provider = RootsProvider(roots_filter, out, folder_check, empty_folder)
+    profiles = ServerProfileFile(find_runtime_dir().path, options.words)
+    gate = ReadinessGate(profiles.load(), profiles.save)
+    restart_policy = RestartPolicy(command)
+    signer = StateSigner(os.urandom(_KEY_BYTES))
+    session = RunSession(provider, restart_policy, gate, out, signer)
+    greeting = Hello(client=options.name or server_name(options.words), scope=scope)
+    return _Parts(out, restart_policy, session, greeting)
+
+
+def _working_directory() -> bytes | None:
+    try:
+        return os.getcwdb()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,174 @@
+"""Parse the arguments of `rootsd run`."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import NamedTuple
+
+from rootsd.proxy.confine import options as confine_options
+from rootsd.proxy.confine.options import (
+    WALL_FLAGS,
+    WALL_USAGE,
+    WALL_VALUES,
+    ConfineOptions,
+    ConfineUsageError,
+)
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.wire.requested_scope import RequestedScope, parse_scope
+
+USAGE = (
+    "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd...]"
+    " [--client-roots auto|narrow|override] [--advisory-access] [--env NAME=VALUE]..."
+    f" [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
+)
+_PLAIN = frozenset({"--workspace", "--all", "--advisory-access"})
+_WITH_VALUE = frozenset({"--only", "--client-roots", "--env", "--name"})
+_CLIENT_ROOTS = ("auto", "narrow", "override")
+
+
+class RunUsageError(Exception):
+    """An error in the arguments of `rootsd run`; the message names the argument."""
+
+
+class ScopeFlag(Enum):
+    """The part of the approved roots that the server gets, besides those that `--only` names."""
+
+    WORKSPACE = "--workspace"
+    ALL = "--all"
+
+
+class ConfinePolicy(Enum):
+    """Whether to put the server behind the wall."""
+
+    CONFIGURED = "as config.toml says"
+    CONFINE = "--confine"
+    NO_CONFINE = "--no-confine"
+    REQUIRED = "as the machine's policy says"
+
+
+_CONFINE_FLAGS = {
+    policy.value: policy for policy in (ConfinePolicy.CONFINE, ConfinePolicy.NO_CONFINE)
+}
+
+
+class RunOptions(NamedTuple):
+    """The command to run and its options, as typed. `part` is None if no flag names one.
+
+    `wall` are the options of the wall, without the command, and `wall_words` their words.
+    """
+
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    only: tuple[str, ...] = ()
+    part: ScopeFlag | None = None
+    client_roots: ClientRootsPolicy = ClientRootsPolicy.REPORT
+    access: AccessPolicy = AccessPolicy.WRITABLE
+    name: str = ""
+    confine: ConfinePolicy = ConfinePolicy.CONFIGURED
+    wall: ConfineOptions = ConfineOptions()
+    wall_words: tuple[str, ...] = ()
+
+
+def parse_arguments(argv: list[str]) -> RunOptions:
+    """Return the options in the arguments after `run`. Raise RunUsageError."""
+    options = RunOptions(())
+    words = list(argv)
+    wall_words: list[str] = []
+    while words and words[0].startswith("-"):
+        flag, equals, value = words.pop(0).partition("=")
+        if flag == "--" and not equals:
+            break
+        if not equals and flag in _PLAIN:
+            options = _with_plain(options, flag)
+        elif not equals and flag in _CONFINE_FLAGS:
+            options = _with_policy(options, _CONFINE_FLAGS[flag])
+        elif not equals and flag in WALL_FLAGS:
+            wall_words.append(flag)
+        else:
+            value = _value_of(flag, value if equals else None, words)
+            if flag in WALL_VALUES:
+                wall_words += [flag, value]
+            else:
+                options = _with(options, flag, value)
+    if not words:
+        raise RunUsageError("no server command; put it after --")
+    if options.part is ScopeFlag.ALL and options.only:
+        raise RunUsageError("--all and --only cannot be combined")
+    if wall_words and options.confine is ConfinePolicy.NO_CONFINE:
+        raise RunUsageError(f"{wall_words[0]} and --no-confine cannot be combined")
+    return options._replace(
+        words=tuple(words),
+        wall=_wall_options(wall_words, words),
+        wall_words=tuple(wall_words),
+    )
+
+
+def _value_of(flag: str, value: str | None, words: list[str]) -> str:
+    """Return the value of `flag`: the one after `=`, or else the next word, which it takes."""
+    if flag not in _WITH_VALUE and flag not in WALL_VALUES:
+        raise RunUsageError(f"unknown argument {flag!a}")
+    if value is None and words:
+        value = words.pop(0)
+    if not value:
+        raise RunUsageError(f"{flag} needs a value")
+    return value
+
+
+def _wall_options(wall_words: list[str], words: list[str]) -> ConfineOptions:
+    try:
+        parsed = confine_options.parse_arguments([*wall_words, "--", *words])
+    except ConfineUsageError as error:
+        raise RunUsageError(str(error)) from error
+    return parsed._replace(words=())
+
+
+def _with_policy(options: RunOptions, policy: ConfinePolicy) -> RunOptions:
+    if options.confine not in (ConfinePolicy.CONFIGURED, policy):
+        raise RunUsageError("--confine and --no-confine cannot be combined")
+    return options._replace(confine=policy)
+
+
+def _with_plain(options: RunOptions, flag: str) -> RunOptions:
+    if flag == "--advisory-access":
+        return options._replace(access=AccessPolicy.ADVISORY)
+    part = ScopeFlag(flag)
+    if options.part not in (None, part):
+        raise RunUsageError("--all and --workspace cannot be combined")
+    return options._replace(part=part)
+
+
+def _with(options: RunOptions, flag: str, value: str) -> RunOptions:
+    match flag:
+        case "--only":
+            return options._replace(only=(*options.only, value))
+        case "--name":
+            return options._replace(name=value)
+        case "--env":
+            name, equals, text = value.partition("=")
+            if not name or not equals:
+                raise RunUsageError("--env needs NAME=VALUE")
+            return options._replace(environment=(*options.environment, (name, text)))
+        case _:
+            if value not in _CLIENT_ROOTS:
+                raise RunUsageError(f"--client-roots must be one of {', '.join(_CLIENT_ROOTS)}")
+            return options._replace(client_roots=ClientRootsPolicy(value))
+
+
+def scope_of(options: RunOptions) -> RequestedScope:
+    """Return the scope that the flags ask for. Without a flag, it is the workspace.
+
+    `--client-roots override` is the old flag for all approved roots.
+    """
+    try:
+        scope = parse_scope(options.only, os.getcwd, any_uri=False)
+        asks_for_all = (
+            options.part is ScopeFlag.ALL or options.client_roots is ClientRootsPolicy.OVERRIDE
+        )
+        if options.part is ScopeFlag.WORKSPACE or not (options.only or asks_for_all):
+            scope = scope._replace(workspace=os.getcwd())
+    except FileNotFoundError as error:
+        raise RunUsageError("the working directory is gone; try: --all or --only NAME") from error
+    except ValueError as error:
+        raise RunUsageError(str(error)) from error
+    return scope
