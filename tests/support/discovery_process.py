@@ -62,8 +62,9 @@ PATIENCE_S = 20.0
 _OF_IT_OURS = 0.2
 # A guard against hangs only.
 _HANG_S = 300.0
-# With a planted fault, a difference is expected, so the wait is shorter.
+# With a planted fault, a difference or a hang is expected, so the waits are shorter.
 _PATIENCE_WITH_A_FAULT_S = 4.0
+_HANG_WITH_A_FAULT_S = 30.0
 _A_WHILE_S = 6.0
 _NEVER_S = 1e7
 _REMEMBERED = 10_000
@@ -110,9 +111,9 @@ class ReportedState:
         with self.changed:
             return dict(self._catalog.projects)
 
-    def wait_for(self, path: bytes) -> None:
+    def wait_for(self, path: bytes, hang_s: float) -> None:
         with self.changed:
-            if not self.changed.wait_for(lambda: path in self.live(), _HANG_S):
+            if not self.changed.wait_for(lambda: path in self.live(), hang_s):
                 raise AssertionError(f"never heard of {path!r}")
 
     def linger(self) -> None:
@@ -173,6 +174,7 @@ class ScanComparison:
     discovery: SteppedDiscovery
     parents: Sequence[Parent]
     patience_s: float
+    hang_s: float
     whole: set[Identity]
 
     def differences(self, *, swept: bool) -> list[str]:
@@ -292,8 +294,12 @@ class DiscoveryRuns:
         if self.fault is Fault.TRUSTS_THE_INDEX:
             patch.object(parent_tree, "changed_folders", return_value=[]).start()
         discovery.start(self.parents, self.known.projects())
-        patience_s = PATIENCE_S if self.fault is Fault.NONE else _PATIENCE_WITH_A_FAULT_S
-        return ScanComparison(discovery, self.parents, patience_s, self.whole)
+        waits = (
+            (PATIENCE_S, _HANG_S)
+            if self.fault is Fault.NONE
+            else (_PATIENCE_WITH_A_FAULT_S, _HANG_WITH_A_FAULT_S)
+        )
+        return ScanComparison(discovery, self.parents, *waits, self.whole)
 
 
 def main() -> None:
@@ -320,7 +326,7 @@ def main() -> None:
 
 
 def _differences(now: ScanComparison, path: bytes, *, swept: bool) -> list[str]:
-    now.discovery.known.wait_for(path)
+    now.discovery.known.wait_for(path, now.hang_s)
     now.discovery.run_down()
     if swept:
         now.discovery.sweep()
