@@ -17,7 +17,6 @@ import stat
 import sys
 
 from rootsd.core.errors import BadConfig
-from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json, parse_toml
 from rootsd.system.runtime_dir import home_folder, overriding_folder
 
@@ -95,5 +94,7 @@ def _read(file: bytes) -> bytes:
 
 
 def _unknown(file: bytes, reason: str) -> BadConfig:
+    from rootsd.core.labels import safe_label  # noqa: PLC0415 - only needed for the message
+
     shown = safe_label(file, limit=None)
     return BadConfig(f"cannot tell whether to confine the server: {shown}: {reason}", _REMEDY)

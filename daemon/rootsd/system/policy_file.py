@@ -15,7 +15,6 @@ import os
 import stat
 
 from rootsd.core.errors import BadConfig
-from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_toml
 
 POLICY_FILE = b"/etc/rootsd/policy.toml"
@@ -62,20 +61,28 @@ def wall_requirement(file: bytes) -> str | None:
 
     Only a policy that certainly does not require the wall lets a program do without it.
     """
-    shown = safe_label(file, limit=None)
-    unusable = f"the policy {shown} cannot be used, and may require the wall"
     try:
         text = read_policy_text(file)
         if text is None:
             return None
         required = _requires_wall(parse_toml(text))
     except BadConfig as error:
-        return f"{unusable}: {error.summary}"
+        return _unusable(file, error.summary)
     except Unparsable as error:
-        return f"{unusable}: {error}"
+        return _unusable(file, str(error))
     if required is None:
-        return f"{unusable}: it is not valid"
-    return f"the policy requires the wall ({shown})" if required else None
+        return _unusable(file, "it is not valid")
+    return f"the policy requires the wall ({_shown(file)})" if required else None
+
+
+def _unusable(file: bytes, reason: str) -> str:
+    return f"the policy {_shown(file)} cannot be used, and may require the wall: {reason}"
+
+
+def _shown(path: bytes) -> str:
+    from rootsd.core.labels import safe_label  # noqa: PLC0415 - only needed for messages
+
+    return safe_label(path, limit=None)
 
 
 def _requires_wall(tables: dict[str, object]) -> bool | None:
@@ -96,7 +103,7 @@ def _requires_wall(tables: dict[str, object]) -> bool | None:
 
 
 def _ensure_only_root_writes(path: bytes, found: os.stat_result) -> None:
-    shown = safe_label(path, limit=None)
+    shown = _shown(path)
     if found.st_uid not in _roots_ids(found.st_uid):
         raise BadPolicy(
             f"{shown} belongs to user {found.st_uid}, not to root", f"sudo chown root {shown}"
@@ -116,7 +123,7 @@ def _roots_ids(uid: int) -> frozenset[int]:
 
 
 def _text_of(file: bytes, descriptor: int) -> str:
-    shown = safe_label(file, limit=None)
+    shown = _shown(file)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise BadPolicy(f"{shown} is not a regular file", f"ls -l {shown}")
     try:
@@ -134,7 +141,7 @@ def _text_of(file: bytes, descriptor: int) -> str:
 
 
 def _unreadable(path: bytes, error: OSError) -> BadPolicy:
-    shown = safe_label(path, limit=None)
+    shown = _shown(path)
     if error.errno in _IS_LINK:
         return BadPolicy(f"{shown} is a symlink, or not what it should be", f"ls -ld {shown}")
     reason = error.strerror or str(error)

@@ -19,7 +19,6 @@ from contextlib import suppress
 from typing import Protocol
 
 from rootsd.core.errors import RootsdError
-from rootsd.core.labels import safe_label
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.system.processes import is_busy
 
@@ -253,6 +252,8 @@ def _not_inside(explained: RootsdError) -> ServerStartFailed:
 def _start_error(
     word: str, error: OSError | ValueError | subprocess.SubprocessError
 ) -> ServerStartFailed:
+    from rootsd.core.labels import safe_label  # noqa: PLC0415 - only needed for the message
+
     shown = safe_label(word.encode(errors="surrogateescape"), limit=None)
     why = error.strerror if isinstance(error, OSError) else str(error)
     found = ServerStartFailed(f"{shown} cannot be started: {why}", f"command -v {shown}")
