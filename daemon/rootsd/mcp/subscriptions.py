@@ -153,11 +153,12 @@ def _accepted_filter(wanted: SubscriptionFilter) -> SubscriptionFilter:
     )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _encode_updated(uri: str, stream: Id | None = None) -> bytes:
     """Return the line for a change of `uri`, for the stream with this id if there is one.
 
-    Cached, because many sessions get the same line: clients often use the same ids.
+    Cached, because many sessions get the same line: clients often use the same ids. The cache is
+    small, because a client can choose an id of MAX_REQUEST_BYTES.
     """
     meta = {} if stream is None else {"_meta": {_SUBSCRIPTION_ID_KEY: stream}}
     return encode(Notification(_UPDATED, {**meta, "uri": uri}))
