@@ -3,7 +3,9 @@
 A real daemon has sessions of both eras in several processes. The time runs from before the order
 is sent, through the saved decision, to the notification in the session's process. The round trips
 of a ping in the same run show the speed of the machine at that moment. An approval is published
-only when it is on the disk, so the table also says how long the disk takes to sync 4 KiB.
+only when it is on the disk. So the table also says how long a store takes to save a decision, and
+how long the disk takes to sync 4 KiB. A store syncs six times: SQLite four times, and each anchor
+once.
 
 Run: make bench ARGS='-k bench_publish'
 """
@@ -27,7 +29,9 @@ from bench.measuring import cpu_seconds, memory, pause, percentile, table
 from bench.running import HANG_GUARD_S, Client, Daemon, daemon
 from rootsd.system.runtime_dir import find_runtime_dir
 from support.repositories import fake_repository
+from support.sample_decisions import after, numbered
 from support.sizes import Sizes
+from support.stores import opened
 
 LISTENERS = Path(__file__).with_name("listeners.py")
 PER_PROCESS = 50
@@ -105,8 +109,8 @@ def approved(top: Path, count: int) -> Path:
 
 def orders(running: Daemon, many: Sessions, rounds: int) -> tuple[dict[str, list[float]], float]:
     """From the order to each session, in ms, by verb; and the median of the pings between."""
-    took: dict[str, list[float]] = {"approve": [], "deny": [], "ping": [], "sync": []}
-    for _ in range(rounds):
+    took: dict[str, list[float]] = {"approve": [], "deny": [], "ping": [], "save": [], "sync": []}
+    for number in range(rounds):
         for verb in ("approve", "deny"):
             many.tell("told")
             pause(CALM_S)
@@ -114,8 +118,19 @@ def orders(running: Daemon, many: Sessions, rounds: int) -> tuple[dict[str, list
             running.ask("decide", verb=verb, cwd="/", refs=["one"])
             took[verb] += [(when - begin) / 1e6 for when in many.answers()]
         took["ping"] += many.pings(10)
+        took["save"].append(a_save(number))
         took["sync"].append(a_sync())
     return took, statistics.median(took["ping"])
+
+
+def a_save(number: int) -> float:
+    """Milliseconds until a store, with one decision so far, has another one on the disk."""
+    folder = tempfile.TemporaryDirectory(dir=os.environ["ROOTSD_DIR"])
+    with folder as top, opened(Path(top) / "state") as store:
+        store.append([numbered(number)], after(number))
+        begin = time.perf_counter()
+        store.append([numbered(number + 1)], after(number + 1))
+        return (time.perf_counter() - begin) * 1e3
 
 
 def a_sync() -> float:
