@@ -6,6 +6,7 @@ thread loads it, so the daemon answers other requests in the meantime.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -101,6 +102,9 @@ def _import_serve_session() -> ServeSession:
     """
     from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
 
+    # What is loaded by now stays until the daemon ends. Without this, each full collection would
+    # search it for garbage. That takes more than 20 ms, in which no session is notified.
+    gc.freeze()
     return serve_session
 
 
