@@ -29,6 +29,7 @@ class FolderRole(Enum):
 
 # Constants, because looking up the member of an enum takes as long as a function call.
 _FRONTIER, _LEAF = FolderRole.FRONTIER, FolderRole.LEAF
+_UNREADABLE = FolderRole.UNREADABLE
 
 # All nodes without children share this object. Each empty dictionary would take 80 bytes.
 _NO_CHILDREN: Mapping[bytes, FolderNode] = MappingProxyType({})
@@ -47,7 +48,7 @@ class FolderNode:
         self.place = place
         self.container = container
         self.children: Mapping[bytes, FolderNode] = _NO_CHILDREN
-        self.role = FolderRole.UNREADABLE
+        self.role = _UNREADABLE
         self.project: ProjectKind | None = None
         self.zone: ProposalFilter = place.zone
         self.packed: bytes | None = None
