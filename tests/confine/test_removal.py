@@ -91,6 +91,10 @@ def test_two_at_once_do_not_hinder_each_other(tmp_path: Path) -> None:
     assert not (tmp_path / "top").exists()
 
 
+def test_a_folder_that_another_process_has_removed_is_no_error(tmp_path: Path) -> None:
+    remove(tmp_path / "gone")
+
+
 @pytest.mark.needs("wall")
 def test_another_file_system_is_not_entered(tmp_path: Path) -> None:
     (tmp_path / "top" / "mounted").mkdir(parents=True)

@@ -21,14 +21,17 @@ _PLACE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def remove_tree(name: str, above: int) -> None:
     """Remove the folder `name` in the open folder `above`, with everything in it.
 
-    Raises OSError if something is left.
+    Does nothing if there is no such folder. Raises OSError if something is left.
     """
+    try:
+        device = os.stat(name, dir_fd=above, follow_symlinks=False).st_dev
+    except FileNotFoundError:  # another process was faster
+        return
     waiting = [name]  # the folders that are to be removed from `here`
     levels: list[
         tuple[list[str], _FolderId]
     ] = []  # the same for each folder above, and what it is
     here = os.open(".", _PLACE, dir_fd=above)
-    device = os.stat(name, dir_fd=above, follow_symlinks=False).st_dev
     try:
         while waiting or levels:
             if waiting:
