@@ -92,7 +92,9 @@ def test_two_at_once_do_not_hinder_each_other(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_another_process_has_removed_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
     remove(tmp_path / "gone")
+    assert os.listdir(tmp_path) == ["kept"]
 
 
 @pytest.mark.needs("wall")
