@@ -13,6 +13,7 @@ import pytest
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record
 from rootsd.system import runtime_dir
+from rootsd.system.base_folders import PLACE_VARIABLES
 from rootsd.system.private_files import NotPrivate
 
 HANG_GUARD_S = 60
@@ -146,7 +147,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The usual places, in a shell that sets no variable for them."""
     monkeypatch.delenv(runtime_dir.OVERRIDE)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in start_record.PLACE_VARIABLES:
+    for name in PLACE_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from rootsd.system.base_folders import named_folder
 from rootsd.system.repository_folder import (
     REPOSITORY_MARKERS,
     is_repository,
@@ -91,7 +92,7 @@ def shell_line(verb: str, home: Path, environment: Mapping[str, str]) -> ShellLi
             folder = Path(environment.get("ZDOTDIR") or home)
             return ShellLine(verb, "zsh", folder / ".zshrc", f'eval "$(rootsd {verb} zsh)"')
         case "fish":
-            folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+            folder = Path(named_folder("XDG_CONFIG_HOME", environment) or home / ".config")
             file = folder / "fish" / "config.fish"
             return ShellLine(verb, "fish", file, f"rootsd {verb} fish | source")
         case _:

@@ -28,6 +28,7 @@ from rootsd.service.launcher import StartFailed
 from rootsd.service.manager import ServiceManager
 from rootsd.sync.record import SyncRecord
 from rootsd.system import runtime_dir
+from rootsd.system.base_folders import PLACE_VARIABLES
 from rootsd.system.command_path import stable_command
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.private_files import ensure_private_folder, make_folder
@@ -334,7 +335,7 @@ def data_folders(invocation: Invocation) -> list[Path]:
 def ensure_places_for_purge() -> None:
     """Raise PlacesMismatch if `purge_data` would remove other folders than the daemon's."""
     if changes := start_record.describe_place_changes():
-        unset = " ".join(f"-u {name}" for name in start_record.PLACE_VARIABLES)
+        unset = " ".join(f"-u {name}" for name in PLACE_VARIABLES)
         raise start_record.PlacesMismatch(changes, f"env {unset} rootsd service uninstall --purge")
 
 

@@ -11,6 +11,7 @@ from rootsd.service.launchd import Launchd
 from rootsd.service.manager import RunProgram, ServiceManager, run_program
 from rootsd.service.systemd import Systemd
 from rootsd.system import runtime_dir
+from rootsd.system.base_folders import named_folder
 
 
 def local_service_manager(
@@ -24,7 +25,7 @@ def local_service_manager(
     home = Path(os.fsdecode(runtime_dir.home_folder()))
     if sys.platform == "darwin":
         return Launchd(home, run)
-    return Systemd(home, environment.get("XDG_CONFIG_HOME", ""), run)
+    return Systemd(home, named_folder("XDG_CONFIG_HOME", environment), run)
 
 
 def installed_service(environment: Mapping[str, str]) -> ServiceManager | None:

@@ -20,6 +20,7 @@ from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.system import runtime_dir
+from rootsd.system.base_folders import PLACE_VARIABLES, named_folder
 from rootsd.system.private_files import (
     display_path,
     ensure_private_folder,
@@ -32,10 +33,8 @@ RECORD_NAME = "start.json"
 STOPPED_NAME = "stopped"
 _MAX_BYTES = 256 * 1024
 
-# The variables that locate configuration and state, with the default of each.
-PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
-# The record keeps these, too. It keeps no others, because they could hold secrets, or the
-# variables that mark an agent's session.
+# The record keeps these besides the variables that locate configuration and state. It keeps no
+# others, because they could hold secrets, or the variables that mark an agent's session.
 _KEPT_VARIABLES = frozenset(
     ("HOME", "LANG", "LOGNAME", "ROOTSD_DIR", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR",
      "DBUS_SESSION_BUS_ADDRESS")
@@ -221,9 +220,4 @@ def _places_here() -> dict[str, str]:
 
 
 def _places_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """Ignore relative paths, as the XDG base directory specification demands."""
-    return {
-        name: value
-        for name in PLACE_VARIABLES
-        if (value := environment.get(name, "")).startswith("/")
-    }
+    return {name: value for name in PLACE_VARIABLES if (value := named_folder(name, environment))}

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.service.start_record import PLACE_VARIABLES
+from rootsd.system.base_folders import PLACE_VARIABLES
 from rootsd.system.shell_scripts import shipped_folder
 
 GENERATED_MARK = "Written by rootsd service install"

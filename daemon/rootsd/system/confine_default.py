@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 
 from rootsd.core.errors import BadConfig
-from rootsd.core.parsing import Unparsable, parse_json, parse_toml
-from rootsd.system.runtime_dir import home_folder, overriding_folder
+from rootsd.core.parsing import Unparsable, parse_toml
+from rootsd.system.base_folders import folder_of_daemon
 
 _MAX_BYTES = 1 << 20
-_VARIABLE = "XDG_CONFIG_HOME"
 _TABLE = "confine"
 _REMEDY = "rootsd config check, or rootsd run --no-confine"
 
@@ -47,34 +45,8 @@ def confines_by_default() -> bool:
 
 
 def config_file() -> bytes:
-    """Return the file that the daemon reads. Raises FolderUnavailable.
-
-    `rootsd.system.places` implements the same rule for programs that may load platformdirs.
-    """
-    if top := overriding_folder():
-        return top + b"/config/config.toml"
-    home = home_folder()
-    record, default = home + b"/.local/state/rootsd", home + b"/.config"
-    if sys.platform == "darwin":
-        record = home + b"/Library/Application Support/rootsd"
-        default = os.path.dirname(record)
-    recorded = _recorded_folder(record + b"/start.json")
-    folder = recorded if recorded is not None else os.environb.get(_VARIABLE.encode(), b"")
-    # The XDG base directory specification says that relative paths must be ignored.
-    return (folder if folder.startswith(b"/") else default) + b"/rootsd/config.toml"
-
-
-def _recorded_folder(record: bytes) -> bytes | None:
-    """Return XDG_CONFIG_HOME as the last `rootsd up` recorded it, or None without a record.
-
-    The value is empty if the variable was not set.
-    """
-    try:
-        with open(record, "rb") as stream:
-            variables = parse_json(stream.read(_MAX_BYTES))["environment"]
-        return os.fsencode(variables.get(_VARIABLE, ""))
-    except (OSError, Unparsable, KeyError, TypeError, AttributeError):
-        return None
+    """Return the file that the daemon reads. Raises FolderUnavailable."""
+    return folder_of_daemon("XDG_CONFIG_HOME") + b"/config.toml"
 
 
 def _read(file: bytes) -> bytes:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import platformdirs
 from msgspec import Struct
 
+from rootsd.system.base_folders import PLACE_VARIABLES, base_folder, named_folder
 from rootsd.system.runtime_dir import home_folder, overriding_folder
 
 
@@ -41,14 +42,15 @@ def find_places(remembered: Mapping[str, str] | None = None) -> Places:
     """
     if top := overriding_folder():
         return Places(top + b"/config", top + b"/state", top + b"/state/log", top + b"/data")
-    dirs = platformdirs.PlatformDirs("rootsd", appauthor=False)
-    config, state, log = dirs.user_config_dir, dirs.user_state_dir, dirs.user_log_dir
-    missing = {k: v for k, v in (remembered or {}).items() if not os.environ.get(k)}
-    if home := missing.get("XDG_CONFIG_HOME"):
-        config = os.path.join(home, "rootsd")
-    if home := missing.get("XDG_STATE_HOME"):
-        state = os.path.join(home, "rootsd")
-        log = os.path.join(state, "log")
+    environment = {
+        name: named_folder(name, os.environ) or named_folder(name, remembered or {})
+        for name in PLACE_VARIABLES
+    }
+    config = os.path.join(base_folder("XDG_CONFIG_HOME", environment), "rootsd")
+    state = os.path.join(base_folder("XDG_STATE_HOME", environment), "rootsd")
+    log = os.path.join(state, "log")
+    if sys.platform == "darwin" and not environment["XDG_STATE_HOME"]:
+        log = platformdirs.user_log_dir("rootsd", appauthor=False)
     return Places(os.fsencode(config), os.fsencode(state), os.fsencode(log), _data_folder())
 
 

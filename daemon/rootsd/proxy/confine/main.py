@@ -52,8 +52,9 @@ from rootsd.proxy.confine.options import (
 from rootsd.proxy.confine.required_wall import refuse_opening
 from rootsd.proxy.confine.session_view import ComposedView
 from rootsd.proxy.confine.view_feed import ViewFeed, WallSubscription, subscribe
+from rootsd.system.base_folders import folder_of_daemon
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
-from rootsd.system.runtime_dir import home_folder, overriding_folder
+from rootsd.system.runtime_dir import home_folder
 from rootsd.wire.requested_scope import RequestedScope
 
 CONFINED = "ROOTSD_CONFINED"
@@ -232,12 +233,7 @@ def _subscription_params(
 
 def _state_folder(label: str) -> bytes:
     """Return the folder for what the confined programs with this name keep."""
-    base = overriding_folder()
-    if base is not None:
-        state = base + b"/state"
-    else:
-        state = os.environb.get(b"XDG_STATE_HOME") or home_folder() + b"/.local/state"
-        state += b"/rootsd"
+    state = folder_of_daemon("XDG_STATE_HOME")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", label).lstrip(".")[:_MAX_NAME] or "program"
     return os.path.realpath(state) + b"/confine/" + name.encode()
 
