@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from rootsd.confine import covers, holders, root_folder, tree
+from rootsd.confine import covers, default_view, holders, root_folder, tree
 from rootsd.confine.default_view import base_entries
 from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.confine.kernel import close_from
@@ -61,6 +61,7 @@ class Weakness(Enum):
     FOLLOW_LINKS = "the warden follows links"
     NO_HOLD = "folders above covers are not held"
     NO_REPAIR = "a lost cover is not found"
+    TOKENS_SHOWN = "token files in the base are not hidden"
 
 
 # Runs each line of standard input, and prints what came of it as JSON.
@@ -412,6 +413,8 @@ def _weaken(weakness: Weakness) -> None:
             setattr(covers, "hold_above", lambda *_: None)  # noqa: B010
         case Weakness.NO_REPAIR:
             setattr(tree.SharedTree, "find_broken", lambda *_: {})  # noqa: B010
+        case Weakness.TOKENS_SHOWN:
+            setattr(default_view, "find_token_files", lambda _: ())  # noqa: B010
 
 
 def _open_following(path: bytes, flags: int = 0) -> int:

@@ -11,13 +11,25 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from rootsd.confine.token_files import find_token_files
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
+from rootsd.core.paths import contains
 
 SYSTEM = b"""
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /nix /snap /gnu/store
     /run/current-system /run/opengl-driver /run/systemd/resolve /run/resolvconf
-    /run/NetworkManager/resolv.conf /run/nscd /var/lib/flatpak /var/lib/ca-certificates
+    /run/NetworkManager/resolv.conf /run/netconfig /run/connman /run/nscd
+    /var/lib/flatpak /var/lib/ca-certificates
     /sys/devices/system /sys/fs/cgroup
+""".split()
+
+# Without these, programs find no host, no time zone, or no certificate. Each may be a link that
+# leads anywhere: WSL has resolv.conf in /mnt/wsl, and others have it in their own folder in /run.
+LOOKUP_FILES = b"""
+    /etc/resolv.conf /etc/hosts /etc/host.conf /etc/nsswitch.conf /etc/gai.conf /etc/services
+    /etc/localtime /etc/timezone /etc/machine-id /etc/os-release /etc/passwd /etc/group
+    /etc/ssl/certs /etc/ssl/cert.pem /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs
+    /etc/pki/ca-trust/extracted /etc/ca-certificates
 """.split()
 
 # Packages install here, and people keep projects here. The user's own folders stay outside.
@@ -26,7 +38,10 @@ SHARED_PARENTS = [b"/opt"]
 # For an ordinary user, the permissions protect these already. The user root owns them.
 SYSTEM_SECRETS = b"""
     /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d
-    /etc/ssl/private
+    /etc/ssl/private /etc/pki/tls/private /etc/pki/nssdb /etc/apt/auth.conf
+    /etc/apt/auth.conf.d /etc/ppp/chap-secrets /etc/ppp/pap-secrets /etc/netplan
+    /etc/wpa_supplicant /etc/cloudflared /etc/docker/key.json /etc/gitlab-runner
+    /etc/security/opasswd /etc/openldap/ldap.secret /etc/samba/smbpasswd
     /etc/ssh/ssh_host_rsa_key /etc/ssh/ssh_host_ecdsa_key /etc/ssh/ssh_host_ed25519_key
     /etc/NetworkManager/system-connections /etc/wireguard /etc/openvpn /etc/krb5.keytab
     /etc/rancher /etc/kubernetes /etc/letsencrypt
@@ -51,9 +66,6 @@ TOOLCHAINS = b"""
     .gitconfig .config/git .config/uv .config/mise .bashrc .bash_profile .profile .zshrc .zshenv
     .zprofile .inputrc .vimrc .tmux.conf .editorconfig .gitignore .gitignore_global
 """.split()
-
-# Secrets among the settings.
-TOOLCHAIN_SECRETS = b".config/git/credentials".split()
 
 # The content outside serves at once. Changes stay in a layer of the confined programs.
 CACHES = b"""
@@ -81,6 +93,7 @@ PROC_HIDDEN = b"""
     sched_debug scsi slabinfo timer_list vmallocinfo
 """.split()
 
+_MAX_LINKS = 40  # as in path_resolution(7)
 _MOUNT_POINTS = b"/proc /dev/pts /dev/mqueue".split()
 _PRIVATE = b"/tmp /var/tmp /dev/shm".split()
 
@@ -92,8 +105,11 @@ def base_entries(home: bytes, uid: int) -> list[ViewEntry]:
     found += _private_entries(home, uid)
     found += _device_entries()
     found += home_entries(home, TOOLCHAINS, ViewEntryKind.READ, "toolchains and settings")
-    found += home_entries(home, TOOLCHAIN_SECRETS, ViewEntryKind.HIDDEN, "secrets")
     found += home_entries(home, CACHES, ViewEntryKind.CACHE, "caches")
+    found += [
+        ViewEntry(path, ViewEntryKind.HIDDEN, f"secrets of {tool}")
+        for path, tool in find_token_files(home)
+    ]
     return found
 
 
@@ -120,9 +136,41 @@ def entry_for(path: bytes, kind: ViewEntryKind, reason: str) -> Iterator[ViewEnt
 def _system_entries() -> Iterator[ViewEntry]:
     for name in SYSTEM:
         yield from entry_for(name, ViewEntryKind.READ, "system files")
+    for name in LOOKUP_FILES:
+        yield from _link_targets(name)
     for name in SYSTEM_SECRETS:
         yield from entry_for(name, ViewEntryKind.HIDDEN, "secrets of the system")
     yield ViewEntry(b"/var/run", ViewEntryKind.LINK, "system files", b"/run")
+
+
+def _link_targets(path: bytes) -> Iterator[ViewEntry]:
+    """Yield what the links on `path` lead to outside of `SYSTEM`, and the links on the way there.
+
+    A file that is replaced later is not seen: a folder that is known to hold only such a file
+    stands in `SYSTEM` as a whole.
+    """
+    reason = "what a link in /etc leads to"
+    place, left, links = b"/", path.split(b"/"), 0
+    while left:
+        name = left.pop(0)
+        step = os.path.normpath(os.path.join(place, name))
+        if not os.path.islink(step):
+            place = step
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            return
+        target = os.readlink(step)
+        if not _is_system(step):
+            yield ViewEntry(step, ViewEntryKind.LINK, reason, target)
+        left = [*target.split(b"/"), *left]
+        place = b"/" if target.startswith(b"/") else place
+    if links and not _is_system(place):
+        yield from entry_for(place, ViewEntryKind.READ, reason)
+
+
+def _is_system(path: bytes) -> bool:
+    return any(contains(above, path) for above in SYSTEM)
 
 
 def _packages(uid: int) -> Iterator[ViewEntry]:

@@ -1,0 +1,62 @@
+"""The files in which tools keep tokens and private keys, inside folders that programs see.
+
+The base of the view shows whole folders of toolchains and caches. Some tools also keep a login
+there. Those places are listed here, below the home folder, with the tool that writes them. In a
+pattern, `*` stands for one name.
+
+A new tool in `default_view` needs a look at where it keeps its login. A token is hidden if it is
+there when the wall is built.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+
+TOKEN_FILES: dict[str, bytes] = {
+    "Hugging Face": b".cache/huggingface/token .cache/huggingface/stored_tokens",
+    "git": b".config/git/credentials",
+    "uv": b".local/share/uv/credentials .config/uv/credentials",
+    "mise": b"""
+        .config/mise/age.txt .config/mise/github_tokens.toml .config/mise/gitlab_tokens.toml""",
+    "Rye": b".rye/credentials",
+    # Profiles of browsers, with the cookies of each site that somebody logged in to.
+    "Playwright MCP": b".cache/ms-playwright/mcp-* .cache/ms-playwright/*-profile",
+    "conda": b""".conda/condarc .conda/.condarc .conda/condarc.d .conda/aau_token .conda/.condarc.d
+        miniconda3/.condarc miniconda3/condarc miniconda3/condarc.d
+        miniforge3/.condarc miniforge3/condarc miniforge3/condarc.d
+        anaconda3/.condarc anaconda3/condarc anaconda3/condarc.d""",
+    ".NET": b".dotnet/corefx/cryptography",
+    "opam": b".opam/plugins/opam-publish .opam/plugins/opam-publish.token",
+    "npm": b""".npm-global/etc/npmrc .nvm/versions/node/*/etc/npmrc .nvm/v*/etc/npmrc
+        .fnm/node-versions/*/installation/etc/npmrc .nodenv/versions/*/etc/npmrc
+        .local/share/fnm/node-versions/*/installation/etc/npmrc
+        .local/share/mise/installs/node/*/etc/npmrc .local/share/pnpm/nodejs/*/etc/npmrc
+        .volta/tools/image/node/*/etc/npmrc .asdf/installs/nodejs/*/etc/npmrc
+        .bun/.npmrc .bun/install/global/.npmrc .local/share/pnpm/.npmrc .npm/.npmrc
+        .nvm/.npmrc .local/share/pnpm/rc .local/share/pnpm/auth.ini""",
+    "pip": b""".pyenv/versions/*/pip.conf .pyenv/versions/*/envs/*/pip.conf
+        .local/share/virtualenvs/*/pip.conf .local/share/pipx/venvs/*/pip.conf
+        .local/share/uv/tools/*/pip.conf .local/share/mise/installs/python/*/pip.conf
+        .asdf/installs/python/*/pip.conf .rye/py/*/pip.conf .rye/self/pip.conf
+        miniconda3/pip.conf miniforge3/pip.conf anaconda3/pip.conf miniconda3/envs/*/pip.conf
+        miniforge3/envs/*/pip.conf anaconda3/envs/*/pip.conf""",
+    "RubyGems": b""".rbenv/versions/*/etc/gemrc .rvm/rubies/*/etc/gemrc
+        .local/share/mise/installs/ruby/*/etc/gemrc .asdf/installs/ruby/*/etc/gemrc""",
+    "Gradle and Maven": b""".sdkman/candidates/maven/*/conf/settings.xml
+        .sdkman/candidates/gradle/*/gradle.properties .sdkman/candidates/gradle/*/init.d
+        .local/share/mise/installs/maven/*/conf/settings.xml .m2/repository/settings.xml""",
+    "Deno": b".deno/credentials.json .deno/deployctl",
+}
+
+
+def find_token_files(home: bytes) -> Iterator[tuple[bytes, str]]:
+    """Yield the path and the tool of each token file that exists below `home`.
+
+    A link is followed, because its target may lie in a folder that programs see.
+    """
+    for tool, patterns in TOKEN_FILES.items():
+        for pattern in patterns.split():
+            for name in glob.iglob(pattern, root_dir=home, include_hidden=True):
+                yield os.path.realpath(os.path.join(home, name)), tool
