@@ -17,7 +17,13 @@ Signals of the user's terminal reach the front, which forwards them.
 
 Keys that make a signal also reach the other processes of the front's group, as without a wall. The
 front never blocks on a write: a program that does not read must not keep its own output from the
-user. Sources: termios(3), tty_ioctl(4), and "job control" in credentials(7).
+user.
+
+**A terminal of another user**, as after `su`, may not be opened again by its name. Then the front
+opens it as /dev/tty, which needs no permission. Where that is another terminal, the front shares
+the open file with the shell, which makes it block again at each prompt. So each read and each
+write sets O_NONBLOCK itself, and takes it back. Sources: termios(3), tty_ioctl(4), tty(4), and
+"job control" in credentials(7).
 """
 
 from __future__ import annotations
@@ -63,7 +69,7 @@ def wait_for(waiter: int) -> int:
 
 
 class UserTerminal(NamedTuple):
-    """The user's terminal, opened again, so that O_NONBLOCK is set for nobody else.
+    """The user's terminal, opened again where that is possible. See `read_now`.
 
     It is two terminals if the standard files are.
     """
@@ -126,13 +132,12 @@ class TerminalFront:
         os.set_blocking(self._master, False)
         self._copy_modes()
         self._resize()
-        with _non_blocking(self._user.keys), _non_blocking(self._user.screen):
-            if self._starts is TerminalUse.FOREGROUND:
-                self._take()
-            while self._is_open:
-                self._step(woken)
-            self._drain()
-            self._give_back()
+        if self._starts is TerminalUse.FOREGROUND:
+            self._take()
+        while self._is_open:
+            self._step(woken)
+        self._drain()
+        self._give_back()
         _, status = os.waitpid(self._waiter, 0)
         return _exit_status(status)
 
@@ -187,7 +192,7 @@ class TerminalFront:
 
     def _read_keys(self) -> None:
         try:
-            data = os.read(self._user.keys, _CHUNK)
+            data = read_now(self._user.keys)
         except BlockingIOError:
             return
         except OSError:  # EIO: the user's terminal is gone
@@ -205,16 +210,19 @@ class TerminalFront:
             self._follow_output_mode()
 
     def _write(self) -> None:
+        self._write_to_user()
+        with suppress(OSError):
+            while self._to_program:
+                del self._to_program[: os.write(self._master, self._to_program)]
+
+    def _write_to_user(self) -> None:
         try:
             while self._to_user:
-                del self._to_user[: os.write(self._user.screen, self._to_user)]
+                del self._to_user[: _write_now(self._user.screen, self._to_user)]
         except BlockingIOError:
             pass
         except OSError:  # EIO: the user's terminal is gone
             self._hang_up()
-        with suppress(OSError):
-            while self._to_program:
-                del self._to_program[: os.write(self._master, self._to_program)]
 
     def _hang_up(self) -> None:
         self._raw_from = []
@@ -225,10 +233,11 @@ class TerminalFront:
         """Copy what the program wrote before its end."""
         self._read_rest()
         os.close(self._master)
-        os.set_blocking(self._user.screen, True)
-        with suppress(OSError):
-            while self._to_user:
-                del self._to_user[: os.write(self._user.screen, self._to_user)]
+        poll = select.poll()
+        poll.register(self._user.screen, select.POLLOUT)
+        while self._to_user:
+            poll.poll()
+            self._write_to_user()
 
     def _read_rest(self) -> None:
         """Read what the program wrote before it ended or stopped."""
@@ -317,7 +326,7 @@ class TerminalFront:
         """Read the lines that were typed already. In raw mode, their Ctrl-D would be lost."""
         with suppress(OSError):
             while True:
-                line = os.read(self._user.keys, _CHUNK)
+                line = read_now(self._user.keys)
                 self._to_program += line if line.endswith(b"\n") else line + end
 
     def _follow_output_mode(self) -> None:
@@ -348,23 +357,53 @@ def _stop_both(waiter: int) -> None:
     _signal(waiter, signal.SIGCONT)
 
 
-def _opened_again(fd: int) -> int:
-    """Open a terminal for this process alone, or copy `fd` if that is forbidden, as after su."""
-    try:
-        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        return os.dup(fd)
+def read_now(fd: int) -> bytes:
+    """Read what a terminal has now. Raises BlockingIOError if that is nothing, and OSError.
+
+    It never waits, even if another process has made the shared open file block.
+    """
+    with _non_blocking(fd):
+        return os.read(fd, _CHUNK)
+
+
+def _write_now(fd: int, data: bytearray) -> int:
+    """Write what a terminal takes now, and return its length. Raises BlockingIOError, OSError."""
+    with _non_blocking(fd):
+        return os.write(fd, data)
 
 
 @contextmanager
 def _non_blocking(fd: int) -> Iterator[None]:
-    """Set O_NONBLOCK for the block. The open file may be shared with the shell."""
+    """Set O_NONBLOCK for one call. In between, the programs that share `fd` have it as it was."""
     was_blocking = os.get_blocking(fd)
-    os.set_blocking(fd, False)
+    if was_blocking:
+        os.set_blocking(fd, False)
     try:
         yield
     finally:
-        os.set_blocking(fd, was_blocking)
+        if was_blocking:
+            os.set_blocking(fd, True)
+
+
+def _opened_again(fd: int) -> int:
+    """Open a terminal for this process alone, so that O_NONBLOCK is set for nobody else.
+
+    Return a copy of `fd` if that is impossible.
+    """
+    flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+    for name in (f"/proc/self/fd/{fd}", *(["/dev/tty"] if _controls_session(fd) else [])):
+        with suppress(OSError):
+            return os.open(name, flags)
+    return os.dup(fd)
+
+
+def _controls_session(fd: int) -> bool:
+    """Return whether `fd` is the terminal that this process has as /dev/tty."""
+    try:
+        os.tcgetpgrp(fd)
+    except OSError:
+        return False
+    return True
 
 
 def _exit_status(status: int) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from rootsd.confine.standard_files import refused_kind
+from rootsd.confine.terminal import read_now
 from rootsd.core.errors import Exit
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.polling import until
@@ -54,10 +56,11 @@ class UserShell:
     Words in what it types are split by quotes, so that an echo of the line does not match.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, prefix: Sequence[str] = ()) -> None:
         environment = {**os.environ, "TERM": "dumb", "PS1": "$ "}
+        words = [*prefix, "bash", "--norc", "--noediting", "-i"]
         self._bash = pexpect.spawn(
-            "bash", ["--norc", "--noediting", "-i"], cwd=str(root), env=environment,
+            words[0], words[1:], cwd=str(root), env=environment,
             encoding="utf-8", timeout=_HANG_GUARD_S, dimensions=(30, 100),
         )  # fmt: skip
         self.expect("$ ")
@@ -110,6 +113,18 @@ def publisher(root: Path, tmp_path: Path) -> Iterator[RootsPublisher]:
 @pytest.fixture
 def shell(root: Path, publisher: RootsPublisher) -> Iterator[UserShell]:
     shell = UserShell(root)
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def shell_of_another_user(root: Path, publisher: RootsPublisher) -> Iterator[UserShell]:
+    """A shell as after `su`: its terminal may not be opened again by name."""
+    lose, prefix = 'chmod 000 "$(tty)"', []
+    if os.geteuid() == 0:
+        lose = 'chown 65534 "$(tty)"'
+        prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    shell = UserShell(root, ["sh", "-c", f'{lose}; exec "$@"', "sh", *prefix])
     yield shell
     shell.close()
 
@@ -167,6 +182,42 @@ def test_a_pipeline_is_interrupted_and_suspended_as_one(shell: UserShell) -> Non
         shell.press("\x03")
         shell.expect("int")
         assert shell.status() == "5"
+
+
+def test_a_job_goes_on_in_a_terminal_of_another_user(
+    shell_of_another_user: UserShell, root: Path
+) -> None:
+    """The shell makes the open file of its terminal block again while the job is stopped."""
+    shell = shell_of_another_user
+    shell.type('(exec 3<> "$(tty)") 2> /dev/null || echo clo""sed')
+    shell.expect("closed")
+    shell.type("c sh -c 'echo u''p; exec cat'")
+    shell.expect("up\r\n")
+    for _ in range(2):
+        shell.type("typed")
+        shell.expect("typed\r\ntyped\r\n")
+        shell.press("\x1a")
+        shell.expect("Stopped")
+        shell.type("read line; echo $line-$((1+1))")
+        shell.type("for the shell")
+        shell.expect("for the shell-2")
+        shell.type("fg")
+        shell.expect("exec cat'\r\n")
+    shell.press("\x04")
+    shell.run("true")
+    assert shell.status() == "0"
+
+
+def test_a_terminal_that_is_shared_is_never_read_while_it_blocks() -> None:
+    master, slave = os.openpty()
+    with os.fdopen(master, "wb", buffering=0) as keys, os.fdopen(slave, "rb") as terminal:
+        os.set_blocking(terminal.fileno(), True)
+        with pytest.raises(BlockingIOError):
+            read_now(terminal.fileno())
+        keys.write(b"line\n")
+        until(lambda: select.select([terminal], [], [], 0)[0])
+        assert read_now(terminal.fileno()) == b"line\n"
+        assert os.get_blocking(terminal.fileno())
 
 
 def test_a_background_job_stops_when_it_reads_and_goes_on_in_the_foreground(
