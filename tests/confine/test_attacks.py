@@ -42,6 +42,9 @@ def wall(targets: AttackTargets) -> Callable[[Layer | None], Interpreter]:
                 return targets.wall("no-landlock", [CellLayer.LANDLOCK])
             case Layer.SECCOMP:
                 return targets.wall("no-seccomp", [CellLayer.SECCOMP])
+            case Layer.MOUNT_CALLS:
+                without = [CellLayer.MOUNT_CALLS, CellLayer.LANDLOCK]
+                return targets.wall("mounts", without)
             case Layer.CAPABILITIES:
                 return targets.wall("privileged", [CellLayer.CAPABILITIES, CellLayer.LANDLOCK])
             case Layer.NETWORK:
@@ -64,7 +67,7 @@ def test_the_wall_refuses_each_attack(
     targets: AttackTargets, wall: Callable[[Layer | None], Interpreter]
 ) -> None:
     def error_of(attack: Attack) -> str:
-        refusing = wall(Layer.LANDLOCK if attack.layer is Layer.LOCKS else None)
+        refusing = wall(Layer.MOUNT_CALLS if attack.layer is Layer.LOCKS else None)
         return refusing.error_of(targets.fill(attack.line))
 
     assert [attack.name for attack in ATTACKS if error_of(attack) == ""] == []

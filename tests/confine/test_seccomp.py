@@ -10,6 +10,7 @@ import pytest
 from rootsd.confine.seccomp import (
     ARCHITECTURES,
     IN_NAMESPACES,
+    NESTED,
     WITHOUT_NAMESPACES,
     WITHOUT_NETWORK,
     FilterRules,
@@ -18,6 +19,9 @@ from rootsd.confine.seccomp import (
 
 ALLOW = 0
 UNIX, STREAM, DATAGRAM, SEQPACKET, CLOEXEC = 1, 1, 2, 5, 0o2000000
+
+# From linux/mount.h and asm-generic/unistd.h: the new mount API.
+MOUNT_CALLS = {428, 429, 430, 431, 432, 433, 442, 467}
 
 # Arguments that mean this process, and arguments that mean others or all of the user.
 OWN_PROCESS = {
@@ -60,9 +64,17 @@ def test_exactly_the_listed_calls_are_refused(machine: str) -> None:
     refused = set(architecture.refused.values())
     special = {architecture.ioctl, architecture.socket, architecture.socketpair}
     for number in range(600):
-        if number not in special:
+        if number not in special | MOUNT_CALLS:
             expected = errno.EPERM if number in refused else ALLOW
             assert verdict(machine, number) == expected, number
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_the_new_mount_api_does_not_exist_but_for_a_nested_sandbox(machine: str) -> None:
+    for number in MOUNT_CALLS:
+        assert verdict(machine, number) == errno.ENOSYS
+        assert verdict(machine, number, rules=WITHOUT_NAMESPACES) == errno.ENOSYS
+        assert verdict(machine, number, rules=NESTED) == ALLOW
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)

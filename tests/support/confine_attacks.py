@@ -26,11 +26,13 @@ class Layer(Enum):
     PROTECTION = "read-only over-mounts in a root"
     LANDLOCK = "Landlock"
     SECCOMP = "seccomp"
+    MOUNT_CALLS = "seccomp, against the new mount API"
+    """The control has no Landlock either, which refuses some of these calls, too."""
     CAPABILITIES = "no capabilities"
     """The control has capabilities, and no Landlock, which refuses mounts, too."""
     NETWORK = "--no-network"
     LOCKS = "locked mounts"
-    """The attack runs without Landlock, which refuses it, too. The control runs outside."""
+    """The attack runs without the layers that refuse it, too. The control runs outside."""
 
 
 class Attack(NamedTuple):
@@ -250,8 +252,6 @@ _LANDLOCK = {
     "bind a root to keep it": "nested(lambda: mount('{root}', '/tmp', None, 0x5000))",
     "make mounts private, to keep them": "nested(lambda: mount(None, '/', None, 0x44000))",
     "change a mount in a nested namespace": "nested(lambda: mount(None, '/tmp', None, 0x1021 | 6))",
-    "keep a copy of a root by open_tree": "nested(lambda: os.listdir('/proc/self/fd/%d' % checked(libc.syscall(428, -100, b'{root}', 0x8001))))",
-    "attach a copy of a root by move_mount": "nested(lambda: checked(libc.syscall(429, checked(libc.syscall(428, -100, b'{root}', 0x8001)), b'', -100, b'/tmp', 4)))",
     "change the root folder to the folder that is gone": "nested(lambda: (os.chroot('.'), read('/file')))",
     "run through proc": "subprocess.run(['/proc/self/fd/%d/program' % FOLDER], pass_fds=[FOLDER], check=True)",
     "write through proc's folder": "append('/proc/self/fd/%d/file' % FOLDER)",
@@ -284,6 +284,15 @@ _SECCOMP = {
     "load a program into the kernel": "call(321, 99, 0, 0)",
     "set a quota": "call(179, 0x80000000, 0, 0, 0)",
 }  # fmt: skip
+_MOUNT_CALLS = {
+    "keep a copy of a root by open_tree": "nested(lambda: os.listdir('/proc/self/fd/%d' % checked(libc.syscall(428, -100, b'{root}', 0x8001))))",
+    "attach a copy of a root by move_mount": "nested(lambda: checked(libc.syscall(429, checked(libc.syscall(428, -100, b'{root}', 0x8001)), b'', -100, b'/tmp', 4)))",
+    "cut off all mounts by mount_setattr": "nested(lambda: cut_off('/', 0x8000))",
+    "cut off a root by mount_setattr": "nested(lambda: cut_off('{root}'))",
+    "prepare a file system": "nested(lambda: os.close(checked(libc.syscall(430, b'tmpfs', 0))))",
+    "configure and mount a file system": "nested(lambda: os.listdir('/proc/self/fd/%d' % new_mount('tmpfs')))",
+    "configure a file system in use by fspick": "nested(lambda: (mount('t', '/tmp', 'tmpfs', 0), checked(libc.syscall(433, -100, b'/tmp', 0))))",
+}  # fmt: skip
 _CAPABILITIES = {
     "set the host name": "in_child(lambda: socket.sethostname('attack'))",
     "mount a file system": "in_child(lambda: checked(libc.mount(b't', b'/tmp', b'tmpfs', 0, None)))",
@@ -293,7 +302,6 @@ _CAPABILITIES = {
     "make a network namespace": "in_child(lambda: checked(libc.unshare(0x40000000)))",
     "make an IPC namespace": "in_child(lambda: checked(libc.unshare(0x8000000)))",
     "make a mount namespace": "in_child(lambda: checked(libc.unshare(0x20000)))",
-    "prepare a file system": "os.close(checked(libc.syscall(430, b'tmpfs', 0)))",
 }  # fmt: skip
 _NETWORK = {
     "connect to a service on localhost": "connect(socket.AF_INET, ('127.0.0.1', {port}))",
@@ -352,6 +360,7 @@ ATTACKS = (
     *(Attack(name, Layer.PROTECTION, line) for name, line in _PROTECTION.items()),
     *(Attack(name, Layer.LANDLOCK, line) for name, line in _LANDLOCK.items()),
     *(Attack(name, Layer.SECCOMP, line) for name, line in _SECCOMP.items()),
+    *(Attack(name, Layer.MOUNT_CALLS, line) for name, line in _MOUNT_CALLS.items()),
     *(
         Attack(name, Layer.CAPABILITIES, line, only_root=True)
         for name, line in _CAPABILITIES.items()

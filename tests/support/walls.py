@@ -9,6 +9,7 @@ channel, and starts the interpreter inside.
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import gc
 import json
@@ -62,11 +63,13 @@ class Weakness(Enum):
     NO_HOLD = "folders above covers are not held"
     NO_REPAIR = "a lost cover is not found"
     TOKENS_SHOWN = "token files in the base are not hidden"
+    NO_POINT = "the point of a hidden root stays"
+    BUSY_POINT = "the point of a hidden root cannot be removed"
 
 
 # Runs each line of standard input, and prints what came of it as JSON.
 INTERPRETER = r"""
-import ctypes, errno, fcntl, json, os, signal, socket, stat, subprocess, sys
+import ctypes, errno, fcntl, json, os, signal, socket, stat, struct, subprocess, sys
 SPACE = globals()
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -178,6 +181,17 @@ def remount_writable(path):
     if not is_mounted(path):
         mount(path, path, None, 0x1000)
     mount(None, path, None, 0x1020)
+
+def cut_off(path, depth=0):
+    # Make mounts private with mount_setattr, for which Landlock has no hook.
+    private = struct.pack("=QQQQ", 0, 0, 1 << 18, 0)
+    checked(libc.syscall(442, -100, os.fsencode(path), depth, private, ctypes.c_size_t(32)))
+
+def new_mount(kind):
+    # Return a detached mount of a new file system.
+    context = checked(libc.syscall(430, kind.encode(), 0))
+    checked(libc.syscall(431, context, 6, None, None, 0))
+    return checked(libc.syscall(432, context, 0, 0))
 
 def terminal_call(number):
     # An ioctl on the controlling terminal of a new session.
@@ -415,6 +429,14 @@ def _weaken(weakness: Weakness) -> None:
             setattr(tree.SharedTree, "find_broken", lambda *_: {})  # noqa: B010
         case Weakness.TOKENS_SHOWN:
             setattr(default_view, "find_token_files", lambda _: ())  # noqa: B010
+        case Weakness.NO_POINT:
+            setattr(tree, "_remove", lambda _: None)  # noqa: B010
+        case Weakness.BUSY_POINT:
+            setattr(tree, "_remove", _remove_busy)  # noqa: B010
+
+
+def _remove_busy(_: object) -> None:
+    raise OSError(errno.EBUSY, "Device or resource busy")
 
 
 def _open_following(path: bytes, flags: int = 0) -> int:

@@ -140,7 +140,8 @@ def _give_up_privileges(without: frozenset[Layer]) -> None:
     if Layer.LANDLOCK not in without:
         landlock.restrict_to_attached()
     if Layer.SECCOMP not in without:
-        seccomp.install()
+        is_nested = Layer.MOUNT_CALLS in without
+        seccomp.install(seccomp.NESTED if is_nested else seccomp.IN_NAMESPACES)
 
 
 def _change_folder(options: CellOptions) -> None:

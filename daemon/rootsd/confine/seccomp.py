@@ -6,6 +6,11 @@ io_uring (which Landlock and audit rules have often missed), sockets of other fa
 out of a virtual machine), and injecting keys into a terminal. It also shrinks the kernel's attack
 surface.
 
+The calls of `_MOUNT_CALLS` are refused because Landlock has no hook for some of them. In a user
+namespace of its own, a program could call mount_setattr(2) to cut its mounts off from those of the
+warden. It would then miss each later unmount and each renewed protection. ENOSYS makes programs
+fall back to mount(2), which Landlock refuses. `NESTED` allows these calls.
+
 `WITHOUT_NAMESPACES` closes more. Landlock lets a program connect to every socket whose path it
 knows, such as the one of the user's service manager. So there are no Unix sockets but connected
 pairs. A pair of datagram sockets is refused, too, because it can send to any path. System V and
@@ -44,6 +49,12 @@ _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _SOCKET_TYPE_MASK = 0xF  # the other bits are flags, such as SOCK_CLOEXEC
 _EVERY_BIT = 0xFFFFFFFF
 
+_MOUNT_CALLS = {
+    "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
+    "fspick": 433, "mount_setattr": 442, "open_tree_attr": 467,
+}  # fmt: skip
+"""The new mount API. The numbers are the same on every architecture."""
+
 
 class _Allowed(NamedTuple):
     """The values of one argument of a call that pass. Only the bits of `mask` are compared."""
@@ -54,15 +65,17 @@ class _Allowed(NamedTuple):
 
 
 class FilterRules(NamedTuple):
-    """What the filter allows: the families of sockets, pairs of sockets, and `user_wide` calls.
+    """What the filter allows: the families of sockets, pairs of sockets, and groups of calls.
 
     The `user_wide` calls reach other processes of the user, and objects that they share. Without
-    them, the calls of `_OWN_PROCESS` reach the own process only.
+    them, the calls of `_OWN_PROCESS` reach the own process only. The `mount_calls` are those of
+    `_MOUNT_CALLS`.
     """
 
     families: tuple[int, ...]
     pairs: tuple[_Allowed, ...]
     user_wide: bool
+    mount_calls: bool = False
 
 
 _ALL_FAMILIES = (_AF_UNIX, *_NETWORK_FAMILIES)
@@ -72,6 +85,8 @@ _CONNECTED_PAIRS = (
 )
 IN_NAMESPACES = FilterRules(_ALL_FAMILIES, (_Allowed(0, _ALL_FAMILIES),), user_wide=True)
 """For a program with namespaces of its own."""
+NESTED = IN_NAMESPACES._replace(mount_calls=True)
+"""The same, for a program that mounts its own sandbox."""
 WITHOUT_NAMESPACES = FilterRules(_NETWORK_FAMILIES, _CONNECTED_PAIRS, user_wide=False)
 """For a program that has only Landlock."""
 WITHOUT_NETWORK = WITHOUT_NAMESPACES._replace(families=())
@@ -165,6 +180,8 @@ def filter_program(machine: str, rules: FilterRules = IN_NAMESPACES) -> bytes:
     refused = [*architecture.refused.values()]
     if not rules.user_wide:
         refused += architecture.user_wide.values()
+    for number in () if rules.mount_calls else _MOUNT_CALLS.values():
+        code += [_step(_IF_EQUAL, number, 0, 1), _fail(errno.ENOSYS)]
     for number in refused:
         code += [_step(_IF_EQUAL, number, 0, 1), _fail(errno.EPERM)]
     code += _refuse_if_listed(architecture.ioctl, 1, _REFUSED_IOCTLS)

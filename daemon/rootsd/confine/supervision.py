@@ -57,6 +57,8 @@ class Layer(Enum):
 
     LANDLOCK = "landlock"
     SECCOMP = "seccomp"
+    MOUNT_CALLS = "seccomp against the new mount API"
+    """Without SECCOMP, this is left out, too."""
     CAPABILITIES = "capabilities"
 
 

@@ -322,8 +322,9 @@ def _check_standard_files(fds: Iterable[int]) -> None:
 
 
 def _disabled_layers(options: ConfineOptions) -> frozenset[Layer]:
-    """Return the layers to leave out. Landlock would forbid the mounts of a nested sandbox."""
-    return frozenset({Layer.LANDLOCK} if Opening.NESTED in options.flags else ())
+    """Return the layers to leave out, which would forbid the mounts of a nested sandbox."""
+    is_nested = Opening.NESTED in options.flags
+    return frozenset({Layer.LANDLOCK, Layer.MOUNT_CALLS} if is_nested else ())
 
 
 def _execute(
