@@ -7,7 +7,8 @@ is the time in which the warden wakes up and mounts again; it depends on the loa
 below a few milliseconds. If the user has no inotify watch left, it is a second.
 
 A root that cannot be shown, or not with its protection, is attempted again, after a pause that
-grows with each failure.
+grows with each failure. If a root cannot be taken away, the view reports it as lost, and the
+warden ends with its programs.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import math
 import os
 import select
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from rootsd.confine import holders
 from rootsd.confine.kernel import interval_timer
 from rootsd.confine.orders import FailedRoot
-from rootsd.confine.tree import VIEW_FOLDER, SharedTree
+from rootsd.confine.tree import VIEW_FOLDER, RevokeFailed, SharedTree
 from rootsd.confine.warden import AppliedChange, WardenSettings
 from rootsd.core.mount_plan import DesiredMount, difference
 from rootsd.core.wall import RevokePolicy
@@ -61,7 +62,10 @@ class MountedView:
         return self._tree.shown
 
     def build(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
-        """Move this process into new namespaces, and mount everything. Raises OSError."""
+        """Move this process into new namespaces, and mount everything.
+
+        Raises OSError and RevokeFailed.
+        """
         os.makedirs(self._settings.folder + _TREE, 0o700, exist_ok=True)
         self._tree.build(self._settings.entries, self._settings.folder)
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
@@ -70,14 +74,15 @@ class MountedView:
         if self._tree.names.fd >= 0:
             self._events.register(self._tree.names.fd, select.EPOLLIN)
         self.watched = self._events.fileno()
-        return self.change(desired)
+        self._desired = desired
+        return self._apply()
 
     def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
         """Mount and unmount roots until they are those of `desired`."""
         self._desired = desired
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf  # this is an attempt already
-        return self._apply()
+        return _ending_if_kept(self._apply)
 
     def _apply(self) -> AppliedChange:
         change = difference(self._tree.shown, self._desired)
@@ -99,6 +104,9 @@ class MountedView:
 
         A root that cannot be covered goes away until the next attempt.
         """
+        return _ending_if_kept(self._repair)
+
+    def _repair(self) -> AppliedChange:
         changed = self._tree.names.changed()
         # Only the other sources tell about roots without a watch, and files of other machines.
         is_complete = changed is not None and not self._tree.unwatched
@@ -175,3 +183,11 @@ class MountedView:
             return ()
         found = holders.find_holders(self._owner, devices, self._outside)
         return tuple(f"{each.pid} {each.command}" for each in found[:_MAX_HOLDERS])
+
+
+def _ending_if_kept(apply: Callable[[], AppliedChange]) -> AppliedChange:
+    """Apply a change. If a program may have kept a root, report that root as lost."""
+    try:
+        return apply()
+    except RevokeFailed as failure:
+        return AppliedChange(lost=(failure.path,))

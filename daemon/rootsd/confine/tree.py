@@ -7,11 +7,19 @@ The tree lives in a mount namespace of the warden. Below the warden's folder, it
   one direction. Nobody enters a program's namespace to change it.
 * `skeleton`: the empty folders on the way to a mount. It is `view` without the mounts. Programs
   see it read-only, because a program that could rename a folder on the way could move the mounts.
+* `points`: one empty folder for each root, its *point*. A read-only mount of the point lies
+  between the root and its path. Programs see it nowhere else, and cannot change it.
 * `stage`: a private place where a root gets its masks and protections before programs see it.
 
-A root is attached whole: there is no moment in which it is visible without its protection.
-To hide a root, the tree unmounts it lazily and then removes the mount point, which detaches copies
-that a program keeps in its own namespace.
+A root is attached whole: there is no moment in which it is visible without its protection. It is
+mounted on its point in the stage, and the point is moved to the path with everything on it.
+
+To hide a root, the tree unmounts it lazily, removes the folder of its point, and unmounts the
+point. The kernel detaches what is mounted on a removed folder in *every* namespace, also in one
+that a program has cut off from the tree. No program can make the removal fail, since none can
+write to a point or mount in this namespace. So a failure is a defect, and `RevokeFailed` ends the
+wall. The point goes last: where the kernel unmounts a point with a root left on it, it moves that
+root to the folder below.
 
 What must not be changed or seen in a root is covered; see `covers`. Mountinfo signals a cover that
 the kernel dropped, and `NameWatch` also one that was moved away. `find_broken` finds what lost its
@@ -41,7 +49,6 @@ from rootsd.confine.kernel import (
     clone_tree,
     closing,
     detach,
-    is_mount_root,
     make_namespaces,
     mount,
     open_below,
@@ -65,7 +72,8 @@ from rootsd.core.mount_plan import (
 )
 from rootsd.core.paths import ancestors, contains
 
-VIEW_FOLDER, _SKELETON, _STAGE, _EMPTY = b"/view", b"/skeleton", b"/stage", b"/empty"
+VIEW_FOLDER, _SKELETON, _EMPTY = b"/view", b"/skeleton", b"/empty"
+_POINTS, _STAGE = b"/points", b"/stage"
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"
 _NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 _INODES = b"nr_inodes=1m"
@@ -87,15 +95,34 @@ class _Mounted(Enum):
     LOCKED = "a part of the skeleton in a private folder"
 
 
+class RevokeFailed(Exception):
+    """An error: a root was hidden, but a program may still have a copy of it.
+
+    The wall must end. This is no OSError, because those of a root let the others go on.
+    """
+
+    def __init__(self, path: bytes, why: str) -> None:
+        super().__init__(f"{os.fsdecode(path)} could not be taken away: {why}")
+        self.path = path
+
+
+class _Point(NamedTuple):
+    """The point of a root: its folder, and an open descriptor of its mount."""
+
+    folder: bytes
+    fd: int
+
+
 class _Shown(NamedTuple):
-    """A root that programs see. `fd` is its root folder, `point` its mount point.
+    """A root that programs see. `fd` is its root folder, `made` the folder made for its path.
 
     `protected` has the paths that are protected, and those that were and do not exist now.
     """
 
     mount: DesiredMount
     fd: int
-    point: bytes
+    point: _Point
+    made: bytes
     protected: tuple[ProtectedPath, ...]
 
     @property
@@ -123,7 +150,7 @@ class SharedTree:
         self._skeleton = base + _SKELETON
         self._mounted: dict[bytes, _Mounted] = {}
         self._shown: dict[bytes, _Shown] = {}
-        self._stages = 0
+        self._made = 0  # the number of points and masks so far, for their names
         self.names = NameWatch()
         """What `find_broken` takes comes from here."""
         self.unwatched: set[bytes] = set()
@@ -138,7 +165,7 @@ class SharedTree:
         change_propagation(b"/", MountFlag.RECURSIVE | MountFlag.SLAVE)
         mount(b"rootsd", self._base, _TMPFS, _NO_PRIVILEGES, b"mode=0700," + _INODES)
         change_propagation(self._base, MountFlag.PRIVATE)
-        for name in (VIEW_FOLDER, _SKELETON, _STAGE, _EMPTY):
+        for name in (VIEW_FOLDER, _SKELETON, _POINTS, _STAGE, _EMPTY):
             os.mkdir(self._base + name, 0o755)
         os.mkdir(self._base + _EMPTY + b"/folder", 0o555)
         os.close(os.open(self._base + _EMPTY + b"/file", os.O_CREAT | os.O_WRONLY, 0o444))
@@ -175,28 +202,23 @@ class SharedTree:
                 attributes |= Attribute.READ_ONLY
             with closing(clone_tree(source, Depth.ALL)) as tree:
                 set_attributes(tree, attributes)
-                if protected or desired.masks:
-                    with self._staged(tree):
-                        self._cover(tree, desired, protected)
-                        self._attach_root(tree, desired, protected)
-                else:
-                    self._attach_root(tree, desired, protected)
+                with self._on_a_point(tree, desired.path) as point:
+                    self._cover(tree, desired, protected)
+                    self._attach_root(tree, point, desired, protected)
 
     def hide(self, path: bytes) -> None:
-        """Unmount a root. Roots inside it go with it. Raises KeyError if it is not shown."""
-        shown = self._shown.pop(path)
-        for inner in [each for each in self._shown if each.startswith(path + b"/")]:
-            os.close(self._shown.pop(inner).fd)
-            self.names.forget(inner)
-            self.unwatched.discard(inner)
-        self.names.forget(path)
-        self.unwatched.discard(path)
-        del self._mounted[path]
-        try:
-            detach(shown.fd)
-        finally:
+        """Unmount a root. Roots inside it go with it. Raises KeyError if it is not shown.
+
+        Raises RevokeFailed.
+        """
+        for each in (path, *[inner for inner in self._shown if inner.startswith(path + b"/")]):
+            shown = self._shown.pop(each)
+            del self._mounted[each]
+            self.names.forget(each)
+            self.unwatched.discard(each)
             os.close(shown.fd)
-        self._remove_point(shown.point)
+            _end(shown.point, each)
+            self._remove_folders(shown.made)
 
     def find_broken(
         self, changed: Mapping[bytes, set[bytes]] | None = None
@@ -272,24 +294,26 @@ class SharedTree:
                 self.unwatched.add(path)
 
     @contextmanager
-    def _staged(self, tree: int) -> Iterator[None]:
-        """Attach a tree where programs do not see it, since nothing mounts into a detached one.
+    def _on_a_point(self, tree: int, path: bytes) -> Iterator[_Point]:
+        """Attach a tree to a new point in the stage. The block moves the point.
 
-        From there it is moved with its covers. To copy it and unmount the stage would be slower,
-        because an unmount waits until no processor uses the mount.
+        Nothing can be mounted into a detached tree. To copy the tree later and unmount it here
+        would be slower, because an unmount waits until no processor uses the mount.
         """
-        self._stages += 1
-        stage = self._base + _STAGE + b"/%d" % self._stages
-        os.mkdir(stage)
+        self._made += 1
+        folder = self._base + _POINTS + b"/%d" % self._made
+        os.mkdir(folder, 0o555)
+        with closing(open_path(folder, os.O_DIRECTORY)) as source:
+            point = _Point(folder, clone_tree(source, Depth.ONE))
         try:
-            with closing(open_path(stage)) as point:
-                attach(tree, point)
-            yield
-        finally:
-            with closing(open_path(stage)) as left:
-                if is_mount_root(left):  # it was not moved
-                    detach(left)
-            os.rmdir(stage)
+            set_attributes(point.fd, Attribute.READ_ONLY)
+            with closing(open_path(self._base + _STAGE, os.O_DIRECTORY)) as stage:
+                attach(point.fd, stage)
+            attach(tree, point.fd)
+            yield point
+        except BaseException:
+            _end(point, path)
+            raise
 
     def _cover(
         self, root: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
@@ -312,28 +336,29 @@ class SharedTree:
             is_folder = stat.S_ISDIR(os.fstat(point).st_mode)
             cover = self._base + _EMPTY + (b"/folder" if is_folder else b"/file")
             if inner and is_folder:
-                self._stages += 1
-                cover = self._base + _EMPTY + b"/%d" % self._stages
+                self._made += 1
+                cover = self._base + _EMPTY + b"/%d" % self._made
                 for each in inner:
                     os.makedirs(cover + each[len(path) :], exist_ok=True)
             covers.mask(point, cover)
 
     def _attach_root(
-        self, tree: int, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
+        self, tree: int, point: _Point, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
     ) -> None:
-        point = self._make_point(desired.path)
+        """Move a point, with the tree on it, to the path of a root."""
+        made = self._make_folders_to(desired.path)
         with closing(open_path(self.root + desired.path, os.O_DIRECTORY)) as target:
-            attach(tree, target)
+            attach(point.fd, target)
         # Not by the path: it may lead elsewhere by now, and nothing could find this mount again.
         fd = os.dup(tree)
-        self._shown[desired.path] = _Shown(desired, fd, point, protected)
+        self._shown[desired.path] = _Shown(desired, fd, point, made, protected)
         self._mounted[desired.path] = _Mounted.BOUND
         self._watch(desired.path)
 
     # Mount points
 
-    def _make_point(self, path: bytes) -> bytes:
-        """Make the folder to mount `path` on, and return where it was made."""
+    def _make_folders_to(self, path: bytes) -> bytes:
+        """Make the folder to mount a root on, and return where it was made."""
         above = next((each for each in ancestors(path) if each in self._mounted), None)
         match self._mounted.get(above or b""):
             case _Mounted.BOUND:
@@ -374,17 +399,21 @@ class SharedTree:
         self._attach_copy(self._skeleton + path, self.root + path, Attribute.READ_ONLY, Depth.ONE)
         self._mounted[path] = _Mounted.LOCKED
 
-    def _remove_point(self, point: bytes) -> None:
-        """Remove a mount point, which detaches copies of the mount, and empty folders above."""
-        if not point:
+    def _remove_folders(self, made: bytes) -> None:
+        """Remove a folder that was made for a path, and the empty ones above it in the skeleton.
+
+        No copy of a root hangs on these folders, so they may stay: in a private folder, a program
+        may have put something there.
+        """
+        if not made:
             return
-        folder, name = os.path.split(point)
+        folder, name = os.path.split(made)
         with suppress(OSError):
             with closing(open_path(folder, os.O_DIRECTORY)) as above:
                 os.rmdir(name, dir_fd=above)
-            if not point.startswith(self._skeleton):
+            if not made.startswith(self._skeleton):
                 return
-            path = os.path.dirname(point[len(self._skeleton) :])
+            path = os.path.dirname(made[len(self._skeleton) :])
             while path != b"/" and path not in self._mounted:
                 os.rmdir(self._skeleton + path)
                 path = os.path.dirname(path)
@@ -510,6 +539,28 @@ class SharedTree:
     def _make_file(self, path: bytes) -> None:
         if not os.path.lexists(self.root + path):
             os.close(os.open(self._new_place(path), os.O_CREAT | os.O_WRONLY, 0o644))
+
+
+def _end(point: _Point, path: bytes) -> None:
+    """Detach a root and its point, in every namespace. Raises RevokeFailed.
+
+    A descriptor of a folder finds the topmost mount on it. If somebody outside removed the folder
+    below the point, both are gone already.
+    """
+    with closing(point.fd):
+        with suppress(OSError):
+            detach(point.fd)
+        try:
+            _remove(point)
+        except OSError as error:
+            raise RevokeFailed(path, error.strerror or "its point stays") from error
+        with suppress(OSError):
+            detach(point.fd)
+
+
+def _remove(point: _Point) -> None:
+    """Detach what still hangs on a point in any namespace. Raises OSError."""
+    os.rmdir(point.folder)
 
 
 def _make_folders(path: bytes, mode: int) -> None:

@@ -309,7 +309,7 @@ class _WardenLoop:
                 return
             if self._view.watched in ready:
                 repaired = self._view.repair()
-                if repaired.failed or repaired.restored:
+                if repaired.failed or repaired.restored or repaired.lost:
                     self._report(self._state(0, repaired))
 
     def build(self, roots: Iterable[ConfinedRoot]) -> WardenReport:
