@@ -39,6 +39,7 @@ class FakeTree:
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.names = FakeNames()
+        self.worktree_names = FakeNames()
         self.unwatched: set[bytes] = set()
         self.shown: dict[bytes, DesiredMount] = {}
         self.failing: set[bytes] = set()
@@ -59,6 +60,9 @@ class FakeTree:
 
     def find_broken(self, _: object = None) -> dict[bytes, set[bytes]]:
         return {path: names for path, names in self.broken.items() if path in self.shown}
+
+    def place_worktrees(self, _: Iterable[bytes]) -> None:
+        """Do nothing."""
 
     def repair(self, path: bytes, _: Iterable[bytes]) -> None:
         if path in self.failing:

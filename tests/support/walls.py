@@ -65,6 +65,7 @@ class Weakness(Enum):
     TOKENS_SHOWN = "token files in the base are not hidden"
     NO_POINT = "the point of a hidden root stays"
     BUSY_POINT = "the point of a hidden root cannot be removed"
+    NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
 # Runs each line of standard input, and prints what came of it as JSON.
@@ -433,6 +434,8 @@ def _weaken(weakness: Weakness) -> None:
             setattr(tree, "_remove", lambda _: None)  # noqa: B010
         case Weakness.BUSY_POINT:
             setattr(tree, "_remove", _remove_busy)  # noqa: B010
+        case Weakness.NO_PLACEHOLDERS:
+            setattr(tree.SharedTree, "_add_placeholder", lambda *_: None)  # noqa: B010
 
 
 def _remove_busy(_: object) -> None:

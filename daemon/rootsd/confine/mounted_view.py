@@ -71,8 +71,9 @@ class MountedView:
         self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self._events = select.epoll()
         self._events.register(self._mounts, select.EPOLLPRI)
-        if self._tree.names.fd >= 0:
-            self._events.register(self._tree.names.fd, select.EPOLLIN)
+        for names in (self._tree.names, self._tree.worktree_names):
+            if names.fd >= 0:
+                self._events.register(names.fd, select.EPOLLIN)
         self.watched = self._events.fileno()
         self._desired = desired
         return self._apply()
@@ -108,6 +109,8 @@ class MountedView:
 
     def _repair(self) -> AppliedChange:
         changed = self._tree.names.changed()
+        written = self._tree.worktree_names.changed()
+        self._tree.place_worktrees({*(changed or ()), *(written or ()), *self._tree.unwatched})
         # Only the other sources tell about roots without a watch, and files of other machines.
         is_complete = changed is not None and not self._tree.unwatched
         broken = self._tree.find_broken(changed if is_complete else None)

@@ -16,20 +16,35 @@ import os
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from enum import IntFlag
 
 _NON_BLOCKING, _CLOSE_AT_EXEC = 0o4000, 0o2000000
-_CREATED, _MOVED_TO = 0x100, 0x80
 _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 16
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
+ANY_NAME = b""
+"""Stands for every name in a folder. No file has it."""
+
+
+class NameEvent(IntFlag):
+    """What happens to a name, with the values of inotify(7)."""
+
+    WRITTEN = 0x8
+    MOVED_TO = 0x80
+    CREATED = 0x100
+
+
+APPEARED = NameEvent.CREATED | NameEvent.MOVED_TO
+
 
 class NameWatch:
-    """The names in folders that matter to roots. `changed` returns those that appeared."""
+    """The names in folders that matter to roots. `changed` returns those with one of `events`."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: NameEvent = APPEARED) -> None:
+        self._events_wanted = events
         self.fd = _libc.inotify_init1(_NON_BLOCKING | _CLOSE_AT_EXEC)
         """Readable if something has happened; -1 if the user has no instance of inotify left."""
         self._wanted: dict[int, dict[bytes, dict[bytes, bytes]]] = {}
@@ -45,7 +60,7 @@ class NameWatch:
         is_complete = True
         for folder, names in folders:
             number: int = _libc.inotify_add_watch(
-                self.fd, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(_CREATED | _MOVED_TO)
+                self.fd, b"/proc/self/fd/%d" % folder, ctypes.c_uint32(self._events_wanted)
             )
             if number < 0:
                 is_complete = False
@@ -70,7 +85,7 @@ class NameWatch:
                 _libc.inotify_rm_watch(self.fd, number)  # it fails if the folder is gone
 
     def changed(self) -> dict[bytes, set[bytes]] | None:
-        """Return what `watch` was given for the names that appeared, by root.
+        """Return what `watch` was given for the names to which something happened, by root.
 
         None if nothing has happened in any watched folder. If events were lost, this is all that
         is watched.
@@ -89,9 +104,8 @@ class NameWatch:
                     self._watches[root].discard(number)
             else:
                 for root, names in self._wanted.get(number, {}).items():
-                    if name in names:
-                        found[root].add(names[name])
-        return found
+                    found[root].update(names[each] for each in (name, ANY_NAME) if each in names)
+        return {root: names for root, names in found.items() if names}
 
     def _events(self) -> Iterator[tuple[int, int, bytes]]:
         try:

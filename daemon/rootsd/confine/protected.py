@@ -89,13 +89,13 @@ def find_protected(root: int) -> list[ProtectedPath]:
             _add_named_by_settings(found, root)
         case NodeKind.LINK:
             _add_entry(found, root, _GIT, Protection.READ_ONLY)
-            if (target := _target(root, _GIT)) is not None:
+            if (target := link_target(root, _GIT)) is not None:
                 _add(found, root, target, Protection.HELD)
                 _add_git_directory(found, root, target + b"/")
         case NodeKind.FILE:
             _add(found, root, _GIT, Protection.READ_ONLY)  # it leads to the git directory
         case _:
-            if _is_git_directory(root):
+            if is_git_directory(root):
                 _add_git_directory(found, root, b"")
     for name in IN_A_ROOT:
         _add(found, root, name, Protection.READ_ONLY)
@@ -167,29 +167,29 @@ def _add_git_directory(found: dict[bytes, ProtectedPath], root: int, prefix: byt
         waiting += [
             folder + b"/"
             for group in (b"modules", b"worktrees")
-            for folder in _git_directories_below(root, prefix + group)
+            for folder in git_directories_below(root, prefix + group)
         ]
     # Beyond the limit, nothing of the rest can be changed at all.
     for prefix in waiting:
         _add(found, root, prefix.rstrip(b"/"), Protection.READ_ONLY)
 
 
-def _git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
+def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
     """Yield the git directories in `modules` or `worktrees`; names of submodules have slashes."""
-    for name in _names(root, group):
+    for name in names_below(root, group):
         folder = group + b"/" + name
         if kind_below(root, folder) is not NodeKind.FOLDER:
             continue
         if kind_below(root, folder + b"/HEAD") is not None:
             yield folder
         else:
-            yield from _git_directories_below(root, folder)
+            yield from git_directories_below(root, folder)
 
 
 def _add_named_by_settings(found: dict[bytes, ProtectedPath], root: int) -> None:
     """Add the files and folders in the root that the repository's settings name."""
     for name in (b"config", b"config.worktree"):
-        for key, value in _settings(_read_below(root, _GIT + b"/" + name)):
+        for key, value in _settings(read_below(root, _GIT + b"/" + name)):
             names_path = key in _SETTINGS_WITH_PATHS
             path = value if names_path else value.lstrip(b"!").split()[0]
             for each in (path, os.path.join(_GIT, path)):
@@ -227,7 +227,7 @@ def _add(
         if kind is not NodeKind.LINK:
             break
         _add_entry(found, root, reached, Protection.READ_ONLY)
-        target = _target(root, reached)
+        target = link_target(root, reached)
         if target is None:
             return
         path = os.path.normpath(target + path[len(reached) :])
@@ -260,7 +260,7 @@ def _reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
     return above, kind
 
 
-def _target(root: int, link: bytes) -> bytes | None:
+def link_target(root: int, link: bytes) -> bytes | None:
     """Return the path below the root to which a link leads, or None if it leads outside."""
     with suppress(OSError), closing(open_below(root, link, os.O_NOFOLLOW)) as fd:
         target = os.readlink(b"", dir_fd=fd)
@@ -276,16 +276,18 @@ def _target(root: int, link: bytes) -> bytes | None:
     return None
 
 
-def _is_git_directory(root: int) -> bool:
+def is_git_directory(root: int) -> bool:
+    """Return whether the folder open as `root` is a git directory, as of a bare repository."""
     return (
         kind_below(root, b"HEAD") is NodeKind.FILE
         and kind_below(root, b"objects") is NodeKind.FOLDER
     )
 
 
-def _names(root: int, folder: bytes) -> list[bytes]:
+def names_below(root: int, folder: bytes, limit: int = _MAX_GIT_DIRECTORIES) -> list[bytes]:
+    """Return the names in a folder below `root`, at most `limit`; none if there is no folder."""
     with suppress(OSError), closing(open_below(root, folder, os.O_DIRECTORY)) as fd:
-        return sorted(os.listdir(b"/proc/self/fd/%d" % fd))[:_MAX_GIT_DIRECTORIES]
+        return sorted(os.listdir(b"/proc/self/fd/%d" % fd))[:limit]
     return []
 
 
@@ -295,7 +297,7 @@ def _read(path: bytes) -> bytes:
     return read_small(os.path.join(os.path.realpath(folder), name), REF_CAP) or b""
 
 
-def _read_below(root: int, path: bytes) -> bytes:
+def read_below(root: int, path: bytes) -> bytes:
     """Return the beginning of a regular file below `root`; empty for anything else."""
     with suppress(OSError), closing(open_below(root, path)) as found:
         if stat.S_ISREG(os.fstat(found).st_mode):

@@ -11,6 +11,12 @@ The tree lives in a mount namespace of the warden. Below the warden's folder, it
   between the root and its path. Programs see it nowhere else, and cannot change it.
 * `stage`: a private place where a root gets its masks and protections before programs see it.
 
+Git removes what it knows about a worktree whose folder does not exist. So each worktree of a shown
+repository that exists and is not visible has a *placeholder*: an empty folder at its path, with an
+empty file `.git`. Programs cannot change or remove it. Placeholders lie in the skeleton, or in the
+empty folder over a denied one. In a private folder, a locked part of the skeleton covers the way
+there. A root that is shown lies over its placeholder, so there is no moment without either.
+
 A root is attached whole: there is no moment in which it is visible without its protection. It is
 mounted on its point in the stage, and the point is moved to the path with everything on it.
 
@@ -38,6 +44,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.confine import covers
+from rootsd.confine.git_directories import (
+    GIT,
+    WORKTREES,
+    common_directories,
+    find_repositories,
+    find_worktrees,
+)
 from rootsd.confine.kernel import (
     Attribute,
     Depth,
@@ -55,13 +68,14 @@ from rootsd.confine.kernel import (
     open_path,
     set_attributes,
 )
-from rootsd.confine.name_watch import NameWatch
+from rootsd.confine.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.confine.protected import (
     NodeKind,
     ProtectedPath,
     ProtectionPolicy,
     find_protected,
     kind_below,
+    names_below,
 )
 from rootsd.confine.root_folder import open_root
 from rootsd.core.mount_plan import (
@@ -74,6 +88,7 @@ from rootsd.core.paths import ancestors, contains
 
 VIEW_FOLDER, _SKELETON, _EMPTY = b"/view", b"/skeleton", b"/empty"
 _POINTS, _STAGE = b"/points", b"/stage"
+_EMPTY_FILE = _EMPTY + b"/file"
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"
 _NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 _INODES = b"nr_inodes=1m"
@@ -84,6 +99,7 @@ _ATTRIBUTES = {
     ViewEntryKind.SOCKET: Attribute.NO_DEVICES,
     ViewEntryKind.DEVICE: Attribute.NO_EXEC,
 }
+_OWN_FOLDERS = frozenset((ViewEntryKind.STATE, ViewEntryKind.KEPT, ViewEntryKind.CACHE))
 _OPEN_TO_ALL = frozenset((b"/tmp", b"/var/tmp", b"/dev/shm"))
 
 
@@ -153,8 +169,17 @@ class SharedTree:
         self._made = 0  # the number of points and masks so far, for their names
         self.names = NameWatch()
         """What `find_broken` takes comes from here."""
-        self.unwatched: set[bytes] = set()
-        """The roots in which a replaced file is not noticed at once: no watch was left."""
+        self.worktree_names = NameWatch(APPEARED | NameEvent.WRITTEN)
+        """What tells `place_worktrees` about new worktrees comes from here."""
+        # The git directories in each root, and their worktrees.
+        self._repositories: dict[bytes, tuple[bytes, ...]] = {}
+        self._worktrees: dict[bytes, frozenset[bytes]] = {}
+        self._placeholders: dict[bytes, bytes] = {}  # where they lie, by the worktree's path
+        # The folders over what is denied or hidden, by its path and the root that hides it.
+        self._masks: dict[bytes, dict[bytes, bytes]] = {}
+        self._own_folders: set[bytes] = set()  # trees that differ from those outside
+        self._unwatched: set[bytes] = set()  # roots with covers
+        self._unwatched_worktrees: set[bytes] = set()
 
     def build(self, entries: Iterable[ViewEntry], layers: bytes) -> None:
         """Move into new namespaces, and mount the base of the view. Raises OSError.
@@ -167,8 +192,7 @@ class SharedTree:
         change_propagation(self._base, MountFlag.PRIVATE)
         for name in (VIEW_FOLDER, _SKELETON, _POINTS, _STAGE, _EMPTY):
             os.mkdir(self._base + name, 0o755)
-        os.mkdir(self._base + _EMPTY + b"/folder", 0o555)
-        os.close(os.open(self._base + _EMPTY + b"/file", os.O_CREAT | os.O_WRONLY, 0o444))
+        os.close(os.open(self._base + _EMPTY_FILE, os.O_CREAT | os.O_WRONLY, 0o444))
         mount(b"rootsd", self._skeleton, _TMPFS, _NO_PRIVILEGES, b"mode=0755," + _INODES)
         self._attach_copy(self._skeleton, self.root, Attribute.READ_ONLY, Depth.ONE)
         change_propagation(self.root, MountFlag.SHARED)
@@ -181,6 +205,11 @@ class SharedTree:
     def shown(self) -> dict[bytes, DesiredMount]:
         """The mounts that programs see now, by path."""
         return {path: each.mount for path, each in self._shown.items()}
+
+    @property
+    def unwatched(self) -> set[bytes]:
+        """The roots in which a change is not noticed at once: no watch was left."""
+        return self._unwatched | self._unwatched_worktrees
 
     def show(self, desired: DesiredMount) -> None:
         """Mount a folder at its own path. It must not be shown. Raises OSError.
@@ -200,6 +229,8 @@ class SharedTree:
             attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
             if desired.access is MountAccess.READ:
                 attributes |= Attribute.READ_ONLY
+            else:
+                self._find_worktrees(desired, source)
             with closing(clone_tree(source, Depth.ALL)) as tree:
                 set_attributes(tree, attributes)
                 with self._on_a_point(tree, desired.path) as point:
@@ -215,10 +246,25 @@ class SharedTree:
             shown = self._shown.pop(each)
             del self._mounted[each]
             self.names.forget(each)
-            self.unwatched.discard(each)
+            self._unwatched.discard(each)
             os.close(shown.fd)
             _end(shown.point, each)
             self._remove_folders(shown.made)
+        for inner in [each for each in self._worktrees if contains(path, each)]:
+            del self._worktrees[inner], self._repositories[inner]
+            self._unwatched_worktrees.discard(inner)
+            self.worktree_names.forget(inner)
+        self._drop_masks(path)
+        self._place_worktrees()
+
+    def place_worktrees(self, roots: Iterable[bytes]) -> None:
+        """Look for new worktrees of the repositories in these roots, and place them."""
+        for path in roots:
+            if path in self._worktrees and path in self._shown:
+                known = self._repositories[path]
+                self._find_worktrees(self._shown[path].mount, self._shown[path].fd)
+                if self._repositories[path] != known:
+                    self._watch(path)
 
     def find_broken(
         self, changed: Mapping[bytes, set[bytes]] | None = None
@@ -282,16 +328,144 @@ class SharedTree:
 
     def _watch(self, path: bytes) -> None:
         """Watch the names on the way to all covers of a shown root."""
-        self.unwatched.discard(path)
+        self._unwatched.discard(path)
         shown = self._shown[path]
         with ExitStack() as stack:
             folders = []
-            for folder, names in covers.names_on_the_way(shown.covers).items():
+            wanted = covers.names_on_the_way(shown.covers)
+            for common in self._repositories.get(path, ()):
+                wanted.setdefault(common, {})[WORKTREES] = common + b"/" + WORKTREES
+            for folder, names in wanted.items():
                 with suppress(OSError):  # if it appears, the folder above tells
                     fd = open_below(shown.fd, folder, os.O_DIRECTORY)
                     folders.append((stack.enter_context(closing(fd)), names))
             if not self.names.watch(path, folders):
-                self.unwatched.add(path)
+                self._unwatched.add(path)
+
+    # Worktrees
+
+    def _find_worktrees(self, desired: DesiredMount, root: int) -> None:
+        """Place the worktrees of the repositories in a root that is about to be shown, or is."""
+        masks = [mask.path for mask in desired.masks]
+        repositories = tuple(
+            common
+            for common in common_directories(root, find_repositories(root, desired.path))
+            if not any(contains(mask, desired.path + b"/" + common) for mask in masks)
+        )
+        found: set[bytes] = set()
+        with ExitStack() as stack:
+            folders = []
+            for common in repositories:
+                for folder, names in _worktree_names(root, common).items():
+                    with suppress(OSError):  # if it appears, the folder above tells
+                        fd = open_below(root, folder, os.O_DIRECTORY)
+                        folders.append((stack.enter_context(closing(fd)), names))
+                found.update(find_worktrees(root, desired.path, common))
+            if self.worktree_names.watch(desired.path, folders):
+                self._unwatched_worktrees.discard(desired.path)
+            else:
+                self._unwatched_worktrees.add(desired.path)
+        self._repositories[desired.path] = repositories
+        self._worktrees[desired.path] = frozenset(found)
+        self._place_worktrees()
+
+    def _place_worktrees(self) -> None:
+        """Make the placeholders those of all worktrees that are not visible."""
+        wanted = self._wanted_worktrees()
+        for path in self._placeholders.keys() - wanted:
+            self._remove_placeholder(path)
+        for path in sorted(wanted - self._placeholders.keys()):
+            with suppress(OSError):  # a program has put a link there
+                self._add_placeholder(path)
+
+    def _wanted_worktrees(self) -> set[bytes]:
+        return {path for found in self._worktrees.values() for path in found}
+
+    def _add_placeholder(self, path: bytes) -> None:
+        """Make the placeholder of a worktree, unless it is visible. Raises OSError."""
+        above = next(
+            (
+                each
+                for each in (path, *ancestors(path))
+                if self._masks.get(each) or each in self._mounted
+            ),
+            b"/",
+        )
+        place = self._skeleton + path
+        if (mask := self._mask_at(above)) is not None:
+            place = mask + path[len(above) :]
+        elif self._mounted.get(above) in (_Mounted.BOUND, _Mounted.PRIVATE):
+            is_own = above in self._own_folders or self._mounted[above] is _Mounted.PRIVATE
+            if not is_own or self._is_visible(path + b"/" + GIT):
+                return
+            place = self._place_in_own_folder(above, path)
+        _make_placeholder(place)
+        self._placeholders[path] = place
+
+    def _place_in_own_folder(self, above: bytes, path: bytes) -> bytes:
+        """Return where to make a placeholder in a folder in which programs can write."""
+        if path == above:
+            return self.root + path
+        first = _first_below(above, path)
+        with suppress(OSError):
+            if os.listdir(self.root + first):  # what the program has made there must stay
+                return self.root + path
+        self._clear_way(first)
+        self._lock(first)
+        return self._skeleton + path
+
+    def _is_visible(self, path: bytes) -> bool:
+        """Return whether programs see a file at `path`."""
+        try:
+            os.close(open_path(self.root + path, os.O_NOFOLLOW))
+        except OSError:
+            return False
+        return True
+
+    def _remove_placeholder(self, path: bytes) -> None:
+        """Remove a placeholder, and the empty folders above it."""
+        place = self._placeholders.pop(path)
+        with suppress(OSError):
+            with closing(open_path(place, os.O_DIRECTORY)) as folder:
+                os.unlink(GIT, dir_fd=folder)
+            if not place.startswith(self._skeleton):
+                return
+            while path != b"/" and path not in self._mounted:
+                os.rmdir(self._skeleton + path)
+                path = os.path.dirname(path)
+
+    def _add_mask(self, root: bytes, path: bytes, inner: Iterable[bytes] = ()) -> bytes:
+        """Make the empty folder over what `root` hides at `path`, and return where it is.
+
+        It has the mount points `inner` and the placeholders that must be in it.
+        """
+        self._made += 1
+        cover = self._base + _EMPTY + b"/%d" % self._made
+        os.mkdir(cover, 0o755)
+        for each in inner:
+            os.makedirs(cover + each[len(path) :], exist_ok=True)
+        self._masks.setdefault(path, {})[root] = cover
+        for each in self._wanted_worktrees():
+            if contains(path, each):
+                with suppress(OSError):
+                    _make_placeholder(cover + each[len(path) :])
+                    self._placeholders[each] = cover + each[len(path) :]
+        return cover
+
+    def _mask_at(self, path: bytes) -> bytes | None:
+        """Return the folder over what is hidden at `path`: the innermost root covers others."""
+        by_root = self._masks.get(path)
+        return by_root[max(by_root, key=len)] if by_root else None
+
+    def _drop_masks(self, root: bytes) -> None:
+        """Forget the folders over what `root` and the roots in it hide: they are not mounted."""
+        for by_root in self._masks.values():
+            for inner in [each for each in by_root if contains(root, each)]:
+                cover = by_root.pop(inner)
+                for path, place in list(self._placeholders.items()):
+                    if contains(cover, place):
+                        del self._placeholders[path]
+                shutil.rmtree(cover, ignore_errors=True)
 
     @contextmanager
     def _on_a_point(self, tree: int, path: bytes) -> Iterator[_Point]:
@@ -334,13 +508,8 @@ class SharedTree:
             return  # there is nothing to hide
         with closing(point):
             is_folder = stat.S_ISDIR(os.fstat(point).st_mode)
-            cover = self._base + _EMPTY + (b"/folder" if is_folder else b"/file")
-            if inner and is_folder:
-                self._made += 1
-                cover = self._base + _EMPTY + b"/%d" % self._made
-                for each in inner:
-                    os.makedirs(cover + each[len(path) :], exist_ok=True)
-            covers.mask(point, cover)
+            empty = self._base + _EMPTY_FILE
+            covers.mask(point, self._add_mask(outer, path, inner) if is_folder else empty)
 
     def _attach_root(
         self, tree: int, point: _Point, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
@@ -445,6 +614,8 @@ class SharedTree:
             ):
                 source = entry.target or entry.path
                 self._add_bound(entry.path, _ATTRIBUTES[entry.kind], source)
+        if entry.kind in _OWN_FOLDERS:
+            self._own_folders.add(entry.path)
 
     def _add_link(self, path: bytes, target: bytes) -> None:
         if not os.path.lexists(self.root + path):  # a folder that is shown may have it
@@ -452,7 +623,8 @@ class SharedTree:
 
     def _add_hidden(self, path: bytes) -> None:
         if os.path.lexists(self.root + path):
-            empty = self._base + _EMPTY + (b"/folder" if os.path.isdir(path) else b"/file")
+            is_folder = os.path.isdir(path)
+            empty = self._add_mask(b"", path) if is_folder else self._base + _EMPTY_FILE
             self._attach_copy(empty, self.root + path, Attribute.READ_ONLY, Depth.ONE)
 
     def _add_private(self, path: bytes) -> None:
@@ -575,6 +747,25 @@ def _make_folders(path: bytes, mode: int) -> None:
     _make_folders(above, mode)
     with closing(open_path(above, os.O_DIRECTORY)) as folder, suppress(FileExistsError):
         os.mkdir(name, mode, dir_fd=folder)
+
+
+def _make_placeholder(place: bytes) -> None:
+    """Make what tells git that a worktree exists. Raises OSError."""
+    _make_folders(place, 0o755)
+    with closing(open_path(place, os.O_DIRECTORY)) as folder, suppress(FileExistsError):
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        os.close(os.open(GIT, flags, 0o444, dir_fd=folder))
+
+
+def _worktree_names(root: int, common: bytes) -> dict[bytes, dict[bytes, bytes]]:
+    """Return the folders and names to watch for new worktrees of a git directory.
+
+    Git writes `HEAD` and `commondir` after the `.git` file of the worktree.
+    """
+    group = common + b"/" + WORKTREES
+    names = dict.fromkeys((b"gitdir", b"HEAD", b"commondir"), group)
+    own = {group + b"/" + name: names for name in names_below(root, group)}
+    return {group: {ANY_NAME: group}, **own}
 
 
 def _first_below(folder: bytes, path: bytes) -> bytes:
