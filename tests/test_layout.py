@@ -301,7 +301,8 @@ _EXAMPLE_VCS_LINES = (
     ("vcs/registry.py", "from rootsd.vcs.darcs import Darcs",
      "from rootsd.vcs.example import Example"),
     ("vcs/registry.py", "    Darcs(),", "    Example(),"),
-    ("core/model.py", '    DARCS = "darcs", b"_darcs"', '    EXAMPLE = "example", b".example"'),
+    ("core/project_kind.py", '    DARCS = "darcs", b"_darcs"',
+     '    EXAMPLE = "example", b".example"'),
 )  # fmt: skip
 _FIND_EXAMPLE_VCS = """
 import os, sys
@@ -356,7 +357,7 @@ def test_a_new_vcs_is_one_file_its_line_in_the_registry_and_its_stored_value(
         (planted / name).write_text(text.replace(before, f"{before}\n{line}"))
     (tmp_path / "src" / "one" / ".example").mkdir(parents=True)
     assert _run_with(planted, _FIND_EXAMPLE_VCS, tmp_path / "src") == "example example None\n"
-    assert _touched(planted) == {"vcs/example.py", "vcs/registry.py", "core/model.py"}
+    assert _touched(planted) == {"vcs/example.py", "vcs/registry.py", "core/project_kind.py"}
 
 
 _EXAMPLE_VERB = '''"""`rootsd example`: repeat a text in capitals."""

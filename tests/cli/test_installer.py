@@ -198,7 +198,7 @@ def test_only_install_changes_the_folders_of_the_service(
     monkeypatch.setenv("XDG_CONFIG_HOME", "/elsewhere")
     for refused in (installer.start_service, installer.restart_service):
         with pytest.raises(start_record.PlacesMismatch, match="started with none") as caught:
-            refused(invocation, installer.installed_supervisor())
+            refused(installer.installed_supervisor())
         assert caught.value.remedy.startswith("rootsd service install")
     with desktop.daemon():
         with pytest.raises(start_record.PlacesMismatch):
@@ -243,9 +243,9 @@ def test_start_stop_and_restart_respect_the_mark_of_down(
         installer.stop_service(managing)
         with pytest.raises(DaemonUnreachable, match="stopped"):
             start_record.load_start_record()
-        installer.start_service(invocation, managing)
+        installer.start_service(managing)
         start_record.load_start_record()
-        installer.restart_service(invocation, managing)
+        installer.restart_service(managing)
     assert [line.split()[2] for line in desktop.recorder.orders()] == [
         "stop", "reset-failed", "start", "reset-failed", "restart",
     ]  # fmt: skip

@@ -200,7 +200,7 @@ def test_a_bug_in_discovery_ends_it_with_an_error_in_the_log(home: Path) -> None
 
 def test_a_daemon_started_after_a_down_ends_again(home: Path, rootsd_dir: Path) -> None:
     """A bridge may have started it while `down` looked for a daemon and found none."""
-    recipe = start_record.make_start_record(os.fsencode(rootsd_dir / "state" / "log"))
+    recipe = start_record.make_start_record()
     here = replace(
         recipe,
         command=recipe.command[:-1],  # without --detach, the command waits for its end

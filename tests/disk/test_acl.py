@@ -10,7 +10,8 @@ import pytest
 from rootsd.core.inputs import ProjectUnsafe
 from rootsd.core.model import LapseReason
 from rootsd.disk.identity import identify
-from rootsd.disk.safety import NO_ACL_WRITERS, AclWriters, FolderSafety, acl_writers
+from rootsd.disk.safety import FolderSafety
+from rootsd.disk.writers import NO_ACL_WRITERS, AclWriters, acl_writers
 from rootsd.vcs.verify import RootVerifier
 from support.acls import GROUP, READ, USER, WRITE, give
 from support.repositories import fake_repository, raw

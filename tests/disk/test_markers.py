@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
+from rootsd.core.project_kind import PROJECT_GLOBS
 from rootsd.disk.markers import (
     BUILT_IN_PROJECT_FILES,
-    PROJECT_GLOBS,
     ProjectFiles,
     WalkRules,
     child,

@@ -13,10 +13,9 @@ from rootsd.core.paths import RefusedPlaces
 from rootsd.disk.safety import (
     FolderSafety,
     explain_alias,
-    is_private_group,
     refused_place_alias,
-    trusted_owners,
 )
+from rootsd.disk.writers import is_private_group, trusted_owners
 from support.repositories import raw
 from support.subprocesses import OWN_MOUNTS, run_python
 

@@ -19,7 +19,10 @@ from rootsd.system.ipc.listener import Listener, listen
 from rootsd.system.runtime_dir import find_runtime_dir
 
 HANG_GUARD_S = 30
-RECIPE = StartRecord(("rootsd",), {"XDG_CONFIG_HOME": "/c"}, "/log")
+
+
+def recipe() -> StartRecord:
+    return start_record.make_start_record()
 
 
 @pytest.fixture
@@ -60,9 +63,9 @@ def test_without_a_start_record_nothing_is_started_or_created(
 
 
 def test_the_start_record_of_up_is_used(launched: Launched) -> None:
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     autostart.start_daemon()
-    assert launched == [RECIPE]
+    assert launched == [recipe()]
 
 
 def test_after_a_down_neither_a_daemon_nor_a_service_is_started(
@@ -70,7 +73,7 @@ def test_after_a_down_neither_a_daemon_nor_a_service_is_started(
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(detect, "start_service", started.append)
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     start_record.mark_stopped()
     with pytest.raises(DaemonUnreachable, match="rootsd down"):
         autostart.start_daemon()
@@ -88,35 +91,35 @@ def test_an_installed_service_is_started_even_without_a_start_record(
 
     monkeypatch.setattr(detect, "start_service", start)
     autostart.start_daemon()
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     autostart.start_daemon()
-    assert asked == [{}, RECIPE.environment]
+    assert asked == [{}, recipe().environment]
     assert launched == []
 
 
 def test_simultaneous_callers_start_one_daemon(launched: Launched) -> None:
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     threads = [threading.Thread(target=autostart.start_daemon) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(HANG_GUARD_S)
-    assert launched == [RECIPE]
+    assert launched == [recipe()]
 
 
 def test_a_start_waits_for_an_ending_daemon(launched: Launched) -> None:
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     busy = StartFailed("another rootsd is at work", "", ErrorCode.BUSY)
     launched += [busy, busy]
     autostart.start_daemon()
-    assert launched == [RECIPE]
+    assert launched == [recipe()]
 
 
 def test_a_daemon_that_never_ends_is_an_error(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launcher, "BUSY_TIMEOUT_S", 0.0)
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     launched.append(StartFailed("another rootsd is at work", "", ErrorCode.BUSY))
     with pytest.raises(StartFailed, match="at work"):
         autostart.start_daemon()
@@ -125,7 +128,7 @@ def test_a_daemon_that_never_ends_is_an_error(
 def test_a_down_during_the_wait_is_respected(
     launched: Launched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start_record.save_start_record(RECIPE)
+    start_record.save_start_record(recipe())
     recall: Callable[[], StartRecord] = start_record.load_start_record
     calls = []
 
@@ -145,7 +148,7 @@ def test_a_down_during_the_wait_is_respected(
 def test_as_a_program_it_prints_the_outcome(*, recorded: bool) -> None:
     said = b'error {"code": "unreachable", "message": "the daemon is not running", '
     if recorded:
-        start_record.save_start_record(RECIPE)
+        start_record.save_start_record(recipe())
         with listen(find_runtime_dir().mcp_socket):
             out = run_program()
         said = b"ready\n"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
+import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -14,32 +17,91 @@ from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record
 from rootsd.system import runtime_dir
 from rootsd.system.base_folders import PLACE_VARIABLES
+from rootsd.system.places import find_places
 from rootsd.system.private_files import NotPrivate
 
 HANG_GUARD_S = 60
+OWN_COMMAND = (sys.executable, "-P", "-m", "rootsd", "daemon", "--detach")
 
 
-def test_the_record_of_this_process_has_only_its_python_and_folders(
+def test_a_start_uses_only_our_python_and_variables_that_locate_folders(
     monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path
 ) -> None:
     for name in ("XDG_STATE_HOME", "LC_TIME"):
         monkeypatch.setenv(name, "/x")
     for name in ("SECRET_TOKEN", "CLAUDECODE", "PYTHONPATH", "LD_PRELOAD"):
         monkeypatch.setenv(name, "/y")
-    made = start_record.make_start_record(b"/logs")
-    assert made.command[:4] == (sys.executable, "-P", "-m", "rootsd")
-    assert made.log == "/logs/daemon.log"
+    made = start_record.make_start_record()
+    assert made.command == OWN_COMMAND
+    assert made.log == str(rootsd_dir / "state/log/daemon.log")
     assert made.environment["ROOTSD_DIR"] == str(rootsd_dir)
     assert made.environment["LC_TIME"] == "/x"
     assert "XDG_STATE_HOME" not in made.environment  # with ROOTSD_DIR it has no effect
     assert "/y" not in made.environment.values()
 
 
+HOSTILE = {
+    "HOME": "/x", "ROOTSD_DIR": "/x", "USER": "x", "LOGNAME": "x", "PATH": "/x",
+    "PYTHONPATH": "/x", "PYTHONHOME": "/x", "PYTHONSTARTUP": "/x", "LD_PRELOAD": "/x.so",
+    "LD_AUDIT": "/x.so", "DYLD_INSERT_LIBRARIES": "/x.so", "GCONV_PATH": "/x", "LC_x/../y": "/x",
+    "TMPDIR": "x", "XDG_RUNTIME_DIR": "x", "XDG_CONFIG_HOME": "x",
+    "DBUS_SESSION_BUS_ADDRESS": "unixexec:path=/x",
+}  # fmt: skip
+"""What a record must not bring into the daemon: programs to load, other places, relative paths."""
+
+
+def plant(**keys: object) -> None:
+    """Write a record as somebody else would."""
+    folder = start_record.start_folder()
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    (folder / start_record.RECORD_NAME).write_text(json.dumps(keys))
+
+
+def test_a_planted_record_names_neither_the_program_nor_its_log() -> None:
+    plant(command=["sh", "-c", "touch /x"], environment={"LANG": "C"}, log="/x/.bashrc")
+    loaded = start_record.load_start_record()
+    assert loaded.command == OWN_COMMAND
+    assert loaded.log == start_record.make_start_record().log
+    assert loaded.environment["LANG"] == "C"
+
+
+@pytest.mark.parametrize("bus", ["unixexec:path=/x", "unix:path=/run/bus;unixexec:path=/x"])
+def test_a_planted_record_brings_no_variable_that_runs_or_moves_anything(bus: str) -> None:
+    plant(environment={**HOSTILE, "DBUS_SESSION_BUS_ADDRESS": bus})
+    assert start_record.load_start_record().environment == own_variables()
+
+
+def test_control_a_record_whose_variables_are_not_checked_brings_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start_record, "_is_kept", lambda *_: True)
+    plant(environment=HOSTILE)
+    assert start_record.load_start_record().environment.items() >= {("LD_PRELOAD", "/x.so")}
+
+
+def own_variables() -> dict[str, str]:
+    name = pwd.getpwuid(os.getuid()).pw_name
+    return {
+        "HOME": os.environ["HOME"], "ROOTSD_DIR": os.environ["ROOTSD_DIR"],
+        "USER": name, "LOGNAME": name,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["", "/x/state"])
+def test_the_log_is_where_the_command_line_looks_for_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    if state:
+        monkeypatch.setenv("XDG_STATE_HOME", state)
+    log = os.fsdecode(find_places(start_record.recorded_places()).log)
+    assert start_record.make_start_record().log == f"{log}/daemon.log"
+
+
 REMEMBERS = """
 from rootsd.system.private_files import NotPrivate
 from rootsd.service import start_record
 for _ in range(200):
-    start_record.save_start_record(start_record.make_start_record(b"/log"))
+    start_record.save_start_record(start_record.make_start_record())
 """
 
 
@@ -47,20 +109,20 @@ def test_simultaneous_writers_each_leave_a_complete_record() -> None:
     command = [sys.executable, "-c", REMEMBERS]
     all_at_once = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [each.communicate(timeout=HANG_GUARD_S)[1] for each in all_at_once] == [b""] * 4
-    assert start_record.load_start_record() == start_record.make_start_record(b"/log")
+    assert start_record.load_start_record() == start_record.make_start_record()
     assert [file.name for file in start_record.start_folder().iterdir()] == [
         start_record.RECORD_NAME
     ]
 
 
 def test_a_record_is_read_back() -> None:
-    made = start_record.make_start_record(b"/logs")
+    made = start_record.make_start_record()
     start_record.save_start_record(made)
     assert start_record.load_start_record() == made
 
 
 def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = start_record.make_start_record(b"/logs")
+    made = start_record.make_start_record()
     start_record.save_start_record(made)
     start_record.mark_stopped()
 
@@ -70,15 +132,16 @@ def test_an_unchanged_record_is_not_rewritten(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Path, "replace", full)
     start_record.save_start_record(made)
     assert start_record.load_start_record() == made
+    monkeypatch.setenv("LANG", "C.UTF-8")
     with pytest.raises(NotPrivate, match="No space left") as refused:
-        start_record.save_start_record(start_record.make_start_record(b"/other"))
+        start_record.save_start_record(start_record.make_start_record())
     assert refused.value.remedy == "free some space on that disk, then try again"
     assert start_record.load_start_record() == made
     assert not list(start_record.start_folder().glob(f"{start_record.RECORD_NAME}.*"))
 
 
 def test_the_record_is_private() -> None:
-    start_record.save_start_record(start_record.make_start_record(b"/logs"))
+    start_record.save_start_record(start_record.make_start_record())
     file = start_record.start_folder() / start_record.RECORD_NAME
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -90,7 +153,7 @@ def test_without_a_record_the_next_command_is_named() -> None:
     assert caught.value.remedy == "rootsd up"
 
 
-_RECIPE = '{"command": ["x"], "environment": {%s}, "log": "/l"}'
+_RECIPE = '{"environment": {%s}}'
 
 
 @pytest.mark.parametrize(
@@ -98,21 +161,18 @@ _RECIPE = '{"command": ["x"], "environment": {%s}, "log": "/l"}'
     [
         "",
         "[]",
-        '{"command": 1}',
+        '{"environment": 1}',
         "\0",
         "[" * 100_000,
         '{"a":' * 100_000,
         "9" * 100_000,
-        _RECIPE.replace('["x"]', '"rootsd"') % "",
-        _RECIPE.replace('["x"]', "[]") % "",
-        _RECIPE.replace('["x"]', r'["\ud800"]') % "",
-        _RECIPE.replace('["x"]', r'["\u0000"]') % "",
         _RECIPE % '"A": 5',
-        _RECIPE % '"A=B": "x"',
+        _RECIPE % r'"LANG": "\ud800"',
+        _RECIPE % r'"LANG": "\u0000"',
     ],
 )
 def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
-    made = start_record.make_start_record(b"/logs")
+    made = start_record.make_start_record()
     start_record.save_start_record(made)
     file = start_record.start_folder() / start_record.RECORD_NAME
     file.write_text(content)
@@ -125,12 +185,12 @@ def test_a_damaged_record_is_an_error_that_up_repairs(content: str) -> None:
 
 
 def test_after_down_the_record_may_not_be_used_until_the_next_up() -> None:
-    start_record.save_start_record(start_record.make_start_record(b"/logs"))
+    start_record.save_start_record(start_record.make_start_record())
     start_record.mark_stopped()
     with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
         start_record.load_start_record()
-    start_record.save_start_record(start_record.make_start_record(b"/logs"))
-    assert start_record.load_start_record() == start_record.make_start_record(b"/logs")
+    start_record.save_start_record(start_record.make_start_record())
+    assert start_record.load_start_record() == start_record.make_start_record()
 
 
 def test_the_folder_of_the_record_does_not_depend_on_xdg(
@@ -157,7 +217,7 @@ def start(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
     with monkeypatch.context() as shell:
         for name, value in variables.items():
             shell.setenv(name, value)
-        start_record.save_start_record(start_record.make_start_record(b"/logs"))
+        start_record.save_start_record(start_record.make_start_record())
 
 
 def test_without_variables_the_folders_of_the_last_start_are_used(

@@ -231,7 +231,7 @@ def _service(invocation: Invocation) -> Iterator[DoctorCheck]:
         finding = f"installed, but {safe_label(state.active)}"
         yield DoctorCheck(
             warning(topic, finding, "rootsd service start"),
-            lambda: installer.start_service(invocation, managing),
+            lambda: installer.start_service(managing),
         )
     elif not outdated:
         yield DoctorCheck(

@@ -52,7 +52,8 @@ _FIRST_SIGNAL_STATUS = 128  # shells add the number of the signal that ended a c
 
 ENVIRONMENT_VARIABLES: Mapping[str, str] = {
     "ROOTSD_DIR": "Keep configuration, state, and sockets below this folder, to try things out "
-    "beside the real daemon. Clients need this variable, too.",
+    "beside the real daemon. Clients need this variable, too. It must not be in a project or in "
+    "a root.",
     "NO_COLOR": "If not empty, the same as --no-color.",
     "VISUAL, EDITOR": "The editor that rootsd config edit starts.",
 }

@@ -141,7 +141,7 @@ def install_service(
     is_new = not managing.is_installed()
     stale = wanted.stale()
     _write_files(wanted, stale)
-    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
+    start_record.save_start_record(start_record.make_start_record())
     if is_new or stale or wanted.surplus or not managing.state().enabled:
         managing.load()
     _stop_conflicting_daemon(invocation, managing, stale)
@@ -181,18 +181,18 @@ def uninstall_service(invocation: Invocation, managing: ServiceManager) -> list[
     return ours
 
 
-def start_service(invocation: Invocation, managing: ServiceManager) -> None:
+def start_service(managing: ServiceManager) -> None:
     """Start the daemon now and at each login. Raises StartFailed and PlacesMismatch."""
     _ensure_same_places()
-    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
+    start_record.save_start_record(start_record.make_start_record())
     managing.start()
     lifecycle.wait_until_ready()
 
 
-def restart_service(invocation: Invocation, managing: ServiceManager) -> None:
+def restart_service(managing: ServiceManager) -> None:
     """Start a new daemon in place of the running one. Raises StartFailed and PlacesMismatch."""
     _ensure_same_places()
-    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
+    start_record.save_start_record(start_record.make_start_record())
     managing.restart()
     lifecycle.wait_until_ready()
 

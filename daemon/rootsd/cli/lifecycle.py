@@ -31,7 +31,7 @@ def ensure_running(invocation: Invocation) -> None:
     Raises RootsdError.
     """
     _report_changed_places(invocation)
-    record = start_record.make_start_record(invocation.places.log)
+    record = start_record.make_start_record()
     start_record.save_start_record(record)
     if _keep_running_daemon(invocation):
         return

@@ -34,7 +34,7 @@ def restart(invocation: Invocation) -> None:
     if service is not None and service.restart_sync():
         return
     stop(invocation)
-    daemon = start_record.make_start_record(invocation.places.log)
+    daemon = start_record.make_start_record()
     python = daemon.command[: daemon.command.index("rootsd") + 1]
     log = Path(daemon.log).with_name(LOG_NAME)
     launcher.launch_detached((*python, "sync", "run"), daemon.environment, log)

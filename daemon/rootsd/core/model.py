@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
 
 from msgspec import Struct
 
 from rootsd.core.paths import text_of, to_uri
+from rootsd.core.project_kind import ProjectKind as ProjectKind  # noqa: PLC0414 - part of the model
 
 
 class Focus(Struct, frozen=True):
@@ -51,39 +51,6 @@ class Focus(Struct, frozen=True):
 
 
 NO_FOCUS = Focus()
-
-
-class ProjectKind(StrEnum):
-    """The kind of a project: a kind of repository, a folder with a project file, or a URI.
-
-    Each line has the stored value, which must never change, and then the `markers`: names that
-    make the folder they are in a checkout. `rootsd.vcs.base` explains how to add a VCS.
-    """
-
-    _value_: str
-    markers: tuple[bytes, ...]
-
-    def __new__(cls, value: str, *markers: bytes) -> Self:
-        """Create a member from its stored value and its markers."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.markers = markers
-        return member
-
-    GIT = "git", b".git"
-    GIT_WORKTREE = "git-worktree"
-    GIT_SUBMODULE = "git-submodule"
-    GIT_BARE = "git-bare"
-    JJ = "jj", b".jj"
-    HG = "hg", b".hg"
-    SVN = "svn", b".svn"
-    SAPLING = "sapling", b".sl"
-    FOSSIL = "fossil", b".fslckout", b"_FOSSIL_"
-    BZR = "bzr", b".bzr"
-    PIJUL = "pijul", b".pijul"
-    DARCS = "darcs", b"_darcs"
-    PROJECT = "project"
-    URI = "uri"
 
 
 class Verdict(StrEnum):

@@ -12,23 +12,19 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from rootsd.core.model import NestedPolicy, Parent, ProjectKind
+from rootsd.core.model import NestedPolicy, Parent
+from rootsd.core.project_kind import (
+    GIT_BARE_NAMES,
+    PROJECT_FILES,
+    PROJECT_GLOBS,
+    VCS_NAMES,
+    ProjectKind,
+)
 
 # The first of these markers wins. `.jj` is first, because a Jujutsu workspace may have a `.git`.
 VCS_MARKERS: Mapping[bytes, ProjectKind] = MappingProxyType(
     {marker: kind for kind in (ProjectKind.JJ, *ProjectKind) for marker in kind.markers}
 )
-VCS_NAMES = frozenset(VCS_MARKERS)
-GIT_BARE_NAMES = frozenset((b"HEAD", b"objects", b"refs"))
-
-PROJECT_FILES = frozenset(
-    b"pyproject.toml setup.py setup.cfg package.json deno.json deno.jsonc Cargo.toml go.mod"
-    b" go.work pom.xml build.gradle build.gradle.kts settings.gradle settings.gradle.kts"
-    b" composer.json Gemfile mix.exs rebar.config CMakeLists.txt meson.build Package.swift"
-    b" pubspec.yaml build.zig stack.yaml dune-project flake.nix".split()
-)
-PROJECT_GLOBS = (b"*.sln", b"*.csproj", b"*.fsproj", b"*.cabal", b"*.code-workspace")
-
 # A walk skips all hidden folders, so most of these are not hidden.
 SKIPPED_NAMES = frozenset(
     b"node_modules bower_components venv env __pycache__ site-packages Pods DerivedData".split()

@@ -1,85 +1,20 @@
-"""Check that other users cannot replace a project folder or a folder above it.
+"""Check that other users cannot replace a project folder or a folder above it, and its place.
 
-A user who may write to a folder above a project can replace everything below it. Two cases are
-safe: a sticky folder in which the entry belongs to the user (as in /tmp), and a group that has the
-user as its only member (as many distributions create).
-
-But an access control list may let other users write. With such a list, the group bits of the mode
-are a mask that limits what the list grants. So others may write although the folder's own group
-has no other members. Sources: acl(5), posix_acl_xattr.h.
+`rootsd.disk.writers` tells who can write to one folder.
 """
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
 import stat
-import struct
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from rootsd.core.model import LapseReason
 from rootsd.core.paths import RefusedPlaces, ancestors
-
-_ACL_ATTRIBUTE = "system.posix_acl_access"
-_ACL_HEADER = struct.Struct("<I")
-_ACL_ENTRY = struct.Struct("<HHI")
-_ACL_VERSION = 2
-_ACL_USER, _ACL_GROUP = 0x02, 0x08
-_ACL_WRITE = 0x02
-
-
-class AclWriters(NamedTuple):
-    """The ids of the users and groups that an access control list allows to write.
-
-    The mask of the list may still take that right away.
-    """
-
-    users: frozenset[int] = frozenset()
-    groups: frozenset[int] = frozenset()
-
-
-NO_ACL_WRITERS = AclWriters()
-
-if sys.platform == "linux":
-
-    def acl_writers(folder: bytes) -> AclWriters:
-        """Return the users and groups that the list of `folder` allows to write, if it has one."""
-        try:
-            acl = os.getxattr(folder, _ACL_ATTRIBUTE, follow_symlinks=False)
-        except OSError:
-            return NO_ACL_WRITERS
-        return _parse_acl(acl)
-
-else:
-
-    def acl_writers(_folder: bytes) -> AclWriters:
-        """Return no one, because rootsd reads access control lists on Linux only."""
-        return NO_ACL_WRITERS
-
-
-def _parse_acl(acl: bytes) -> AclWriters:
-    if (
-        len(acl) % _ACL_ENTRY.size != _ACL_HEADER.size
-        or _ACL_HEADER.unpack_from(acl)[0] != _ACL_VERSION
-    ):
-        return NO_ACL_WRITERS
-    entries = list(_ACL_ENTRY.iter_unpack(acl[_ACL_HEADER.size :]))
-    users, groups = (
-        frozenset(who for tag, granted, who in entries if tag == kind and granted & _ACL_WRITE)
-        for kind in (_ACL_USER, _ACL_GROUP)
-    )
-    return AclWriters(users, groups)
-
-
-_OVERFLOW_UID = 65534
-_FULL_UID_MAP = (b"0", b"0", b"4294967295")
-
+from rootsd.disk.writers import FolderWriters, is_private_group
 
 # These are compared by identity, because a bind mount gives a folder another name.
 REFUSED_IDENTITIES = tuple(
@@ -93,32 +28,6 @@ class Hazard(Struct, frozen=True):
 
     reason: LapseReason
     sentence: str
-
-
-def trusted_owners(uid: int) -> frozenset[int]:
-    """Return the users that may own the folders above a project: the user and root.
-
-    In a user namespace that maps only some users, the overflow user seems to own root's files.
-    """
-    try:
-        with open("/proc/self/uid_map", "rb") as file:
-            partial = tuple(file.read().split()) != _FULL_UID_MAP
-    except OSError:
-        partial = False
-    return frozenset((0, uid, _OVERFLOW_UID) if partial else (0, uid))
-
-
-@cache
-def is_private_group(gid: int, uid: int) -> bool:
-    """Return whether the local databases show no members of a group but the user and root."""
-    try:
-        members = set(grp.getgrgid(gid).gr_mem)
-    except KeyError:
-        return False
-    accounts = pwd.getpwall()
-    names = {account.pw_name for account in accounts if account.pw_uid in (0, uid)}
-    others = any(account.pw_gid == gid and account.pw_uid not in (0, uid) for account in accounts)
-    return members <= names and not others
 
 
 class _RefusedIdentities(NamedTuple):
@@ -157,11 +66,10 @@ class FolderSafety:
         responds: Callable[[bytes], bool] = lambda _path: True,
     ) -> None:
         self._uid = uid
-        self._is_private = is_private
         self._places = places
         self._mounted = mounted
         self._responds = responds
-        self._trusted = trusted_owners(uid)
+        self._writers = FolderWriters.other_than(uid, is_private)
         self._identified_with: tuple[RefusedPlaces, object] | None = None
         self._known = _RefusedIdentities({}, {})
 
@@ -237,29 +145,12 @@ class FolderSafety:
         tree = self._known.trees.get((found.st_dev, found.st_ino), path)
         if tree != path:
             return Hazard(self._known.reason(tree), _alias_sentence(tree, os.fsdecode(path)))
-        if found.st_uid not in self._trusted:
-            return Hazard(LapseReason.EXPOSED, f"{os.fsdecode(path)} belongs to another user")
-        if found.st_mode & stat.S_ISVTX and entry_owner in self._trusted:
-            return None
-        if found.st_mode & stat.S_IWOTH:
-            return Hazard(LapseReason.EXPOSED, f"everybody can write to {os.fsdecode(path)}")
-        if found.st_mode & stat.S_IWGRP and not self._is_private(found.st_gid, self._uid):
-            return Hazard(LapseReason.EXPOSED, f"a group can write to {os.fsdecode(path)}")
-        if self.acl_lets_others_write(path, found):
-            sentence = f"an access control list lets others write to {os.fsdecode(path)}"
-            return Hazard(LapseReason.EXPOSED, sentence)
-        return None
+        sentence = self._writers.why_replaceable(path, found, entry_owner)
+        return None if sentence is None else Hazard(LapseReason.EXPOSED, sentence)
 
     def acl_lets_others_write(self, path: bytes, found: os.stat_result) -> bool:
-        """Return whether an access control list lets others replace an entry of the folder.
-
-        This reads the list each time, because mode, owner, and group do not show a change of it.
-        """
-        if not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
-            return False
-        users, groups = acl_writers(path)
-        strangers = users - {0, self._uid}
-        return bool(strangers) or not all(self._is_private(gid, self._uid) for gid in groups)
+        """Return whether an access control list lets others replace an entry of the folder."""
+        return self._writers.acl_lets_others_write(path, found)
 
 
 def refused_place_alias(path: bytes, places: Iterable[bytes] = REFUSED_IDENTITIES) -> bytes | None:

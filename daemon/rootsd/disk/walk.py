@@ -27,8 +27,9 @@ from itertools import takewhile
 from msgspec import Struct, field
 
 from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
+from rootsd.core.project_kind import GIT_BARE_NAMES, VCS_NAMES
 from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
-from rootsd.disk.markers import GIT_BARE_NAMES, VCS_MARKERS, VCS_NAMES, WalkRules, repository_kind
+from rootsd.disk.markers import VCS_MARKERS, WalkRules, repository_kind
 
 # How far the clock for file times may lag behind the clock that rootsd reads.
 _CLOCK_SLACK_NS = 2 * 10**9

@@ -1,26 +1,33 @@
-"""Record how the daemon was started, and whether it may be started again.
+"""Record where the daemon keeps its files, and whether it may be started again.
 
-`rootsd up` writes the start record. A bridge that finds no daemon starts one from it, because MCP
+`rootsd up` writes the start record. A bridge that finds no daemon starts one with it, because MCP
 clients strip the environment variables that locate the folders. cron, ssh, and editors strip them,
 too, so commands started there also take the folders from the record. `rootsd down` leaves a mark
 that forbids a start. The folder of both files depends only on the home folder or on ROOTSD_DIR.
+
+The record says nothing about what to run. A bridge starts the module of its own installation, with
+its own interpreter, because whoever could write the record could otherwise run any program. For
+the same reason, it takes only variables with known names and harmless values from the record. It
+computes the others, and the place of the log, as `up` does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pwd
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.system import runtime_dir
-from rootsd.system.base_folders import PLACE_VARIABLES, named_folder
+from rootsd.system.base_folders import PLACE_VARIABLES, base_folder, named_folder
 from rootsd.system.private_files import (
     display_path,
     ensure_private_folder,
@@ -34,11 +41,16 @@ STOPPED_NAME = "stopped"
 _MAX_BYTES = 256 * 1024
 
 # The record keeps these besides the variables that locate configuration and state. It keeps no
-# others, because they could hold secrets, or the variables that mark an agent's session.
+# others, because they could hold secrets, the variables that mark an agent's session, or a program
+# to load.
 _KEPT_VARIABLES = frozenset(
-    ("HOME", "LANG", "LOGNAME", "ROOTSD_DIR", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR",
-     "DBUS_SESSION_BUS_ADDRESS")
-)  # fmt: skip
+    ("LANG", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+)
+_FOLDER_VARIABLES = frozenset((*PLACE_VARIABLES, "TMPDIR", "XDG_RUNTIME_DIR"))
+_BUS = "DBUS_SESSION_BUS_ADDRESS"
+# An address of the kind `unixexec:` names a program for systemctl to run (dbus-daemon(1)).
+_BUS_ADDRESS = re.compile(r"unix:(?:path|abstract)=[^;,]*(?:,guid=[0-9a-f]*)?")
+_LOCALE = re.compile(r"LC_[A-Z]+")
 
 
 class PlacesMismatch(RootsdError):
@@ -66,19 +78,50 @@ def start_folder() -> Path:
     return home / ".local/state/rootsd"
 
 
-def make_start_record(log_folder: bytes) -> StartRecord:
-    """Return a record for this installation and the folders that this shell sets."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _KEPT_VARIABLES or name.startswith("LC_")
-    }
-    return StartRecord(
-        # -P: Python must not import a folder `rootsd` in the working directory.
-        command=(sys.executable, "-P", "-m", "rootsd", "daemon", "--detach"),
-        environment={**kept, **place_variables()},
-        log=os.path.join(os.fsdecode(log_folder), LOG_NAME),
-    )
+def make_start_record() -> StartRecord:
+    """Return how this installation starts a daemon with the folders that this shell sets."""
+    return _record({**os.environ, **place_variables()})
+
+
+def _record(variables: Mapping[str, str]) -> StartRecord:
+    """Return how this installation starts a daemon. Only some of `variables` reach it."""
+    kept = {name: value for name, value in variables.items() if _is_kept(name, value)}
+    if runtime_dir.overriding_folder():  # then these have no effect
+        kept = {name: value for name, value in kept.items() if name not in PLACE_VARIABLES}
+    environment = {**kept, **_own_variables()}
+    # -P: Python must not import a folder `rootsd` in the working directory.
+    command = (sys.executable, "-P", "-m", "rootsd", "daemon", "--detach")
+    return StartRecord(command, environment, str(_log_folder(environment) / LOG_NAME))
+
+
+def _is_kept(name: str, value: str) -> bool:
+    if name in _FOLDER_VARIABLES:  # the XDG base directory specification ignores relative paths
+        return value.startswith("/")
+    if name == _BUS:
+        return _BUS_ADDRESS.fullmatch(value) is not None
+    return name in _KEPT_VARIABLES or _LOCALE.fullmatch(name) is not None
+
+
+def _own_variables() -> dict[str, str]:
+    """Return the variables that no record may set."""
+    own = {"HOME": os.fsdecode(runtime_dir.home_folder())}
+    if override := runtime_dir.overriding_folder():
+        own[runtime_dir.OVERRIDE] = os.fsdecode(override)
+    with suppress(KeyError):  # a container may have no entry for the user
+        own["USER"] = own["LOGNAME"] = pwd.getpwuid(os.getuid()).pw_name
+    return own
+
+
+def _log_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of `Places.log` for a daemon with this environment.
+
+    `rootsd.system.places` implements the same rule for programs that may load platformdirs.
+    """
+    if override := runtime_dir.overriding_folder():
+        return Path(os.fsdecode(override), "state/log")
+    if sys.platform == "darwin" and "XDG_STATE_HOME" not in environment:
+        return Path(environment["HOME"], "Library/Logs/rootsd")
+    return Path(base_folder("XDG_STATE_HOME", environment), "rootsd/log")
 
 
 def save_start_record(record: StartRecord) -> None:
@@ -95,7 +138,7 @@ def save_start_record(record: StartRecord) -> None:
     fresh = folder / f"{RECORD_NAME}.{os.getpid()}"  # several `rootsd up` may run at once
     try:
         with open(open_private_file(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as stream:
-            json.dump(asdict(record), stream)
+            json.dump({"environment": dict(record.environment)}, stream)
         fresh.replace(folder / RECORD_NAME)
     except OSError as error:
         fresh.unlink(missing_ok=True)
@@ -103,7 +146,7 @@ def save_start_record(record: StartRecord) -> None:
 
 
 def load_start_record() -> StartRecord:
-    """Return the record that a bridge may use.
+    """Return how a bridge may start a daemon: with the variables of the last `up`.
 
     Raises DaemonUnreachable if the user stopped the daemon or never started one.
     """
@@ -182,19 +225,14 @@ def _read_start_record() -> StartRecord:
 
 
 def _parse_start_record(value: object) -> StartRecord:
-    """Parse a record. Raises Unparsable if it cannot start a program."""
+    """Parse a record. Raises Unparsable."""
     match value:
-        case {"command": [str(), *_] as command, "environment": dict(variables), "log": str(log)}:
-            words = [*command, *variables, *variables.values(), log]
-            if all(map(_is_valid_argument, words)) and all(map(_is_name, variables)):
-                return StartRecord(tuple(command), variables, log)
+        case {"environment": dict(variables)}:
+            if all(map(_is_valid_argument, [*variables, *variables.values()])):
+                return _record(variables)
         case _:
             pass
     raise Unparsable("it does not say how to start the daemon")
-
-
-def _is_name(variable: str) -> bool:
-    return variable != "" and "=" not in variable
 
 
 def _is_valid_argument(value: object) -> bool:

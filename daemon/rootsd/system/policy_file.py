@@ -117,7 +117,7 @@ def _roots_ids(uid: int) -> frozenset[int]:
     if uid == _ROOT:
         return frozenset((_ROOT,))
     # In a sandbox that maps only some users, root's files show another id.
-    from rootsd.disk.safety import trusted_owners  # noqa: PLC0415 - rarely needed
+    from rootsd.disk.writers import trusted_owners  # noqa: PLC0415 - rarely needed
 
     return trusted_owners(_ROOT)
 

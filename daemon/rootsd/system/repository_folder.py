@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rootsd.core.model import ProjectKind
+from rootsd.core.project_kind import VCS_NAMES
 
-REPOSITORY_MARKERS = frozenset(
-    os.fsdecode(marker) for kind in ProjectKind for marker in kind.markers
-)
+REPOSITORY_MARKERS = frozenset(map(os.fsdecode, VCS_NAMES))
 """The names that version control systems give to their files and folders."""
 
 

@@ -71,6 +71,14 @@ def find_runtime_dirs() -> tuple[RuntimeDir, ...]:
     """
     if override := overriding_folder():
         return (RuntimeDir(override + b"/run"),)
+    return usual_runtime_dirs()
+
+
+def usual_runtime_dirs() -> tuple[RuntimeDir, ...]:
+    """Return the folders in which a client without ROOTSD_DIR looks for sockets, in order.
+
+    Raises FolderUnavailable.
+    """
     if sys.platform == "darwin":
         return (RuntimeDir(home_folder() + b"/Library/Application Support/rootsd/run"),)
     fallback = RuntimeDir(home_folder() + b"/.local/state/rootsd/run")
@@ -81,7 +89,11 @@ def find_runtime_dirs() -> tuple[RuntimeDir, ...]:
 
 
 def overriding_folder() -> bytes | None:
-    """Return the folder that ROOTSD_DIR names for all files, or None if it is not set."""
+    """Return the folder that ROOTSD_DIR names for all files, or None if it is not set.
+
+    Raises FolderUnavailable if something else than a person could have put that folder there. One
+    process asks that only once.
+    """
     value = os.environb.get(OVERRIDE.encode(), b"")
     if not value:
         return None
@@ -90,7 +102,27 @@ def overriding_folder() -> bytes | None:
         raise FolderUnavailable(
             f"{OVERRIDE} is not an absolute path", f"export {OVERRIDE}=/some/folder"
         )
-    return value.rstrip(b"/") or b"/"
+    folder = value.rstrip(b"/") or b"/"
+    if folder not in _usable:
+        _ensure_usable(folder)
+        _usable.add(folder)
+    return folder
+
+
+_usable: set[bytes] = set()
+
+
+def _ensure_usable(folder: bytes) -> None:
+    from rootsd.system import own_folder  # noqa: PLC0415 - not needed without the variable
+
+    try:
+        sockets = [usual.mcp_socket for usual in usual_runtime_dirs()]
+    except FolderUnavailable:
+        sockets = []
+    if why := own_folder.why_unusable(folder, sockets):
+        shown = folder.decode(errors="backslashreplace")
+        remedy = f"unset {OVERRIDE}, or set it to a folder of yours outside of all projects"
+        raise FolderUnavailable(f"{OVERRIDE} is {shown}, which {why}", remedy)
 
 
 def home_folder() -> bytes:

@@ -21,12 +21,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from rootsd.core.model import ProjectKind
+from rootsd.core.project_kind import VCS_NAMES
 from rootsd.core.risks import FindingKind
 from rootsd.disk.manifest import declared_name
 from rootsd.disk.markers import (
     BUILT_IN_PROJECT_FILES,
     SKIPPED_NAMES,
-    VCS_NAMES,
     ProjectFiles,
     repository_kind,
 )

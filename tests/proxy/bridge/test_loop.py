@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import threading
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rootsd.service import start_record
-from rootsd.service.start_record import StartRecord
 from support.bridges import (
     HANG_GUARD_S,
     PING,
@@ -166,25 +164,19 @@ def test_a_bad_environment_is_reported_as_an_answer() -> None:
     assert "ROOTSD_DIR" in json.loads(done.stdout)["error"]["message"]
 
 
-def recorded(tmp_path: Path, program: str) -> None:
-    """Make bridges start `program` instead of a daemon."""
-    command = (shutil.which("sh") or "sh", "-c", program, "sh")
-    start_record.save_start_record(
-        StartRecord(command, {"PATH": os.environ["PATH"]}, str(tmp_path / "log" / "log"))
-    )
-
-
-def test_the_reason_of_a_failed_start_is_reported(tmp_path: Path) -> None:
-    recorded(tmp_path, "echo the disk is full >&2; exit 1")
+def test_the_reason_of_a_failed_start_is_reported(rootsd_dir: Path) -> None:
+    start_record.save_start_record(start_record.make_start_record())
+    (rootsd_dir / "config").mkdir()
+    (rootsd_dir / "config" / "config.toml").write_text("[roots\n")
     done = run(PING)
-    assert done.returncode == 69
-    assert "the disk is full" in json.loads(done.stdout)["error"]["message"]
+    assert done.returncode == 78
+    assert "config.toml, line 1" in json.loads(done.stdout)["error"]["message"]
 
 
-def test_after_down_no_daemon_is_started(tmp_path: Path) -> None:
-    recorded(tmp_path, f"touch {tmp_path}/started")
+def test_after_down_no_daemon_is_started(rootsd_dir: Path) -> None:
+    start_record.save_start_record(start_record.make_start_record())
     start_record.mark_stopped()
     done = run(PING)
     assert "stopped by rootsd down; try: rootsd up" in json.loads(done.stdout)["error"]["message"]
     assert done.returncode == 69
-    assert not (tmp_path / "started").exists()
+    assert not (rootsd_dir / "state" / "log").exists()

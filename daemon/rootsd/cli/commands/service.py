@@ -182,7 +182,7 @@ def start(invocation: Invocation) -> None:
     """Start the daemon, and return when it is ready."""
     from rootsd.cli import installer
 
-    installer.start_service(invocation, installer.installed_supervisor())
+    installer.start_service(installer.installed_supervisor())
     _print_done(invocation, "The service runs.")
 
 
@@ -206,7 +206,7 @@ def restart(invocation: Invocation) -> None:
     """Restart the daemon. Sessions of MCP clients continue."""
     from rootsd.cli import installer
 
-    installer.restart_service(invocation, installer.installed_supervisor())
+    installer.restart_service(installer.installed_supervisor())
     _print_done(invocation, "The service runs.")
 
 

@@ -145,7 +145,7 @@ def _run_in_foreground(invocation: Invocation) -> int:
     from rootsd.cli.run_daemon import run_in_foreground
     from rootsd.service import start_record
 
-    start_record.save_start_record(start_record.make_start_record(invocation.places.log))
+    start_record.save_start_record(start_record.make_start_record())
     invocation.output.message("The daemon runs here until Ctrl-C.")
     return run_in_foreground(invocation)
 
