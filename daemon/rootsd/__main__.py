@@ -53,26 +53,32 @@ def _load(words: list[str]) -> Callable[[], int]:
     start = next((n for n, word in enumerate(words) if word not in _INERT), len(words))
     match words[start:]:
         case ["bridge", *rest] if _HELP.isdisjoint(rest):
+            _lose_messages()
             from rootsd.proxy.bridge import main as bridge
 
             return lambda: bridge.main(rest)
         case ["run", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
+            _lose_messages()
             from rootsd.proxy.run import main as run
 
             return lambda: run.main(rest)
         case ["confine", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
+            _lose_messages()
             from rootsd.proxy.confine import main as confine
 
             return lambda: confine.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
+            _lose_messages()
             from rootsd import check
 
             return lambda: check.main(path, write="--write" in rest)
         case ["hook", *rest] if _HELP.isdisjoint(rest):
+            _lose_messages()
             from rootsd import hook
 
             return lambda: hook.main([word for word in rest if word not in _INERT])
         case ["pending", *rest] if "--count" in rest and _is_only_count(rest):
+            _lose_messages()
             from rootsd import check
 
             return lambda: check.count_pending(exit_code="--exit-code" in rest)
@@ -87,6 +93,13 @@ def _load(words: list[str]) -> Callable[[], int]:
     from rootsd.cli import main as command_line
 
     return lambda: command_line.main(words)
+
+
+def _lose_messages() -> None:
+    """Let a program go on, and exit with its own status, if nobody reads its standard error."""
+    from rootsd.proxy import stdio
+
+    stdio.install_lossy_errors()
 
 
 def _flags_of_run(rest: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ from support.bridges import (
     request,
     run,
 )
+from support.unread_errors import NEEDS_A_READER, ROOTSD, UnreadErrors, started_unread
 
 PONG = reply(1, {})
 
@@ -93,12 +94,47 @@ def test_an_endless_line_is_refused_and_the_session_continues() -> None:
         assert client.leave() == 0
 
 
-def test_a_client_that_closes_its_end_ends_the_bridge_without_a_traceback() -> None:
+def test_a_client_that_only_closes_its_end_ends_the_bridge_without_a_traceback() -> None:
     with daemons(echo), bridge() as client:
-        client.stdout.close()
         client.say(PING)
+        assert client.stdout.readline() == PING
+        client.stdout.close()  # its input stays open, and nothing comes any more
         assert client.process.wait(HANG_GUARD_S) == 0
         assert client.complaints() == b""
+
+
+def test_a_client_that_never_reads_anything_ends_the_bridge() -> None:
+    with bridge() as client:
+        client.stdout.close()
+        assert client.process.wait(HANG_GUARD_S) == 0
+
+
+@pytest.mark.parametrize("kind", UnreadErrors)
+def test_a_bridge_goes_on_if_nobody_reads_its_messages(kind: UnreadErrors) -> None:
+    with started_unread(kind, (*ROOTSD, "bridge")) as client:
+        for number in range(2):  # without a daemon, it has something to say
+            answer = client.ask(number, "ping")
+            assert answer["error"]["data"]["remedy"] == "rootsd up"
+        assert client.leave() == 69
+
+
+@pytest.mark.parametrize("kind", UnreadErrors)
+def test_wrong_arguments_have_their_status_if_nobody_reads_why(kind: UnreadErrors) -> None:
+    for verb in ("bridge", "run", "confine"):
+        with started_unread(kind, (*ROOTSD, verb, "--nonsense")) as client:
+            client.stdin.close()
+            assert client.process.wait(HANG_GUARD_S) == 2
+
+
+def test_this_test_detects_messages_that_must_be_read() -> None:
+    with started_unread(UnreadErrors.NO_READER, (*NEEDS_A_READER, "bridge")) as client:
+        client.say(PING)
+        assert client.stdout.readline() == b""
+    for verb in ("bridge", "run", "confine"):
+        line = (*NEEDS_A_READER, verb, "--nonsense")
+        with started_unread(UnreadErrors.NO_READER, line) as client:
+            client.stdin.close()
+            assert client.process.wait(HANG_GUARD_S) != 2
 
 
 def test_an_interrupt_ends_it_without_a_traceback() -> None:

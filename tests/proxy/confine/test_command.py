@@ -15,6 +15,7 @@ from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support import preloaded
 from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
+from support.unread_errors import ROOTSD, UnreadErrors, started_unread
 
 pytestmark = [pytest.mark.needs("wall")]
 
@@ -49,6 +50,14 @@ def test_a_name_cannot_control_the_terminal(
     assert done.returncode == 127
     assert "no-such" in done.stderr
     assert done.stderr.replace("\n", "").isprintable()
+
+
+@pytest.mark.usefixtures("publisher")
+@pytest.mark.parametrize("kind", [UnreadErrors.NO_READER, UnreadErrors.FULL_PIPE])
+def test_a_program_starts_if_nobody_reads_what_confine_says(kind: UnreadErrors) -> None:
+    with started_unread(kind, (*ROOTSD, "confine", "--", "echo", "started")) as client:
+        assert client.stdout.read() == b"started\n"
+        assert client.process.wait(_HANG_GUARD_S) == 0
 
 
 def test_a_program_gets_its_folder_and_its_status_comes_back(

@@ -22,6 +22,7 @@ from support.polling import until
 from support.run_proxy import SCRIPTED, command, impatient_command, is_gone, run_proxy, started
 from support.sizes import Sizes
 from support.threaded_publisher import published
+from support.unread_errors import NEEDS_A_READER, ROOTSD, UnreadErrors, started_unread
 
 API = root("/src/api")
 
@@ -254,6 +255,32 @@ def test_the_servers_stderr_is_not_touched() -> None:
         client.start_call(1, "exit", 0)
         client.process.wait(HANG_GUARD_S)
         assert client.complaints() == b"bye\n"
+
+
+@pytest.mark.parametrize("kind", UnreadErrors)
+def test_a_session_goes_on_if_nobody_reads_its_messages(kind: UnreadErrors) -> None:
+    line = (*ROOTSD, "run", "--", *SCRIPTED)
+    with published(FakeSource(API)), started_unread(kind, line) as client:
+        client.shake_hands()
+        for number in range(5):
+            client.say(b"not JSON\n")
+            assert client.call(number, "echo", "x") == "x"
+        assert client.leave() == 0
+
+
+def test_this_test_detects_a_session_whose_messages_must_be_read() -> None:
+    line = (*NEEDS_A_READER, "run", "--", *SCRIPTED)
+    with published(FakeSource(API)), started_unread(UnreadErrors.NO_READER, line) as client:
+        client.say(b"not JSON\n")
+        assert client.process.wait(HANG_GUARD_S) != 0
+
+
+def test_a_server_never_gets_a_socket_of_its_proxy_as_standard_error() -> None:
+    look = "import os; print(os.path.realpath('/proc/self/fd/2'))"
+    line = (*ROOTSD, "run", "--", sys.executable, "-c", look)
+    with started_unread(UnreadErrors.CLOSED, line) as client:
+        error = client.ask(1, "initialize")["error"]["message"]
+        assert "/dev/null" in error
 
 
 @pytest.mark.parametrize(

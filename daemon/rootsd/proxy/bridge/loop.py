@@ -54,7 +54,6 @@ class BridgeProxy:
 
         Raise BrokenPipeError if the client closes its end before it has its answers.
         """
-        self._take_from_client(read_stdin())
         while self._to_client or self._is_needed:
             self._step()
         return self._error
@@ -105,7 +104,7 @@ class BridgeProxy:
             interest.append((STDIN, select.POLLIN))
         if self._to_client:
             interest.append((STDOUT, select.POLLOUT))
-        elif not self._client_open:
+        else:
             interest.append((STDOUT, 0))  # poll(2) reports a closed end even without events
         if self._link.starter_fd >= 0:
             interest.append((self._link.starter_fd, select.POLLIN))
@@ -134,7 +133,8 @@ class BridgeProxy:
             return not self._link.outgoing
         # Read on while the session is being restored at a new daemon. That daemon may never
         # answer, and the client may leave.
-        return len(self._to_client) < _CHUNK and not self._session.is_full
+        session = self._loaded_session
+        return len(self._to_client) < _CHUNK and (session is None or not session.is_full)
 
     def _timeout_ms(self) -> float | None:
         retry_at = self._link.policy.retry_at

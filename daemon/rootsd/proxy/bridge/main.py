@@ -10,6 +10,7 @@ import os
 import sys
 
 from rootsd.proxy.bridge.loop import BridgeProxy
+from rootsd.proxy.stdio import fill_closed_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class BridgeUsageError(Exception):
 
 def main(argv: list[str]) -> int:
     """Run the bridge with the arguments after `bridge`. Return the exit status."""
+    fill_closed_files()
     try:
         greeting = parse_arguments(argv)
     except BridgeUsageError as error:

@@ -397,5 +397,4 @@ def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
 def _print_line(text: str) -> None:
     if not text.isprintable():  # a note names a path, which a program in a root may have chosen
         text = safe_label(text, limit=None)
-    with suppress(OSError):  # nobody reads it
-        os.write(2, f"rootsd confine: {text}\n".encode("utf-8", "backslashreplace"))
+    sys.stderr.write(f"rootsd confine: {text}\n")

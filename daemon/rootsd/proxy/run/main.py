@@ -28,6 +28,7 @@ from rootsd.proxy.run.options import (
 from rootsd.proxy.run.process import ServerProcess, ServerStartFailed
 from rootsd.proxy.run.root_policies import AccessPolicy
 from rootsd.proxy.run.runtime_files import make_empty_folder
+from rootsd.proxy.stdio import fill_closed_files
 from rootsd.system.confine_default import config_file, confines_by_default
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 from rootsd.system.runtime_dir import find_runtime_dir
@@ -45,6 +46,7 @@ def main(argv: list[str]) -> int:
     if argv[:1] in (["--help"], ["-h"]):
         sys.stdout.write(f"{USAGE}\n")
         return Exit.OK
+    fill_closed_files()
     try:
         options = parse_arguments(argv)
         return _run(options, scope_of(options))
@@ -85,8 +87,6 @@ def _start_early(command: ServerCommand) -> ServerProcess | None:
 
     That is so after an error. The proxy then tries again, and answers its client.
     """
-    if sys.stdin is None or sys.stdout is None:
-        return None  # the server's pipes could get the numbers of the closed descriptors
     try:
         return ServerProcess(command.launch(()))
     except ServerStartFailed:

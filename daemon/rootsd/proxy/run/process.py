@@ -27,6 +27,9 @@ _PIPE_BYTES = 1 << 20
 _CHUNK = 1 << 18
 _SHELL = "/bin/sh"
 _KEEPER = "trap '' HUP INT QUIT TERM USR1 USR2; read -r _ || kill -KILL 0"
+# If the terminal is gone, it reads on: a server must not end because nobody reads its messages.
+_PRINTER = "cat >&2 || exec cat >/dev/null"
+_PRINTER_WAIT_S = 2.0  # a stopped terminal (Ctrl-S) takes nothing
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 
 
@@ -200,17 +203,23 @@ class ServerProcess:
         self._keeper.wait()
 
     def _end_printer(self) -> None:
-        """Wait until the last message of a server in a sandbox is on the terminal."""
+        """Wait until the last message of a server in a sandbox is on the terminal, if it takes
+        it.
+        """
         if self._printer is not None and self._printer.stdin is not None:
             self._printer.stdin.close()
-            self._printer.wait()
+            try:
+                self._printer.wait(_PRINTER_WAIT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._printer.pid, signal.SIGKILL)
+                self._printer.wait()
 
 
 def _start_printer() -> subprocess.Popen[bytes]:
     """Start a process that copies a pipe to the terminal, which is standard error."""
     try:
         return subprocess.Popen(  # noqa: S603  # a fixed command
-            [_SHELL, "-c", "exec cat >&2"],
+            [_SHELL, "-c", _PRINTER],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the server, which may have more to say
