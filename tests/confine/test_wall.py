@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -70,6 +71,88 @@ def test_a_nested_root_keeps_its_access_and_outlives_the_outer_root(
     wall.order(OrderKind.SET, inner)
     assert wall.error_of(f"read('{tmp_path}/a/file')") == "ENOENT"
     wall.run(f"read('{tmp_path}/a/b/file')")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> ConfinedRoot:
+    """A root with a commit."""
+    root = make_root(tmp_path / "main")
+    for words in (("init", "-q"), ("add", "file"), ("commit", "-qm", "1")):
+        subprocess.run(["git", "-C", tmp_path / "main", *words], check=True)
+    return root
+
+
+def worktree_in(checkout: ConfinedRoot) -> ConfinedRoot:
+    return ConfinedRoot(
+        checkout.path + b"/.worktrees/x", MountAccess.READ_WRITE, shared_git=checkout.path
+    )
+
+
+def git_inside(wall: Wall, folder: bytes, *words: str) -> int:
+    """Run git inside, and return its exit status."""
+    command = ["git", "-C", os.fsdecode(folder), *words]
+    status: int = wall.run(f"result = subprocess.run({command!r}, stderr=2).returncode")
+    return status
+
+
+def test_a_worktree_inside_its_checkout_can_be_made_used_and_removed_while_it_is_published(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    (tmp_path / "weak").mkdir()
+    weak = Wall(tmp_path / "weak", tmp_path / "home", weaknesses=[Weakness.EVERY_MOUNT])
+    tree = worktree_in(checkout)
+    with weak:
+        for each, fails in ((wall, False), (weak, True)):
+            each.order(OrderKind.SET, checkout)
+            assert git_inside(each, checkout.path, "worktree", "add", "-q", ".worktrees/x") == 0
+            each.run(f"os.chdir('{os.fsdecode(tree.path)}')")
+            assert each.order(OrderKind.SET, checkout, tree).shown == 2
+            each.run("read('file'); make('new')")  # the working directory is still the same
+            assert git_inside(each, tree.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
+            each.run("os.chdir('/')")
+            removed = git_inside(each, checkout.path, "worktree", "remove", ".worktrees/x") == 0
+            assert removed is not fails
+            assert (tmp_path / "main" / ".worktrees" / "x").exists() is fails
+            assert each.order(OrderKind.SET, checkout).shown == 1
+            shutil.rmtree(tmp_path / "main" / ".worktrees", ignore_errors=True)
+            subprocess.run(["git", "-C", tmp_path / "main", "worktree", "prune"], check=True)
+            subprocess.run(["git", "-C", tmp_path / "main", "branch", "-qD", "x"], check=True)
+
+
+def test_a_worktree_inside_its_checkout_stays_when_the_checkout_goes(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    main, tree = tmp_path / "main", worktree_in(checkout)
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", ".worktrees/x"], check=True)
+    wall.order(OrderKind.SET, checkout, tree)
+    wall.run(f"os.chdir('{main}/.worktrees')")
+    report = wall.order(OrderKind.SET, tree)
+    assert (report.shown, report.failed) == (1, ())
+    assert wall.error_of(f"read('{main}/file')") == "ENOENT"
+    assert wall.error_of("read('x/file')") == "EACCES"
+    assert git_inside(wall, tree.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
+    assert wall.order(OrderKind.SET, checkout, tree).shown == 2
+    wall.run(f"read('{main}/file')")
+    assert wall.order(OrderKind.SET).shown == 0
+    assert wall.error_of(f"read('{main}/.worktrees/x/file')") == "ENOENT"
+
+
+def test_a_worktree_inside_a_checkout_that_cannot_be_shown_fails_for_the_same_reason(
+    checkout: ConfinedRoot, wall: Wall
+) -> None:
+    other = checkout._replace(identity=FolderIdentity(1, 1, None, 1))
+    report = wall.order(OrderKind.SET, other, worktree_in(checkout))
+    assert [(each.path, each.reason) for each in report.failed] == [
+        (path, "another folder is there now")
+        for path in (checkout.path, worktree_in(checkout).path)
+    ]
+
+
+def test_a_repository_inside_a_root_keeps_its_own_protection(tmp_path: Path, wall: Wall) -> None:
+    outer, inner = make_root(tmp_path / "a"), make_root(tmp_path / "a" / "b")
+    subprocess.run(["git", "init", "-q", tmp_path / "a" / "b"], check=True)
+    assert wall.order(OrderKind.SET, outer, inner).shown == 2
+    assert wall.error_of(f"append('{tmp_path}/a/b/.git/config')") == "EROFS"
 
 
 def test_a_denial_inside_a_root_reaches_a_program_in_that_folder(

@@ -109,6 +109,38 @@ def test_a_shared_git_directory_inside_a_root_needs_no_mount() -> None:
     assert set(desired_mounts(roots, {b"/wt": b"/main/.git"})) == {b"/wt", b"/main"}
 
 
+def test_a_root_needs_no_mount_where_another_one_shows_the_same() -> None:
+    """Git removes a worktree's folder, which is impossible if the folder is a mount point."""
+
+    def within(path: bytes, *others: ConfinedRoot, shared_git: bytes | None = b"/a") -> bytes:
+        inner = root(path, shared_git=shared_git)
+        return desired_mounts([root(b"/a"), *others, inner], {})[path].within
+
+    assert within(b"/a/.worktrees/x") == b"/a"
+    outer = root(b"/a/x", shared_git=b"/a")
+    assert within(b"/a/x/y", outer) == b"/a", "the outer one has no mount, either"
+    assert within(b"/b") == b""
+    assert within(b"/a/x", shared_git=None) == b"", "its own settings are protected by its mount"
+    assert within(b"/a/x", shared_git=b"/b") == b""
+    assert within(b"/a/x/y", root(b"/a/x"), shared_git=b"/a") == b"", (
+        "/a/x has settings of its own"
+    )
+
+
+def test_a_root_with_another_access_or_with_masks_has_a_mount_in_another_root() -> None:
+    worktree = root(b"/a/x", shared_git=b"/a")
+    read = root(b"/a")._replace(access=MountAccess.READ)
+    assert desired_mounts([read, worktree], {})[b"/a/x"].within == b""
+    assert desired_mounts([root(b"/a", b"/a/x/y"), worktree], {})[b"/a/x"].within == b"/a"
+    denied = worktree._replace(denied=frozenset({b"/a/x/y"}))
+    assert desired_mounts([root(b"/a"), denied], {})[b"/a/x"].within == b""
+    deep = root(b"/a/x/y", shared_git=b"/a")
+    assert desired_mounts([root(b"/a", b"/a/x"), deep], {})[b"/a/x/y"].within == b""
+    # Nothing is protected in read-only roots.
+    inner = root(b"/a/b")._replace(access=MountAccess.READ)
+    assert desired_mounts([read, inner], {})[b"/a/b"].within == b"/a"
+
+
 def test_folders_with_the_same_inode_differ_by_handle_or_birth_time() -> None:
     one = FolderIdentity(1, 0, b"a", 5)
     assert one.matches(FolderIdentity(1, 0, b"a", 6))

@@ -45,6 +45,7 @@ from rootsd.confine.protected import ProtectionPolicy
 from rootsd.confine.supervision import CellOptions, Layer, Network
 from rootsd.confine.terminal import wait_for
 from rootsd.confine.warden import WardenSettings
+from rootsd.core import mount_plan
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy, WallEngine
 
@@ -64,6 +65,7 @@ class Weakness(Enum):
     NO_REPAIR = "a lost cover is not found"
     TOKENS_SHOWN = "token files in the base are not hidden"
     NO_POINT = "the point of a hidden root stays"
+    EVERY_MOUNT = "each root has a mount of its own"
     BUSY_POINT = "the point of a hidden root cannot be removed"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
@@ -432,6 +434,8 @@ def _weaken(weakness: Weakness) -> None:
             setattr(default_view, "find_token_files", lambda _: ())  # noqa: B010
         case Weakness.NO_POINT:
             setattr(tree, "_remove", lambda _: None)  # noqa: B010
+        case Weakness.EVERY_MOUNT:
+            setattr(mount_plan, "_within", lambda *_: b"")  # noqa: B010
         case Weakness.BUSY_POINT:
             setattr(tree, "_remove", _remove_busy)  # noqa: B010
         case Weakness.NO_PLACEHOLDERS:

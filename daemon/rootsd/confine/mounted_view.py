@@ -48,6 +48,7 @@ class MountedView:
         self.watched = -1
         self._timer = -1
         self._desired: Mapping[bytes, DesiredMount] = {}
+        self._within: Mapping[bytes, DesiredMount] = {}  # those that need no mount of their own
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
         self._settings = settings
@@ -58,8 +59,10 @@ class MountedView:
 
     @property
     def shown(self) -> dict[bytes, DesiredMount]:
-        """The mounts of roots, by path."""
-        return self._tree.shown
+        """The roots and git directories that programs see, by path."""
+        mounted = self._tree.shown
+        within = self._within.items()
+        return {**mounted, **{path: each for path, each in within if each.within in mounted}}
 
     def build(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
         """Move this process into new namespaces, and mount everything.
@@ -75,20 +78,26 @@ class MountedView:
             if names.fd >= 0:
                 self._events.register(names.fd, select.EPOLLIN)
         self.watched = self._events.fileno()
-        self._desired = desired
+        self._want(desired)
         return self._apply()
 
     def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
         """Mount and unmount roots until they are those of `desired`."""
-        self._desired = desired
+        self._want(desired)
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf  # this is an attempt already
         return _ending_if_kept(self._apply)
 
+    def _want(self, desired: Mapping[bytes, DesiredMount]) -> None:
+        self._within = {path: mount for path, mount in desired.items() if mount.within}
+        self._desired = {path: mount for path, mount in desired.items() if not mount.within}
+
     def _apply(self) -> AppliedChange:
         change = difference(self._tree.shown, self._desired)
         devices = frozenset(self._devices(change.remove))
-        for path in change.remove:
+        # The outer ones go with all inside them. If an inner one went first, programs would have
+        # the access of the outer one there for a moment.
+        for path in reversed(change.remove):
             if path in self._tree.shown:
                 self._tree.hide(path)
         failed = []
@@ -98,7 +107,20 @@ class MountedView:
             except OSError as error:
                 failed.append(FailedRoot(mount.path, error.strerror or "it cannot be mounted"))
         self._plan()
-        return AppliedChange(tuple(failed), self._holders(devices))
+        return AppliedChange(self._with_those_within(failed), self._holders(devices))
+
+    def _with_those_within(self, failed: Iterable[FailedRoot]) -> tuple[FailedRoot, ...]:
+        """Return the failures of mounts, and of the roots that they would show."""
+        known = {each.path: each for each in failed}
+        within = self._within.items()
+        return (
+            *known.values(),
+            *(
+                known[each.within]._replace(path=path)
+                for path, each in within
+                if each.within in known
+            ),
+        )
 
     def repair(self) -> AppliedChange:
         """Cover again what was replaced outside, and try again to show what is missing.
@@ -128,7 +150,7 @@ class MountedView:
         if not failed and time.monotonic() >= self._retry_at:
             return self._retry()
         self._plan()
-        return AppliedChange(tuple(failed.values()))
+        return AppliedChange(self._with_those_within(failed.values()))
 
     def _retry(self) -> AppliedChange:
         missing = self._desired.keys() - self._tree.shown.keys()

@@ -5,13 +5,16 @@ private folders. It does not change while the program runs. The *roots* are the 
 the scope of the session. They change while the program runs.
 
 `desired_mounts` turns roots into mounts: one for each root, with the denied folders to mask inside
-it. `difference` returns which mounts to remove first and which to add then. Removing a mount also
+it. Where a root inside another one is visible in the same way, the mount says so: an engine may
+leave it out, and then programs can remove the folder, as `git worktree remove` does.
+
+`difference` returns which mounts to remove first and which to add then. Removing a mount also
 removes the mounts inside it, so these are added again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -135,6 +138,8 @@ class DesiredMount(NamedTuple):
     """The root that uses a shared git directory. That directory must link back to the root."""
     checkout: bytes = b""
     """The checkout that a shared git directory lies in."""
+    within: bytes = b""
+    """The mount in which programs see the same without this one."""
 
 
 class ViewChange(NamedTuple):
@@ -168,6 +173,8 @@ def desired_mounts(
         )
         for path, root in shown.items()
     }
+    for path in sorted(mounts, key=_depth):
+        mounts[path] = mounts[path]._replace(within=_within(shown[path], mounts))
     denied = [path for root in known.values() for path in root.denied]
     for root in sorted(shown.values(), key=lambda each: each.access is MountAccess.READ):
         git = git_directories.get(root.path)
@@ -219,7 +226,25 @@ def _masks(root: ConfinedRoot, roots: Mapping[bytes, ConfinedRoot]) -> tuple[Mas
     )
 
 
-def _holder(path: bytes, roots: Mapping[bytes, ConfinedRoot]) -> bytes | None:
+def _within(root: ConfinedRoot, mounts: Mapping[bytes, DesiredMount]) -> bytes:
+    """Return the mount in which programs see the same of `root` without a mount of its own.
+
+    A writable root with a git directory of its own needs its mount for its protections. That of a
+    linked worktree or a submodule is in its checkout, and protected with that one.
+    """
+    above = _holder(root.path, mounts)
+    if above is None:
+        return b""
+    outer = mounts[mounts[above].within or above]
+    is_protected = root.access is MountAccess.READ or (
+        root.shared_git is not None and contains(outer.path, root.shared_git)
+    )
+    is_same = outer.access is root.access and not mounts[root.path].masks
+    is_masked = any(contains(mask.path, root.path) for mask in outer.masks)
+    return outer.path if is_protected and is_same and not is_masked else b""
+
+
+def _holder(path: bytes, roots: Container[bytes]) -> bytes | None:
     return next((above for above in ancestors(path) if above in roots), None)
 
 
