@@ -119,6 +119,83 @@ def test_a_worktree_inside_its_checkout_can_be_made_used_and_removed_while_it_is
             subprocess.run(["git", "-C", tmp_path / "main", "branch", "-qD", "x"], check=True)
 
 
+def entry_of(path: Path) -> Path:
+    """Return git's entry of a worktree."""
+    return Path((path / ".git").read_text().removeprefix("gitdir: ").strip())
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_a_worktree_inside_its_checkout_that_exists_at_the_start_can_be_removed(
+    tmp_path: Path, checkout: ConfinedRoot, is_weak: bool
+) -> None:
+    main, home = tmp_path / "main", tmp_path / "home"
+    home.mkdir()
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", ".worktrees/x"], check=True)
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", "../beside"], check=True)
+    weak = [Weakness.CLOSED_WORKTREES] if is_weak else []
+    roots = [checkout, worktree_in(checkout)]
+    with Wall(tmp_path / "state", home, roots, weaknesses=weak) as wall:
+        # A rewrite of the settings outside makes the warden look again.
+        subprocess.run(["git", "-C", main, "config", "a.b", "1"], check=True)
+        until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
+        status = git_inside(wall, checkout.path, "worktree", "remove", ".worktrees/x")
+        assert (status != 0) is is_weak
+        assert entry_of(tmp_path / "beside").exists()
+        assert wall.error_of(f"append('{entry_of(tmp_path / 'beside')}/commondir')") == "EROFS"
+
+
+def test_a_working_directory_survives_new_worktrees_and_a_rewrite_of_the_settings(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    main = tmp_path / "main"
+    wall.order(OrderKind.SET, checkout)
+    wall.run(f"os.chdir('{main}')")
+    for path in (".worktrees/x", "../beside"):
+        subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    subprocess.run(["git", "-C", main, "config", "a.b", "1"], check=True)
+    until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
+    until(lambda: wall.error_of(f"append('{entry_of(tmp_path / 'beside')}/commondir')") == "EROFS")
+    wall.run("read('file')")
+
+
+def test_the_entry_of_a_worktree_that_a_program_cannot_write_cannot_be_changed(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    """Git outside reads which settings to use from there."""
+    main, tree = tmp_path / "main", worktree_in(checkout)
+    path = main / ".worktrees" / "x"
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    append = f"append('{entry_of(path)}/commondir')"
+    denied = checkout._replace(denied=frozenset({tree.path}))
+    for roots in (
+        [denied],
+        [checkout, tree._replace(access=MountAccess.READ)],
+        [checkout],
+        [checkout, tree._replace(denied=frozenset({tree.path + b"/denied"}))],
+    ):
+        wall.order(OrderKind.SET, *roots)
+        assert wall.error_of(append) == ("" if roots == [checkout] else "EROFS"), roots
+        wall.order(OrderKind.SET)
+    # A link in the root may lead the worktree out of it.
+    (main / ".worktrees").rename(tmp_path / "elsewhere")
+    (main / ".worktrees").symlink_to(tmp_path / "elsewhere")
+    wall.order(OrderKind.SET, checkout)
+    assert wall.error_of(append) == "EROFS"
+
+
+def test_the_entry_of_a_worktree_is_closed_once_the_worktree_becomes_read_only(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    main, tree = tmp_path / "main", worktree_in(checkout)
+    path = main / ".worktrees" / "x"
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    wall.order(OrderKind.SET, checkout, tree)
+    wall.run(f"os.chdir('{main}')")
+    wall.order(OrderKind.SET, checkout, tree._replace(access=MountAccess.READ))
+    assert wall.error_of(f"append('{entry_of(path)}/commondir')") == "EROFS"
+    wall.run("read('file')")  # the checkout is still the same mount
+
+
 def test_a_worktree_inside_its_checkout_stays_when_the_checkout_goes(
     tmp_path: Path, checkout: ConfinedRoot, wall: Wall
 ) -> None:

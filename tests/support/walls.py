@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from rootsd.confine import covers, default_view, holders, root_folder, tree
+from rootsd.confine import covers, default_view, holders, protected, root_folder, tree
 from rootsd.confine.default_view import base_entries
 from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.confine.kernel import close_from
@@ -66,6 +66,7 @@ class Weakness(Enum):
     TOKENS_SHOWN = "token files in the base are not hidden"
     NO_POINT = "the point of a hidden root stays"
     EVERY_MOUNT = "each root has a mount of its own"
+    CLOSED_WORKTREES = "the entry of each worktree is protected"
     BUSY_POINT = "the point of a hidden root cannot be removed"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
@@ -415,31 +416,8 @@ def interpreter_entries() -> list[ViewEntry]:
 
 def _weaken(weakness: Weakness) -> None:
     """Take a part of the engine away, in this process and those that it forks."""
-    match weakness:
-        case Weakness.NO_WATCH:
-            setattr(NameWatch, "watch", lambda *_: False)  # noqa: B010 - mypy forbids the direct way
-        case Weakness.KILL_ONCE:
-            setattr(holders, "_QUIET_LOOKS", 1)  # noqa: B010
-            setattr(holders, "_activity", lambda _: {})  # noqa: B010
-        case Weakness.FOLLOW_LINKS:
-            setattr(tree, "open_path", _open_following)  # noqa: B010
-            setattr(root_folder, "open_path", _open_following)  # noqa: B010
-            setattr(tree, "open_below", _open_below_following)  # noqa: B010
-            setattr(covers, "open_below", _open_below_following)  # noqa: B010
-        case Weakness.NO_HOLD:
-            setattr(covers, "hold_above", lambda *_: None)  # noqa: B010
-        case Weakness.NO_REPAIR:
-            setattr(tree.SharedTree, "find_broken", lambda *_: {})  # noqa: B010
-        case Weakness.TOKENS_SHOWN:
-            setattr(default_view, "find_token_files", lambda _: ())  # noqa: B010
-        case Weakness.NO_POINT:
-            setattr(tree, "_remove", lambda _: None)  # noqa: B010
-        case Weakness.EVERY_MOUNT:
-            setattr(mount_plan, "_within", lambda *_: b"")  # noqa: B010
-        case Weakness.BUSY_POINT:
-            setattr(tree, "_remove", _remove_busy)  # noqa: B010
-        case Weakness.NO_PLACEHOLDERS:
-            setattr(tree.SharedTree, "_add_placeholder", lambda *_: None)  # noqa: B010
+    for owner, name, replacement in _PATCHES[weakness]:
+        setattr(owner, name, replacement)
 
 
 def _remove_busy(_: object) -> None:
@@ -452,6 +430,29 @@ def _open_following(path: bytes, flags: int = 0) -> int:
 
 def _open_below_following(folder: int, path: bytes, flags: int = 0) -> int:
     return os.open(path, os.O_PATH | os.O_CLOEXEC | flags, dir_fd=folder)
+
+
+_PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
+    Weakness.NO_WATCH: ((NameWatch, "watch", lambda *_: False),),
+    Weakness.KILL_ONCE: (
+        (holders, "_QUIET_LOOKS", 1),
+        (holders, "_activity", lambda _: {}),
+    ),
+    Weakness.FOLLOW_LINKS: (
+        (tree, "open_path", _open_following),
+        (root_folder, "open_path", _open_following),
+        (tree, "open_below", _open_below_following),
+        (covers, "open_below", _open_below_following),
+    ),
+    Weakness.NO_HOLD: ((covers, "hold_above", lambda *_: None),),
+    Weakness.NO_REPAIR: ((tree.SharedTree, "find_broken", lambda *_: {}),),
+    Weakness.TOKENS_SHOWN: ((default_view, "find_token_files", lambda _: ()),),
+    Weakness.NO_PLACEHOLDERS: ((tree.SharedTree, "_add_placeholder", lambda *_: None),),
+    Weakness.NO_POINT: ((tree, "_remove", lambda _: None),),
+    Weakness.BUSY_POINT: ((tree, "_remove", _remove_busy),),
+    Weakness.EVERY_MOUNT: ((mount_plan, "_within", lambda *_: b""),),
+    Weakness.CLOSED_WORKTREES: ((protected, "_is_open_worktree", lambda *_: False),),
+}
 
 
 def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:

@@ -9,6 +9,9 @@ the next `git status` or the next start of an editor. So they are read-only insi
 link is held as a link, and the file to which it leads in the root is protected, too. So are the
 hooks folder, the included settings, and the programs that the repository's own settings name.
 
+A worktree that lies in the root, where programs can write, is left out: its own `.git` file could
+name another git directory anyway, and `git worktree remove` must be able to remove its entry.
+
 `shared_git_folder` follows the `.git` file of a worktree or submodule. Any program that can write
 the root can write that file. So the git directory must point back to the root.
 
@@ -19,12 +22,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
 from rootsd.confine.kernel import closing, open_below
+from rootsd.core.paths import contains
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 
 IN_A_ROOT = b"""
@@ -79,24 +83,37 @@ class ProtectedPath(NamedTuple):
     kind: NodeKind
 
 
-def find_protected(root: int) -> list[ProtectedPath]:
-    """Return the protected paths that exist in the folder open as `root`, outermost first."""
+class _Place(NamedTuple):
+    """An open root, its path, and the paths in it that have a mount of their own."""
+
+    root: int
+    path: bytes
+    closed: Collection[bytes]
+
+
+def find_protected(root: int, place: bytes, closed: Collection[bytes] = ()) -> list[ProtectedPath]:
+    """Return the protected paths that exist in the folder open as `root`, outermost first.
+
+    `place` is the path of that folder. `closed` are the paths in it that have a mount of their
+    own, such as a mask.
+    """
     found: dict[bytes, ProtectedPath] = {}
+    where = _Place(root, place, closed)
     match kind_below(root, _GIT):
         case NodeKind.FOLDER:
             _add(found, root, _GIT, Protection.HELD)
-            _add_git_directory(found, root, _GIT + b"/")
+            _add_git_directory(found, where, _GIT + b"/")
             _add_named_by_settings(found, root)
         case NodeKind.LINK:
             _add_entry(found, root, _GIT, Protection.READ_ONLY)
             if (target := link_target(root, _GIT)) is not None:
                 _add(found, root, target, Protection.HELD)
-                _add_git_directory(found, root, target + b"/")
+                _add_git_directory(found, where, target + b"/")
         case NodeKind.FILE:
             _add(found, root, _GIT, Protection.READ_ONLY)  # it leads to the git directory
         case _:
             if is_git_directory(root):
-                _add_git_directory(found, root, b"")
+                _add_git_directory(found, where, b"")
     for name in IN_A_ROOT:
         _add(found, root, name, Protection.READ_ONLY)
     return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
@@ -155,9 +172,9 @@ def _worktree_setting(config: bytes) -> bytes | None:
     return None
 
 
-def _add_git_directory(found: dict[bytes, ProtectedPath], root: int, prefix: bytes) -> None:
+def _add_git_directory(found: dict[bytes, ProtectedPath], where: _Place, prefix: bytes) -> None:
     """Add the files of a git directory, and of the submodules and worktrees in it."""
-    waiting = [prefix]
+    root, waiting = where.root, [prefix]
     for _ in range(_MAX_GIT_DIRECTORIES):
         if not waiting:
             return
@@ -168,10 +185,25 @@ def _add_git_directory(found: dict[bytes, ProtectedPath], root: int, prefix: byt
             folder + b"/"
             for group in (b"modules", b"worktrees")
             for folder in git_directories_below(root, prefix + group)
+            if group == b"modules" or not _is_open_worktree(where, folder)
         ]
     # Beyond the limit, nothing of the rest can be changed at all.
     for prefix in waiting:
         _add(found, root, prefix.rstrip(b"/"), Protection.READ_ONLY)
+
+
+def _is_open_worktree(where: _Place, own: bytes) -> bool:
+    """Return whether the worktree of `own`, a folder in `worktrees`, lies open in the root.
+
+    A link on the way may lead out of the root.
+    """
+    text = read_below(where.root, own + b"/gitdir").strip()
+    path, name = os.path.split(os.path.normpath(os.path.join(where.path, own, text)))
+    if name != _GIT or path == where.path or not contains(where.path, path):
+        return False
+    if any(contains(each, path) or contains(path, each) for each in where.closed):
+        return False
+    return _reach(where.root, path[len(where.path) + 1 :])[1] is not NodeKind.LINK
 
 
 def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:

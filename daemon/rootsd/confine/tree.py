@@ -72,6 +72,7 @@ from rootsd.confine.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.confine.protected import (
     NodeKind,
     ProtectedPath,
+    Protection,
     ProtectionPolicy,
     find_protected,
     kind_below,
@@ -225,17 +226,46 @@ class SharedTree:
                 self._policy is ProtectionPolicy.PROTECT
                 and desired.access is MountAccess.READ_WRITE
             )
-            protected = covers.merge(known, find_protected(source)) if protects else ()
+            found = self._wanted_protection(desired, source) if protects else ()
+            protected = covers.merge(known, found)
             attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
             if desired.access is MountAccess.READ:
                 attributes |= Attribute.READ_ONLY
             else:
                 self._find_worktrees(desired, source)
+            outer = next((each for each in ancestors(desired.path) if each in self._mounted), b"")
+            if outer in self._shown:
+                # If this is a worktree of the root around it, its entry there is closed from now.
+                self._protect_in_place(outer, self._new_protection(outer, (desired.path,)))
             with closing(clone_tree(source, Depth.ALL)) as tree:
                 set_attributes(tree, attributes)
                 with self._on_a_point(tree, desired.path) as point:
                     self._cover(tree, desired, protected)
                     self._attach_root(tree, point, desired, protected)
+
+    def _wanted_protection(
+        self, desired: DesiredMount, root: int, inner: Iterable[bytes] = ()
+    ) -> list[ProtectedPath]:
+        """Return what to protect in an open root. `inner` are roots that will be shown in it."""
+        closed = [*(mask.path for mask in desired.masks), *inner]
+        closed += [each for each in self._shown if each.startswith(desired.path + b"/")]
+        return find_protected(root, desired.path, closed)
+
+    def _new_protection(self, path: bytes, inner: Iterable[bytes] = ()) -> list[ProtectedPath]:
+        """Return what must be protected in a shown root and is not, outermost first."""
+        shown = self._shown[path]
+        if not shown.protected:  # a read-only root, or --no-protect
+            return []
+        wanted = self._wanted_protection(shown.mount, shown.fd, inner)
+        return [each for each in wanted if each not in shown.protected]
+
+    def _protect_in_place(self, path: bytes, new: Iterable[ProtectedPath]) -> None:
+        """Protect more in a shown root. Raises OSError."""
+        shown = self._shown[path]
+        for each in new:
+            covers.protect(shown.fd, each)
+        self._shown[path] = shown._replace(protected=covers.merge(shown.protected, new))
+        self._watch(path)
 
     def hide(self, path: bytes) -> None:
         """Unmount a root. Roots inside it go with it. Raises KeyError if it is not shown.
@@ -310,10 +340,11 @@ class SharedTree:
                 return
             covers.protect(shown.fd, each)
         # The new settings may name other files.
-        if covers.merge(shown.protected, find_protected(shown.fd)) != shown.protected:
-            self._show_again(path)
+        new = self._new_protection(path)
+        if any(each.kind is NodeKind.FOLDER and not _is_held(each) for each in new):
+            self._show_again(path)  # a program may have opened a folder that is new
             return
-        self._watch(path)
+        self._protect_in_place(path, new)
 
     def _show_again(self, path: bytes) -> None:
         """Hide a root with the roots inside it, and show them. Raises OSError."""
@@ -747,6 +778,10 @@ def _make_folders(path: bytes, mode: int) -> None:
     _make_folders(above, mode)
     with closing(open_path(above, os.O_DIRECTORY)) as folder, suppress(FileExistsError):
         os.mkdir(name, mode, dir_fd=folder)
+
+
+def _is_held(path: ProtectedPath) -> bool:
+    return path.protection is Protection.HELD
 
 
 def _make_placeholder(place: bytes) -> None:
