@@ -22,11 +22,12 @@ _SECOND_NAME = "head"
 
 @contextmanager
 def use_copied_stores(identify: Identify) -> Iterator[None]:
-    """Let stores find their second anchor in any folder, and use `identify` for the identity of a
-    database file.
+    """Let stores find their second anchor in any folder, use `identify` for the identity of a
+    database file, and take no notice of change times.
     """
     with (
         patch("rootsd.state.store.anchors.second_anchor_file", lambda _, out: out / _SECOND_NAME),
+        patch("rootsd.state.store.anchors.change_times_ns", lambda _: (0, 0)),
         patch("rootsd.state.store.opening.identify", identify),
         patch("rootsd.state.store.recovery.identify", identify),
     ):

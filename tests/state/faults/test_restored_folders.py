@@ -1,21 +1,25 @@
 """An older state folder undoes no denial, however it was restored.
 
-The control is a store without its second anchor, like that of version 0.1.0.
+The controls are a store that trusts any history, and one without change times or identities.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rootsd.core.model import Verdict
+from rootsd.state.store.anchors import FirstAnchor, SecondAnchor
 from rootsd.state.store.store import StoredState
-from support.sample_decisions import approved, decide, denied, rule
-from support.stores import EVERYTHING, append, by_path, is_approved, load, outside
+from support.sample_decisions import NOON, approved, decide, denied, rule
+from support.stores import EVERYTHING, append, by_path, is_approved, load, opened, outside
 
 HANG_GUARD_S = 60
 DENY = decide(denied(1), approved(1))
@@ -173,6 +177,7 @@ def test_a_home_folder_restored_with_both_anchors_lapses(folder: Path) -> None:
 def test_control_without_file_identities_a_restored_home_folder_passes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("rootsd.state.store.anchors.change_times_ns", lambda _: (0, 0))
     for module in ("opening", "recovery"):
         monkeypatch.setattr(f"rootsd.state.store.{module}.identify", lambda _: None)
     append(folder, *EVERYTHING)
@@ -185,6 +190,141 @@ def test_control_without_file_identities_a_restored_home_folder_passes(
         shutil.rmtree(part)
         _copy(old / part.name, part)
     assert is_approved(by_path(load(folder))[approved(1).path])
+
+
+def _plainly_copied_over(copy: Path, folder: Path) -> None:
+    _run("cp", "-r", f"{copy}/.", folder)
+
+
+def _each_file_poured_over(copy: Path, folder: Path) -> None:
+    """Restore contents and times, as a program does that knows nothing of inodes."""
+    for file in filter(Path.is_file, copy.rglob("*")):
+        target = folder / file.relative_to(copy)
+        target.write_bytes(file.read_bytes())
+        os.utime(target, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
+
+
+OVER: Sequence[object] = [
+    pytest.param(_copied_over, id="cp -a"),
+    pytest.param(_plainly_copied_over, id="cp -r"),
+    pytest.param(_each_file_poured_over, id="contents and times"),
+    pytest.param(_synchronized_in_place, id="rsync in place", marks=_needs_rsync),
+]
+
+
+def _restore_over(folder: Path, put_back: PutBack) -> None:
+    """Deny a project, and put back an older copy of everything, over the files that exist."""
+    append(folder, *EVERYTHING)
+    old = folder.with_name("old")
+    old.mkdir()
+    for part in (folder, outside(folder)):
+        _copy(part, old / part.name)
+    append(folder, DENY)
+    before = {file: file.stat().st_ino for file in folder.iterdir()}
+    for part in (folder, outside(folder)):
+        put_back(old / part.name, part)
+    kept = {file: file.stat().st_ino for file in folder.iterdir()}
+    assert kept[folder / "decisions.db"] == before[folder / "decisions.db"]
+
+
+@pytest.mark.parametrize("put_back", OVER)
+def test_a_home_folder_restored_over_the_existing_files_lapses(
+    folder: Path, put_back: PutBack
+) -> None:
+    _restore_over(folder, put_back)
+    loaded = load(folder)
+    _assert_lapsed(loaded)
+    assert f"Another program than rootsd changed {folder}/head" in loaded.note
+    again = load(folder)
+    assert again.note == ""
+    assert not any(map(is_approved, again.projects))
+
+
+@pytest.mark.parametrize("put_back", OVER)
+def test_control_without_change_times_the_denial_is_undone(
+    folder: Path, put_back: PutBack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.state.store.anchors.change_times_ns", lambda _: (0, 0))
+    _restore_over(folder, put_back)
+    assert is_approved(by_path(load(folder))[approved(1).path])
+
+
+@pytest.mark.parametrize("moment", ["before the first anchor", "before the second anchor"])
+def test_a_backup_of_a_moment_between_two_writes_lapses_too(
+    folder: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy then looks like the files after a crash, but for the time of its restore."""
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    append(folder, *EVERYTHING)
+    anchor = FirstAnchor if "first" in moment else SecondAnchor
+    with opened(folder) as store, monkeypatch.context() as patch:
+        patch.setattr(anchor, "write", crash)
+        with pytest.raises(KeyboardInterrupt):
+            store.append([decide(approved(7))], NOON)
+    old = folder.with_name("old")
+    old.mkdir()
+    for part in (folder, outside(folder)):
+        _copy(part, old / part.name)
+    append(folder, DENY)
+    for part in (folder, outside(folder)):
+        _copied_over(old / part.name, part)
+    _assert_lapsed(load(folder))
+
+
+@pytest.mark.parametrize("names", [["decisions.db"], ["decisions.db", "decisions.db-journal"]])
+@pytest.mark.parametrize("with_head", [False, True])
+def test_single_files_restored_over_the_existing_ones_lapse(
+    folder: Path, names: list[str], *, with_head: bool
+) -> None:
+    append(folder, *EVERYTHING)
+    copy = folder.with_name("copy")
+    _copy(folder, copy)
+    append(folder, DENY)
+    for name in [*names, "head"] if with_head else names:
+        _run("cp", "-a", copy / name, folder / name)
+    _assert_lapsed(load(folder))
+
+
+def test_a_write_ahead_log_beside_the_database_changes_nothing(folder: Path) -> None:
+    """The database is in another mode, so SQLite takes no log for it."""
+    append(folder, *EVERYTHING)
+    other = folder.with_name("other.db")
+    shutil.copy2(folder / "decisions.db", other)
+    with closing(sqlite3.connect(other)) as db:  # an open log that takes the denials back
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("DELETE FROM record")
+        db.commit()
+        append(folder, DENY)
+        for suffix in ("-wal", "-shm"):
+            shutil.copy2(f"{other}{suffix}", folder / f"decisions.db{suffix}")
+    assert not is_approved(by_path(load(folder))[approved(1).path])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["chmod", "-R", "go-rwx"], ["chown", "-R", str(os.getuid())], ["cp", "-al"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("decides_after", [False, True])
+def test_a_change_of_mode_owner_or_links_loses_no_decision(
+    folder: Path, words: list[str], *, decides_after: bool
+) -> None:
+    """It may cost one command, because it changes the same time as a restore."""
+    append(folder, *EVERYTHING)
+    with opened(folder) as store:
+        for part in (folder, outside(folder)):
+            _run(*words, part, *([part.with_name(f"{part.name} links")] if "-al" in words else []))
+        if decides_after:
+            store.append([decide(approved(7))], NOON)
+    loaded = load(folder)
+    assert by_path(loaded)[denied(2).path] == denied(2)
+    assert loaded.note == "" or "rootsd approve --lapsed --all" in loaded.note
+    if decides_after:  # the daemon ran on, so its next write records the new time
+        assert loaded.note == ""
+        assert is_approved(by_path(loaded)[approved(7).path])
 
 
 @pytest.mark.parametrize("how", ["the file", "the folder", "its content"])

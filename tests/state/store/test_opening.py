@@ -17,6 +17,7 @@ from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, HistoryState
 from rootsd.core.model import LapseReason, Verdict
 from rootsd.state.store import database, recovery
+from rootsd.state.store.anchors import FirstAnchor, SecondAnchor
 from rootsd.state.store.database import StoreDamaged, StoreUnusable
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.schema import NewerStore
@@ -111,15 +112,29 @@ def test_a_completely_lost_history_says_what_to_do(folder: Path) -> None:
     assert "--lapsed" not in loaded.note
 
 
-def test_a_decision_committed_just_before_a_crash_counts(folder: Path) -> None:
+@pytest.mark.parametrize("anchor", [FirstAnchor, SecondAnchor])
+def test_a_decision_committed_just_before_a_crash_counts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, anchor: type
+) -> None:
+    """The crash comes before the write of the first anchor, or of the second one."""
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
     append(folder, *EVERYTHING)
-    anchored = (folder / "head").read_bytes()
-    append(folder, decide(approved(7)))
-    (folder / "head").write_bytes(anchored)
+    with opened(folder) as store, monkeypatch.context() as patch:
+        patch.setattr(anchor, "write", crash)
+        with pytest.raises(KeyboardInterrupt):
+            store.append([decide(approved(7))], NOON)
+    for crashes in (SecondAnchor, SecondAnchor, None):  # the next starts are killed, too
+        with monkeypatch.context() as patch:
+            if crashes is not None:
+                patch.setattr(crashes, "write", crash)
+                with pytest.raises(KeyboardInterrupt):
+                    load(folder)
     loaded = load(folder)
     assert loaded.note == ""
     assert by_path(loaded)[approved(7).path] == approved(7)
-    assert (folder / "head").read_bytes() != anchored
 
 
 def test_damage_that_a_backup_repairs_loses_nothing(folder: Path) -> None:

@@ -13,7 +13,14 @@ head. There are two anchors, because each detects a different restore:
   state folder.
 * The second anchor lies outside the state folder (`rootsd.system.places`), so a restore of that
   folder does not restore it. It detects an older state folder. It also records the key of the one
-  database that it belongs to.
+  database that it belongs to, and the change time of the first anchor.
+
+Change time. A backup that is copied over the existing files restores both anchors and keeps their
+inodes. But the copy changes the file, and the system notes when; no program can set that change
+time (ctime) itself. So the second anchor records the change time of the first one. If it differs,
+another program has written to the first anchor, or changed its mode, its owner, or its links. The
+history is then not trusted. To undo a decision, a copy must replace the database and both anchors,
+because the chain of an older database does not contain a newer head.
 
 Order of writes. A decision is acknowledged after these steps, each of which is on the disk before
 the next begins:
@@ -23,9 +30,15 @@ the next begins:
 3. The head is written to the second anchor.
 
 After a crash between these steps, the chain is longer than an anchor says. That is normal, and the
-next start writes both anchors before anything else can be decided. An anchor never records an
-event that the chain lacks, so no crash looks like a restore. After an acknowledgment, both anchors
-record the decision, so an older state folder, which lacks it, is always detected.
+next start writes both anchors before anything else can be decided. After a crash between steps 2
+and 3, the first anchor has had exactly one write more than the second one knows. Its time of
+modification then equals its change time, because one write set both. A program that restores files
+sets the time of modification back. After a power cut during step 2, the disk may have the new
+change time without the new content. Then the approvals lapse, which loses no decision.
+
+An anchor never records an event that the chain lacks, so no other crash looks like a restore.
+After an acknowledgment, both anchors record the decision, so an older state folder, which lacks
+it, is always detected.
 
 File format. An anchor file has two slots, each in its own block. Writes alternate between
 them, so a torn write leaves the other slot intact. The file never grows and is never renamed, so a
@@ -91,9 +104,17 @@ KEY_SIZE = 16
 _SLOT_HEADER = struct.Struct(">8sQ")
 _DIGEST_SIZE = 32
 _FIRST_CONTENT = struct.Struct(">Q32s")
-_SECOND_CONTENT = struct.Struct(f">Q32s{KEY_SIZE}s")
+# The head, the key, and the writes and the change time of the first anchor.
+_SECOND_CONTENT = struct.Struct(f">Q32s{KEY_SIZE}sQq")
 _FIRST_MAGIC = b"rootsd-1"
-_SECOND_MAGIC = b"rootsd-2"
+_SECOND_MAGIC = b"rootsd-3"
+
+
+class AnchorStamp(Struct, frozen=True):
+    """The state of an anchor file: the number of writes so far, and the change time in ns."""
+
+    writes: int
+    changed_ns: int
 
 
 class AnchorFile:
@@ -147,6 +168,24 @@ class AnchorFile:
         self._count += 1
         self.content = content
 
+    def stamp(self) -> AnchorStamp:
+        """Return the state of the file now. Raises NotPrivate."""
+        return AnchorStamp(self._count, self._times()[0])
+
+    def has_old_content(self) -> bool:
+        """Return whether something else than a write of content changed the file last.
+
+        Raises NotPrivate.
+        """
+        changed, modified = self._times()
+        return changed != modified
+
+    def _times(self) -> tuple[int, int]:
+        try:
+            return change_times_ns(self._fd)
+        except OSError as error:
+            raise unusable_error(self._file, error) from error
+
     def close(self) -> None:
         """Close the file."""
         with suppress(OSError):  # `write` has already synced the content
@@ -161,6 +200,12 @@ class AnchorFile:
             return 0, None
         magic, count = _SLOT_HEADER.unpack_from(written)
         return (count, written[_SLOT_HEADER.size :]) if magic == self._magic else (0, None)
+
+
+def change_times_ns(fd: int) -> tuple[int, int]:
+    """Return the change time and the time of modification of an open file, in ns. See inode(7)."""
+    found = os.fstat(fd)
+    return found.st_ctime_ns, found.st_mtime_ns
 
 
 class FirstAnchor:
@@ -185,16 +230,35 @@ class FirstAnchor:
         self._slots.write(_FIRST_CONTENT.pack(head.seq, head.hash))
         self.head = head
 
+    def stamp(self) -> AnchorStamp:
+        """Return what the second anchor records of this file. Raises NotPrivate."""
+        return self._slots.stamp()
+
+    def was_overwritten(self, recorded: AnchorStamp) -> bool:
+        """Return whether another program changed this file after rootsd `recorded` its state.
+
+        Raises NotPrivate.
+        """
+        found = self.stamp()
+        if found == recorded:
+            return False
+        is_one_ahead = found.writes == recorded.writes + 1  # a crash before the record
+        return not is_one_ahead or self._slots.has_old_content()
+
     def close(self) -> None:
         """Close the file."""
         self._slots.close()
 
 
 class AnchorRecord(Struct, frozen=True):
-    """The content of a second anchor: the head, and the key of the database that it belongs to."""
+    """The content of a second anchor.
+
+    It is the head, the key of the database that it belongs to, and the state of the first anchor.
+    """
 
     head: ChainHead
     key: bytes
+    first: AnchorStamp
 
 
 class SecondAnchor:
@@ -205,8 +269,8 @@ class SecondAnchor:
         self._slots = slots
         self.record: AnchorRecord | None = None
         if slots.content is not None:
-            seq, digest, key = _SECOND_CONTENT.unpack(slots.content)
-            self.record = AnchorRecord(ChainHead(seq, digest), key)
+            seq, digest, key, *first = _SECOND_CONTENT.unpack(slots.content)
+            self.record = AnchorRecord(ChainHead(seq, digest), key, AnchorStamp(*first))
 
     @classmethod
     def open(cls, file: Path) -> SecondAnchor:
@@ -217,7 +281,9 @@ class SecondAnchor:
 
     def write(self, record: AnchorRecord) -> None:
         """Record `record`. It is on the disk when this returns. Raises NotPrivate."""
-        self._slots.write(_SECOND_CONTENT.pack(record.head.seq, record.head.hash, record.key))
+        first = record.first
+        content = (record.head.seq, record.head.hash, record.key, first.writes, first.changed_ns)
+        self._slots.write(_SECOND_CONTENT.pack(*content))
         self.record = record
 
     def close(self) -> None:
@@ -265,9 +331,22 @@ class AnchorPair:
 
         The second anchor keeps its key. Without a key, it is not written. Raises NotPrivate.
         """
-        self.first.write(head)
+        if self.first.head != head:  # else a crash after step 2 would leave it two writes ahead
+            self.first.write(head)
         if self.second is not None and self.second.record is not None:
-            self.second.write(AnchorRecord(head, self.second.record.key))
+            self.write_second(head, self.second.record.key)
+
+    def write_second(self, head: ChainHead, key: bytes) -> None:
+        """Record `head` and `key` in the second anchor, if there is one. Raises NotPrivate."""
+        if self.second is not None:
+            self.second.write(AnchorRecord(head, key, self.first.stamp()))
+
+    def hold(self, head: ChainHead) -> bool:
+        """Return whether both anchors record `head` and each other. Raises NotPrivate."""
+        record = self.record
+        return self.first.head == head and (
+            record is None or (record.head, record.first) == (head, self.first.stamp())
+        )
 
     def close(self) -> None:
         """Close both files."""

@@ -34,8 +34,8 @@ from rootsd.core.labels import safe_label
 from rootsd.core.timestamps import rfc3339
 from rootsd.state.store import backup, recovery
 from rootsd.state.store.anchors import (
+    HEAD_NAME,
     AnchorPair,
-    AnchorRecord,
     DatabaseBinding,
     FileIdentity,
     identify,
@@ -117,7 +117,7 @@ def open_database(folder: Path, outside: Path, at: datetime) -> OpenedDatabase:
             # First the anchor and then the binding: see `rootsd.state.store.anchors`.
             recovery.sync_database(file)
             binding = DatabaseBinding(new_key(), found.file)
-            anchors.second.write(AnchorRecord(head, binding.key))
+            anchors.write_second(head, binding.key)
             _bind(file, db, binding)
         _write_anchors(file, anchors, head)
         fill_reserve(db, file)
@@ -132,8 +132,7 @@ def _bind(file: Path, db: Database, binding: DatabaseBinding) -> None:
 
 
 def _write_anchors(file: Path, anchors: AnchorPair, head: ChainHead) -> None:
-    record = anchors.record
-    if anchors.first.head == head and (record is None or record.head == head):
+    if anchors.hold(head):
         return
     # A killed daemon may have committed an event that is not on the disk yet. It must be on the
     # disk before an anchor records it.
@@ -257,6 +256,11 @@ def _why_distrusted(
             f"{display_path(folder / DATABASE_NAME)} is a copy and not the file that rootsd wrote,"
             " as after a backup was restored or the folder was moved to another disk."
         )
+    if record is not None and anchors.first.was_overwritten(record.first):
+        return (
+            f"Another program than rootsd changed {display_path(folder / HEAD_NAME)}, as when a"
+            " backup is copied over your files."
+        )
     return ""
 
 
@@ -279,8 +283,8 @@ def _distrust(
         state = recovery.check(db)
     recovery.sync_database(file)
     anchors.first.write(state.head)
-    if anchors.second is not None and binding is not None:
-        anchors.second.write(AnchorRecord(state.head, binding.key))
+    if binding is not None:
+        anchors.write_second(state.head, binding.key)
     note = f"{cause} {_lapsed(Counter(event.subject.kind for event in events))}"
     return state.head, binding, note
 
