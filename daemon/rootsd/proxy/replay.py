@@ -108,6 +108,11 @@ class Replay:
         policy = self._policy
         return len(self._open) >= policy.max_held or self._held_bytes >= policy.max_held_bytes
 
+    def answered_by(self, id_: Id) -> Id:
+        """Return the id of the open request that an answer to `id_` means, or else `id_`."""
+        known = jsonrpc.same_id(id_, self._open)
+        return id_ if known is None else known
+
     def find(self, id_: Id) -> Request | None:
         """Return the open request with this id, or None."""
         entry = self._open.get(id_)

@@ -8,7 +8,8 @@ There are two parsers. `parse` is for a program that acts on the message itself.
 for a program that passes the line on to another parser. It accepts a line only if every careful
 parser finds the same message in it. Otherwise a peer could send one message to the run proxy and
 a different one to the program behind it. RFC 8259 does not define the meaning of repeated names,
-huge numbers, and deep nesting. RFC 7493 (I-JSON) and `parse_strict` refuse them.
+huge numbers, and deep nesting. RFC 7493 (I-JSON) and `parse_strict` refuse them. `parse_repaired`
+gives such a line one meaning: it chooses one, as both official SDKs do, and writes the line anew.
 
 The messages are named tuples, because proxies import this module. `dataclasses` would add 6 ms to
 each of their starts.
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -135,6 +136,79 @@ def parse_strict(line: bytes) -> Message | Batch | Malformed:
     return Batch(tuple(_strict_message(member) for member in value))
 
 
+def parse_repaired(line: bytes) -> tuple[bytes, Message | Batch | Malformed]:
+    """Return the message in one line, and the line that every parser reads as this message.
+
+    That is the same line if `parse_strict` accepts it. Otherwise it is a new one with the meaning
+    that both official MCP SDKs find: of two members with the same name the last one counts, 1.0 is
+    1, and a member that is null beside the one that counts is absent. If the line has no such
+    meaning, or a member of a batch has none, that is `Malformed`.
+    """
+    found = parse_strict(line)
+    members = found.members if isinstance(found, Batch) else (found,)
+    if not any(isinstance(each, Malformed) for each in members):
+        return line, found
+    repaired = _repaired(line)
+    if repaired is None:
+        return line, found
+    meant = parse_strict(repaired)
+    return line if isinstance(meant, Malformed) else repaired, meant
+
+
+def _repaired(line: bytes) -> bytes | None:
+    """Return a line of plain members only, or None if the text is not JSON of bounded depth."""
+    if _is_deep(line):
+        return None
+    try:
+        value = json.loads(line.decode(), parse_constant=_refuse_constant)
+        kept = [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
+        return _encoded(kept).encode()
+    except (ValueError, RecursionError):  # also a number such as 1e400
+        return None
+
+
+def _plain(value: object) -> object:
+    """Return a message without members that mean nothing, and with its id as an integer."""
+    if not isinstance(value, dict):
+        return value
+    kept = {name: each for name, each in value.items() if name in _RESERVED}
+    for name in ("method", "params", "error"):
+        if name in kept and kept[name] is None:
+            del kept[name]
+    if kept.get("result", ...) is None and ("error" in kept or "method" in kept):
+        del kept["result"]
+    if "id" in kept:
+        kept["id"] = _whole_number(kept["id"])
+    error = kept.get("error")
+    if isinstance(error, dict) and "code" in error:
+        kept["error"] = {**error, "code": _whole_number(error["code"])}
+    return kept
+
+
+def _whole_number(value: Any) -> Any:  # noqa: ANN401
+    """Return 1 for 1.0, and any other value as it is."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_ID:
+        return int(value)
+    return value
+
+
+_DECIMAL = re.compile(r"([+-]?[0-9]{1,17})(?:\.0*)?", re.ASCII)
+
+
+def same_id(id_: Id, known: Container[Id]) -> Id | None:
+    """Return the one of the `known` ids that `id_` stands for by its value, or None.
+
+    1 and "1" are two ids. But a peer that answers the only one of them that it got means that one,
+    and both official SDKs take it so.
+    """
+    if id_ in known:
+        return id_
+    if isinstance(id_, int):
+        return str(id_) if str(id_) in known else None
+    found = _DECIMAL.fullmatch(id_.strip(_WHITE_SPACE))
+    return number if found and (number := int(found[1])) in known else None
+
+
 def encode(message: Message) -> bytes:
     """Return the line for `message`, with its newline. It is ASCII, so that any id survives."""
     body: dict[str, Any] = {"jsonrpc": "2.0"}
@@ -195,11 +269,10 @@ def _rejected(line: bytes, why: str) -> Malformed:
         value = None
     if not isinstance(value, dict):
         return Malformed(ErrorResponse(None, PARSE_ERROR, why))
-    id_ = value.get("id")
+    is_call = value.get("method") is not None
+    id_ = value.get("id") if is_call else _whole_number(value.get("id"))
     is_usable = isinstance(id_, int | str) and not isinstance(id_, bool) and _is_exact(id_)
-    return Malformed(
-        ErrorResponse(id_ if is_usable else None, PARSE_ERROR, why), "method" in value
-    )
+    return Malformed(ErrorResponse(id_ if is_usable else None, PARSE_ERROR, why), is_call)
 
 
 def _is_deep(line: bytes) -> bool:

@@ -66,6 +66,23 @@ def quick_response_id(line: bytes) -> Id | None:
     return _id_in(found[1]) if found else None
 
 
+_RESPONSE = re.compile(rb'\s*\[?\s*\{(?=.*"jsonrpc")(?=.*"(?:result|error)")', re.DOTALL)
+
+
+def looks_like_response(line: bytes) -> bool:
+    """Return whether a line that cannot be parsed was meant as a response."""
+    return _RESPONSE.match(line) is not None
+
+
+def cancelled_id(notification: Notification) -> Id | None:
+    """Return the id of the request that a notification cancels, or None."""
+    match notification:
+        case Notification(method, {"requestId": int() | str() as id_}) if method == CANCELLED:
+            return None if isinstance(id_, bool) else id_
+        case _:
+            return None
+
+
 def _id_in(text: bytes) -> Id:
     id_: Id = json.loads(text)
     return id_

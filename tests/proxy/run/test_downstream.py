@@ -74,7 +74,7 @@ def test_the_client_gets_the_first_of_many_lines_before_the_last_is_parsed(way: 
     assert len(lines) - (1 << 14) < len(way.heard) < len(lines)
     assert way.server() == lines
     assert way.harness.out.dropped_lines == [
-        "a line of the server was dropped: this line is not JSON in UTF-8"
+        "a line of the server was dropped: this line is not JSON in UTF-8: not JSON"
     ]
 
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from rootsd.core.errors import ErrorCode
-from support.bridges import HANG_GUARD_S, environment, notice, request
+from support.bridges import HANG_GUARD_S, INITIALIZE, environment, notice, request
 from support.mcp_harness import FakeSource, root
 from support.polling import until
 from support.run_proxy import SCRIPTED, command, impatient_command, is_gone, run_proxy, started
@@ -273,6 +273,36 @@ def test_this_test_detects_a_session_whose_messages_must_be_read() -> None:
     with published(FakeSource(API)), started_unread(UnreadErrors.NO_READER, line) as client:
         client.say(b"not JSON\n")
         assert client.process.wait(HANG_GUARD_S) != 0
+
+
+@pytest.mark.parametrize(
+    ("printed", "label"),
+    [
+        ("set API_TOKEN first\\n", "set API_TOKEN first"),
+        ("set API_TOKEN first", "set API_TOKEN first"),
+        ("starting\\n\\nset API_TOKEN first\\n", "starting set API_TOKEN first"),
+        ("\\033[31mno token\\033[0m\\n", "\\u{1b}[31mno token\\u{1b}[0m"),
+        ('{"error": "no token"}\\n', '{"error": "no token"}'),
+    ],
+)
+def test_text_of_a_server_that_ends_is_its_reason(printed: str, label: str) -> None:
+    server = ("sh", "-c", f"printf '{printed}'; exit 3")
+    with started(command(*server)) as client:
+        error = client.ask(1, "initialize", INITIALIZE)["error"]["message"]
+        assert error.startswith(f"the server has ended with status 3 after it printed: {label};")
+        assert client.process.wait(HANG_GUARD_S) == 3
+        said = client.complaints().decode()
+        assert "set API_TOKEN first" in said or label in said
+        assert "\x1b" not in said
+
+
+def test_much_text_of_a_server_is_cut() -> None:
+    server = ("sh", "-c", "yes 'set API_TOKEN first' | head -n 10000; exit 3")
+    with started(command(*server)) as client:
+        error = client.ask(1, "initialize", INITIALIZE)["error"]["message"]
+        assert 200 < len(error) < 400
+        client.process.wait(HANG_GUARD_S)
+        assert len(client.complaints()) < 2_000
 
 
 def test_a_server_never_gets_a_socket_of_its_proxy_as_standard_error() -> None:

@@ -212,23 +212,35 @@ def test_a_request_that_waits_for_roots_is_cancelled_without_the_server() -> Non
     assert not harness.session.pending_responses
 
 
-def test_messages_behind_a_waiting_request_keep_their_order() -> None:
+def waiting_for_roots() -> SessionHarness:
+    """Return a session whose request 2 waits for an answer of the daemon."""
     harness = SessionHarness(API)
     harness.client(call_2026(1))
     harness.server(wants(1, e=ELICIT, r=ROOTS))
     state = harness.to_client()[0]["result"]["requestState"]
     harness.raw_to_server()
     harness.is_daemon_there = False
-    harness.client(
-        call_2026(2, inputResponses={"e": {}}, requestState=state),
-        notice("notifications/cancelled", {"requestId": 2}),
-        call_2026(3),
-    )
+    harness.client(call_2026(2, inputResponses={"e": {}}, requestState=state))
+    return harness
+
+
+def test_messages_behind_a_waiting_request_keep_their_order() -> None:
+    harness = waiting_for_roots()
+    harness.client(notice("notifications/cancelled", {"requestId": 1}), call_2026(3))
     assert harness.raw_to_server() == b""
     harness.is_daemon_there = True
     harness.client()
     sent = harness.to_server()
     assert [each.get("id") for each in sent] == [2, None, 3]
+
+
+def test_a_waiting_request_that_is_cancelled_holds_nothing_and_never_runs() -> None:
+    harness = waiting_for_roots()
+    harness.client(notice("notifications/cancelled", {"requestId": 2}), call_2026(3))
+    assert [each["id"] for each in harness.to_server()] == [3]
+    harness.is_daemon_there = True
+    harness.client()
+    assert harness.raw_to_server() == b""
 
 
 def test_both_protocol_versions_can_share_a_connection() -> None:

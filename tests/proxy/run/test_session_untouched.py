@@ -167,3 +167,14 @@ def test_the_roots_of_the_server_are_reported() -> None:
     assert harness.out.reported_roots == ("web", "api")
     started = SessionHarness(API, words=("server", "{roots}"))
     assert started.out.reported_roots == ("api",)
+
+
+def test_only_text_after_the_last_message_is_the_reason_of_an_end() -> None:
+    harness = SessionHarness(API)
+    harness.server(b"Welcome!")
+    assert harness.session.printed_text == "Welcome!"
+    harness.shake_hands()
+    assert harness.session.printed_text == ""
+    harness.server(b'{"jsonrpc":"2.0","id":{},"result":"a secret"}')
+    assert harness.session.printed_text == "", "a response is no reason"
+    assert "secret" not in str(harness.out.dropped_lines)

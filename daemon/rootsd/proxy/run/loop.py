@@ -409,9 +409,7 @@ class RunProxy:
         for path in out.proposals:
             self._feed.propose(text_of(path), _PROPOSAL_REASON)
         out.proposals.clear()
-        for line in self._dropped_lines.lines_to_print(out.dropped_lines, time.monotonic()):
-            sys.stderr.write(line)
-        out.dropped_lines.clear()
+        self._print_dropped_lines()
         if out.restart_requested and self._may_restart:
             out.restart_requested = False
             if self._server:
@@ -422,6 +420,12 @@ class RunProxy:
                 self._start()
         self._flush_to_server()
         self._client_output.flush()
+
+    def _print_dropped_lines(self) -> None:
+        lines = self._out.dropped_lines
+        for line in self._dropped_lines.lines_to_print(lines, time.monotonic()):
+            sys.stderr.write(line)
+        lines.clear()
 
     def _flush_to_server(self) -> None:
         """Write what the server accepts now, if one runs."""
@@ -514,8 +518,11 @@ class RunProxy:
             self._client_output.take(data)
         self._client_output.take(b"")  # a last line may lack its newline
         self._client_output.server_gone()
+        self._print_dropped_lines()
         status = server.reap()
         how = f"the server has ended with status {status}"
+        if text := self._session.printed_text:
+            how += f" after it printed: {text}"
         why = self._stop_reason or RootsdError(how, "restart the MCP server in your client")
         self._refuse_all(why)
         return status

@@ -10,7 +10,9 @@ router also checks each line of the client:
 
 * A response goes on only if the proxy forwarded the request, and only if it contains no roots.
 * Answers about roots are removed from every request (`inputResponses`).
-* A line that is not strict JSON-RPC never goes on, from either side.
+* A line that is not strict JSON-RPC never goes on, from either side. Many servers write lines that
+  are nearly strict, and whose meaning is plain to both SDKs. Such a line goes on after it was
+  written anew (`parse_repaired`), and an answer gets the id that the client gave.
 
 The client's lines are always read whole. Long lines of the server may pass unread, but they cannot
 leak a folder: they only lead to another line of the client.
@@ -67,6 +69,8 @@ SERVER_POLICY = RepeatPolicy(
 A server is a third party's program, so this list is shorter than the bridge's, and no tool call is
 repeated.
 """
+_MAX_TEXT = 200
+"""How many bytes of text of a server to show."""
 _OWN_ID_PREFIX = "rootsd-run-"
 """The prefix of the ids that the proxy gives to its own messages."""
 
@@ -78,8 +82,6 @@ class MessageRouter:
         self, provider: RootsProvider, gate: ReadinessGate, out: Outbox, signer: StateSigner
     ) -> None:
         self.replay = Replay(SERVER_POLICY)
-        self.awaits_roots = False
-        """Whether a request waits for roots. Later messages of the client wait behind it."""
         self.has_sent_roots = False
         """Whether the current server ever got roots."""
         self._provider = provider
@@ -93,6 +95,22 @@ class MessageRouter:
         self._own_ids = 0
         self._client_has_roots = False
         self._initialize: OpenRequest | None = None
+        self._awaits_roots: Request | None = None
+        self._text = b""  # what the server printed since its last message
+        self._echoes_ids = True  # until the server answers 1 with "1"
+
+    @property
+    def printed_text(self) -> str:
+        """The label of text that the server printed after its last message; mostly empty.
+
+        If it ends then, the text is its reason.
+        """
+        return _shown(self._text) if self._text else ""
+
+    @property
+    def awaits_roots(self) -> bool:
+        """Whether a request waits for roots. Later messages of the client wait behind it."""
+        return self._awaits_roots is not None
 
     @property
     def pending_responses(self) -> int:
@@ -107,11 +125,8 @@ class MessageRouter:
 
     def cancels_open(self, notification: Notification) -> bool:
         """Whether a notification cancels a request that the server has."""
-        match notification:
-            case Notification(mcp_messages.CANCELLED, {"requestId": int() | str() as id_}):
-                return self.replay.find(id_) is not None
-            case _:
-                return False
+        id_ = mcp_messages.cancelled_id(notification)
+        return id_ is not None and self.replay.find(id_) is not None
 
     @property
     def is_initializing(self) -> bool:
@@ -137,6 +152,8 @@ class MessageRouter:
 
     def from_server(self, line: bytes, message: Message | Malformed, now: float) -> bytes | None:
         """Return the line that goes to the client, or None."""
+        if not isinstance(message, Malformed):
+            self._text = b""
         match message:
             case Response() | ErrorResponse():
                 return self._server_response(line, message)
@@ -169,8 +186,10 @@ class MessageRouter:
     def ignores_all_responses(self) -> bool:
         """Whether the proxy needs to read no response that may come."""
         learns = self.replay.OBSERVED_METHODS
-        return not self._retries and all(
-            each.request.method not in learns for each in self.replay.open_requests
+        return (
+            self._echoes_ids
+            and not self._retries
+            and all(each.request.method not in learns for each in self.replay.open_requests)
         )
 
     def may_stream(self, id_: Id, *, is_complete: bool) -> bool:
@@ -209,7 +228,9 @@ class MessageRouter:
         self._server_ids.clear()
         self._retries.clear()
         self._provider.drop_requests()
-        self.awaits_roots = self.has_sent_roots = False
+        self._text = b""
+        self._awaits_roots = None
+        self.has_sent_roots = False
 
     def fail_all(self, error: RootsdError) -> None:
         """Answer all open requests of the client with `error`: no server follows."""
@@ -264,7 +285,7 @@ class MessageRouter:
             )
             self._retries.sent(retry, request.id)
             if (wrapped := input_required.unwrap_state(request, self._signer)) is not None:
-                self.awaits_roots = True
+                self._awaits_roots = request
                 if wrapped.answered_by is RootsAnswerer.CLIENT:
                     self._provider.set_client_roots(
                         input_required.client_roots_response(request, wrapped)
@@ -277,9 +298,11 @@ class MessageRouter:
         self, text: str, request: Request, wrapped: WrappedState, now: float
     ) -> None:
         del now
+        if self._awaits_roots is not request:
+            return  # it was cancelled in the meantime
         answers = {key: self._provider.result() for key in wrapped.keys}
         self._send(input_required.with_responses(text, request, wrapped, answers))
-        self.awaits_roots = False
+        self._awaits_roots = None
 
     def _client_notification(
         self, line: bytes, notification: Notification, now: float
@@ -294,14 +317,18 @@ class MessageRouter:
                 if self._client_has_roots:
                     self._provider.ask_client(now, first=False)
                 return None
-            case Notification(mcp_messages.CANCELLED, {"requestId": int() | str() as id_}):
-                return self._cancel(line, id_)
             case _:
                 pass
+        if (id_ := mcp_messages.cancelled_id(notification)) is not None:
+            return self._cancel(line, id_)
         return line
 
     def _cancel(self, line: bytes, id_: Id) -> bytes | None:
         self.replay.close(id_)
+        if self._awaits_roots is not None and self._awaits_roots.id == id_:
+            self._awaits_roots = None  # the server never gets it
+            self._retries.take(id_)
+            return None
         at_server = self._retries.cancel(id_)
         if at_server is None or at_server == id_:
             return None if at_server is None else line
@@ -355,13 +382,37 @@ class MessageRouter:
         if malformed.is_call and fault.id is not None and not self._out.server_lags:
             self._out.to_server += encode(fault)
             return
-        self._report_dropped("the server", fault.message)
-        id_ = mcp_messages.quick_response_id(line) if fault.id is None else fault.id
-        if not malformed.is_call and id_ is not None:
-            self.fail_response(id_, f"the server's answer is refused: {fault.message}")
+        is_text = not malformed.is_call and not mcp_messages.looks_like_response(line)
+        self._report_dropped(
+            "the server", f"{fault.message}: {_shown(line)}" if is_text else fault.message
+        )
+        if is_text and len(self._text) < _MAX_TEXT:
+            self._text += b" " * bool(self._text) + line.strip()[:_MAX_TEXT]
+        if malformed.is_call:
+            return
+        reason = f"the server's answer is refused: {fault.message}"
+        if fault.id is None:
+            self.fail_unreadable(line, reason)
+        else:
+            self._fail_response(fault.id, reason)
 
-    def fail_response(self, id_: Id, reason: str) -> None:
-        """Answer the client with an error, because the server's response cannot go on."""
+    def fail_unreadable(self, line: bytes, reason: str) -> None:
+        """Answer the client with an error if a line was a response that cannot go on.
+
+        `line` may lack its middle.
+        """
+        id_ = mcp_messages.quick_response_id(line)
+        if id_ is not None:
+            self._fail_response(id_, reason)
+        elif mcp_messages.looks_like_response(line):
+            self._initialize = None  # perhaps this one, which must not hold the queue for ever
+            waiting = [each for each in self.replay.open_requests if not each.is_stream]
+            if len(waiting) == 1:  # otherwise, nobody can tell which one it answered
+                id_ = waiting[0].request.id
+                self._fail_response(self._retries.cancel(id_) or id_, reason)
+
+    def _fail_response(self, id_: Id, reason: str) -> None:
+        id_ = self.replay.answered_by(id_)
         retry = self._retries.take(id_)
         if retry is not None:
             id_ = retry.request.id
@@ -395,16 +446,19 @@ class MessageRouter:
         if answer.id is None:
             self._initialize = None  # the server could not read some line, perhaps this one
             return line
-        retry = self._retries.take(answer.id)
+        at_server = self._open_id(answer.id)
+        if at_server != answer.id:
+            line = _with_id(line, at_server)
+        retry = self._retries.take(at_server)
         result = answer.result if isinstance(answer, Response) else None
         question = input_required.find_roots_question(result)
         if input_required.is_malformed_question(result) or (
             question is not None and retry is None
         ):
-            self._refuse_roots_question(answer.id, retry)
+            self._refuse_roots_question(at_server, retry)
             return None
         if retry is None:
-            self._finish(answer.id, answer)
+            self._finish(at_server, answer)
             return line
         id_ = retry.request.id
         if question is not None and question.is_alone and retry.answered_by is RootsAnswerer.PROXY:
@@ -417,7 +471,7 @@ class MessageRouter:
                 self.refuse(id_, error)
             return None
         self._finish(id_, answer)
-        if id_ != answer.id:
+        if id_ != at_server:
             line = _with_id(line, id_)
         if question is None:
             return line
@@ -427,6 +481,15 @@ class MessageRouter:
             else input_required.hide_roots_question
         )
         return change(line.decode(), question, self._signer).encode()
+
+    def _open_id(self, id_: Id) -> Id:
+        """Return the id of the request that the server answers with `id_`, as it was sent."""
+        known = self.replay.answered_by(id_)
+        if known != id_:
+            self._echoes_ids = False
+        elif self.replay.find(id_) is None and id_ not in self._retries:
+            self._initialize = None  # perhaps the server means this one
+        return known
 
     def _refuse_roots_question(self, id_: Id, retry: InputRetry | None) -> None:
         self._report_dropped(
@@ -463,6 +526,12 @@ class MessageRouter:
 
     def _send(self, text: str) -> None:
         self._out.to_server += text.encode() + b"\n"
+
+
+def _shown(text: bytes) -> str:
+    from rootsd.core.labels import safe_label  # noqa: PLC0415 - only needed for a message
+
+    return safe_label(text[:_MAX_TEXT], limit=_MAX_TEXT)
 
 
 def _with_id(line: bytes, id_: Id) -> bytes:

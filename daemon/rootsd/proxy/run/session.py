@@ -3,9 +3,10 @@
 The session takes lines and fills an `Outbox`; the loop that holds the pipes empties it. Messages
 keep their order. Three things can hold the client's queue: the answer to `initialize`, a call
 while the server is not ready for it (`ReadinessGate`), and a restart of the server
-(`RestartPolicy`). Later messages wait behind the held one. Only two kinds skip the queue, because
-the server may wait for them: the client's responses, and cancellations of requests that the server
-has.
+(`RestartPolicy`). Later messages wait behind the held one. Three kinds skip the queue: the
+client's responses, and cancellations of requests that the server has, because the server may wait
+for them; and pings, because the client wants to know whether the connection is alive. A
+cancellation of a request that waits in the queue removes it, and the server sees neither.
 
 After a restart, the new server gets the handshake and the open requests (`Replay`).
 
@@ -46,6 +47,7 @@ from rootsd.wire.jsonrpc import (
     Request,
     Response,
     encode,
+    parse_repaired,
     parse_strict,
 )
 
@@ -148,6 +150,8 @@ class RunSession:
         if not line.strip():
             return
         message = parse_strict(line)
+        if isinstance(message, Malformed) and not message.is_call:
+            line, message = parse_repaired(line)
         if isinstance(message, Response | ErrorResponse | Malformed):
             passed = self._router.from_client(line, message, now)
             if self._server_state in (
@@ -158,8 +162,14 @@ class RunSession:
             self._apply_roots(now)
             self._advance(now)
             return
-        if isinstance(message, Notification) and self._may_skip_queue(message):
-            self._to_server(self._router.from_client(line, message, now))
+        if isinstance(message, Notification) and self._cancel_queued(message):
+            self._advance(now)
+            return
+        if self._may_skip_queue(message):
+            assert not isinstance(message, Batch)
+            passed = self._router.from_client(line, message, now)
+            if self._server_state is _ServerState.RUNNING:  # no other server has the request
+                self._to_server(passed)
             self._advance(now)
             return
         self._queue.append((line, message))
@@ -174,12 +184,12 @@ class RunSession:
             self._out.to_client += line + b"\n"
             self._advance(now)
             return
-        message = parse_strict(line)
+        line, message = parse_repaired(line)
         if isinstance(message, Batch):
             self._to_client(forward_batch(line, message, now, self._router.from_server))
         elif isinstance(message, Response | ErrorResponse) and self._is_own(message.id):
             self._own_response(message, now)
-        elif isinstance(message, Malformed) and self._is_own(message.error.id):
+        elif isinstance(message, Malformed) and self._may_be_own(line, message):
             self._own_response(message.error, now)
         else:
             self._to_client(self._router.from_server(line, message, now))
@@ -204,7 +214,7 @@ class RunSession:
         """Note the end of a streamed line. `ends` are its beginning and its end."""
         id_ = mcp_messages.quick_response_id(ends)
         if id_ is not None:
-            self._router.close_unread(id_)
+            self._router.close_unread(self._router.replay.answered_by(id_))
         self._advance(now)
 
     def roots_outdated(self) -> None:
@@ -276,10 +286,13 @@ class RunSession:
         """Drop a line of the server that is too long. If it was a response, answer with an
         error.
         """
-        id_ = mcp_messages.quick_response_id(ends)
-        if id_ is not None:
-            text = f"the answer of the server is longer than {MAX_LINE_BYTES} bytes"
-            self._router.fail_response(id_, text)
+        text = f"the answer of the server is longer than {MAX_LINE_BYTES} bytes"
+        self._router.fail_unreadable(ends, text)
+
+    @property
+    def printed_text(self) -> str:
+        """The label of text that the server printed after its last message; mostly empty."""
+        return self._router.printed_text
 
     @property
     def pending_responses(self) -> int:
@@ -398,15 +411,28 @@ class RunSession:
             )
         return NO_RESTART
 
-    def _may_skip_queue(self, notification: Notification) -> bool:
-        """Whether a notification cancels a request that the server has, so that it must not
-        wait.
+    def _may_skip_queue(self, message: ParsedLine) -> bool:
+        """Whether a message must not wait: a ping, or the end of a request that has no answer."""
+        if isinstance(message, Request):
+            return message.method == "ping" and self._server_state is _ServerState.RUNNING
+        return isinstance(message, Notification) and self._router.cancels_open(message)
+
+    def _cancel_queued(self, notification: Notification) -> bool:
+        """Remove the request that a notification cancels from the queue. Return whether it was
+        there.
         """
-        return (
-            self._server_state is _ServerState.RUNNING
-            and not self._router.awaits_roots
-            and self._router.cancels_open(notification)
-        )
+        id_ = mcp_messages.cancelled_id(notification)
+        for number, (line, message) in enumerate(self._queue):
+            if id_ is None or not _contains_request(message, id_):
+                continue
+            kept = _without_request(line, message, id_)
+            self.backlog -= len(line)
+            del self._queue[number]
+            if kept is not None:
+                self.backlog += len(kept)
+                self._queue.insert(number, (kept, parse_strict(kept)))
+            return True
+        return False
 
     def _to_server(self, line: bytes | None) -> None:
         if line is not None:
@@ -469,9 +495,23 @@ class RunSession:
         reason = "the server was restarted because the approved roots have changed"
         self._router.server_lost(RootsdError(reason, "ask again"))
 
+    def _may_be_own(self, line: bytes, malformed: Malformed) -> bool:
+        """Whether a malformed line may answer a request of the proxy itself.
+
+        A line without a usable id ends the handshake with a new server: nothing better may come.
+        """
+        if self._is_own(malformed.error.id):
+            return True
+        return (
+            self._server_state is _ServerState.INITIALIZING
+            and malformed.error.id is None
+            and not malformed.is_call
+            and mcp_messages.looks_like_response(line)
+        )
+
     def _own_response(self, answer: Response | ErrorResponse, now: float) -> None:
         """Handle a response to a request that the proxy sent to a new server."""
-        if answer.id == self._handshake_id:
+        if answer.id in (self._handshake_id, None):
             self._handshake_id = None
             self._resume(now)
 
@@ -499,6 +539,20 @@ def _contains_call(message: ParsedLine) -> bool:
     if isinstance(message, Batch):
         return any(_contains_call(member) for member in message.members)
     return isinstance(message, Request) and message.method in CALL_METHODS
+
+
+def _contains_request(message: ParsedLine, id_: Id) -> bool:
+    members = message.members if isinstance(message, Batch) else (message,)
+    return any(isinstance(each, Request) and each.id == id_ for each in members)
+
+
+def _without_request(line: bytes, message: ParsedLine, id_: Id) -> bytes | None:
+    """Return the line without the request `id_`, or None if nothing else is in it."""
+
+    def keep(part: bytes, member: Message | Malformed, _: float) -> bytes | None:
+        return None if _contains_request(member, id_) else part
+
+    return forward_batch(line, message, 0.0, keep) if isinstance(message, Batch) else None
 
 
 def _is_utf8(line: bytes) -> bool:
