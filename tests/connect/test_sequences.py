@@ -169,8 +169,8 @@ class History:
         self.steps.append("sync")
         self._exact[file] = False
         tag = self._random.choice([None, "work"])
-        clients = {self._facts.name: SyncedClient(str(file), tag)}
-        self._sync.save_clients(clients)
+        clients = {str(file): SyncedClient(self._facts.name, str(file), tag)}
+        self._sync.save_clients(clients.values())
         AccessSync(self._sync, clients).apply(Decisions(self._random))
 
     def stop_syncing(self) -> None:
@@ -178,9 +178,9 @@ class History:
         clients = self._sync.clients()
         if clients:
             self.steps.append("stop syncing")
-            outcome = AccessSync(self._sync, clients).remove(self._facts.name)
+            outcome = AccessSync(self._sync, clients).remove(next(iter(clients)))
             assert outcome.problem == ""
-            self._sync.save_clients({})
+            self._sync.save_clients([])
 
     def disconnect(self) -> None:
         """Take everything back, in the order of `rootsd disconnect`. The copies start anew."""

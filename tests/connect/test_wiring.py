@@ -9,16 +9,26 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from ruamel.yaml import YAML
 
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import Consent, ToolAccess, Wired, WiringWish, WrapMode
+from rootsd.connect.wiring import (
+    ClientWiring,
+    Consent,
+    HookUse,
+    ToolAccess,
+    Wired,
+    WiringWish,
+    WrapMode,
+    known_homes,
+)
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsUnusable
-from support.client_home import ROOTSD, WISH, ClientHome
+from support.client_home import ROOTSD, WISH, ClientHome, client_named
 
 MINE = """\
 {
@@ -536,3 +546,73 @@ def test_a_new_file_that_a_client_reformatted_is_removed(client_home: ClientHome
     wiring.settings.write_text(json.dumps(json.loads(wiring.settings.read_text()), indent=4))
     wiring.take_back(None)
     assert os.listdir(client_home.path) == []
+
+
+HOMES = {
+    "claude-code": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "copilot": "COPILOT_HOME",
+    "opencode": "XDG_CONFIG_HOME", "goose": "XDG_CONFIG_HOME", "amp": "XDG_CONFIG_HOME",
+}  # fmt: skip
+
+
+def moved(client_home: ClientHome, name: str, folder: Path) -> ClientWiring:
+    """The configuration of a client in the home that its variable names."""
+    variables = {**client_home.environment.variables, HOMES[name]: str(folder)}
+    environment = replace(client_home.environment, variables=variables)
+    return ClientWiring(client_named(name), environment, client_home.record)
+
+
+@pytest.mark.parametrize("name", sorted(HOMES))
+def test_a_second_home_of_a_client_takes_nothing_from_the_first(
+    client_home: ClientHome, tmp_path: Path, name: str
+) -> None:
+    wirings = [
+        client_home.wiring(name),
+        moved(client_home, name, tmp_path / "second"),
+        moved(client_home, name, tmp_path / "third"),
+    ]
+    hook = HookUse.YES if client_named(name).facts.hook else HookUse.NO
+    for wiring in wirings:
+        wiring.connect(replace(WISH, hook=hook), Consent.NONE)
+    assert [each.state().wired for each in wirings] == [Wired.YES] * 3
+    assert {each.state().hook for each in wirings} == {hook}
+    wirings[1].take_back(None)
+    assert [each.state().wired for each in wirings] == [Wired.YES, Wired.NO, Wired.YES]
+    assert {wirings[0].state().hook, wirings[2].state().hook} == {hook}
+    facts = client_named(name).facts
+    homes = known_homes(client_named(name), client_home.environment, client_home.record)
+    assert [home.variables.get(HOMES[name]) for home in homes] == [None, str(tmp_path / "third")]
+    assert facts.home(homes[1]).command("rootsd", {}) == f"{HOMES[name]}={tmp_path}/third rootsd"
+    shell = {HOMES[name]: "/x"}
+    assert facts.home(homes[0]).command("rootsd", shell) == f"env -u {HOMES[name]} rootsd"
+    for home in homes:
+        ClientWiring(client_named(name), home, client_home.record).take_back(None)
+    assert client_home.record.names() == []
+    assert not list(tmp_path.joinpath("third").rglob("*"))
+
+
+def test_a_file_that_two_homes_share_is_restored_with_the_last_of_them(
+    client_home: ClientHome,
+) -> None:
+    """Claude Code has its hooks in ~/.claude, and its servers elsewhere without the variable."""
+    first = client_home.wiring("claude-code")
+    second = moved(client_home, "claude-code", client_home.path / ".claude")
+    wish = replace(WISH, hook=HookUse.YES)
+    first.connect(wish, Consent.NONE)
+    second.connect(wish, Consent.NONE)
+    second.connect(second.wish_again(replace(WISH, tools=ToolAccess.ALLOW)), Consent.NONE)
+    first.take_back(None)
+    assert (first.state().wired, second.state().wired) == (Wired.NO, Wired.YES)
+    assert (second.state().hook, second.state().tools) == (HookUse.YES, ToolAccess.ALLOW)
+    second.take_back(None)
+    assert not (client_home.path / ".claude").exists()
+
+
+def test_a_link_leads_to_the_same_home(client_home: ClientHome, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(client_home.path / ".codex")
+    client_home.settings("codex", "model = 'x'\n")
+    client_home.wiring("codex").connect(WISH, Consent.NONE)
+    again = moved(client_home, "codex", link)
+    again.connect(again.wish_again(WISH), Consent.NONE)
+    assert len(client_home.record.homes("codex")) == 1
+    assert client_home.wiring("codex").state().wired is Wired.YES

@@ -96,7 +96,7 @@ def file(tmp_path: Path, record: SyncRecord) -> Path:
     file.parent.mkdir()
     file.write_text('{\n  "model": "x" // mine\n}\n')
     record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
-    record.save_clients({"claude-code": SyncedClient(str(file), "work")})
+    record.save_clients([SyncedClient("claude-code", str(file), "work")])
     return file
 
 
@@ -127,8 +127,8 @@ def grants(file: Path, folder: str) -> bool:
 def test_grants_follow_the_focus_and_end_with_it(
     decisions: Decisions, file: Path, record: SyncRecord
 ) -> None:
-    record.save_clients({"claude-code": SyncedClient(str(file), granted=GrantedTag.FOCUS)})
-    assert record.clients()["claude-code"].only == "focus"
+    record.save_clients([SyncedClient("claude-code", str(file), granted=GrantedTag.FOCUS)])
+    assert record.clients()[str(file)].only == "focus"
     with running() as process:
         until(lambda: permissions(file) == DENY)
         for tag, folder in (("work", "/src/a"), ("home", "/src/b")):
@@ -204,7 +204,7 @@ def test_it_can_write_only_where_the_settings_are(
     decisions: Decisions, file: Path, tmp_path: Path, record: SyncRecord
 ) -> None:
     """The symlink leads elsewhere after the start, so the process may not follow it there."""
-    record.save_clients({"claude-code": SyncedClient(str(file), "work", is_accepted=True)})
+    record.save_clients([SyncedClient("claude-code", str(file), "work", is_accepted=True)])
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "settings.json").write_text("{}")
@@ -231,7 +231,8 @@ def test_a_file_that_cannot_be_written_is_a_problem_until_it_can(
     file.symlink_to(moved)
     work.apply(_Feed(decisions))
     (_, problem) = record.problems()
-    assert f"is a symlink to {moved} (try: rootsd sync add claude-code --yes)" in problem
+    command = f"CLAUDE_CONFIG_DIR={file.parent} rootsd sync add claude-code --yes"
+    assert f"is a symlink to {moved} (try: {command})" in problem
     file.unlink()
     file.write_text(text)
     work.apply(_Feed(decisions))
@@ -294,7 +295,7 @@ def test_a_persons_text_survives_each_failure_and_the_status_names_it(
     work = AccessSync(record, record.clients())
     work.apply(_Feed(decisions))
     assert permissions(file) == BOTH
-    assert work.remove("claude-code").problem == ""
+    assert work.remove(str(file)).problem == ""
     assert file.read_text() == whole
 
 
@@ -312,7 +313,7 @@ def test_a_profile_is_kept_until_the_client_is_removed(
     profile = tmp_path / "codex" / "rootsd.config.toml"
     profile.parent.mkdir()
     record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
-    work = AccessSync(record, {"codex": SyncedClient(str(profile), "work")})
+    work = AccessSync(record, {str(profile): SyncedClient("codex", str(profile), "work")})
     work.apply(_Feed(decisions))
     assert '"/src/a" = true' in profile.read_text()
     work.withdraw()
@@ -321,7 +322,7 @@ def test_a_profile_is_kept_until_the_client_is_removed(
     decisions.denied = []
     work.apply(_Feed(decisions))
     assert 'extends = ":workspace"' in profile.read_text(), "codex -p rootsd still works"
-    assert not work.remove("codex").problem
+    assert not work.remove(str(profile)).problem
     assert not profile.exists()
 
 
@@ -346,7 +347,7 @@ def test_removing_a_client_restores_the_file(
     work = AccessSync(record, record.clients())
     work.apply(_Feed(decisions))
     assert file.read_text() != before
-    assert not work.remove("claude-code").problem
+    assert not work.remove(str(file)).problem
     assert file.read_text() == before
     assert record.own().get(str(file), NOTHING_OWN) == NOTHING_OWN
 

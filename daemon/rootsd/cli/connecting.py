@@ -183,9 +183,11 @@ class ClientConnector:
         self._record = ConnectRecord(invocation.places.state)
         self.report = ConnectReport()
 
-    def wiring(self, client: McpClient) -> ClientWiring:
-        """Return the configuration of `client`."""
-        return ClientWiring(client, self._environment, self._record)
+    def wiring(
+        self, client: McpClient, environment: ClientEnvironment | None = None
+    ) -> ClientWiring:
+        """Return the configuration of `client` in one of its homes, by default this shell's."""
+        return ClientWiring(client, environment or self._environment, self._record)
 
     def connect(self, client: McpClient, rootsd: str, options: ConnectOptions) -> None:
         """Connect one client, and report the result."""
@@ -266,34 +268,39 @@ class ClientConnector:
             return
         file = sync_control.settings_file(target)
         reason = SettingsFile(file).special_reason()
-        if name in SyncRecord(self._invocation.places.state).clients():
+        if str(file) in SyncRecord(self._invocation.places.state).clients():
             return
         if reason is not None and not self._questions.yes:
             self.report.warnings.append(f"{title}: {reason} (try: rootsd sync add {name} --yes)")
             return
         if not self._questions.dry_run:
-            chosen = SyncedClient(str(file), None, self._questions.yes)
-            sync_control.start_syncing(self._invocation, name, chosen)
+            chosen = SyncedClient(name, str(file), None, self._questions.yes)
+            sync_control.start_syncing(self._invocation, chosen)
         would_be = "would be" if self._questions.dry_run else "are"
         self.report.messages.append(
             f"{title}: your denials {would_be} synced to {shorten_home(str(file))}."
             f" It applies them {target.applies}. A denial does not cover {target.not_covered}."
         )
 
-    def unwrap(self, client: McpClient) -> None:
-        """Restore the commands of the servers of one client, and report the result."""
-        wiring = self.wiring(client)
+    def unwrap(self, client: McpClient, environment: ClientEnvironment) -> None:
+        """Restore the commands of the servers in one home, and report the result."""
+        wiring = self.wiring(client, environment)
         state = wiring.state()
         wish = WiringWish(state.rootsd, state.tools, variables=state.variables, hook=state.hook)
         is_wired = state.wired is Wired.YES
-        self._take_back(client, wish if is_wired else None, WiringResult.UNWRAPPED)
+        self._take_back(client, wiring, wish if is_wired else None, WiringResult.UNWRAPPED)
 
-    def disconnect(self, client: McpClient) -> None:
-        """Take back everything that rootsd wrote for one client, and report the result."""
-        self._take_back(client, None, WiringResult.DISCONNECTED)
+    def disconnect(self, client: McpClient, environment: ClientEnvironment) -> None:
+        """Take back everything that rootsd wrote in one home, and report the result."""
+        self._take_back(client, self.wiring(client, environment), None, WiringResult.DISCONNECTED)
 
-    def _take_back(self, client: McpClient, wish: WiringWish | None, result: WiringResult) -> None:
-        wiring = self.wiring(client)
+    def _take_back(
+        self,
+        client: McpClient,
+        wiring: ClientWiring,
+        wish: WiringWish | None,
+        result: WiringResult,
+    ) -> None:
         try:
             if self._questions.dry_run:
                 self._preview(client, wiring.settings, wiring.plan(wish))

@@ -342,7 +342,8 @@ def ensure_places_for_purge() -> None:
 def ensure_clients_are_disconnected(invocation: Invocation) -> None:
     """Raise ClientsConnected if a client has our entries: a purge would lose their record."""
     state = invocation.places.state
-    names = {*ConnectRecord(state).names(), *SyncRecord(state).clients()}
+    synced = SyncRecord(state).clients().values()
+    names = {*ConnectRecord(state).names(), *(each.client for each in synced)}
     if names:
         raise ClientsConnected(
             f"rootsd is still in the configuration of {', '.join(sorted(names))}",

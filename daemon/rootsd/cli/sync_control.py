@@ -15,7 +15,7 @@ from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.service import detect, launcher, start_record
 from rootsd.sync.record import SyncedClient, SyncLock, SyncRecord, holder_of
-from rootsd.sync.targets import SyncTarget
+from rootsd.sync.targets import TARGETS, SyncTarget
 
 LOG_NAME = "sync.log"
 _STOP_TIMEOUT_S = 20.0
@@ -52,36 +52,35 @@ def stop(invocation: Invocation) -> None:
             raise Busy(f"rootsd sync (pid {pid}) does not exit", f"kill {pid}")
 
 
-def start_syncing(invocation: Invocation, client: str, chosen: SyncedClient) -> None:
-    """Sync a client from now on. Raises RootsdError."""
+def start_syncing(invocation: Invocation, chosen: SyncedClient) -> None:
+    """Sync a home of a client from now on. Raises RootsdError."""
     record = SyncRecord(invocation.places.state)
     with record.choosing():
-        clients = record.clients()
-        if client in clients and clients[client].file != chosen.file:
-            _remove(invocation, record, client)
-        record.save_clients({**record.clients(), client: chosen})
+        record.save_clients({**record.clients(), chosen.file: chosen}.values())
         restart(invocation)
 
 
-def stop_syncing(invocation: Invocation, record: SyncRecord, client: str) -> None:
-    """Stop the process, and remove our entries of `client`. Raises RootsdError if that fails."""
+def stop_syncing(invocation: Invocation, record: SyncRecord, file: str) -> None:
+    """Stop the process, and remove our entries from `file`. Raises RootsdError if that fails."""
     with record.choosing():
-        _remove(invocation, record, client)
+        stop(invocation)
+        lock = _take_lock(record)
+        try:
+            _remove(record, file)
+        finally:
+            lock.release()
 
 
-def _remove(invocation: Invocation, record: SyncRecord, client: str) -> None:
+def _remove(record: SyncRecord, file: str) -> None:
     from rootsd.sync.process import AccessSync
 
-    stop(invocation)
-    lock = _take_lock(record)
-    try:
-        clients = record.clients()
-        outcome = AccessSync(record, clients).remove(client)
-        if outcome.problem:
-            raise RootsdError(outcome.problem, f"rootsd sync rm {client}")
-        record.save_clients({name: each for name, each in clients.items() if name != client})
-    finally:
-        lock.release()
+    clients = record.clients()
+    outcome = AccessSync(record, clients).remove(file)
+    if outcome.problem:
+        name = clients[file].client
+        remedy = TARGETS[name].in_home(file, f"rootsd sync rm {name}")
+        raise RootsdError(outcome.problem, remedy)
+    record.save_clients(each for each in clients.values() if each.file != file)
 
 
 def remove_containers(invocation: Invocation, record: SyncRecord) -> None:
@@ -116,10 +115,4 @@ def _take_lock(record: SyncRecord) -> SyncLock:
 
 def settings_file(target: SyncTarget) -> Path:
     """Return the settings file of a client, for the environment of this shell."""
-    home = Path(os.path.expanduser("~"))
-    moved = os.environ.get(target.override, "") if target.override else ""
-    file = Path(moved, target.below) if os.path.isabs(moved) else home / target.file
-    with_comments = file.with_suffix(".jsonc")
-    if target.reads_jsonc and with_comments.exists() and not file.exists():
-        return with_comments
-    return file
+    return Path(target.settings_file(os.path.expanduser("~"), os.environ))

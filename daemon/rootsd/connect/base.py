@@ -8,6 +8,7 @@ form implements some methods of `McpClient` itself.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -45,6 +46,12 @@ class ClientEnvironment(Struct, frozen=True):
     variables: Mapping[str, str]
     platform: Platform
 
+    def in_home(self, home: ClientHome) -> ClientEnvironment:
+        """Return these surroundings with another home of a client."""
+        others = {k: v for k, v in self.variables.items() if k not in home.variables}
+        named = {name: value for name, value in home.variables.items() if value}
+        return ClientEnvironment(Path(home.user_home), {**others, **named}, self.platform)
+
     def program(self, names: Sequence[str]) -> Path | None:
         """Return the first program of these names on the PATH."""
         for name in names:
@@ -52,6 +59,24 @@ class ClientEnvironment(Struct, frozen=True):
             if found is not None:
                 return Path(found)
         return None
+
+
+class ClientHome(Struct, frozen=True):
+    """One of the homes of a client: the folders in which it has all of its settings.
+
+    `user_home` is the home folder of the user. `variables` has each variable that can name another
+    home, with an empty value if it is not set.
+    """
+
+    user_home: str
+    variables: Mapping[str, str]
+
+    def command(self, words: str, shell: Mapping[str, str]) -> str:
+        """Return a command as a person types it for this home, in a `shell` of these variables."""
+        unset = [name for name, value in self.variables.items() if not value and shell.get(name)]
+        front = ["env", *(f"-u {name}" for name in unset)] if unset else []
+        named = {name: value for name, value in self.variables.items() if value}
+        return " ".join([*front, *(f"{k}={shlex.quote(v)}" for k, v in named.items()), words])
 
 
 class SettingsPlace(Struct, frozen=True):
@@ -67,12 +92,17 @@ class SettingsPlace(Struct, frozen=True):
     below: str = ""
 
     def locate(self, environment: ClientEnvironment) -> Path:
-        """Return the absolute path."""
+        """Return the absolute path. Its folder has no links, so each file has one path."""
         moved = environment.variables.get(self.override, "") if self.override else ""
         if os.path.isabs(moved):
-            return Path(moved, self.below)
+            return _after_links(Path(moved, self.below))
         is_macos = environment.platform is Platform.MACOS
-        return environment.home / (self.macos if is_macos and self.macos else self.linux)
+        below = self.macos if is_macos and self.macos else self.linux
+        return _after_links(environment.home / below)
+
+
+def _after_links(path: Path) -> Path:
+    return Path(os.path.realpath(path.parent), path.name)
 
 
 class EntryForm(Struct, frozen=True):
@@ -265,6 +295,16 @@ class ClientFacts(Struct, frozen=True):
     lock: ClientLock = ClientLock.NONE
     worktrees: str = ""
     notes: tuple[str, ...] = ()
+
+    def home(self, environment: ClientEnvironment) -> ClientHome:
+        """Return the home of the client that the variables name."""
+        places = [*self.places, *([self.folder] if self.folder is not None else [])]
+        places += [self.tools.place] if self.tools is not None and self.tools.place else []
+        places += [self.hook.place] if self.hook is not None else []
+        names = {place.override for place in places if place.override}
+        values = {name: environment.variables.get(name, "") for name in sorted(names)}
+        kept = {name: value if os.path.isabs(value) else "" for name, value in values.items()}
+        return ClientHome(str(environment.home), kept)
 
 
 class McpClient(Protocol):

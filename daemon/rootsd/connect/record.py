@@ -1,9 +1,12 @@
 """What `rootsd connect` changed: files in the state folder.
 
 `NAME.json` has the changes of each file of the client NAME, with the hash of the text that was
-written. Beside it are the texts from before. Both are written before the file itself. So after a
-kill at any moment, what is ours is known. The texts may hold secrets of the client, so only this
-user can read them, and a disconnect deletes them.
+written, and the homes of the client that the file belongs to. Each home is a target of its own: a
+change for one takes nothing from another. A file of two homes is restored with the last of them.
+
+Beside it are the texts from before. Both are written before the file itself. So after a kill at
+any moment, what is ours is known. The texts may hold secrets of the client, so only this user can
+read them, and a disconnect deletes them.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from rootsd.connect.base import ClientHome
 from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
@@ -50,6 +54,7 @@ class ChangedFile(Struct, frozen=True):
     * `is_accepted`: a person accepted that the file is a symlink or in a repository.
     * `made_folders`: the folders that were made for the file, the outermost one first.
     * `unconfined`: the names of wrapped servers that do not work behind the wall.
+    * `homes`: of the client, by the place of the settings there.
     """
 
     before: str | None
@@ -58,6 +63,7 @@ class ChangedFile(Struct, frozen=True):
     is_accepted: bool = False
     made_folders: tuple[str, ...] = ()
     unconfined: tuple[str, ...] = ()
+    homes: Mapping[str, ClientHome] = field(default_factory=dict)
 
 
 def digest(text: str | None) -> str:
@@ -79,6 +85,13 @@ class ConnectRecord:
         """Return the names of the clients that were changed. Raises NotPrivate."""
         names = list_names(self.folder)
         return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+
+    def homes(self, client: str) -> dict[str, ClientHome]:
+        """Return the homes of a client that were changed. Raises as `files` does."""
+        found: dict[str, ClientHome] = {}
+        for changed in self.files(client).values():
+            found |= changed.homes
+        return found
 
     def files(self, client: str) -> dict[str, ChangedFile]:
         """Return the changed files of a client by path.
@@ -104,9 +117,10 @@ class ConnectRecord:
         """
         ensure_private_folder(self.folder)
         files = self.files(client)
-        files.pop(path, None)
-        if changed is not None:
-            files[path] = changed
+        if changed is None:
+            files.pop(path, None)
+        else:
+            files[path] = changed  # at its old place: the first file knows the folders to remove
             if changed.before is not None:
                 backup = self._backup(changed.before)
                 replace_private_file(backup, changed.before.encode("utf-8"))
@@ -149,6 +163,10 @@ class ConnectRecord:
             bool(value["accepted"]),
             tuple(map(str, value["made_folders"])),
             tuple(map(str, value["unconfined"])),
+            {
+                place: ClientHome(str(home["user_home"]), dict(home["variables"]))
+                for place, home in value["homes"].items()
+            },
         )
 
     def _read(self, file: Path) -> str:
@@ -167,6 +185,10 @@ def _encode(changed: ChangedFile) -> dict[str, Any]:
         "accepted": changed.is_accepted,
         "made_folders": changed.made_folders,
         "unconfined": changed.unconfined,
+        "homes": {
+            place: {"user_home": home.user_home, "variables": dict(home.variables)}
+            for place, home in changed.homes.items()
+        },
     }
 
 

@@ -23,6 +23,7 @@ from rootsd.connect.base import (
     ENTRY_NAME,
     JSON,
     ClientEnvironment,
+    ClientHome,
     ClientLock,
     EntryForm,
     McpClient,
@@ -135,6 +136,17 @@ class WiringState(Struct, frozen=True):
 Apply = Callable[[str], tuple[str, list[Change]]]
 
 
+def known_homes(
+    client: McpClient, environment: ClientEnvironment, record: ConnectRecord
+) -> list[ClientEnvironment]:
+    """Return the surroundings of each home of a client that was changed, in a fixed order.
+
+    Raises ConnectRecordDamaged and NotPrivate.
+    """
+    homes = record.homes(client.facts.name)
+    return [environment.in_home(homes[place]) for place in sorted(homes)]
+
+
 class ClientWiring:
     """The configuration of `client` in one environment, and the record of our changes there."""
 
@@ -145,6 +157,8 @@ class ClientWiring:
         self._environment = environment
         self._record = record
         self.settings = client.settings(environment)
+        self._home = client.facts.home(environment)
+        self._home_place = str(client.facts.places[0].locate(environment))
 
     def state(self) -> WiringState:
         """Return what is there. A file that cannot be read makes a problem, not an error."""
@@ -275,6 +289,8 @@ class ClientWiring:
         known = self._record.files(self._client.facts.name)
         plans = []
         for path, apply in self._all_tasks(wish, known):
+            if apply is _unchanged and self._other_homes(known.get(str(path))):
+                continue
             text = SettingsFile(path).read()
             base, _ = self._restored(path, text, known.get(str(path)))
             plans.append(FileChange(path, text, self._applied(path, base, apply)[0]))
@@ -304,11 +320,17 @@ class ClientWiring:
             known = self._record.files(self._client.facts.name)
             for path, apply in self._all_tasks(wish, known):
                 own = known.get(str(path))
+                if apply is _unchanged and (others := self._other_homes(own)) and own is not None:
+                    self._record.save(
+                        self._client.facts.name, str(path), replace(own, homes=others)
+                    )
+                    continue
                 made = own.made_folders if own else ()
                 if apply is not _unchanged:
                     made += _make_folders(path.parent)
                 is_accepted = consent is Consent.GIVEN or (own is not None and own.is_accepted)
-                new = ChangedFile(None, "", (), is_accepted, made)
+                homes = {**self._other_homes(own), self._home_place: self._home}
+                new = ChangedFile(None, "", (), is_accepted, made, homes=homes)
                 with self._locked(path):
                     change, sentences = self._rewrite(path, apply, wish, new)
                 changes += [change] if change.before != change.after else []
@@ -333,6 +355,8 @@ class ClientWiring:
             values = self._language(path).values
             if old is not None and _is_done(text, after, old, changes, values):
                 result = FileChange(path, text, text)
+                if old.homes != new.homes:
+                    self._record.save(name, str(path), replace(old, homes=new.homes))
                 return text
             if has_changes:
                 changes = with_containers(changes, old.changes if old else ())
@@ -380,14 +404,20 @@ class ClientWiring:
     def _all_tasks(
         self, wish: WiringWish | None, known: dict[str, ChangedFile]
     ) -> list[tuple[Path, Apply]]:
-        """Return the edit of each file that is wanted, and none for the others that are known.
+        """Return the edit of each file that is wanted, and none for the others of this home.
 
         The last file comes first in these: the first one knows which folders to remove.
         """
         tasks = self._tasks(wish) if wish is not None else []
         wanted = {str(path) for path, _ in tasks}
-        others = [Path(path) for path in reversed(known) if path not in wanted]
+        own = [path for path, changed in known.items() if self._home_place in changed.homes]
+        others = [Path(path) for path in reversed(own) if path not in wanted]
         return tasks + [(path, _unchanged) for path in others]
+
+    def _other_homes(self, own: ChangedFile | None) -> dict[str, ClientHome]:
+        """Return the other homes of the client that a file belongs to."""
+        homes = own.homes if own is not None else {}
+        return {place: home for place, home in homes.items() if place != self._home_place}
 
     def _tasks(self, wish: WiringWish) -> list[tuple[Path, Apply]]:
         tools = self._client.facts.tools if wish.tools is ToolAccess.ALLOW else None

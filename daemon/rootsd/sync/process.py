@@ -92,7 +92,10 @@ def _ask(request: ControlRequest) -> dict[str, Any]:
 
 
 class AccessSync(Struct):
-    """Writes the lists of the chosen clients. `record` must be locked by this process."""
+    """Writes the lists of the chosen clients, by settings file, and notes the outcomes.
+
+    `record` must be locked by this process.
+    """
 
     record: SyncRecord
     clients: Mapping[str, SyncedClient]
@@ -104,11 +107,11 @@ class AccessSync(Struct):
         with suppress(RootsdError):  # `_write` reports a damaged record
             own = self.record.own()
         wanted = {
-            name: _wanted(TARGETS[name], each, feed, own.get(each.file, NOTHING_OWN))
-            for name, each in self.clients.items()
+            file: _wanted(TARGETS[each.client], each, feed, own.get(file, NOTHING_OWN))
+            for file, each in self.clients.items()
         }
-        for name, entries in wanted.items():
-            self._write(name, entries)
+        for file, entries in wanted.items():
+            self._write(file, entries)
         self._report()
 
     def withdraw(self) -> None:
@@ -118,17 +121,17 @@ class AccessSync(Struct):
         except RootsdError as error:
             sys.stderr.write(f"rootsd sync: {error.message}\n")
             return
-        for name, client in self.clients.items():
-            kept = keep_denials(own.get(client.file, NOTHING_OWN))
-            before = self.outcomes.get(name, ClientOutcome())
-            self._write(name, Wanted(kept, before.denied, 0, before.omitted))
+        for file in self.clients:
+            kept = keep_denials(own.get(file, NOTHING_OWN))
+            before = self.outcomes.get(file, ClientOutcome())
+            self._write(file, Wanted(kept, before.denied, 0, before.omitted))
         self._report()
 
-    def remove(self, name: str) -> ClientOutcome:
-        """Remove everything that is ours for client `name`."""
-        self._write(name, Wanted())
-        self._forget(self.clients[name].file)
-        return self.outcomes[name]
+    def remove(self, file: str) -> ClientOutcome:
+        """Remove everything that is ours from the settings `file`."""
+        self._write(file, Wanted())
+        self._forget(file)
+        return self.outcomes[file]
 
     def remove_containers(self) -> None:
         """Remove the containers that we made and that are empty by now, where no entry is left.
@@ -139,7 +142,7 @@ class AccessSync(Struct):
         for file, own in self.record.own().items():
             if not own.entries:
                 # A person accepted the file when it was synced, if that was necessary.
-                client = SyncedClient(file, is_accepted=True)
+                client = SyncedClient("", file, is_accepted=True)
                 with suppress(NotEditable, SettingsUnusable):
                     self._write_file(TargetFile.SHARED, client, ())
                     self._forget(file)
@@ -151,22 +154,23 @@ class AccessSync(Struct):
         if own != NOTHING_OWN and not own.entries and not own.made:
             self.record.save_own({**everything, file: NOTHING_OWN})
 
-    def _write(self, name: str, wanted: Wanted) -> None:
-        client = self.clients[name]
+    def _write(self, file: str, wanted: Wanted) -> None:
+        client = self.clients[file]
+        target = TARGETS[client.client]
         omitted = wanted.omitted
-        consent = f"rootsd sync add {name} --yes"
+        consent = target.in_home(file, f"rootsd sync add {client.client} --yes")
         try:
-            conflicts = self._write_file(TARGETS[name].kept_in, client, wanted.entries, consent)
+            conflicts = self._write_file(target.kept_in, client, wanted.entries, consent)
         except (RootsdError, NotEditable) as error:
             if isinstance(error, RootsdError):
                 problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")
             else:
                 problem = f"{display_path(Path(client.file))} is left alone: {error}"
-            self._note(name, ClientOutcome(problem=problem, omitted=omitted))
+            self._note(file, ClientOutcome(problem=problem, omitted=omitted))
             return
         others = [f"{entry.name} has another value in the file" for entry in conflicts]
         done = ClientOutcome(wanted.denied, wanted.granted, omitted=(*omitted, *others))
-        self._note(name, done)
+        self._note(file, done)
 
     def _write_file(
         self,
@@ -203,11 +207,11 @@ class AccessSync(Struct):
             self.record.save_own(everything)
         return plan.conflicts
 
-    def _note(self, name: str, outcome: ClientOutcome) -> None:
-        before = self.outcomes.get(name, ClientOutcome())
+    def _note(self, file: str, outcome: ClientOutcome) -> None:
+        before = self.outcomes.get(file, ClientOutcome())
         if outcome.problem and outcome.problem != before.problem:
-            sys.stderr.write(f"rootsd sync: {name}: {outcome.problem}\n")
-        self.outcomes[name] = outcome
+            sys.stderr.write(f"rootsd sync: {self.clients[file].client}: {outcome.problem}\n")
+        self.outcomes[file] = outcome
 
     def _report(self) -> None:
         with suppress(RootsdError):  # a full disk: the problem is in the log
@@ -252,6 +256,12 @@ class _Ended(BaseException):
     """A signal asks the process to end. No handler of errors may catch it."""
 
 
+def _known_clients(record: SyncRecord) -> dict[str, SyncedClient]:
+    """Return what was chosen, without clients that this version does not know."""
+    chosen = record.clients()
+    return {file: each for file, each in chosen.items() if each.client in TARGETS}
+
+
 def run(state: bytes, is_stopped: Callable[[], bool]) -> int:
     """Run until a signal comes, or until the daemon is gone and `is_stopped` returns true.
 
@@ -259,7 +269,7 @@ def run(state: bytes, is_stopped: Callable[[], bool]) -> int:
     """
     record = SyncRecord(state)
     lock = SyncLock.acquire(record)
-    clients = {name: each for name, each in record.clients().items() if name in TARGETS}
+    clients = _known_clients(record)
     work = AccessSync(record, clients)
     ending = _on_signals()
     try:
@@ -282,7 +292,7 @@ def withdraw(state: bytes) -> int:
     record = SyncRecord(state)
     lock = SyncLock.acquire(record)
     try:
-        AccessSync(record, {n: c for n, c in record.clients().items() if n in TARGETS}).withdraw()
+        AccessSync(record, _known_clients(record)).withdraw()
     finally:
         lock.release()
     return Exit.OK

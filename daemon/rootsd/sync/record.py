@@ -1,9 +1,10 @@
 """What is synced, and which entries are ours: three files in the state folder.
 
-`clients.json` has the clients that a person chose. `own.json` has our entries in each file, and is
-written before the file itself. So after a kill at any moment, an entry of ours is known as ours.
-`status.json` has the outcome for `rootsd sync status`. If a file cannot be read, nothing is
-changed: without the record, our entries cannot be told from those of a person.
+`clients.json` has the settings files that a person chose: each home of a client has its own.
+`own.json` has our entries in each file, and is written before the file itself. So after a kill at
+any moment, an entry of ours is known as ours. `status.json` has the outcome for `rootsd sync
+status`. If a file cannot be read, nothing is changed: without the record, our entries cannot be
+told from those of a person.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
@@ -53,13 +54,14 @@ class GrantedTag(StrEnum):
 
 
 class SyncedClient(Struct, frozen=True):
-    """A person's choice for one client.
+    """A person's choice for one home of `client`.
 
-    `file` is its settings file. Roots with `tag` are granted, none if it is None. If `granted` is
-    FOCUS, `tag` is None. `is_accepted` says that the file may be changed although it is a symlink
-    or in a repository.
+    `file` is the settings file there. Roots with `tag` are granted, none if it is None. If
+    `granted` is FOCUS, `tag` is None. `is_accepted` says that the file may be changed although it
+    is a symlink or in a repository.
     """
 
+    client: str
     file: str
     tag: str | None = None
     is_accepted: bool = False
@@ -74,7 +76,7 @@ class SyncedClient(Struct, frozen=True):
 
 
 class ClientOutcome(Struct, frozen=True):
-    """The outcome for one client: the numbers of entries' folders, and what went wrong."""
+    """The outcome for one settings file: the numbers of entries' folders, and what went wrong."""
 
     denied: int = 0
     granted: int = 0
@@ -97,27 +99,27 @@ class SyncRecord:
         return locked_folder(self.folder)
 
     def clients(self) -> dict[str, SyncedClient]:
-        """Return the chosen clients by name. Raises SyncRecordDamaged."""
+        """Return what was chosen by settings file. Raises SyncRecordDamaged."""
         found = {}
-        for name, value in self._read("clients.json").items():
+        for file, value in self._read("clients.json").items():
             match value:
-                case {"file": str(file), "tag": None | str() as tag, "accepted": bool(accepted)}:
-                    # An older version wrote no `granted`, and ignores it, so it grants nothing.
-                    follows_focus = value.get("granted") == GrantedTag.FOCUS
-                    granted = GrantedTag.FOCUS if follows_focus else GrantedTag.CHOSEN
-                    found[name] = SyncedClient(file, tag, accepted, granted)
+                case {
+                    "client": str(name), "tag": None | str() as tag, "accepted": bool(accepted),
+                    "granted": "chosen" | "focus" as granted,
+                }:  # fmt: skip
+                    found[file] = SyncedClient(name, file, tag, accepted, GrantedTag(granted))
                 case _:
                     raise self._damaged("clients.json")
         return found
 
-    def save_clients(self, clients: Mapping[str, SyncedClient]) -> None:
+    def save_clients(self, clients: Iterable[SyncedClient]) -> None:
         """Replace the chosen clients. Raises NotPrivate."""
         self._write("clients.json", {
-            name: {
-                "file": client.file, "tag": client.tag, "accepted": client.is_accepted,
+            client.file: {
+                "client": client.client, "tag": client.tag, "accepted": client.is_accepted,
                 "granted": client.granted,
             }
-            for name, client in clients.items()
+            for client in clients
         })  # fmt: skip
 
     def own(self) -> dict[str, OwnEntries]:
@@ -140,14 +142,14 @@ class SyncRecord:
         })  # fmt: skip
 
     def outcomes(self) -> dict[str, ClientOutcome]:
-        """Return the last outcome of each client, as far as it is known."""
+        """Return the last outcome for each settings file, as far as it is known."""
         try:
             return {
-                name: ClientOutcome(
+                file: ClientOutcome(
                     int(value["denied"]), int(value["granted"]), str(value["problem"]),
                     tuple(map(str, value["omitted"])),
                 )
-                for name, value in self._read("status.json").items()
+                for file, value in self._read("status.json").items()
             }  # fmt: skip
         except (RootsdError, KeyError, TypeError, ValueError):
             return {}
@@ -160,8 +162,9 @@ class SyncRecord:
         except RootsdError as error:
             return [error.message]
         found = [] if is_running else ["rootsd sync does not run (try: rootsd up)"]
-        for name, outcome in self.outcomes().items():
-            if name in clients:
+        for file, outcome in self.outcomes().items():
+            if file in clients:
+                name = _label(clients[file], clients.values())
                 sentences = filter(None, (outcome.problem, *outcome.omitted))
                 found += [f"{name}: {safe_label(each, limit=None)}" for each in sentences]
         return found
@@ -169,11 +172,11 @@ class SyncRecord:
     def save_outcomes(self, outcomes: Mapping[str, ClientOutcome]) -> None:
         """Replace the outcomes. Raises NotPrivate."""
         self._write("status.json", {
-            name: {
+            file: {
                 "denied": each.denied, "granted": each.granted, "problem": each.problem,
                 "omitted": each.omitted,
             }
-            for name, each in outcomes.items()
+            for file, each in outcomes.items()
         })  # fmt: skip
 
     def _read(self, name: str) -> dict[str, Any]:
@@ -197,6 +200,14 @@ class SyncRecord:
     def _damaged(self, name: str) -> SyncRecordDamaged:
         shown = display_path(self.folder / name)
         return SyncRecordDamaged(f"{shown} is damaged", f"mv {shown} {shown}.old")
+
+
+def _label(chosen: SyncedClient, everything: Iterable[SyncedClient]) -> str:
+    """Return the name of a client, with the file if several of its homes are synced."""
+    homes = [each for each in everything if each.client == chosen.client]
+    if len(homes) < 2:  # noqa: PLR2004 - more than one
+        return chosen.client
+    return f"{chosen.client} ({display_path(Path(chosen.file))})"
 
 
 def _own_in(value: Any) -> OwnEntries:  # noqa: ANN401 - a JSON value

@@ -10,7 +10,9 @@ of Claude Code 2.1, Codex 0.169, Copilot CLI 1.0, and opencode 1.18, as of Novem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, StrEnum
 
 from msgspec import Struct
@@ -96,6 +98,34 @@ class SyncTarget(Struct, frozen=True):
     reads_jsonc: bool = False
     kept_in: TargetFile = TargetFile.SHARED
     always: tuple[ListEntry, ...] = ()
+
+    def settings_file(self, home: str, variables: Mapping[str, str]) -> str:
+        """Return the file in the home of the client that these surroundings name, after links."""
+        moved = variables.get(self.override, "") if self.override else ""
+        file = os.path.join(moved, self.below) if os.path.isabs(moved) else f"{home}/{self.file}"
+        with_comments = f"{file.removesuffix('.json')}.jsonc"
+        if self.reads_jsonc and os.path.lexists(with_comments) and not os.path.lexists(file):
+            file = with_comments
+        folder, name = os.path.split(file)
+        return os.path.join(os.path.realpath(folder), name)
+
+    def home_variables(self, file: str) -> dict[str, str]:
+        """Return the variables that lead the client to the home that has `file`."""
+        folder = os.path.dirname(file)
+        usual = os.path.dirname(os.path.expanduser(f"~/{self.file}"))
+        if not self.override or folder == os.path.realpath(usual):
+            return {}
+        inside = os.path.dirname(self.below)
+        return {self.override: folder.removesuffix(f"/{inside}") if inside else folder}
+
+    def in_home(self, file: str, command: str) -> str:
+        """Return a command of rootsd as a person types it for the home that has `file`."""
+        variables = self.home_variables(file)
+        is_set = bool(self.override and os.environ.get(self.override))
+        front = [f"env -u {self.override}"] if is_set and not variables else []
+        return " ".join(
+            [*front, *(f"{k}={shlex.quote(v)}" for k, v in variables.items()), command]
+        )
 
     def entries(self, lists: AccessLists) -> Wanted:
         """Return the entries for `lists`."""

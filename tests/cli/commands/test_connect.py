@@ -398,7 +398,7 @@ def test_denials_are_synced_on_request_where_the_client_has_lists(
     synced: list[str] = []
     monkeypatch.setattr(
         "rootsd.cli.sync_control.start_syncing",
-        lambda invocation, name, chosen: synced.append(f"{name} {chosen.file}"),
+        lambda _, chosen: synced.append(f"{chosen.client} {chosen.file}"),
     )
     dry = shell.run("connect", "copilot", "--sync-access", "--dry-run")
     assert ("would be synced" in dry.err, synced) == (True, [])
@@ -417,7 +417,7 @@ def test_clients_says_when_a_synced_client_applies_decisions(
     state = rootsd_dir / "state"
     state.mkdir(0o700, parents=True)
     record = SyncRecord(os.fsencode(state))
-    record.save_clients({"codex": SyncedClient(f"{clients}/.codex/rootsd.config.toml")})
+    record.save_clients([SyncedClient("codex", f"{clients}/.codex/rootsd.config.toml")])
     said = " ".join(shell.run_on_terminal("clients", "--no-check").out.split())
     assert "codex: it applies your decisions at its next start with codex -p rootsd." in said
     assert "Denied paths can be read in the settings of a synced client." in said

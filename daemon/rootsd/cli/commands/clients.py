@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import click
 
+from rootsd.cli.client_homes import ClientHomes
 from rootsd.cli.connecting import client_environment
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import shorten_home
@@ -157,6 +158,9 @@ class ClientsOutput(TypedDict):
 def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None:
     """List the MCP clients that were found: what is wired, wrapped, and synced.
 
+    A client has a line for each of its homes that rootsd changed: variables such as
+    CLAUDE_CONFIG_DIR name other homes.
+
     A client is wired if its own configuration runs rootsd. Some clients have a command that tells
     whether a server answers. For these, clients runs it. The client then starts all its servers,
     as in a session, so this may take some seconds.
@@ -164,15 +168,20 @@ def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None
     environment = client_environment()
     record = ConnectRecord(invocation.places.state)
     synced = SyncRecord(invocation.places.state).clients()
-    clients = [
-        client
-        for name, client in all_clients().items()
-        if everything or client.is_found(environment) or name in record.names()
+    known = ClientHomes(invocation.places.state, environment)
+    homes = [
+        (client, home)
+        for client in all_clients().values()
+        for home in (
+            known.all(client)
+            if everything or client.is_found(environment)
+            else known.changed(client)
+        )
     ]
-    items = [_item(client, environment, record, synced) for client in clients]
+    items = [_item(client, home, record, synced) for client, home in homes]
     if items and not no_check and invocation.output.on_terminal:
         invocation.output.message("Asking each client (skip this with --no-check).")
-    health = _health(clients, items, environment, is_asked=not no_check)
+    health = _health(homes, items, is_asked=not no_check)
     for item, found in zip(items, health, strict=True):
         item |= {"version": found.version or None, "answers": found.answer, "reason": found.reason}
     problems = [f"{item['client']}: {item['problem']}" for item in items if item["problem"]]
@@ -204,8 +213,9 @@ def _item(
     facts = client.facts
     wiring = ClientWiring(client, environment, record)
     state = wiring.state()
-    own = synced.get(facts.name)
     target = TARGETS.get(facts.name)
+    lists = target and target.settings_file(str(environment.home), environment.variables)
+    own = synced.get(lists or "")
     return {
         "client": facts.name,
         "title": facts.title,
@@ -241,13 +251,12 @@ def _item(
 
 
 def _health(
-    clients: Sequence[McpClient],
+    homes: Sequence[tuple[McpClient, ClientEnvironment]],
     items: Sequence[Mapping[str, Any]],
-    environment: ClientEnvironment,
     *,
     is_asked: bool,
 ) -> list[ClientHealth]:
-    def ask(client: McpClient, wired: Wired) -> ClientHealth:
+    def ask(client: McpClient, environment: ClientEnvironment, wired: Wired) -> ClientHealth:
         if not is_asked:
             return ClientHealth("", ClientAnswer.UNKNOWN)
         if wired is Wired.NO:
@@ -255,7 +264,8 @@ def _health(
         return check_health(client, environment)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(ask, clients, [item["wired"] for item in items]))
+        clients, environments = [each for each, _ in homes], [home for _, home in homes]
+        return list(pool.map(ask, clients, environments, [item["wired"] for item in items]))
 
 
 def _explain(invocation: Invocation, items: Sequence[Mapping[str, Any]]) -> None:

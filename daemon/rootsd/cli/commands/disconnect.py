@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rootsd.cli.client_homes import ClientHomes
 from rootsd.cli.connecting import (
     ClientConnector,
     NoClientFound,
@@ -12,9 +13,9 @@ from rootsd.cli.connecting import (
     print_report,
 )
 from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
-from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.sync.record import SyncRecord
 
@@ -48,39 +49,54 @@ def command(
     If nobody has changed a file since, it is restored byte for byte. Otherwise exactly the entries
     of rootsd are removed. Servers that were wrapped get their own commands again, and the client
     is no longer synced.
+
+    Variables such as CLAUDE_CONFIG_DIR give a client another home. Without --all, disconnect
+    changes the home that this shell names.
     """
-    record = ConnectRecord(invocation.places.state)
-    synced = SyncRecord(invocation.places.state)
-    known = [name for name in {*record.names(), *synced.clients()} if name in all_clients()]
-    names = sorted(known) if everything else list(dict.fromkeys(clients))
+    environment = client_environment()
+    homes = ClientHomes(invocation.places.state, environment)
+    known = homes.clients()
+    names = known if everything else list(dict.fromkeys(clients))
     if not names:
         if everything or not known:
             raise NoClientFound("rootsd has changed no client", "rootsd clients")
-        raise click.UsageError(f"name a client: {', '.join(sorted(known))}")
+        raise click.UsageError(f"name a client: {', '.join(known)}")
     questions = Questions(invocation, yes=True, dry_run=dry_run)
     if not dry_run:
         invocation.announce(f"disconnect {' '.join(names)}")
-    connector = ClientConnector(invocation, questions, client_environment())
+    connector = ClientConnector(invocation, questions, environment)
+    synced = SyncRecord(invocation.places.state)
     for name in names:
         client = all_clients()[name]
-        if unwrap:
-            connector.unwrap(client)
-            continue
-        if name in synced.clients():
-            _stop_syncing(invocation, synced, name, dry_run=dry_run)
-        connector.disconnect(client)
+        for home in homes.changed(client) if everything else [environment]:
+            if unwrap:
+                connector.unwrap(client, home)
+                continue
+            if (file := homes.synced_file(client, home)) is not None:
+                _stop_syncing(invocation, synced, file, name, dry_run=dry_run)
+            connector.disconnect(client, home)
+        again = f"rootsd disconnect {name}"
+        if not everything:
+            connector.report.warnings += [
+                f"{client.facts.title} is also connected in {shown}"
+                f" (try: {client.facts.home(home).command(again, environment.variables)})"
+                for home in homes.all(client)[1:]
+                for shown in [shorten_home(str(client.settings(home)))]
+            ]
     if not dry_run:
         _remove_containers(invocation, synced)
     return print_report(invocation, connector.report, dry_run=dry_run)
 
 
-def _stop_syncing(invocation: Invocation, record: SyncRecord, name: str, *, dry_run: bool) -> None:
+def _stop_syncing(
+    invocation: Invocation, record: SyncRecord, file: str, name: str, *, dry_run: bool
+) -> None:
     if dry_run:
         invocation.output.message(f"The access lists of {name} would be removed, too.")
         return
     from rootsd.cli import sync_control
 
-    sync_control.stop_syncing(invocation, record, name)
+    sync_control.stop_syncing(invocation, record, file)
     sync_control.ensure_running(invocation)
 
 

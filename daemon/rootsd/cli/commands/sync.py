@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -57,7 +57,7 @@ class SyncedClientItem(TypedDict):
     client: str
     """What a person types, such as `claude-code`."""
     file: str
-    """Its settings file."""
+    """The settings file in one of its homes."""
     tag: str | None
     """The tag of the roots that it may open, or null."""
     only: str | None
@@ -141,8 +141,8 @@ def status(invocation: Invocation) -> None:
     record = SyncRecord(invocation.places.state)
     outcomes = record.outcomes()
     items = [
-        _item(name, client, outcomes.get(name, ClientOutcome()))
-        for name, client in record.clients().items()
+        _item(client, outcomes.get(file, ClientOutcome()))
+        for file, client in record.clients().items()
     ]
     extra = {"pid": holder_of(record)}
     result = CommandResult(items, warnings=record.problems(), extra=extra)
@@ -156,10 +156,10 @@ def status(invocation: Invocation) -> None:
             )
 
 
-def _item(name: str, client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
-    target = TARGETS.get(name)
+def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
+    target = TARGETS.get(client.client)
     return {
-        "client": name,
+        "client": client.client,
         "file": client.file,
         "tag": client.tag,
         "only": client.only,
@@ -206,17 +206,17 @@ def add(
     target = TARGETS[client]
     file = str(sync_control.settings_file(target))
     granted = GrantedTag.FOCUS if only == GrantedTag.FOCUS else GrantedTag.CHOSEN
-    chosen = SyncedClient(file, _tag(only), yes, granted)
-    _ensure_consent(chosen, client)
+    chosen = SyncedClient(client, file, _tag(only), yes, granted)
+    _ensure_consent(chosen)
     if dry_run:
         _print_preview(invocation, target, chosen)
         return
     invocation.announce(f"sync add {client}")
-    sync_control.start_syncing(invocation, client, chosen)
+    sync_control.start_syncing(invocation, chosen)
     output = invocation.output
     shown = safe_label(shorten_home(chosen.file), limit=None)
     if output.is_json:
-        output.object(CommandResult([_item(client, chosen, ClientOutcome())]))
+        output.object(CommandResult([_item(chosen, ClientOutcome())]))
         return
     what = f"denials, and grants for {only}" if only else "denials"
     output.message(f"{client} is synced: {what}, in {shown}.")
@@ -232,22 +232,39 @@ def add(
 @click.option("--dry-run", is_flag=True, help="only show what would happen")
 @pass_invocation
 def remove(invocation: Invocation, *, client: str, dry_run: bool) -> None:
-    """Stop syncing a client, and remove everything that rootsd wrote to its lists."""
+    """Stop syncing a client, and remove everything that rootsd wrote to its lists.
+
+    This is about the home that this shell names, for example by CLAUDE_CONFIG_DIR.
+    """
+    from rootsd.cli import sync_control
+
     record = SyncRecord(invocation.places.state)
-    if client not in record.clients():
-        raise ClientNotSynced(f"{client} is not synced", "rootsd sync")
+    target = TARGETS[client]
+    file = str(sync_control.settings_file(target))
+    homes = [each.file for each in record.clients().values() if each.client == client]
+    if file not in homes:
+        raise _not_synced(target, file, homes)
     if dry_run:
         _print_removal(invocation, client, dry_run=True)
         invocation.output.message(f"The entries of rootsd would be removed from {client}.")
         invocation.output.message(DRY_RUN_NOTICE)
         return
     invocation.announce(f"sync rm {client}")
-    from rootsd.cli import sync_control
-
-    sync_control.stop_syncing(invocation, record, client)
+    sync_control.stop_syncing(invocation, record, file)
     sync_control.ensure_running(invocation)
     _print_removal(invocation, client, dry_run=False)
     invocation.output.message(f"{client} is no longer synced.")
+
+
+def _not_synced(target: SyncTarget, file: str, homes: Sequence[str]) -> ClientNotSynced:
+    """Return the error for the home that has `file`, with the command for another one."""
+    if not homes:
+        return ClientNotSynced(f"{target.name} is not synced", "rootsd sync")
+    shown, other = (safe_label(shorten_home(each), limit=None) for each in (file, homes[0]))
+    return ClientNotSynced(
+        f"{target.name} is not synced in {shown}, only in {other}",
+        target.in_home(homes[0], f"rootsd sync rm {target.name}"),
+    )
 
 
 def _print_removal(invocation: Invocation, client: str, *, dry_run: bool) -> None:
@@ -283,12 +300,12 @@ def _tag(only: str | None) -> str | None:
     return only.removeprefix(_TAG)
 
 
-def _ensure_consent(chosen: SyncedClient, client: str) -> None:
+def _ensure_consent(chosen: SyncedClient) -> None:
     from rootsd.settings.settings_file import SettingsFile
 
     reason = SettingsFile(Path(chosen.file)).special_reason()
     if reason and not chosen.is_accepted:
-        raise ConsentNeeded(reason, f"rootsd sync add {client} --yes")
+        raise ConsentNeeded(reason, f"rootsd sync add {chosen.client} --yes")
 
 
 def _print_preview(invocation: Invocation, target: SyncTarget, chosen: SyncedClient) -> None:
