@@ -124,7 +124,7 @@ def test_roots_are_outdated_from_a_notification_to_the_next_update(
     assert [each.is_current for each in told] == [True, False, True]
     turn_until(feed, 4, told)  # the daemon is gone, and nobody knows what holds
     assert set(doubts) == {1, 3}
-    assert told[-1] == RootsUpdate((), 0)
+    assert told[-1] == RootsUpdate((), 0, is_known=False)
     feed.close()
 
 
@@ -186,10 +186,12 @@ def test_a_hung_daemon_counts_as_lost_until_it_answers(
         turn_until(feed, 1, told)
         monkeypatch.setattr(roots_feed, "GRACE_S", 0.2)
         feed.query()
-        assert turn_until(feed, 2, told)[1] == RootsUpdate((), 1)
+        assert turn_until(feed, 2, told)[1] == RootsUpdate((), 1, is_known=False)
         for number in range(3, 6):
             feed.query()
-            assert told[2:] == [RootsUpdate((), 1)] * (number - 2), "it is waited for once"
+            assert told[2:] == [RootsUpdate((), 1, is_known=False)] * (number - 2), (
+                "it is waited for once"
+            )
         assert feed._link.connection
         feed._link.connection.sendall(notice("go on"))
         turn_until(feed, 6, told)
@@ -204,7 +206,7 @@ def test_without_a_daemon_it_gives_up_at_once_and_finds_a_later_one(
     begin = time.monotonic()
     feed = RootsFeed(Hello(), told.append, ignored)
     feed.query()
-    assert turn_until(feed, 1, told) == [RootsUpdate((), 1)]
+    assert turn_until(feed, 1, told) == [RootsUpdate((), 1, is_known=False)]
     assert time.monotonic() - begin < reconnect.GRACE_S
     assert "rootsd up" in capsys.readouterr().err
 
@@ -227,11 +229,11 @@ def test_a_daemon_that_cannot_narrow_is_refused(
 
     with daemons(refuses):
         feed = RootsFeed(Hello(scope=RequestedScope(names=("api",))), told.append, ignored)
-        assert turn_until(feed, 1, told) == [RootsUpdate((), 0)]
+        assert turn_until(feed, 1, told) == [RootsUpdate((), 0, is_known=False)]
         assert "cannot narrow" in capsys.readouterr().err
         assert list(feed.interest()) == []
         feed.query()
-        assert told == [RootsUpdate((), 0), RootsUpdate((), 1)]
+        assert told == [RootsUpdate((), 0, is_known=False), RootsUpdate((), 1, is_known=False)]
 
 
 def test_a_folder_is_proposed_to_a_connected_daemon(told: list[RootsUpdate]) -> None:
@@ -257,7 +259,7 @@ def test_a_start_that_never_ends_is_given_up(
     monkeypatch.setattr(reconnect, "GRACE_S", 0.2)
     monkeypatch.setattr(daemon_link, "AutostartProcess", _Endless)
     feed = RootsFeed(Hello(), told.append, ignored)
-    assert turn_until(feed, 1, told) == [RootsUpdate((), 0)]
+    assert turn_until(feed, 1, told) == [RootsUpdate((), 0, is_known=False)]
 
 
 class _Endless(AutostartProcess):

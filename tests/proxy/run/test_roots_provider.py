@@ -6,11 +6,22 @@ from typing import Any
 
 import pytest
 
+from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ServerProfile
-from rootsd.proxy.run.root_policies import ClientRootsPolicy
-from rootsd.proxy.run.roots import RootsProvider
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.proxy.run.roots import RootsFilter, RootsProvider
+from rootsd.proxy.run.subscription import RootsUpdate
 from support.bridges import fault, notice, reply, request
-from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
+from support.run_session_harness import (
+    API,
+    DOCS,
+    NOWHERE,
+    WEB,
+    FakeDisk,
+    SessionHarness,
+    call,
+    paths,
+)
 
 CHANGED = "notifications/roots/list_changed"
 HAS_ROOTS = {"roots": {"listChanged": True}}
@@ -197,6 +208,48 @@ def test_a_folder_outside_is_proposed_once_and_sent_after_its_approval() -> None
     harness.approve(API, DOCS)
     harness.to_server()
     assert harness.list_roots(2) == ["/src/docs", "/src/api"]
+
+
+def parent_of_everything() -> SessionHarness:
+    """Return a session whose client has named the folder above all roots before the daemon has
+    answered.
+    """
+    harness = SessionHarness(use=ClientRootsPolicy.REPORT)
+    harness.session.roots_updated(RootsUpdate((), 0, is_known=False), harness.now)
+    harness.shake_hands(HAS_ROOTS)
+    harness.client(reply(asked(harness), theirs("/src", "/elsewhere")))
+    return harness
+
+
+def test_a_clients_folder_is_proposed_only_after_the_daemon_has_answered() -> None:
+    harness = parent_of_everything()
+    assert harness.out.proposals == []
+    harness.approve(API)
+    assert harness.out.proposals == [b"/elsewhere"], "the other one contains a root"
+
+
+def test_nothing_is_known_at_the_start() -> None:
+    out, report = Outbox(), RootsFilter(ClientRootsPolicy.REPORT, AccessPolicy.WRITABLE, None)
+    provider = RootsProvider(report, out, FakeDisk(), None)
+    provider.set_client_roots(theirs("/src", "/elsewhere"))
+    assert out.proposals == []
+    provider.set_approved((API,))
+    assert out.proposals == [b"/elsewhere"]
+
+
+def test_this_test_detects_a_proposal_that_comes_too_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RootsProvider, "forget_approved", lambda each: each.set_approved(()))
+    assert b"/src" in parent_of_everything().out.proposals
+
+
+def test_a_daemon_that_is_lost_makes_no_folder_one_to_propose() -> None:
+    harness = parent_of_everything()
+    harness.approve(API)
+    harness.out.proposals.clear()
+    harness.session.roots_updated(RootsUpdate((), 0, is_known=False), harness.now)
+    assert harness.out.proposals == []
 
 
 def test_override_proposes_nothing() -> None:

@@ -100,7 +100,10 @@ def test_roots_are_outdated_after_a_loss_until_an_update_or_give_up() -> None:
 def test_an_error_of_the_daemon_means_no_roots() -> None:
     subscription = RootsSubscription(Hello())
     question = greeted(subscription)
-    assert subscription.take(fault(question["id"], -32603)) == (RootsUpdate((), 0), b"")
+    assert subscription.take(fault(question["id"], -32603)) == (
+        RootsUpdate((), 0, is_known=False),
+        b"",
+    )
 
 
 def test_requests_survive_the_loss_of_a_daemon() -> None:
@@ -117,12 +120,12 @@ def test_requests_survive_the_loss_of_a_daemon() -> None:
 def test_giving_up_answers_requests_without_roots() -> None:
     subscription = RootsSubscription(Hello())
     subscription.query_later()
-    assert subscription.give_up() == RootsUpdate((), 1)
-    assert subscription.give_up() == RootsUpdate((), 0)
+    assert subscription.give_up() == RootsUpdate((), 1, is_known=False)
+    assert subscription.give_up() == RootsUpdate((), 0, is_known=False)
     question = greeted(subscription)
     subscription.query()
     assert subscription.awaits_response
-    assert subscription.give_up() == RootsUpdate((), 1)
+    assert subscription.give_up() == RootsUpdate((), 1, is_known=False)
     assert subscription.take(reply(question["id"], LISTED)) == (RootsUpdate((API,), 0), b"")
 
 

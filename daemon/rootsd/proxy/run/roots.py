@@ -20,13 +20,22 @@ wall masks the denied project, so this server gets the root.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
-from rootsd.core.paths import PathError, contains, is_utf8, normalize_path, text_of, to_uri
+from rootsd.core.paths import (
+    PathError,
+    bytes_of,
+    contains,
+    is_utf8,
+    normalize_path,
+    text_of,
+    to_uri,
+)
 from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response, encode
@@ -58,31 +67,73 @@ def parse_daemon_roots(result: object) -> tuple[RootFolder, ...]:
             return ()
 
 
-def parse_client_roots(result: object) -> tuple[bytes, ...]:
-    """Return the folders in a client's answer to `roots/list`, without those that have no absolute
-    path.
+def parse_client_roots(result: object) -> tuple[tuple[bytes, ...], ...]:
+    """Return the folders in a client's answer to `roots/list`, each with all paths that it may
+    mean. See `client_paths`.
     """
     match result:
         case {"roots": list() as items}:
             uris = (item.get("uri") for item in items if isinstance(item, dict))
-            paths = (path_of_uri(uri) for uri in uris if isinstance(uri, str))
-            return tuple(path for path in paths if path is not None)
+            paths = (client_paths(uri) for uri in uris if isinstance(uri, str))
+            return tuple(each for each in paths if each)
         case _:
             return ()
 
 
 def path_of_uri(uri: str) -> bytes | None:
-    """Return the path of a local `file://` URI (RFC 8089); None for all other URIs."""
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
+    """Return the path of a local `file://` URI (RFC 8089) as rootsd writes it; None for others."""
+    text = _local_part(uri)
+    if text is None or not text.isascii() or _NOT_IN_PATHS.search(text):
         return None
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        return None
+    return _normal(unquote_to_bytes(text))
+
+
+def client_paths(uri: str) -> tuple[bytes, ...]:
+    """Return the paths that a client may mean with `uri`, which is a `file:` URI or a bare path.
+
+    Many clients put `file://` in front of a path and escape nothing, or not everything. So `#` and
+    `?` are parts of the path, and `%20` may be a space or three characters. The disk must tell
+    which of the paths is meant; if several exist, none is.
+    """
+    if uri.startswith("/"):
+        return _known(_normal(_bytes_of(uri)))
+    text = _local_part(uri)
+    if text is None:
+        return ()
+    literal = _normal(_bytes_of(text))
+    if _BAD_ESCAPE.search(text):
+        return _known(literal)  # nobody has escaped it
+    return _known(literal, _normal(unquote_to_bytes(_bytes_of(text) or b"")))
+
+
+_FILE = re.compile(r"file:(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.IGNORECASE | re.DOTALL)
+_NOT_IN_PATHS = re.compile(r"[?#\x00-\x20\x7f]")
+# Half an escape, or an escaped slash, which no path has.
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%2[Ff]")
+
+
+def _local_part(uri: str) -> str | None:
+    """Return the path in a `file:` URI of this computer as it is written, or None."""
+    found = _FILE.fullmatch(uri)
+    return None if found is None else found[1]
+
+
+def _bytes_of(text: str) -> bytes | None:
     try:
-        return normalize_path(unquote_to_bytes(parts.path))
+        return bytes_of(text)
+    except UnicodeEncodeError:  # half a surrogate pair
+        return None
+
+
+def _normal(path: bytes | None) -> bytes | None:
+    try:
+        return None if path is None else normalize_path(path)
     except PathError:
         return None
+
+
+def _known(*paths: bytes | None) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(path for path in paths if path is not None))
 
 
 def make_roots_result(folders: Iterable[RootFolder]) -> dict[str, Any]:
@@ -253,6 +304,7 @@ class RootsProvider:
         self._fingerprints: dict[bytes, Hashable | None] = {}
         self._empty_folder = empty_folder
         self._approved: tuple[RootFolder, ...] = ()
+        self._is_known = False  # whether a daemon has said what is approved
         self._in_query: deque[OnRoots] = (
             deque()
         )  # to be callbackled by the answer that is on its way
@@ -323,9 +375,14 @@ class RootsProvider:
 
     def set_approved(self, approved: tuple[RootFolder, ...]) -> None:
         """Set the approved roots, which the daemon has just verified."""
-        self._approved = approved
+        self._approved, self._is_known = approved, True
         for root in approved:
             self._fingerprints.pop(root.path, None)
+        self._apply()
+
+    def forget_approved(self) -> None:
+        """Treat nothing as approved, because no daemon says what is."""
+        self._approved, self._is_known = (), False
         self._apply()
 
     @property
@@ -386,7 +443,7 @@ class RootsProvider:
 
     def set_client_roots(self, result: object) -> None:
         """Set the client's own roots, from a result of `roots/list`."""
-        found = [self._disk.canonical(path) for path in parse_client_roots(result)]
+        found = [self._only_folder(paths) for paths in parse_client_roots(result)]
         theirs = tuple(path for path in found if path is not None)
         for path in theirs:
             self._fingerprints.pop(path, None)
@@ -410,6 +467,11 @@ class RootsProvider:
         for callback in waiting:
             self.when_known(callback)
 
+    def _only_folder(self, paths: Iterable[bytes]) -> bytes | None:
+        """Return the folder at these paths, or None unless there is exactly one."""
+        found = {self._disk.canonical(path) for path in paths} - {None}
+        return found.pop() if len(found) == 1 else None
+
     def _is_unchanged(self, path: bytes) -> bool:
         mark = self._disk.fingerprint(path)
         return mark is not None and mark == self._fingerprints.get(path)
@@ -422,7 +484,8 @@ class RootsProvider:
         self._fingerprints = {
             path: known[path] if path in known else self._disk.fingerprint(path) for path in paths
         }
-        for path in self._filter.outside(self._approved):
+        # Before the daemon has answered, every folder is outside, also the parent of all projects.
+        for path in self._filter.outside(self._approved) if self._is_known else ():
             if path not in self._proposed:
                 self._proposed.add(path)
                 self._out.proposals.append(path)

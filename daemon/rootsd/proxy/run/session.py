@@ -224,7 +224,10 @@ class RunSession:
     def roots_updated(self, update: RootsUpdate, now: float) -> None:
         """Apply an update of the approved roots."""
         self._gate.roots_outdated = not update.is_current
-        self._provider.set_approved(update.folders)
+        if update.is_known:
+            self._provider.set_approved(update.folders)
+        else:
+            self._provider.forget_approved()
         self._compare_with_wall(now)
         self._apply_roots(now)
         for _ in range(update.requests):

@@ -26,12 +26,14 @@ class RootsUpdate(NamedTuple):
     """The approved roots.
 
     `requests` counts the queries of the server that this update answers. `is_current` is false if
-    a change was announced after the query; then another update follows.
+    a change was announced after the query; then another update follows. `is_known` is false if no
+    daemon has said what is approved; then there are no folders.
     """
 
     folders: tuple[RootFolder, ...]
     requests: int
     is_current: bool = True
+    is_known: bool = True
 
 
 class RootsSubscription:
@@ -82,7 +84,7 @@ class RootsSubscription:
         self._unsent_requests = 0
         self._queries = deque((id_, 0) for id_, _ in self._queries)
         self.is_outdated = self._has_roots = False
-        return RootsUpdate((), requests)
+        return RootsUpdate((), requests, is_known=False)
 
     @property
     def awaits_response(self) -> bool:
@@ -125,7 +127,8 @@ class RootsSubscription:
                 folders = parse_daemon_roots(result)
                 self._has_roots = bool(folders)
                 self.is_outdated = self.is_outdated and asked < self._current_from_id
-                return RootsUpdate(folders, requests, not self.is_outdated), b""
+                is_known = isinstance(answer, Response)
+                return RootsUpdate(folders, requests, not self.is_outdated, is_known), b""
             case _:
                 pass
         return None, b""
