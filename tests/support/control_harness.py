@@ -174,6 +174,9 @@ class FakeDaemonControl:
     def closed_connections(self) -> dict[str, int]:
         return {"of another user": 3}
 
+    def left_behind(self, *, is_look: bool) -> list[str]:
+        return []
+
     def degraded(self, *, is_look: bool) -> list[str]:
         return self.troubles
 

@@ -87,6 +87,9 @@ class FixedView:
             waiting=tuple(waiting),
         )
 
+    def withdraw(self) -> None:
+        """Do nothing: rights cannot be taken from a running program."""
+
     def repair(self) -> AppliedChange:
         """Do nothing: nothing is watched."""
         return AppliedChange()

@@ -122,6 +122,13 @@ class MountedView:
             ),
         )
 
+    def withdraw(self) -> None:
+        """Unmount all roots, outermost first."""
+        for path in sorted(self._tree.shown, key=len):
+            if path in self._tree.shown:
+                with suppress(OSError, RevokeFailed):  # the end of the programs does the rest
+                    self._tree.hide(path)
+
     def repair(self) -> AppliedChange:
         """Cover again what was replaced outside, and try again to show what is missing.
 

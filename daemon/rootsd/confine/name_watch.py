@@ -45,7 +45,7 @@ class NameWatch:
 
     def __init__(self, events: NameEvent = APPEARED) -> None:
         self._events_wanted = events
-        self.fd = _libc.inotify_init1(_NON_BLOCKING | _CLOSE_AT_EXEC)
+        self.fd: int = _libc.inotify_init1(_NON_BLOCKING | _CLOSE_AT_EXEC)
         """Readable if something has happened; -1 if the user has no instance of inotify left."""
         self._wanted: dict[int, dict[bytes, dict[bytes, bytes]]] = {}
         self._watches: defaultdict[bytes, set[int]] = defaultdict(set)

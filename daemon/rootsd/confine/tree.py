@@ -233,15 +233,22 @@ class SharedTree:
                 attributes |= Attribute.READ_ONLY
             else:
                 self._find_worktrees(desired, source)
-            outer = next((each for each in ancestors(desired.path) if each in self._mounted), b"")
-            if outer in self._shown:
-                # If this is a worktree of the root around it, its entry there is closed from now.
-                self._protect_in_place(outer, self._new_protection(outer, (desired.path,)))
-            with closing(clone_tree(source, Depth.ALL)) as tree:
-                set_attributes(tree, attributes)
-                with self._on_a_point(tree, desired.path) as point:
-                    self._cover(tree, desired, protected)
-                    self._attach_root(tree, point, desired, protected)
+            try:
+                self._protect_entry_of(desired.path)
+                with closing(clone_tree(source, Depth.ALL)) as tree:
+                    set_attributes(tree, attributes)
+                    with self._on_a_point(tree, desired.path) as point:
+                        self._cover(tree, desired, protected)
+                        self._attach_root(tree, point, desired, protected)
+            except OSError:
+                self._forget_worktrees(desired.path)
+                raise
+
+    def _protect_entry_of(self, path: bytes) -> None:
+        """If a root is a worktree of the root around it, close its entry there from now on."""
+        outer = next((each for each in ancestors(path) if each in self._mounted), b"")
+        if outer in self._shown:
+            self._protect_in_place(outer, self._new_protection(outer, (path,)))
 
     def _wanted_protection(
         self, desired: DesiredMount, root: int, inner: Iterable[bytes] = ()
@@ -280,12 +287,7 @@ class SharedTree:
             os.close(shown.fd)
             _end(shown.point, each)
             self._remove_folders(shown.made)
-        for inner in [each for each in self._worktrees if contains(path, each)]:
-            del self._worktrees[inner], self._repositories[inner]
-            self._unwatched_worktrees.discard(inner)
-            self.worktree_names.forget(inner)
-        self._drop_masks(path)
-        self._place_worktrees()
+        self._forget_worktrees(path)
 
     def place_worktrees(self, roots: Iterable[bytes]) -> None:
         """Look for new worktrees of the repositories in these roots, and place them."""
@@ -398,6 +400,15 @@ class SharedTree:
                 self._unwatched_worktrees.add(desired.path)
         self._repositories[desired.path] = repositories
         self._worktrees[desired.path] = frozenset(found)
+        self._place_worktrees()
+
+    def _forget_worktrees(self, path: bytes) -> None:
+        """Forget the worktrees and masks of a root that is not shown, and of those in it."""
+        for inner in [each for each in self._worktrees if contains(path, each)]:
+            del self._worktrees[inner], self._repositories[inner]
+            self._unwatched_worktrees.discard(inner)
+            self.worktree_names.forget(inner)
+        self._drop_masks(path)
         self._place_worktrees()
 
     def _place_worktrees(self) -> None:

@@ -37,6 +37,8 @@ from rootsd.confine.orders import (
     encode_report,
 )
 from rootsd.confine.protected import ProtectionPolicy, shared_git_folder
+from rootsd.confine.session_changes import SessionChanges
+from rootsd.confine.session_reports import SessionEnd, conclude_unfinished, reports_of
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
@@ -130,6 +132,9 @@ class EnforcedView(Protocol):
     def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
         """Show these roots and no others."""
 
+    def withdraw(self) -> None:
+        """Take all roots away from programs that are about to end, as far as it can."""
+
     def repair(self) -> AppliedChange:
         """Do what `watched` has signaled: restore protections, or try again what failed."""
 
@@ -152,7 +157,8 @@ class Warden(NamedTuple):
     `gates` are descriptors with which a program gets behind the wall; their meaning depends on the
     engine. `folder` is that of the settings, `alive` is readable (at its end) when the warden has
     ended, and `channel` is for orders. Programs need `variables` in their environment. `notes` are
-    what could not be shown at the start, as sentences, and `first` is the first state.
+    what could not be shown at the start, as sentences, and `first` is the first state. `since` is
+    the time of the start, in seconds.
     """
 
     pid: int
@@ -163,6 +169,7 @@ class Warden(NamedTuple):
     variables: Mapping[str, str]
     notes: tuple[str, ...]
     first: WardenReport
+    since: float
 
     def close_gate(self) -> None:
         """Close the gates and the pipe, after the last program was started."""
@@ -179,11 +186,18 @@ class Warden(NamedTuple):
         reports = [decode_report(line) for line in data.splitlines()]
         return tuple(path for report in reports for path in report.lost)
 
-    def end(self) -> None:
-        """Let the warden end, and with it the programs, and wait until it has ended."""
+    def end(self) -> list[str]:
+        """Let the warden end, and with it the programs, and wait until it has ended.
+
+        Returns what the programs have left behind, as sentences.
+        """
         self.channel.close()
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
+        with suppress(OSError):  # if the warden was killed, this process looks
+            conclude_unfinished(self.folder, SessionEnd.ORDERLY)
+        new = (each for each in reports_of(self.folder) if each.ended >= self.since)
+        return [sentence for report in new for sentence in report.sentences()]
 
 
 def start_warden(
@@ -196,6 +210,7 @@ def start_warden(
 
     `make_view` and `follow` are called in the warden's process. Raises WallSetupFailed.
     """
+    since = time.time()
     ours, theirs = socket.socketpair()
     alive, held_by_warden = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
@@ -221,7 +236,7 @@ def start_warden(
     found = parse_json(start)
     return Warden(
         pid, tuple(fds), settings.folder, alive, ours, found["variables"], tuple(found["notes"]),
-        decode_report(report),
+        decode_report(report), since,
     )  # fmt: skip
 
 
@@ -238,7 +253,7 @@ def _be_warden(
     _release_standard_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
-    loop = _WardenLoop(view, channel)
+    loop = _WardenLoop(view, channel, SessionChanges(settings.folder))
     try:
         first = loop.build(roots)
         notes = [
@@ -257,6 +272,7 @@ def _be_warden(
         loop.run()
         os.close(alive)  # this ends the programs
         _wait_for_end(channel)
+        loop.conclude()
     finally:
         view.close()
     os._exit(0)
@@ -280,8 +296,11 @@ def _release_standard_files() -> None:
 class _WardenLoop:
     """The loop of the warden's process."""
 
-    def __init__(self, view: EnforcedView, channel: socket.socket) -> None:
+    def __init__(
+        self, view: EnforcedView, channel: socket.socket, changes: SessionChanges
+    ) -> None:
         self._view = view
+        self._changes = changes
         self._channel = channel
         self._feed: Feed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
@@ -307,6 +326,8 @@ class _WardenLoop:
                 self._feed.attend()
             if self._channel.fileno() in ready and not self._serve_owner():
                 return
+            if self._changes.fd in ready:
+                self._changes.attend()
             if self._view.watched in ready:
                 repaired = self._view.repair()
                 if repaired.failed or repaired.restored or repaired.lost:
@@ -315,7 +336,18 @@ class _WardenLoop:
     def build(self, roots: Iterable[ConfinedRoot]) -> WardenReport:
         """Build the view, and return the first state."""
         self._roots = {root.path: root for root in roots}
-        return self._state(0, self._view.build(self._desired()))
+        desired = self._desired()
+        self._changes.before(desired)
+        return self._state(0, self._view.build(desired))
+
+    def conclude(self) -> None:
+        """Report what the programs have left behind.
+
+        They may still be about to end, if their owner was killed. Without roots, they can do no
+        more.
+        """
+        self._view.withdraw()
+        self._changes.conclude()
 
     def change(self, order: WardenOrder) -> WardenReport:
         """Apply an order, and return the state after it."""
@@ -328,7 +360,11 @@ class _WardenLoop:
             case OrderKind.REMOVE:
                 for path in order.paths:
                     self._roots.pop(path, None)
-        return self._state(order.number, self._view.change(self._desired()))
+        desired = self._desired()
+        self._changes.before(desired)
+        change = self._view.change(desired)
+        self._changes.after(desired)
+        return self._state(order.number, change)
 
     def _desired(self) -> dict[bytes, DesiredMount]:
         return desired_mounts(self._roots.values(), self._git_directories())
@@ -372,6 +408,8 @@ class _WardenLoop:
         poll.register(self._channel, wanted)
         if self._view.watched >= 0:
             poll.register(self._view.watched, select.POLLIN)
+        if self._changes.fd >= 0:
+            poll.register(self._changes.fd, select.POLLIN)
         deadline = math.inf
         if self._feed is not None:
             deadline = self._feed.deadline

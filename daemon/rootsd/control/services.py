@@ -73,6 +73,12 @@ class DaemonControl(Protocol):
     def degraded(self, *, is_look: bool) -> list[str]:
         """Return a sentence for each problem. `is_look` says that a person sees them now."""
 
+    def left_behind(self, *, is_look: bool) -> list[str]:
+        """Return what programs behind the wall left behind, as sentences; call it in a thread.
+
+        `is_look` says that a person sees them now. Then only what still runs is returned again.
+        """
+
     async def reload(self, actor: Actor | None = None) -> None:
         """Read the configuration again, by order of `actor`.
 

@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from rootsd import __version__
 from rootsd.confine.daemon import Confinement, confine_daemon
+from rootsd.confine.session_reports import WALLS, left_behind
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.facts import ExecutedFileFinder, FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import AgentActivity
@@ -174,6 +175,7 @@ class Daemon:
     ) -> None:
         self._configuration, self._policy = configuration, policy
         self._places, self._helper = places, helper
+        self._walls = os.fsencode(state) + WALLS
         loaded = store.load()
         self._mounts = MountTable()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
@@ -410,6 +412,10 @@ class Daemon:
         problems += [*helper_problems(self._helper), *self._configuration.degraded()]
         problems += self._admission.degraded() if self._admission else []
         return [*problems, *self._backups.degraded(), *self._synced.problems()]
+
+    def left_behind(self, *, is_look: bool) -> list[str]:
+        """Return what programs behind the wall left behind; call it in a thread."""
+        return left_behind(self._walls, is_look=is_look)
 
     async def reload(self, actor: Actor | None = None) -> None:
         """Read the configuration again, at the command of `actor`; None for a signal.

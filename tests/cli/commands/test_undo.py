@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from rootsd.confine.session_reports import SessionEnd, StartRecord
 from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection, an_item
 from support.terminal import Shell
@@ -46,3 +51,68 @@ def test_an_argument_that_is_not_a_number_is_a_usage_error(
     assert shell.run("undo", "api").status == 2
     assert shell.run("undo", "0").status == 2
     assert daemon.requests == []
+
+
+def report_of_a_removed_link(state: Path, folder: Path) -> Path:
+    """Let a session end that has made a link out of a git directory. Return the link."""
+    common = folder / "project" / ".git"
+    common.mkdir(parents=True)
+    record = StartRecord(os.fsencode(state / "confine" / "agent" / "0"))
+    record.add([os.fsencode(folder / "project")])
+    link = common / "FETCH_HEAD"
+    link.symlink_to("/elsewhere")
+    assert record.conclude(SessionEnd.ORDERLY) is not None
+    assert not link.is_symlink()
+    return link
+
+
+@pytest.mark.needs("linux")
+def test_links_removed_after_the_last_command_are_put_back(
+    daemon: FakeDaemon, shell: Shell, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    link = report_of_a_removed_link(rootsd_dir / "state", tmp_path)
+    daemon.answers["undo"] = undone(an_item(verdict="approved"))  # of a week ago
+    assert shell.run("undo", "--dry-run").err == f"would be put back: {link}\n"
+    assert not link.is_symlink()
+    assert shell.run("undo").err == f"put back: {link}\n"
+    assert os.readlink(link) == "/elsewhere"
+    assert shell.run("undo").err == "undone: 41 denied /src/api\n"
+
+
+@pytest.mark.needs("linux")
+def test_links_removed_before_the_last_command_stay_removed(
+    daemon: FakeDaemon, shell: Shell, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    link = report_of_a_removed_link(rootsd_dir / "state", tmp_path)
+    answer = undone(an_item(verdict="approved"))
+    answer["undone"][0]["at"] = "2999-01-01T00:00:00Z"
+    daemon.answers["undo"] = answer
+    assert shell.run("undo").err == "undone: 41 denied /src/api\n"
+    assert not link.is_symlink()
+
+
+@pytest.mark.needs("linux")
+def test_links_are_put_back_if_no_command_can_be_undone(
+    daemon: FakeDaemon, shell: Shell, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    link = report_of_a_removed_link(rootsd_dir / "state", tmp_path)
+    daemon.answers["undo"] = Objection(
+        ErrorCode.NOTHING_MATCHED, "there is nothing to undo", "rootsd log"
+    )
+    assert shell.run("undo").err == f"put back: {link}\n"
+    link.unlink()
+    link = report_of_a_removed_link(rootsd_dir / "state", tmp_path / "other")
+    link.write_text("something else")
+    done = shell.run("undo")
+    assert "the links cannot be put back: File exists" in done.err
+    assert link.read_text() == "something else"
+
+
+@pytest.mark.needs("linux")
+def test_an_agent_that_may_not_undo_puts_nothing_back(
+    daemon: FakeDaemon, shell: Shell, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    link = report_of_a_removed_link(rootsd_dir / "state", tmp_path)
+    daemon.answers["undo"] = Objection(ErrorCode.REFUSED, "an agent may not", "rootsd guard")
+    assert shell.run("undo").status != 0
+    assert not link.is_symlink()

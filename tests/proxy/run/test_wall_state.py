@@ -177,7 +177,7 @@ class PlayedWall:
                 "s",
                 NamespaceWall(),
                 composed,
-                Warden(self.pid, (), b"/", -1, warden, {}, (), first),
+                Warden(self.pid, (), b"/", -1, warden, {}, (), first, 0.0),
                 WallSubscription(
                     self.connection, LineReader(1 << 20), {}, ConfineSettings(), followed
                 ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import TYPE_CHECKING
+
 import click
 from msgspec.structs import replace
 
@@ -10,8 +13,12 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.guard import UndoRequest, UndoResult
+
+if TYPE_CHECKING:
+    from rootsd.confine.session_reports import SessionReport
 
 SECTION = "Decide"
 
@@ -23,6 +30,8 @@ class UndoOutput(UndoResult):
 
     dry_run: bool
     """Whether nothing was changed, because of `--dry-run`."""
+    links: list[str]
+    """The links in git directories that were put back; see `docs/CONFINEMENT.md`."""
 
 
 @click.command(
@@ -40,13 +49,60 @@ def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
     This restores approvals, denials, rules, names, tags, the focus, and the guard. An approval is
     restored only for the same folder. If a later command depends on an entry, undo that command
     first. If you repeat undo, it takes back the previous command.
+
+    If rootsd removed links that a program behind the wall left in a git directory, after your last
+    command, undo puts the links back.
     """
+    report = _newest_report(invocation) if seq is None else None
+    if report is not None:
+        _put_back(invocation, report, dry_run=dry_run)
+        return
     done = invocation.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
     output = invocation.output
-    extra = {"undone": done["undone"], "dry_run": dry_run}
+    extra = {"undone": done["undone"], "dry_run": dry_run, "links": []}
     answer = CommandResult(done["items"], done["revision"], done["warnings"], extra)
     output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:
         what = safe_label(shorten_home(event["path"] or event["what"]), limit=None)
         output.message(f"{would}: {event['seq']} {event['verb']} {what}")
+
+
+def _newest_report(invocation: Invocation) -> SessionReport | None:
+    """Return the report about removed links that is newer than the last command, if there is one.
+
+    Raises RootsdError.
+    """
+    from rootsd.confine.session_reports import WALLS, read_reports
+
+    reports = [each for each in read_reports(invocation.places.state + WALLS) if each.removed]
+    if not reports:
+        return None
+    try:
+        preview = invocation.call(UndoRequest(None, effect_of(dry_run=True)))
+    except RootsdError as error:
+        if error.code is not ErrorCode.NOTHING_MATCHED:
+            raise
+        return reports[-1]  # no command can be undone
+    last = max(datetime.fromisoformat(event["at"]).timestamp() for event in preview["undone"])
+    return reports[-1] if reports[-1].ended > last else None
+
+
+def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -> None:
+    """Put back the links of a report, and print them. Raises RootsdError."""
+    from rootsd.confine.session_reports import put_back
+
+    links = [safe_label(fact.path, limit=None) for fact in report.removed]
+    if not dry_run:
+        try:
+            put_back(report)
+        except OSError as error:
+            raise RootsdError(
+                f"the links cannot be put back: {error.strerror}", f"ls -l {links[0]}"
+            ) from error
+    output = invocation.output
+    answer = CommandResult([], None, [], {"undone": [], "dry_run": dry_run, "links": links})
+    output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
+    would = "would be put back" if dry_run else "put back"
+    for link in links:
+        output.message(f"{would}: {link}")

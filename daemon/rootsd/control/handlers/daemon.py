@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from anyio import to_thread
@@ -107,6 +108,8 @@ class DaemonHandlers(Struct, frozen=True):
                 "the policy cannot be used, so nothing is published:"
                 f" {policy['error']} ({policy['remedy']})"
             )
+        left = partial(self.daemon.left_behind, is_look=query.is_look)
+        degraded += await to_thread.run_sync(left)
         guard = self.guard_summary(is_look=query.is_look)
         return StatusResult(
             revision=self.ledger.revision,

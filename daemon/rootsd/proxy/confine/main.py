@@ -19,6 +19,7 @@ from rootsd.confine.agents.profile import OwnSandbox
 from rootsd.confine.default_view import SCRUBBED_VARIABLES
 from rootsd.confine.kernel import close_from, is_supported_machine
 from rootsd.confine.protected import ProtectionPolicy
+from rootsd.confine.session_reports import LOCK, WALLS, conclude_killed
 from rootsd.confine.standard_files import (
     STANDARD,
     fill_closed_files,
@@ -86,13 +87,18 @@ class OwnedWall(NamedTuple):
         """Yield what people need to know at the start."""
         return _sentences(self.warden, self.view)
 
+    def end(self) -> None:
+        """End the warden, and print what the programs have left behind."""
+        for sentence in self.warden.end():
+            _print_line(sentence)
+
     def renewed(self, roots: tuple[ConfinedRoot, ...]) -> OwnedWall:
         """End the warden, and return the wall with another one that shows `roots`.
 
         Raises RootsdError.
         """
         self.warden.close_gate()
-        self.warden.end()
+        self.end()
         return self._replace(warden=_start(self.label, self.kind, self.view, roots, None))
 
 
@@ -182,7 +188,8 @@ def _confine(options: ConfineOptions) -> int:
     try:
         return _run_program(options, view, agent, kind, warden)
     finally:
-        warden.end()
+        for sentence in warden.end():
+            _print_line(sentence)
 
 
 def _start(
@@ -193,6 +200,9 @@ def _start(
     follow: Callable[[SetRoots], Feed] | None,
 ) -> Warden:
     """Start the warden, which keeps the lock on its folder. Raises CannotConfine."""
+    for report in conclude_killed(_walls()):
+        for sentence in report.sentences():
+            _print_line(sentence)
     folder, lock = _claim_folder(label)
     try:
         return kind.engine.start(_warden_settings(folder, view), roots, follow)
@@ -231,11 +241,15 @@ def _subscription_params(
     return params
 
 
+def _walls() -> bytes:
+    """Return the folder with the private folders of all walls."""
+    return os.path.realpath(folder_of_daemon("XDG_STATE_HOME")) + WALLS
+
+
 def _state_folder(label: str) -> bytes:
     """Return the folder for what the confined programs with this name keep."""
-    state = folder_of_daemon("XDG_STATE_HOME")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", label).lstrip(".")[:_MAX_NAME] or "program"
-    return os.path.realpath(state) + b"/confine/" + name.encode()
+    return _walls() + b"/" + name.encode()
 
 
 def _claim_folder(label: str) -> tuple[bytes, int]:
@@ -247,7 +261,7 @@ def _claim_folder(label: str) -> tuple[bytes, int]:
     for slot in range(_MAX_SLOTS):
         folder = _state_folder(label) + b"/%d" % slot
         os.makedirs(folder, 0o700, exist_ok=True)
-        lock = os.open(folder + b"/lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder + LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -79,8 +79,8 @@ class ServerWall(ServerSandbox):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the warden."""
-        self._wall.warden.end()
+        """End the warden, and print what the server has left behind."""
+        self._wall.end()
 
     @property
     def deadline(self) -> float:

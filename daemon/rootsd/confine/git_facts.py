@@ -1,0 +1,274 @@
+"""Find what in the git directories of a root makes git outside write or run something.
+
+A program behind the wall may change most of a git directory. `find_facts` returns what of it can
+reach farther than the repository. What is there at the end of a session and was not at its start,
+the session has made. A new kind of fact needs a function that yields it, and its sentence in
+`describe`.
+
+* A *link* in a git directory that leads out of it, or to a protected file in it. Git writes
+  through links such as `logs/HEAD` and `FETCH_HEAD`, so the next commit outside appends to the
+  target. Other links that stay in the common git directory are harmless.
+* A *hard link*, which has the same effect. `objects` is left out: a local clone makes hard links
+  of packs.
+* A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
+  settings or hooks name programs. `git status` in the repository around it runs them.
+
+Everything here may be hostile: no link is followed, reads are bounded, and git does not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import Enum
+from typing import NamedTuple
+
+from rootsd.confine.git_directories import GIT, find_repositories
+from rootsd.confine.git_index import DamagedIndex, read_gitlinks
+from rootsd.confine.git_settings import read_settings
+from rootsd.confine.kernel import closing, open_below, open_path
+from rootsd.confine.protected import (
+    IN_A_GIT_DIRECTORY,
+    NodeKind,
+)
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import contains
+from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
+
+_OBJECTS = b"objects"
+_FAN_OUT = rb"[0-9a-f]{2}"
+_MAX_ENTRIES = 200_000
+_MAX_INDEX_BYTES = 64 << 20
+_MAX_CHECKOUTS = 512
+_MAX_SHOWN = 200
+_GIT_FILE = b"gitdir: "
+
+# The settings whose values git runs, in the form in which git lists them. See git-config(1).
+_PROGRAMS = r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askpass)
+    | core\.alternaterefscommand
+    | filter\..*\.(clean|smudge|process) | diff\.(external|.*\.(command|textconv))
+    | merge\..*\.driver | (merge|diff|gui)tool\..*\.cmd | gpg\.(.*\.)?program
+    | credential\.(.*\.)?helper | uploadpack\.packobjectshook | alias\..* | pager\..*
+    | remote\..*\.(uploadpack|receivepack|vcs) | submodule\..*\.update | sequence\.editor
+    | interactive\.difffilter | trailer\..*\.(command|cmd) | include\.path | includeif\..*
+    | (browser|man)\..*\.(cmd|path)"""
+_NOT_A_PROGRAM = r"""core\.fsmonitor=(true|false|1|0|yes|no|on|off|) | submodule\..*\.update=[^!].*
+    | pager\..*=(true|false)"""
+
+
+class FactKind(Enum):
+    """What was found. The values are those in a report."""
+
+    LINK = "link"
+    HARD_LINK = "hard link"
+    PROGRAMS = "repository with programs"
+
+
+class Fact(NamedTuple):
+    """One finding: an absolute path, and what it leads to or names."""
+
+    kind: FactKind
+    path: bytes
+    value: bytes = b""
+
+
+class RootFacts(NamedTuple):
+    """The facts about a root, and the outermost git directories in it, as absolute paths."""
+
+    facts: frozenset[Fact] = frozenset()
+    repositories: tuple[bytes, ...] = ()
+
+
+def find_facts(place: bytes) -> RootFacts:
+    """Return the facts about the root at `place`. Raises OSError if there is no such folder."""
+    with closing(open_path(place, os.O_DIRECTORY)) as root:
+        inside = find_repositories(root, place)
+    repositories = tuple(os.path.normpath(place + b"/" + each) for each in inside)
+    found = set(_replaced_git(place))
+    for common in repositories:
+        found.update(find_links(common))
+    found.update(_repositories_with_programs(place, repositories))
+    return RootFacts(frozenset(found), repositories)
+
+
+def find_links(common: bytes, folders: Iterable[bytes] | None = None) -> Iterator[Fact]:
+    """Yield the links in the git directory `common` that lead out of it, and the hard links.
+
+    `folders` limits this to some folders in it, as relative paths.
+    """
+    with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
+        for path, kind, is_hard in _entries(top) if folders is None else _entries_of(top, folders):
+            full = os.path.normpath(common + b"/" + path)
+            if kind is NodeKind.LINK:
+                target = read_link(full)
+                if target is not None and _leads_out(common, full):
+                    yield Fact(FactKind.LINK, full, target)
+            elif is_hard and _OBJECTS not in path.split(b"/"):
+                yield Fact(FactKind.HARD_LINK, full)
+
+
+def folders_of(common: bytes) -> Iterator[bytes]:
+    """Yield the folders in a git directory that may hold links, as relative paths."""
+    yield b"."
+    with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
+        yield from (path for path, kind, _ in _entries(top) if kind is NodeKind.FOLDER)
+
+
+def read_link(path: bytes) -> bytes | None:
+    """Return the target of a link that no other link leads to; None if it is no link."""
+    folder, name = os.path.split(path)
+    try:
+        with closing(open_path(folder, os.O_DIRECTORY)) as above:
+            return os.readlink(name, dir_fd=above)
+    except OSError:
+        return None
+
+
+def describe(fact: Fact) -> str:
+    """Return what a fact means, for people, as a sentence that starts with its path."""
+    path = safe_label(fact.path, limit=None)
+    value = safe_label(fact.value, _MAX_SHOWN) if fact.value else ""
+    match fact.kind:
+        case FactKind.LINK:
+            return f"{path} is a link to {value}, and git outside writes through it"
+        case FactKind.HARD_LINK:
+            return f"{path} is a file with a second name elsewhere, and git outside writes to both"
+        case FactKind.PROGRAMS:
+            return f"{path} is a repository in the index, and git status outside obeys its {value}"
+
+
+def _replaced_git(place: bytes) -> Iterator[Fact]:
+    """Yield the `.git` of the root itself if it is a link that leads out of the root."""
+    path = place + b"/" + GIT
+    target = read_link(path)
+    if target is not None and not contains(place, os.path.realpath(path)):
+        yield Fact(FactKind.LINK, path, target)
+
+
+# Links
+
+
+def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
+    """Yield the entries of an open git directory, but not the objects in their 256 folders."""
+    waiting, left = deque([b"."]), _MAX_ENTRIES
+    while waiting and left > 0:
+        folder = waiting.popleft()
+        is_objects = os.path.basename(folder) == _OBJECTS
+        for path, kind, is_hard in _entries_of(top, (folder,)):
+            left -= 1
+            yield path, kind, is_hard
+            is_fan_out = is_objects and re.fullmatch(_FAN_OUT, os.path.basename(path))
+            if kind is NodeKind.FOLDER and not is_fan_out:
+                waiting.append(path)
+
+
+def _entries_of(top: int, folders: Iterable[bytes]) -> Iterator[tuple[bytes, NodeKind, bool]]:
+    """Yield the entries of folders: the path, the kind, and whether it is a hard link."""
+    for folder in folders:
+        with (
+            suppress(OSError),
+            closing(open_below(top, folder, os.O_DIRECTORY)) as fd,
+            os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+        ):
+            for entry in entries:
+                path = entry.name if folder == b"." else folder + b"/" + entry.name
+                if entry.is_symlink():
+                    yield path, NodeKind.LINK, False
+                elif entry.is_dir(follow_symlinks=False):
+                    yield path, NodeKind.FOLDER, False
+                elif entry.is_file(follow_symlinks=False):
+                    yield path, NodeKind.FILE, entry.stat(follow_symlinks=False).st_nlink > 1
+
+
+def _leads_out(common: bytes, link: bytes) -> bool:
+    """Return whether a link leads out of a git directory, or to a file in it that git obeys."""
+    target = os.path.realpath(link)
+    if not contains(common, target):
+        return True
+    inside = target[len(common) + 1 :]
+    return any(contains(b"/" + name, b"/" + inside) for name in IN_A_GIT_DIRECTORY)
+
+
+# Gitlinks
+
+
+def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> Iterator[Fact]:
+    """Yield the repositories at gitlinks whose settings or hooks name programs."""
+    known: set[bytes] = set()
+    inside = (os.path.split(common) for common in repositories)
+    waiting = [place, *(folder for folder, last in inside if last == GIT)]
+    while waiting and len(known) < _MAX_CHECKOUTS:
+        checkout = waiting.pop()
+        if checkout in known:
+            continue
+        known.add(checkout)
+        for path in _gitlinks_of(checkout):
+            inner = os.path.normpath(checkout + b"/" + path)
+            own = _own_directory(inner)
+            if own is None or not contains(place, inner) or inner == checkout:
+                continue
+            waiting.append(inner)
+            if programs := _programs_of(own):
+                yield Fact(FactKind.PROGRAMS, inner, ", ".join(programs).encode())
+
+
+def _gitlinks_of(checkout: bytes) -> list[bytes]:
+    """Return the gitlinks in the index of a checkout."""
+    own = _own_directory(checkout)
+    if own is None:
+        return []
+    found: list[bytes] = []
+    names = [each for each in _list(own) if each.startswith(b"sharedindex.")]
+    for name in (b"index", *names):
+        data = read_small(own + b"/" + name, _MAX_INDEX_BYTES)
+        with suppress(DamagedIndex):  # then git reads nothing from it either
+            found += read_gitlinks(data or b"")
+    return found
+
+
+def _own_directory(checkout: bytes) -> bytes | None:
+    """Return the git directory of a checkout, wherever it is."""
+    path = checkout + b"/" + GIT
+    if os.path.isdir(path):
+        return os.path.realpath(path)
+    text = read_small(path, REF_CAP) or b""
+    if not text.startswith(_GIT_FILE) or b"\0" in text:
+        return None
+    own = os.path.realpath(os.path.join(checkout, text.removeprefix(_GIT_FILE).strip()))
+    return own if os.path.isdir(own) else None
+
+
+def _programs_of(own: bytes) -> list[str]:
+    """Return the settings and hooks of a git directory that name programs, sorted."""
+    found = {
+        f"hooks/{os.fsdecode(name)}" for name in _list(own + b"/hooks") if _is_hook(own, name)
+    }
+    for name in (b"config", b"config.worktree"):
+        text = read_small(own + b"/" + name, CONFIG_CAP)
+        if text:
+            found.update(_program_settings(text))
+    return sorted(found)
+
+
+def _is_hook(own: bytes, name: bytes) -> bool:
+    path = own + b"/hooks/" + name
+    return not name.endswith(b".sample") and os.access(path, os.X_OK) and not os.path.isdir(path)
+
+
+def _program_settings(text: bytes) -> Iterator[str]:
+    """Yield the settings in a text that name programs."""
+    for key, value in read_settings(text):
+        names_program = re.fullmatch(_PROGRAMS, key, re.VERBOSE | re.DOTALL)
+        line = f"{key}={value}"
+        if names_program and not re.fullmatch(_NOT_A_PROGRAM, line, re.VERBOSE | re.IGNORECASE):
+            yield f"{key} = {value}"
+
+
+def _list(folder: bytes) -> list[bytes]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -1,0 +1,58 @@
+"""Read the names and values in a text of git's settings, as git itself reads them.
+
+`git config --list` would answer the same, but the daemon must not start a program, and a hostile
+repository should not choose what git reads. A test compares both. Source: the section "Syntax" of
+git-config(1), and `config.c` of git 2.39.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SECTION = re.compile(rb'\[[ \t]*([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]')
+_NAME = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)[ \t]*")
+_SPACE = re.compile(rb"(?:[ \t\r\n\f\v]+|[#;][^\n]*)+")
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_VALUE = re.compile(
+    rb"""[ \t]*((?: \\\r?\n | \\. | "(?:[^"\\\n]|\\\r?\n|\\.)*" | [^"\\\n#;] )*)[^\n]*""",
+    re.VERBOSE,
+)
+_MARK = b"\xef\xbb\xbf"
+
+
+def read_settings(text: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the name, such as `core.fsmonitor`, and the value of each setting.
+
+    Sections and names are in lower case. A setting without `=` has the value `true`. Where git
+    would refuse the rest of the text, the rest is left out.
+    """
+    text = text.removeprefix(_MARK)
+    at, section = 0, b""
+    while at < len(text):
+        if found := _SPACE.match(text, at):
+            pass
+        elif found := _SECTION.match(text, at):
+            section = found[1].lower()
+            if found[2] is not None:
+                section += b"." + _ESCAPE.sub(rb"\1", found[2])
+        elif found := _NAME.match(text, at):
+            name, value = found[1].lower(), b"true"
+            if text[found.end() : found.end() + 1] == b"=":
+                found = _VALUE.match(text, found.end() + 1)
+                assert found is not None  # it matches an empty value
+                value = _plain(found[1])
+            yield _text(section + b"." + name), _text(value)
+        else:
+            return
+        at = found.end()
+
+
+def _plain(value: bytes) -> bytes:
+    """Return a value without its continued lines, quotes, and escapes, for people."""
+    joined = re.sub(rb"\\\r?\n", b"", value).strip()
+    return _ESCAPE.sub(rb"\1", re.sub(rb'(?<!\\)"', b"", joined))
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,84 @@
+"""Follow what a program behind the wall makes in the git directories of its roots, in the warden.
+
+`before` notes the facts about new roots, and `after` looks for the last time at those that went
+away. inotify names folders of git directories in which something appeared, and `attend` looks for
+links in them, so that `rootsd status` can tell early. Only the look at the end is complete:
+inotify loses events, and does not know folders that are new.
+
+A failure to note something never stops a change of the roots.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from itertools import islice
+
+from rootsd.confine.git_facts import find_links, folders_of
+from rootsd.confine.kernel import closing, open_path
+from rootsd.confine.name_watch import ANY_NAME, NameWatch
+from rootsd.confine.session_reports import SessionEnd, StartRecord
+from rootsd.core.mount_plan import DesiredMount, MountAccess
+
+_MAX_WATCHED_FOLDERS = 256
+
+
+class SessionChanges:
+    """The changes of one session. `folder` is the private folder of its wall."""
+
+    def __init__(self, folder: bytes) -> None:
+        self._record = StartRecord(folder)
+        self._names = NameWatch()
+        self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
+
+    @property
+    def fd(self) -> int:
+        """Readable if `attend` has something to do; -1 if nothing can be watched."""
+        return self._names.fd
+
+    def before(self, desired: Mapping[bytes, DesiredMount]) -> None:
+        """Note the facts about the writable roots in `desired` that programs did not see yet."""
+        writable = {
+            path for path, mount in desired.items() if mount.access is MountAccess.READ_WRITE
+        }
+        new = sorted(writable - self._record.roots.keys())
+        if new:
+            with suppress(OSError):
+                self._record.add(new)
+            for root in new:
+                self._watch(root)
+
+    def after(self, desired: Mapping[bytes, DesiredMount]) -> None:
+        """Look for the last time at roots that are not in `desired` any more."""
+        gone = self._record.roots.keys() - desired.keys()
+        if gone:
+            with suppress(OSError):
+                self._record.drop(sorted(gone))
+            for root in gone:
+                for common in self._watched.pop(root, ()):
+                    self._names.forget(common)
+
+    def attend(self) -> None:
+        """Keep the links in folders in which something appeared."""
+        for common, folders in (self._names.changed() or {}).items():
+            with suppress(OSError):
+                self._record.keep(find_links(common, folders))
+
+    def conclude(self) -> None:
+        """Make the report, after all programs have ended or lost their roots."""
+        if self._record.roots or self._record.found:
+            with suppress(OSError):
+                self._record.conclude(SessionEnd.ORDERLY)
+
+    def _watch(self, root: bytes) -> None:
+        known = self._record.roots.get(root)
+        self._watched[root] = () if known is None else known.repositories
+        for common in self._watched[root]:
+            with ExitStack() as stack:
+                folders: list[tuple[int, dict[bytes, bytes]]] = []
+                for folder in islice(folders_of(common), _MAX_WATCHED_FOLDERS):
+                    with suppress(OSError):
+                        fd = open_path(os.path.normpath(common + b"/" + folder), os.O_DIRECTORY)
+                        folders.append((stack.enter_context(closing(fd)), {ANY_NAME: folder}))
+                self._names.watch(common, folders)

@@ -1,0 +1,380 @@
+"""Keep what a session behind the wall left behind, until a person has seen it.
+
+Each wall has a private folder, and in it a folder `changes`. There, `start.json` has the facts
+about each root before the program saw it. At the end of the session it becomes a report,
+`TIME.json`, or nothing if the session changed nothing. If all parts of a session are killed,
+`start.json` stays, and the next start of a wall, or the daemon, makes the report.
+
+A link that the session made is removed at the end. Its report has the target, so `put_back` makes
+it again. Nothing is removed after a kill, because a person may have made the link since. Nor is
+anything removed from a git directory that is new: it may be a checkout of `repo`, which is made of
+links.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rootsd.confine.git_facts import Fact, FactKind, RootFacts, describe, find_facts, read_link
+from rootsd.confine.kernel import closing, open_path
+from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.paths import bytes_of, contains, text_of
+
+WALLS = b"/confine"
+"""The folder of all walls, in the folder for rootsd's state."""
+LOCK = b"/lock"
+"""The name of the lock in a wall's folder, which its warden holds."""
+_CHANGES, _START = b"/changes", b"/start.json"
+_VERSION = 1
+_MAX_BYTES = 64 << 20
+
+
+class Finding(NamedTuple):
+    """A fact that a session made. `is_removed` says that the link is only in the report now."""
+
+    fact: Fact
+    is_removed: bool = False
+
+
+class SessionEnd(Enum):
+    """How a session ended. After a kill, others may have made what is found later."""
+
+    ORDERLY = "orderly"
+    KILLED = "killed"
+
+
+class SessionReport(NamedTuple):
+    """What one session left behind. `file` is where the report lies.
+
+    `program` is the name of the session, and `ended` the time in seconds of the report.
+    """
+
+    file: bytes
+    program: str
+    ended: float
+    end: SessionEnd
+    findings: tuple[Finding, ...]
+    is_seen: bool = False
+
+    @property
+    def removed(self) -> list[Fact]:
+        """The links that are only in the report now."""
+        return [each.fact for each in self.findings if each.is_removed]
+
+    def sentences(self) -> list[str]:
+        """Return the findings for people, with what to do."""
+        return [self._sentence(each) for each in self.findings]
+
+    def _sentence(self, finding: Finding) -> str:
+        is_certain = self.end is SessionEnd.ORDERLY
+        who = (
+            f"left by {self.program}" if is_certain else f"since {self.program}, which was killed"
+        )
+        if finding.is_removed:
+            path = safe_label(finding.fact.path, limit=None)
+            target = safe_label(finding.fact.value, limit=None)
+            return (
+                f"{who}: {path} was a link to {target}, and git outside would have written through"
+                " it, so rootsd removed it; to put it back: rootsd undo"
+            )
+        return f"{who}: {describe(finding.fact)}; look at it before you use git there"
+
+
+class StartRecord:
+    """The facts at the start of a session, in the private `folder` of its wall."""
+
+    def __init__(self, folder: bytes) -> None:
+        self._folder = folder
+        self._file = folder + _CHANGES + _START
+        self._roots: dict[bytes, RootFacts] = {}
+        self._repositories: set[bytes] = set()  # those that the session did not make
+        self._found: dict[Fact, None] = {}
+
+    @classmethod
+    def read(cls, folder: bytes) -> StartRecord | None:
+        """Return the record of a session that has not ended by itself, or None."""
+        content = _read(folder + _CHANGES + _START)
+        if content is None:
+            return None
+        record = cls(folder)
+        with suppress(KeyError, TypeError, ValueError):
+            for root, facts in content["roots"].items():
+                record._roots[bytes_of(root)] = RootFacts(frozenset(map(_decode, facts)))
+            record._repositories = {bytes_of(each) for each in content["repositories"]}
+            record._found = dict.fromkeys(_decode(each) for each in content["found"])
+        return record
+
+    @property
+    def roots(self) -> dict[bytes, RootFacts]:
+        """What is known about each root that the program sees."""
+        return self._roots
+
+    @property
+    def found(self) -> tuple[Fact, ...]:
+        """What the session is known to have made so far."""
+        return tuple(self._found)
+
+    def add(self, roots: Iterable[bytes]) -> None:
+        """Note the facts about roots that the program is about to see. Raises OSError."""
+        for root in roots:
+            with suppress(OSError):  # it is not there, so it is not shown either
+                self._roots[root] = found = find_facts(root)
+                self._repositories.update(found.repositories)
+        self._write()
+
+    def drop(self, roots: Iterable[bytes]) -> None:
+        """Look for the last time at roots that the program no longer sees. Raises OSError."""
+        for root in roots:
+            self._look(root)
+            self._roots.pop(root, None)
+        self._write()
+
+    def keep(self, facts: Iterable[Fact]) -> None:
+        """Keep facts that were seen early. Raises OSError."""
+        known = {*self._found}.union(*(each.facts for each in self._roots.values()))
+        if new := [each for each in facts if each not in known]:
+            self._found.update(dict.fromkeys(new))
+            self._write()
+
+    def conclude(self, end: SessionEnd) -> SessionReport | None:
+        """Look at all roots again, and make the report. Return None if nothing was changed.
+
+        Raises OSError.
+        """
+        for root in self._roots:
+            self._look(root)
+        still = [fact for fact in self._found if _still_holds(fact)]
+        if not still:
+            with suppress(FileNotFoundError):
+                os.unlink(self._file)
+            return None
+        file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
+        goes = {each for each in still if end is SessionEnd.ORDERLY and self._is_removable(each)}
+        findings = tuple(Finding(each, each in goes) for each in still)
+        report = SessionReport(file, _program(self._folder), time.time(), end, findings)
+        _write_report(report)  # before the links go, so that none is lost
+        if stays := {each for each in goes if not _remove_link(each)}:
+            findings = tuple(Finding(each, each in goes - stays) for each in still)
+            report = report._replace(findings=findings)
+            _write_report(report)
+        os.unlink(self._file)
+        return report
+
+    def _look(self, root: bytes) -> None:
+        """Keep the facts that are new in a root."""
+        with suppress(OSError):
+            new = find_facts(root).facts - self._roots[root].facts
+            self._found.update(dict.fromkeys(sorted(new, key=lambda fact: fact.path)))
+
+    def _is_removable(self, fact: Fact) -> bool:
+        return fact.kind is FactKind.LINK and any(
+            contains(common, fact.path) for common in self._repositories
+        )
+
+    def _write(self) -> None:
+        os.makedirs(os.path.dirname(self._file), 0o700, exist_ok=True)
+        content = {
+            "version": _VERSION,
+            "roots": {
+                text_of(root): [_encode(each) for each in known.facts]
+                for root, known in self._roots.items()
+            },
+            "repositories": [text_of(each) for each in self._repositories],
+            "found": [_encode(each) for each in self._found],
+        }
+        _replace(self._file, content)
+
+
+def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
+    """Make the report of a session that could not do so, if nobody else uses the wall's folder.
+
+    Raises OSError.
+    """
+    if not os.path.exists(folder + _CHANGES + _START):
+        return None
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+    with closing(os.open(folder + LOCK, flags, 0o600)) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # a living warden, or the next session, which has done this
+            return None
+        record = StartRecord.read(folder)
+        return None if record is None else record.conclude(end)
+
+
+def conclude_killed(walls: bytes) -> list[SessionReport]:
+    """Make the reports of sessions that were killed with their warden and its owner."""
+    reports = []
+    for wall in _wall_folders(walls):
+        with suppress(OSError):
+            report = conclude_unfinished(wall, SessionEnd.KILLED)
+            if report is not None:
+                reports.append(report)
+    return reports
+
+
+def read_reports(walls: bytes) -> list[SessionReport]:
+    """Return the reports of all walls in the folder `walls`, oldest first."""
+    reports = [report for wall in _wall_folders(walls) for report in reports_of(wall)]
+    return sorted(reports, key=lambda report: report.ended)
+
+
+def reports_of(folder: bytes) -> Iterator[SessionReport]:
+    """Yield the reports of one wall, oldest first."""
+    for name in _list(folder + _CHANGES):
+        if name.endswith(b".json") and b"/" + name != _START:
+            report = _decode_report(folder + _CHANGES + b"/" + name)
+            if report is not None:
+                yield report
+
+
+def left_behind(walls: bytes, *, is_look: bool) -> list[str]:
+    """Return what sessions made or left, as sentences, until a person has seen the reports.
+
+    `is_look` says that a person sees them now. What a running session made is returned each time.
+    """
+    conclude_killed(walls)
+    unseen = [report for report in read_reports(walls) if not report.is_seen]
+    if is_look:
+        for report in unseen:
+            with suppress(OSError):
+                mark_seen(report)
+    sentences = [sentence for report in unseen for sentence in report.sentences()]
+    return [*sentences, *running_findings(walls)]
+
+
+def running_findings(walls: bytes) -> Iterator[str]:
+    """Yield what running sessions are known to have made, as sentences."""
+    for wall in _wall_folders(walls):
+        record = StartRecord.read(wall)
+        for fact in () if record is None else record.found:
+            if _still_holds(fact):
+                yield f"made by {_program(wall)}, which runs: {describe(fact)}"
+
+
+def mark_seen(report: SessionReport) -> None:
+    """Remember that a person has seen a report, or forget it if it removed nothing.
+
+    Raises OSError.
+    """
+    if report.removed:
+        _write_report(report._replace(is_seen=True))
+    else:
+        os.unlink(report.file)
+
+
+def put_back(report: SessionReport) -> list[Fact]:
+    """Make the links again that were removed, and return them. Raises OSError.
+
+    FileExistsError says that something else is there now.
+    """
+    for fact in report.removed:
+        folder, name = os.path.split(fact.path)
+        with closing(open_path(folder, os.O_DIRECTORY)) as above:
+            os.symlink(fact.value, name, dir_fd=above)
+    os.unlink(report.file)
+    return report.removed
+
+
+def _wall_folders(walls: bytes) -> Iterator[bytes]:
+    """Yield the private folders of all walls."""
+    for name in _list(walls):
+        for slot in _list(walls + b"/" + name):
+            if slot.isdigit():
+                yield b"%s/%s/%s" % (walls, name, slot)
+
+
+def _program(folder: bytes) -> str:
+    """Return the name of the sessions of a wall."""
+    return safe_label(os.path.basename(os.path.dirname(folder)))
+
+
+def _still_holds(fact: Fact) -> bool:
+    match fact.kind:
+        case FactKind.LINK:
+            return read_link(fact.path) == fact.value
+        case FactKind.HARD_LINK:
+            with suppress(OSError):
+                return os.lstat(fact.path).st_nlink > 1
+            return False
+        case FactKind.PROGRAMS:
+            return os.path.lexists(fact.path)
+
+
+def _remove_link(fact: Fact) -> bool:
+    """Remove a link if it is still the one that was found. Return whether it is gone."""
+    if read_link(fact.path) != fact.value:
+        return False
+    folder, name = os.path.split(fact.path)
+    try:
+        with closing(open_path(folder, os.O_DIRECTORY)) as above:
+            os.unlink(name, dir_fd=above)
+    except OSError:
+        return False
+    return True
+
+
+def _encode(fact: Fact) -> list[str]:
+    return [fact.kind.value, text_of(fact.path), text_of(fact.value)]
+
+
+def _decode(item: Any) -> Fact:  # noqa: ANN401 - any JSON
+    kind, path, value = item
+    return Fact(FactKind(kind), bytes_of(path), bytes_of(value))
+
+
+def _write_report(report: SessionReport) -> None:
+    findings = [[*_encode(each.fact), each.is_removed] for each in report.findings]
+    _replace(
+        report.file,
+        {
+            "version": _VERSION, "program": report.program, "ended": report.ended,
+            "end": report.end.value, "findings": findings, "seen": report.is_seen,
+        },
+    )  # fmt: skip
+
+
+def _decode_report(file: bytes) -> SessionReport | None:
+    content = _read(file)
+    try:
+        if content is None:
+            return None
+        findings = tuple(Finding(_decode(each[:3]), bool(each[3])) for each in content["findings"])
+        return SessionReport(
+            file, str(content["program"]), float(content["ended"]), SessionEnd(content["end"]),
+            findings, bool(content["seen"]),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None  # not ours, or damaged
+
+
+def _read(file: bytes) -> dict[str, Any] | None:
+    try:
+        with open(file, "rb") as content:
+            found = parse_json(content.read(_MAX_BYTES))
+    except (OSError, Unparsable):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _replace(file: bytes, content: dict[str, Any]) -> None:
+    """Write a file whole, so that a crash leaves the old or the new content."""
+    data = json.dumps(content).encode("ascii")
+    with open(os.open(file + b".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
+        new.write(data)
+    os.rename(file + b".new", file)
+
+
+def _list(folder: bytes) -> list[bytes]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -1,0 +1,265 @@
+"""What a session leaves in git directories is found at its end, and links are taken away."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rootsd.confine.orders import OrderKind
+from rootsd.confine.session_reports import (
+    SessionEnd,
+    SessionReport,
+    conclude_killed,
+    put_back,
+    read_reports,
+    running_findings,
+)
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from support.polling import until
+from support.repositories import git, make_repository
+from support.walls import Wall
+
+pytestmark = [pytest.mark.needs("wall")]
+
+
+class World:
+    """A repository as a root, and a file of the user outside of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.walls = folder / "walls"
+        self.home = folder / "home"
+        self.main = make_repository(self.home / "src" / "main")
+        self.bashrc = self.home / ".bashrc"
+        self.bashrc.write_text("# mine\n")
+
+    def wall(self, *roots: Path) -> Wall:
+        found = [root(each) for each in roots or [self.main]]
+        return Wall(self.walls / "agent" / "0", self.home, found)
+
+    def reports(self) -> list[SessionReport]:
+        return read_reports(os.fsencode(self.walls))
+
+    def found(self) -> dict[str, bool]:
+        """Return what the reports name, relative to the home, and whether it was removed."""
+        return {
+            os.path.relpath(os.fsdecode(each.fact.path), self.home / "src"): each.is_removed
+            for report in self.reports()
+            for each in report.findings
+        }
+
+    def end(self, wall: Wall) -> None:
+        """End a wall, and wait until its warden has made the report."""
+        wall.close()
+        until(lambda: not (self.walls / "agent" / "0" / "changes" / "start.json").exists())
+
+
+def root(path: Path) -> ConfinedRoot:
+    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def plant(wall: Wall, link: Path, target: Path | str) -> None:
+    wall.run(
+        f"os.path.lexists('{link}') and os.unlink('{link}'); os.symlink('{target}', '{link}')"
+    )
+
+
+def commit(repository: Path) -> None:
+    git("commit", "--allow-empty", "-m", "outside", cwd=repository)
+
+
+def test_a_link_out_of_the_git_directory_is_gone_at_the_end(world: World) -> None:
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "logs" / "HEAD", world.bashrc)
+        plant(wall, world.main / ".git" / "FETCH_HEAD", "../../../.bashrc")
+        plant(wall, world.main / ".git" / "COMMIT_EDITMSG", "config")
+        plant(wall, world.main / ".git" / "refs" / "heads" / "alias", "master")
+        world.end(wall)
+    assert world.found() == {
+        "main/.git/logs/HEAD": True, "main/.git/FETCH_HEAD": True,
+        "main/.git/COMMIT_EDITMSG": True,
+    }  # fmt: skip
+    before = (world.main / ".git" / "config").read_bytes()
+    commit(world.main)
+    assert world.bashrc.read_text() == "# mine\n"
+    assert (world.main / ".git" / "config").read_bytes() == before
+    assert (world.main / ".git" / "refs" / "heads" / "alias").is_symlink()
+
+
+def test_without_the_end_of_the_session_a_commit_writes_through_the_link(world: World) -> None:
+    """The control: what is left is harmful, and it is the report that takes it away."""
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "logs" / "HEAD", world.bashrc)
+        os.kill(wall.warden_pid, signal.SIGKILL)
+        commit(world.main)
+    assert "outside" in world.bashrc.read_text()
+
+
+def test_undo_puts_the_links_back(world: World) -> None:
+    head = world.main / ".git" / "logs" / "HEAD"
+    with world.wall() as wall:
+        plant(wall, head, world.bashrc)
+        world.end(wall)
+    assert not head.is_symlink()
+    [report] = world.reports()
+    assert [os.fsdecode(fact.path) for fact in put_back(report)] == [str(head)]
+    assert os.readlink(head) == str(world.bashrc)
+    assert world.reports() == []
+
+
+def test_earlier_links_stay_and_are_not_reported(world: World) -> None:
+    """Checkouts of `repo` and git-new-workdir consist of links."""
+    other = world.main.parent / "other"
+    other.mkdir()
+    git("init", "-q", cwd=other)
+    for name in ("refs", "logs"):
+        subprocess.run(["rm", "-rf", other / ".git" / name], check=True)
+        (other / ".git" / name).symlink_to(world.main / ".git" / name)
+    with world.wall(other) as wall:
+        wall.run(f"open('{other}/.git/description', 'w').write('x')")
+        world.end(wall)
+    assert world.found() == {}
+    assert (other / ".git" / "refs").is_symlink()
+
+
+def test_links_in_submodules_worktrees_and_nested_repositories_count(world: World) -> None:
+    nested = make_repository(world.main / "packages" / "nested")
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
+    places = [
+        nested / ".git" / "ORIG_HEAD",
+        world.main / ".git" / "modules" / "lib" / "ORIG_HEAD",
+        world.main / ".git" / "worktrees" / "w" / "ORIG_HEAD",
+        world.main / ".git" / "objects" / "info" / "packs",
+    ]
+    with world.wall() as wall:
+        for place in places:
+            plant(wall, place, world.bashrc)
+        world.end(wall)
+    assert set(world.found().values()) == {True}
+    assert [place for place in places if place.is_symlink()] == []
+
+
+def test_links_in_the_included_git_directory_of_a_worktree_count(world: World) -> None:
+    tree = world.home / "src" / "tree"
+    git("worktree", "add", tree, cwd=world.main)
+    shared = root(tree)._replace(shared_git=os.fsencode(world.main))
+    with Wall(world.walls / "agent" / "0", world.home, [shared]) as wall:
+        plant(wall, world.main / ".git" / "FETCH_HEAD", world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": True}
+
+
+def test_a_git_directory_that_is_new_is_only_reported(world: World) -> None:
+    with world.wall() as wall:
+        wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
+        plant(wall, world.main / "new" / ".git" / "FETCH_HEAD", world.bashrc)
+        plain = world.home / "src" / "plain"
+        plain.mkdir()
+        wall.order(OrderKind.ADD, root(plain))
+        plant(wall, plain / ".git", world.home / "other")
+        world.end(wall)
+    assert world.found() == {"main/new/.git/FETCH_HEAD": False, "plain/.git": False}
+    assert (plain / ".git").is_symlink()
+
+
+def test_hard_links_are_only_reported_and_packs_are_left_out(world: World) -> None:
+    with world.wall() as wall:
+        own = f"{world.main}/.git"
+        wall.run(f"os.link('{own}/description', '{own}/FETCH_HEAD')")
+        pack = f"{world.main}/.git/objects/pack"
+        wall.run(f"open('{pack}/a', 'w').close(); os.link('{pack}/a', '{pack}/b')")
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": False, "main/.git/description": False}
+    assert (world.main / ".git" / "FETCH_HEAD").exists()
+
+
+def test_a_link_in_a_root_that_was_taken_away_is_found(world: World) -> None:
+    head = world.main / ".git" / "ORIG_HEAD"
+    with world.wall() as wall:
+        plant(wall, head, world.bashrc)
+        wall.order(OrderKind.SET)
+        wall.order(OrderKind.SET, root(world.main))  # now it would be an earlier one
+        world.end(wall)
+    assert world.found() == {"main/.git/ORIG_HEAD": True}
+    assert not head.is_symlink()
+
+
+def test_a_link_is_known_while_the_program_runs(world: World) -> None:
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
+        until(lambda: [*running_findings(os.fsencode(world.walls))] != [])
+        [sentence] = running_findings(os.fsencode(world.walls))
+        assert "main/.git/ORIG_HEAD is a link to" in sentence
+        lock = os.open(world.walls / "agent" / "0" / "lock", os.O_CREAT | os.O_RDWR)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the warden of `rootsd confine` holds it
+        assert conclude_killed(os.fsencode(world.walls)) == []
+        os.close(lock)
+
+
+def test_a_killed_session_is_reported_later_and_nothing_is_removed(world: World) -> None:
+    head = world.main / ".git" / "ORIG_HEAD"
+    with world.wall() as wall:
+        plant(wall, head, world.bashrc)
+        os.kill(wall.warden_pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{wall.warden_pid}").exists())
+    [report] = conclude_killed(os.fsencode(world.walls))
+    assert report.end is SessionEnd.KILLED
+    assert world.found() == {"main/.git/ORIG_HEAD": False}
+    assert head.is_symlink()
+
+
+@pytest.fixture
+def nested(world: World) -> Path:
+    """A repository that the index of the root names, made by a program inside."""
+    lib = world.main / "vendor" / "lib"
+    program = f"touch {world.home}/ran; false"
+    with world.wall() as wall:
+        for line in (
+            f"git init -q {lib}",
+            f"git -C {lib} -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+            f"git -C {lib} config core.fsmonitor {program!r}",
+            f"git -C {world.main} add vendor/lib",
+        ):
+            wall.run(f"subprocess.run({line!r}, shell=True, check=True)")
+        world.end(wall)
+    return lib
+
+
+def test_a_repository_in_the_index_whose_settings_name_programs_is_reported(
+    world: World, nested: Path
+) -> None:
+    assert world.found() == {"main/vendor/lib": False}
+    [report] = world.reports()
+    assert "core.fsmonitor = touch" in report.sentences()[0]
+    with world.wall() as wall:  # the next session did not make it
+        world.end(wall)
+    assert len(world.reports()) == 1
+    assert nested.exists()
+
+
+def test_git_status_runs_what_such_a_repository_names(world: World, nested: Path) -> None:
+    """The control: the report is about something real."""
+    (world.home / "ran").unlink(missing_ok=True)
+    git("status", cwd=world.main)
+    assert (world.home / "ran").exists()
+    assert nested.exists()
+
+
+def test_a_gitlink_without_programs_is_not_reported(world: World) -> None:
+    lib = make_repository(world.main / "vendor" / "lib")
+    with world.wall() as wall:
+        wall.run(f"subprocess.run(['git', 'add', 'vendor/lib'], cwd='{world.main}', check=True)")
+        world.end(wall)
+    assert world.found() == {}
+    assert lib.exists()
