@@ -213,3 +213,26 @@ def test_the_configuration_can_allow_some_places_refused_by_default() -> None:
         b"/a\xff",
     ):
         assert places.why_no_root(path) is not None
+
+
+ELSEWHERE = RefusedPlaces(b"/elsewhere", account_home=HOME)
+
+
+@pytest.mark.parametrize("home", [b"/elsewhere", HOME])
+def test_both_the_home_of_the_variable_and_that_of_the_account_are_refused(home: bytes) -> None:
+    assert ELSEWHERE.why_no_root(home) == "it is your home folder"
+    assert ELSEWHERE.why_no_parent(home) is None
+    assert "secrets" in (ELSEWHERE.why_no_root(home + b"/.ssh/x") or "")
+    assert ELSEWHERE.why_no_root(home + b"/src/api") is None
+    assert home + b"/.ssh" in ELSEWHERE.refused_trees()
+    assert ELSEWHERE.why_no_root(b"/home") is not None
+
+
+@pytest.mark.parametrize("home", [b"/usr", b"/etc", b"/"])
+def test_a_variable_opens_no_place_of_the_system(home: bytes) -> None:
+    places = RefusedPlaces(home, account_home=HOME)
+    assert "belongs to the system" in (places.why_no_root(home.rstrip(b"/") + b"/lib/x") or "")
+
+
+def test_control_without_the_account_a_variable_opens_the_real_home() -> None:
+    assert RefusedPlaces(b"/elsewhere").why_no_root(HOME) is None

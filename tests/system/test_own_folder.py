@@ -35,8 +35,8 @@ def top(tmp_path: Path) -> Path:
     return folder
 
 
-def why(folder: Path) -> str | None:
-    return why_unusable(os.fsencode(folder), ())
+def why(folder: Path, home: Path = Path("/home/none")) -> str | None:
+    return why_unusable(os.fsencode(folder), (), os.fsencode(home))
 
 
 def project(folder: Path, marker: str = ".git") -> Path:
@@ -124,11 +124,10 @@ def test_markers_in_the_home_folder_and_in_places_of_the_system_are_no_project(
     home = project(top / "home")
     (home / ".config").mkdir()
     project(home / ".config")
-    monkeypatch.setattr(own_folder, "_home_of_user", lambda: os.fsencode(home))
-    assert why(home / ".rootsd") is None
-    assert why(home / ".config" / "rootsd-try") is None
+    assert why(home / ".rootsd", home) is None
+    assert why(home / ".config" / "rootsd-try", home) is None
     project(home / ".cache" / "plugin")
-    assert "in the project" in (why(home / ".cache" / "plugin" / "x") or "")
+    assert "in the project" in (why(home / ".cache" / "plugin" / "x", home) or "")
 
 
 def test_a_home_folder_in_a_project_hides_nothing(
@@ -137,7 +136,9 @@ def test_a_home_folder_in_a_project_hides_nothing(
     """HOME is as easy to set as ROOTSD_DIR."""
     clone = project(top / "clone")
     monkeypatch.setenv("HOME", str(clone))
-    assert "in the project" in (why(clone / ".rootsd") or "")
+    monkeypatch.setenv(runtime_dir.OVERRIDE, str(clone / ".rootsd"))
+    with pytest.raises(runtime_dir.FolderUnavailable, match="in the project"):
+        runtime_dir.overriding_folder()
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
@@ -222,9 +223,9 @@ def test_a_folder_in_an_approved_root_without_markers_is_refused(top: Path) -> N
     (top / "link").symlink_to("notes/deep")
     with mcp_socket(at, root) as asked:
         for name in ("notes", "notes/new", "notes/deep", "link"):
-            refusal = why_unusable(os.fsencode(top / name), [os.fsencode(at)])
+            refusal = why_unusable(os.fsencode(top / name), [os.fsencode(at)], b"")
             assert f"is in the approved root {root}" in (refusal or ""), name
-        assert why_unusable(os.fsencode(top / "new"), [os.fsencode(at)]) is None
+        assert why_unusable(os.fsencode(top / "new"), [os.fsencode(at)], b"") is None
     assert asked[-1] == str(top)
 
 
@@ -242,5 +243,5 @@ def test_a_daemon_that_gives_no_answer_says_nothing(top: Path, answer: bytes) ->
 
         thread = threading.Thread(target=serve)
         thread.start()
-        assert why_unusable(os.fsencode(top / "new"), [os.fsencode(at)]) is None
+        assert why_unusable(os.fsencode(top / "new"), [os.fsencode(at)], b"") is None
         thread.join(HANG_GUARD_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,10 +126,84 @@ def test_a_valid_file_of_root_is_in_force(file: Path) -> None:
     assert read_policy(bytes(file)).requires_wall
 
 
+@pytest.mark.needs("root")
 def test_a_missing_file_is_no_policy(tmp_path: Path) -> None:
-    for file in (tmp_path / "policy.toml", tmp_path / "rootsd" / "policy.toml"):
+    for file in (tmp_path / "policy.toml", tmp_path / "rootsd" / "deeper" / "policy.toml"):
         assert load_policy(bytes(file)).policy is NO_POLICY
         assert wall_requirement(bytes(file)) is None
+
+
+@pytest.mark.needs("root")
+@pytest.mark.parametrize("missing", ["policy.toml", "rootsd/policy.toml"])
+@pytest.mark.parametrize(
+    ("opens", "problem"),
+    [
+        (lambda folder: folder.chmod(0o777), "users other than root can write to"),
+        (lambda folder: folder.chmod(0o1777), "users other than root can write to"),
+        (lambda folder: folder.chmod(0o775), "users other than root can write to"),
+        (lambda folder: os.chown(folder, OTHER_USER, 0), f"belongs to user {OTHER_USER}"),
+    ],
+)
+def test_a_file_that_others_could_have_removed_is_broken(
+    tmp_path: Path, opens: Callable[[Path], object], problem: str, missing: str
+) -> None:
+    folder = tmp_path / "etc"
+    folder.mkdir(mode=0o755)
+    opens(folder)
+    loaded = load_policy(bytes(folder / missing))
+    assert problem in loaded.policy.problem
+    assert str(folder) in loaded.policy.problem
+    assert loaded.policy.must_confine
+    assert loaded.remedy.startswith("sudo")
+    assert wall_requirement(bytes(folder / missing)) is not None
+
+
+@pytest.mark.needs("root")
+def test_control_without_the_check_whoever_removes_the_policy_is_free_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rootsd.system.policy_file._ensure_only_root_removes", lambda _: None)
+    tmp_path.chmod(0o777)
+    assert load_policy(bytes(tmp_path / "policy.toml")).policy is NO_POLICY
+
+
+TILDE = """version = 1
+[roots]
+refuse = ["~", "~/customers"]
+[[rule]]
+verdict = "deny"
+pattern = "~/secret/**"
+"""
+
+
+def _home_places(text: str) -> set[bytes]:
+    policy = parsed(text)
+    return {entry.pattern for entry in (*policy.refused, *policy.denied)}
+
+
+@pytest.mark.parametrize("value", ["/elsewhere", "", "relative"])
+def test_a_tilde_is_the_home_in_the_password_database(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = os.fsencode(pwd.getpwuid(os.getuid()).pw_dir)
+    monkeypatch.setenv("HOME", value)
+    places = _home_places(TILDE)
+    assert {home, home + b"/customers", home + b"/secret/**"} <= places
+    assert not any(b"elsewhere" in place for place in places)
+
+
+def test_control_an_expansion_by_home_moves_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rootsd.system.policy.expand_account_home", os.path.expanduser)
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert b"/elsewhere/customers" in _home_places(TILDE)
+
+
+def test_a_tilde_of_a_user_without_an_account_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    with pytest.raises(BadConfig, match="does not start with / or ~/, or has no such user"):
+        parsed(TILDE)
 
 
 @pytest.mark.needs("root")
@@ -170,7 +245,7 @@ def test_the_lean_programs_read_the_requirement_as_the_daemon_does(file: Path, t
 
 
 def test_each_entry_knows_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("rootsd.system.parent_paths.account_home", lambda: bytes(tmp_path))
     policy = parsed(
         'version = 1\n[roots]\nrefuse = ["/srv/customers/"]\n\n[[rule]]\nverdict = "deny"\n'
         'pattern = "~/old-*"\n\n[[rule]]\npattern = "/srv/x/**"\nverdict = "approve"\n'

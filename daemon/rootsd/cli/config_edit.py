@@ -489,7 +489,7 @@ def _refused_places(invocation: Invocation) -> RefusedPlaces:
         runtime_dir.find_runtime_dir().path,
     ]
     all_but_own = read_config(places.config_file).with_configured_places(
-        RefusedPlaces(canonical_path("~"))
+        RefusedPlaces(canonical_path("~"), account_home=runtime_dir.account_home())
     )
     return all_but_own._replace(own=tuple(os.path.realpath(folder) for folder in own))
 

@@ -64,7 +64,9 @@ def _answer(store: Store, places: Places, query: OfflineQuery) -> dict[str, Any]
         items: list[Any] = list(log_items_from(store, store.last_events(max(0, query.last))))
     else:
         own = (places.config, places.log, places.state, places.data)
-        refused = RefusedPlaces(runtime_dir.home_folder(), own)
+        refused = RefusedPlaces(
+            runtime_dir.home_folder(), own, account_home=runtime_dir.account_home()
+        )
         policy = load_policy(POLICY_FILE).policy
         catalog = Catalog.of(
             loaded.projects, loaded.rules, refused, loaded.next_rule, policy=policy

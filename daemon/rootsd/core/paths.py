@@ -144,6 +144,7 @@ def refusing_entry(places: Iterable[PolicyEntry], path: bytes) -> PolicyEntry | 
 class RefusedPlaces(NamedTuple):
     """The places that cannot be a root or a parent.
 
+    * `home`: the home folder that HOME names.
     * `own`: the daemon's own folders.
     * `refused`: more places, which the configuration refuses.
     * `allowed`: folders of the system or with settings that the configuration allows. It cannot
@@ -152,6 +153,8 @@ class RefusedPlaces(NamedTuple):
     * `parents`: the configured parents. A worktree must not be or contain one.
     * `by_policy`: places that the machine's policy refuses. No configuration can allow them. An
       approval in one is withheld and does not lapse, because the policy may change.
+    * `account_home`: the home folder in the password database, which no variable changes. It is
+      empty for a user without an entry there.
 
     This is a named tuple, because `rootsd run` imports this module, and importing `dataclasses`
     takes 6 ms.
@@ -163,6 +166,14 @@ class RefusedPlaces(NamedTuple):
     allowed: tuple[bytes, ...] = ()
     parents: tuple[bytes, ...] = ()
     by_policy: tuple[PolicyEntry, ...] = ()
+    account_home: bytes = b""
+
+    @property
+    def homes(self) -> tuple[bytes, ...]:
+        """The home folders of the user: usually one, and two if HOME was set to another."""
+        if self.account_home in (b"", self.home):
+            return (self.home,)
+        return (self.home, self.account_home)
 
     def why_no_root(self, path: bytes) -> str | None:
         """Return why `path` can never be a root, as a clause, or None if it can."""
@@ -173,11 +184,12 @@ class RefusedPlaces(NamedTuple):
 
     def why_lapsing(self, path: bytes) -> str | None:
         """Return why an approval of `path` lapses, or None. The policy's places do not count."""
-        if inner_place(self.own, path) is not None and not contains(path, self.home):
+        homes = self.homes
+        if inner_place(self.own, path) is not None and inner_place(homes, path) is None:
             return "it contains rootsd's own files"
         if (inner := inner_place(self.refused, path)) is not None:
             return _refused_by_configuration(path, inner)
-        return self._why_neither(path) or ("it is your home folder" if path == self.home else None)
+        return self._why_neither(path) or ("it is your home folder" if path in homes else None)
 
     def why_no_parent(self, path: bytes) -> str | None:
         """Return why `path` can never be a parent, or None if it can.
@@ -192,7 +204,7 @@ class RefusedPlaces(NamedTuple):
         They belong to the system, contain secrets and settings, belong to the daemon, or are
         refused by the configuration.
         """
-        private = (self.home + b"/" + name for name in _PRIVATE_IN_HOME)
+        private = (home + b"/" + name for home in self.homes for name in _PRIVATE_IN_HOME)
         return (*sorted(_SYSTEM_TREES), *sorted(private), *self.own, *self.refused)
 
     def policy_trees(self) -> tuple[bytes, ...]:
@@ -207,13 +219,14 @@ class RefusedPlaces(NamedTuple):
 
     def refused_ancestors(self) -> tuple[bytes, ...]:
         """Return the folders that can never be a root because they contain a refused folder."""
-        inside = (self.home, *self.own, *self.refused)
+        inside = (*self.homes, *self.own, *self.refused)
         return tuple(sorted({above for place in inside for above in ancestors(place)}))
 
     def _why_neither(self, path: bytes) -> str | None:
-        if path == self.home:
+        homes = self.homes
+        if path in homes:
             return None
-        if contains(path, self.home):
+        if inner_place(homes, path) is not None:
             return "it contains your home folder"
         if outer_place(self.own, path) is not None:
             return "it contains rootsd's own files"
@@ -228,23 +241,23 @@ class RefusedPlaces(NamedTuple):
         return self._reserved(path) or self._private(path)
 
     def _private(self, path: bytes) -> str | None:
-        inside = self.home + b"/"
-        if not path.startswith(inside):
-            return None
-        name = path.removeprefix(inside).partition(b"/")[0]
-        if name in _PRIVATE_IN_HOME and not self._open_in_home(path):
-            return f"{text_of(inside + name)} contains secrets and settings"
+        for home in self.homes:
+            inside = home + b"/"
+            name = path.removeprefix(inside).partition(b"/")[0]
+            if (
+                path.startswith(inside)
+                and name in _PRIVATE_IN_HOME
+                and outer_place((inside + place for place in _OPEN_IN_HOME), path) is None
+            ):
+                return f"{text_of(inside + name)} contains secrets and settings"
         return None
-
-    def _open_in_home(self, path: bytes) -> bool:
-        return any(
-            path.startswith(self.home + b"/" + place + b"/") for place in _OPEN_IN_HOME
-        ) or any(path == self.home + b"/" + place for place in _OPEN_IN_HOME)
 
     def _reserved(self, path: bytes) -> str | None:
         if path in _PLACES_THEMSELVES:
             return "it is a place of the system, not a project"
-        if contains(self.home, path):
+        # Not HOME: with HOME=/usr, it would open /usr.
+        home = self.account_home or self.home
+        if home != b"/" and contains(home, path):
             return None
         tree = b"/" + path[1:].partition(b"/")[0]
         if tree in _SYSTEM_TREES and not any(path.startswith(at + b"/") for at in _OPEN_BELOW):

@@ -132,7 +132,9 @@ def run(
         stack.callback(store.close)
         written = (places.state, run_folder.path, *fallback_folders())
         own = (places.config, places.log, places.data, *written)
-        refused = RefusedPlaces(runtime_dir.home_folder(), own)
+        refused = RefusedPlaces(
+            runtime_dir.home_folder(), own, account_home=runtime_dir.account_home()
+        )
         # A service file of an older version hides the data folder, so it may be missing.
         data = [places.data] if os.path.isdir(places.data) else []
         confined = confine_daemon((*written, *data))

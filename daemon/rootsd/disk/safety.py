@@ -87,7 +87,7 @@ class FolderSafety:
 
     def _have_identified(self, places: RefusedPlaces) -> bool:
         """Identify the places on mounts that respond, and return whether all mounts responded."""
-        usual = (*REFUSED_IDENTITIES, places.home, *places.refused_ancestors())
+        usual = (*REFUSED_IDENTITIES, *places.homes, *places.refused_ancestors())
         # The policy's places come last: an approval lapses in a place that others refuse, too.
         trees = (*places.refused_trees(), *places.policy_trees())
         others = (*usual, *places.policy_ancestors())

@@ -27,6 +27,7 @@ from rootsd.system.config_validation import (
     syntax_error,
 )
 from rootsd.system.parent_paths import canonical_path, parent_refusal
+from rootsd.system.runtime_dir import account_home
 from rootsd.system.toml_lines import KeyPath
 
 EDIT = "rootsd config edit"
@@ -166,7 +167,9 @@ def _read_tables(tables: Mapping[str, object]) -> tuple[Config, list[ConfigProbl
     reader = _PathReader(validator.problems)
     refused = reader.folders(values.roots.refuse, ("roots", "refuse"))
     allowed = reader.folders(values.roots.allow, ("roots", "allow"))
-    places = RefusedPlaces(home=canonical_path("~"), refused=refused, allowed=allowed)
+    places = RefusedPlaces(
+        canonical_path("~"), refused=refused, allowed=allowed, account_home=account_home()
+    )
     # The validator puts None in place of a table without a usable path.
     parents = reader.parents(cast("list[ParentTable | None]", values.parent), places)
     config = Config(

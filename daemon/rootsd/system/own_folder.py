@@ -36,17 +36,20 @@ _SHALLOW = 2  # components, as in /var/tmp
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def why_unusable(folder: bytes, sockets: Iterable[bytes]) -> str | None:
+def why_unusable(folder: bytes, sockets: Iterable[bytes], home: bytes) -> str | None:
     """Return why ROOTSD_DIR must not be the absolute path `folder`, as a clause, or None.
 
-    `sockets` are the MCP sockets of the daemon that the user has without ROOTSD_DIR.
+    `sockets` are the MCP sockets of the daemon that the user has without ROOTSD_DIR. `home` is the
+    home folder in the password database, or empty.
     """
     on_the_way = folders_on_the_way(folder)
     for inner in _INNER:
         if os.path.islink(os.path.join(folder, inner)):
             on_the_way.update(folders_on_the_way(os.path.join(folder, inner)))
     return (
-        _why_project(on_the_way) or _why_exposed(on_the_way) or _why_approved(on_the_way, sockets)
+        _why_project(on_the_way, home)
+        or _why_exposed(on_the_way)
+        or _why_approved(on_the_way, sockets)
     )
 
 
@@ -83,8 +86,7 @@ def folders_on_the_way(path: bytes) -> dict[bytes, None]:
     return passed
 
 
-def _why_project(folders: dict[bytes, None]) -> str | None:
-    home = _home_of_user()
+def _why_project(folders: dict[bytes, None], home: bytes) -> str | None:
     for folder in folders:
         if folder not in _NEVER_PROJECTS and _is_project(folder) and not _is_usual(folder, home):
             return f"is in the project {_shown(folder)}, whose files could decide for you"
@@ -98,6 +100,7 @@ def _is_usual(folder: bytes, home: bytes) -> bool:
     """
     from rootsd.core.paths import RefusedPlaces, contains  # noqa: PLC0415 - slow, rarely needed
 
+    home = home or b"/"
     if contains(folder, home):
         return True
     is_shallow = folder.count(b"/") <= _SHALLOW or os.path.dirname(folder) == home
@@ -158,15 +161,6 @@ def _why_approved(folders: dict[bytes, None], sockets: Iterable[bytes]) -> str |
 
 def _is_in(path: bytes, folder: bytes) -> bool:
     return path != folder and os.path.dirname(path) == folder
-
-
-def _home_of_user() -> bytes:
-    import pwd  # noqa: PLC0415 - only needed with ROOTSD_DIR
-
-    try:
-        return os.fsencode(pwd.getpwuid(os.getuid()).pw_dir).rstrip(b"/") or b"/"
-    except KeyError:
-        return b"/"
 
 
 def _shown(path: bytes) -> str:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from rootsd.core.paths import RefusedPlaces, bytes_of
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.safety import explain_alias
+from rootsd.system.runtime_dir import account_home
 
 
 def canonical_path(typed: str) -> bytes:
@@ -18,6 +19,17 @@ def canonical_path(typed: str) -> bytes:
     """
     absolute = os.path.join(os.getcwdb(), bytes_of(os.path.expanduser(typed)))
     return HungMountDetector().real_path(absolute)
+
+
+def expand_account_home(typed: str) -> str:
+    """Return `typed` with `~` and `~NAME` expanded from the password database alone.
+
+    `os.path.expanduser` takes `~` from HOME, which the caller of a program can set.
+    """
+    if typed == "~" or typed.startswith("~/"):
+        home = account_home()
+        return os.fsdecode(home) + typed[1:] if home else typed
+    return os.path.expanduser(typed)
 
 
 def parent_refusal(places: RefusedPlaces, path: bytes) -> str | None:

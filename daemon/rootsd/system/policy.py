@@ -24,7 +24,7 @@ from rootsd.system.config_validation import (
     line_of,
     syntax_error,
 )
-from rootsd.system.parent_paths import canonical_path
+from rootsd.system.parent_paths import canonical_path, expand_account_home
 from rootsd.system.policy_file import read_policy_text
 from rootsd.system.policy_schema import PolicyRuleTable, PolicyTables, PolicyVerdict
 from rootsd.system.toml_lines import KeyPath, find_key_lines
@@ -131,7 +131,7 @@ class _EntryReader:
         return PolicyEntry(pattern, f"{self._shown}, line {line_of(key, self._lines)}")
 
     def _absolute(self, typed: str, key: KeyPath) -> str | None:
-        if (path := os.path.expanduser(typed)).startswith("/"):
+        if (path := expand_account_home(typed)).startswith("/"):
             return path
         self._add(key, f"{safe_label(typed)} does not start with / or ~/, or has no such user")
         return None

@@ -4,8 +4,9 @@ The lean programs import this module. They need one answer: must a program be be
 `rootsd.system.policy` reads everything else for the daemon.
 
 The folder and the file must belong to root, and nobody else may write to them. Neither may be a
-symlink, because its target could lie elsewhere. A file that is missing is no policy. A file that
-cannot be used is not: the policy may require or refuse anything.
+symlink, because its target could lie elsewhere. A file that cannot be used may require or refuse
+anything, so it counts as broken. A file that is missing is no policy, but only where nobody but
+root could have removed it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def read_policy_text(file: bytes) -> str | None:
             opened.append(os.open(folder, _FOLDER))
             opened.append(os.open(name, _FILE, dir_fd=opened[0]))
         except FileNotFoundError:
+            _ensure_only_root_removes(folder)
             return None
         except OSError as error:
             raise _unreadable(file if opened else folder, error) from error
@@ -110,6 +112,23 @@ def _ensure_only_root_writes(path: bytes, found: os.stat_result) -> None:
         )
     if found.st_mode & _OTHERS_WRITE:
         raise BadPolicy(f"users other than root can write to {shown}", f"sudo chmod go-w {shown}")
+
+
+def _ensure_only_root_removes(folder: bytes) -> None:
+    """Raise BadPolicy if somebody else could have removed what is missing in `folder`.
+
+    If the folder is missing, too, the nearest folder above it decides.
+    """
+    while True:
+        try:
+            found = os.stat(folder)
+        except FileNotFoundError:
+            folder = os.path.dirname(folder)
+            continue
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+        _ensure_only_root_writes(folder, found)
+        return
 
 
 def _roots_ids(uid: int) -> frozenset[int]:

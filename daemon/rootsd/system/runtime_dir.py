@@ -119,7 +119,7 @@ def _ensure_usable(folder: bytes) -> None:
         sockets = [usual.mcp_socket for usual in usual_runtime_dirs()]
     except FolderUnavailable:
         sockets = []
-    if why := own_folder.why_unusable(folder, sockets):
+    if why := own_folder.why_unusable(folder, sockets, account_home()):
         shown = folder.decode(errors="backslashreplace")
         remedy = f"unset {OVERRIDE}, or set it to a folder of yours outside of all projects"
         raise FolderUnavailable(f"{OVERRIDE} is {shown}, which {why}", remedy)
@@ -129,17 +129,27 @@ def home_folder() -> bytes:
     """Return the home folder from HOME or the password database. Raises FolderUnavailable."""
     home = os.environb.get(b"HOME", b"")
     if not home.startswith(b"/"):
-        import pwd  # noqa: PLC0415  # rarely needed, and 1 ms of every start
-
-        try:
-            home = os.fsencode(pwd.getpwuid(os.getuid()).pw_dir)
-        except KeyError:
-            home = b""
+        home = account_home()
     if not home.startswith(b"/"):
         raise FolderUnavailable(
             "there is no home folder: HOME is not set", "export HOME=/your/home"
         )
     return home.rstrip(b"/") or b"/"
+
+
+def account_home() -> bytes:
+    """Return the home folder in the password database, or b"" if this user has none there.
+
+    Whatever protects the machine or the user depends on this folder, because HOME is only a
+    variable, which any program can set for the next one.
+    """
+    import pwd  # noqa: PLC0415 - rarely needed by lean programs, and 1 ms of every start
+
+    try:
+        home = os.fsencode(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return b""
+    return home.rstrip(b"/") or b"/" if home.startswith(b"/") else b""
 
 
 def unsafe_reason(folder: bytes) -> str | None:

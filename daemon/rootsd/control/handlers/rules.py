@@ -119,7 +119,7 @@ class RuleHandlers(Struct, frozen=True):
         )
 
     def _refuse_home_folder(self, pattern: bytes) -> None:
-        if matches(pattern, self.ledger.catalog.places.home):
+        if any(matches(pattern, home) for home in self.ledger.catalog.places.homes):
             shown = safe_label(pattern, limit=None)
             raise RefusedPlace(
                 f"{shown} would approve every folder in your home folder, now and later",
