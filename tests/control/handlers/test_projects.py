@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rootsd.control.handlers import projects
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.model import Presence, Project, ProjectKind, Verdict
-from rootsd.wire.daemon import StatusQuery
+from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import (
     NextPendingQuery,
@@ -104,8 +104,8 @@ async def test_a_short_request_does_not_wait_for_a_long_listing(
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask, ProjectsQuery(CWD))
-        group.start_soon(ask, StatusQuery())
-    assert answered == [StatusQuery, ProjectsQuery]
+        group.start_soon(ask, SessionsQuery())
+    assert answered == [SessionsQuery, ProjectsQuery]
 
 
 async def test_show_returns_the_referenced_projects_with_their_facts() -> None:
