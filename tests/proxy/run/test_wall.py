@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from rootsd.wire.projects import ProjectsQuery
 from support.bridges import notice
 from support.person import Person, Resident
 from support.polling import until
+from support.repositories import git
 from support.run_proxy import RunProxyClient, is_gone, started
 
 SERVER = """
@@ -43,6 +45,22 @@ for line in sys.stdin:
     elif method == "tools/call" and message["params"]["name"] == "make a sandbox":
         status = subprocess.run(["unshare", "-Um", "true"], stderr=subprocess.DEVNULL).returncode
         send({"id": message["id"], "result": {"status": status}})
+    elif method == "tools/call" and message["params"]["name"] == "cut off":
+        nested = subprocess.Popen(
+            [sys.executable, "-c", message["params"]["arguments"]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        send({"id": message["id"], "result": {"said": nested.stdout.readline().strip()}})
+    elif method == "tools/call" and message["params"]["name"] == "append":
+        found = []
+        try:
+            open(message["params"]["arguments"], "a").close()
+            found.append("here")
+        except OSError:
+            pass
+        print(message["params"]["arguments"], file=nested.stdin, flush=True)
+        found += nested.stdout.readline().split()
+        send({"id": message["id"], "result": {"said": found}})
     elif method == "tools/call":
         path = message["params"]["arguments"]
         try:
@@ -52,6 +70,21 @@ for line in sys.stdin:
         send({"id": message["id"], "result": {"said": said, "roots": roots}})
     elif "result" in message:
         roots = [root["uri"].rpartition("/")[2] for root in message["result"]["roots"]]
+"""
+# In a namespace of its own, it makes all mounts private by mount_setattr, and says whether it may.
+CUT_OFF = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(0x10020000) == 0
+private = struct.pack("=QQQQ", 0, 0, 1 << 18, 0)
+failed = libc.syscall(442, -100, b"/", 0x8000, private, ctypes.c_size_t(32))
+print(os.strerror(ctypes.get_errno()) if failed else "cut off", flush=True)
+for line in sys.stdin:
+    try:
+        open(line.strip(), "a").close()
+        print("there", flush=True)
+    except OSError:
+        print(flush=True)
 """
 ROUNDS = 5
 NAMES = ("alpha", "beta")
@@ -106,6 +139,31 @@ def wrong_answers(person: Person, client: RunProxyClient) -> int:
         person.run("deny", "beta")
         wrong += read(client, 2 * turn + 2, note) != ("refused", ["alpha"])
     return wrong
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_a_namespace_of_a_server_gets_each_revoke_and_each_protection(
+    person: Person, is_weak: bool
+) -> None:
+    """The control has `--nested`, with which a server may cut its namespace off."""
+    folder = person.parent / "alpha"
+    flags = ("--nested", "--on-revoke", "kill") if is_weak else ()
+    with started(line("--confine", *flags), HOME=str(person.home)) as client:
+        client.shake_hands()
+        said = client.call(1, "cut off", CUT_OFF)["said"]
+        assert said == ("cut off" if is_weak else "Function not implemented")
+        assert client.call(2, "append", str(folder / "NOTE"))["said"] == ["here", "there"]
+        settings = str(folder / ".git" / "config")
+        assert client.call(3, "append", settings)["said"] == []
+        git("config", "a.b", "1", cwd=folder)
+        numbers = itertools.count(4)
+        until(lambda: "here" not in client.call(next(numbers), "append", settings)["said"])
+        answer = client.call(next(numbers), "append", settings)
+        assert answer["said"] == (["there"] if is_weak else [])
+        if not is_weak:
+            person.rootsd("deny", "alpha")
+            answer = client.call(next(numbers), "append", str(folder / "NOTE"))
+            assert answer["said"] == []
 
 
 @pytest.mark.parametrize("flags", [(), ("--static",)])
