@@ -46,7 +46,8 @@ def wall(targets: AttackTargets) -> Callable[[Layer | None], Interpreter]:
                 without = [CellLayer.MOUNT_CALLS, CellLayer.LANDLOCK]
                 return targets.wall("mounts", without)
             case Layer.CAPABILITIES:
-                return targets.wall("privileged", [CellLayer.CAPABILITIES, CellLayer.LANDLOCK])
+                without = [CellLayer.CAPABILITIES, CellLayer.LANDLOCK, CellLayer.MOUNT_CALLS]
+                return targets.wall("privileged", without)
             case Layer.NETWORK:
                 return targets.wall("network")
 

@@ -209,7 +209,7 @@ def test_a_namespace_of_the_program_loses_the_folder_with_all_others(
     wall = make_wall("whole")
     wall.run(_NESTED.format(root=root))
     assert not any(leaks(wall) for _ in rounds(sizes))
-    weak = make_wall("weak", Layer.LANDLOCK)
+    weak = make_wall("weak", Layer.LANDLOCK, Layer.MOUNT_CALLS)
     weak.run(_NESTED.format(root=root))
     assert leaks(weak)
 

@@ -259,6 +259,18 @@ def test_without_the_filter_and_the_point_some_ways_keep_a_root(
     assert {"read mount_setattr on everything", "write mount_setattr on everything"} <= {*left}
 
 
+def test_without_landlock_only_open_folders_keep_a_root(
+    tmp_path: Path, make_wall: MakeWall
+) -> None:
+    """On older kernels, the filter alone must forbid mounts. `--on-revoke kill` does the rest."""
+    layout = _protected(tmp_path, tmp_path)
+    open_folders = {"a working directory", "an open folder"}
+    left = kept(make_wall((Layer.LANDLOCK,), (Weakness.NO_POINT,)), layout)
+    assert {each.partition(" ")[2] for each in left} == open_folders
+    left = kept(make_wall((Layer.LANDLOCK, Layer.MOUNT_CALLS)), layout)
+    assert "read a bind mount" in left
+
+
 def test_a_root_that_is_approved_again_after_a_move_is_lost_too(
     tmp_path: Path, make_wall: MakeWall
 ) -> None:

@@ -26,10 +26,10 @@ class Layer(Enum):
     PROTECTION = "read-only over-mounts in a root"
     LANDLOCK = "Landlock"
     SECCOMP = "seccomp"
-    MOUNT_CALLS = "seccomp, against the new mount API"
-    """The control has no Landlock either, which refuses some of these calls, too."""
+    MOUNT_CALLS = "seccomp, against mounts"
+    """The control has no Landlock either, which refuses most of them, too."""
     CAPABILITIES = "no capabilities"
-    """The control has capabilities, and no Landlock, which refuses mounts, too."""
+    """The control has capabilities, and nothing else that refuses mounts."""
     NETWORK = "--no-network"
     LOCKS = "locked mounts"
     """The attack runs without the layers that refuse it, too. The control runs outside."""
@@ -248,10 +248,6 @@ _LANDLOCK = {
     "read through proc's working directory": "read('/proc/self/cwd/file')",
     "enter a folder and read": "in_child(lambda: (os.fchdir(FOLDER), read('file')))",
     "connect to an abstract socket outside": "connect(socket.AF_UNIX, '\\0{abstract}')",
-    "mount in a nested namespace": "nested(lambda: mount('t', '/tmp', 'tmpfs', 0))",
-    "bind a root to keep it": "nested(lambda: mount('{root}', '/tmp', None, 0x5000))",
-    "make mounts private, to keep them": "nested(lambda: mount(None, '/', None, 0x44000))",
-    "change a mount in a nested namespace": "nested(lambda: mount(None, '/tmp', None, 0x1021 | 6))",
     "change the root folder to the folder that is gone": "nested(lambda: (os.chroot('.'), read('/file')))",
     "run through proc": "subprocess.run(['/proc/self/fd/%d/program' % FOLDER], pass_fds=[FOLDER], check=True)",
     "write through proc's folder": "append('/proc/self/fd/%d/file' % FOLDER)",
@@ -285,6 +281,10 @@ _SECCOMP = {
     "set a quota": "call(179, 0x80000000, 0, 0, 0)",
 }  # fmt: skip
 _MOUNT_CALLS = {
+    "mount in a nested namespace": "nested(lambda: mount('t', '/tmp', 'tmpfs', 0))",
+    "bind a root to keep it": "nested(lambda: mount('{root}', '/tmp', None, 0x5000))",
+    "make mounts private, to keep them": "nested(lambda: mount(None, '/', None, 0x44000))",
+    "change a mount in a nested namespace": "nested(lambda: mount(None, '/tmp', None, 0x1021 | 6))",
     "keep a copy of a root by open_tree": "nested(lambda: os.listdir('/proc/self/fd/%d' % checked(libc.syscall(428, -100, b'{root}', 0x8001))))",
     "attach a copy of a root by move_mount": "nested(lambda: checked(libc.syscall(429, checked(libc.syscall(428, -100, b'{root}', 0x8001)), b'', -100, b'/tmp', 4)))",
     "cut off all mounts by mount_setattr": "nested(lambda: cut_off('/', 0x8000))",

@@ -95,9 +95,9 @@ _MORE_LANDLOCK = {
     "make shared memory": "make('/dev/shm/rootsd-attack')",
     "make a terminal": "os.close(os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY))",
     "signal init": "os.kill(os.getppid(), 0)",
-    "mount in namespaces of its own": "in_child(lambda: (checked(libc.unshare(0x10020000)), checked(libc.mount(b't', b'{home}', b'tmpfs', 0, None))))",
 }  # fmt: skip
 _MORE_OUTSIDE = {
+    "mount in namespaces of its own": "in_child(lambda: (checked(libc.unshare(0x10020000)), checked(libc.mount(b't', b'{home}', b'tmpfs', 0, None))))",
     "change a process's scheduler": "os.sched_setscheduler({victim}, os.SCHED_BATCH, os.sched_param(0))",
 }  # fmt: skip
 _MORE_SECCOMP = {

@@ -6,10 +6,11 @@ io_uring (which Landlock and audit rules have often missed), sockets of other fa
 out of a virtual machine), and injecting keys into a terminal. It also shrinks the kernel's attack
 surface.
 
-The calls of `_MOUNT_CALLS` are refused because Landlock has no hook for some of them. In a user
-namespace of its own, a program could call mount_setattr(2) to cut its mounts off from those of the
-warden. It would then miss each later unmount and each renewed protection. ENOSYS makes programs
-fall back to mount(2), which Landlock refuses. `NESTED` allows these calls.
+Mounts are refused, too, because Landlock has no hook for mount_setattr(2), and older kernels have
+no Landlock. In a user namespace of its own, a program could cut its mounts off from those of the
+warden, or mount a root elsewhere. It would then miss each later unmount and each renewed
+protection. The calls of the new API do not exist (ENOSYS), so programs fall back to mount(2), and
+that one fails as it does under Landlock (EPERM). `NESTED` allows all of them.
 
 `WITHOUT_NAMESPACES` closes more. Landlock lets a program connect to every socket whose path it
 knows, such as the one of the user's service manager. So there are no Unix sockets but connected
@@ -49,7 +50,7 @@ _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _SOCKET_TYPE_MASK = 0xF  # the other bits are flags, such as SOCK_CLOEXEC
 _EVERY_BIT = 0xFFFFFFFF
 
-_MOUNT_CALLS = {
+_NEW_MOUNT_CALLS = {
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
     "fspick": 433, "mount_setattr": 442, "open_tree_attr": 467,
 }  # fmt: skip
@@ -68,8 +69,7 @@ class FilterRules(NamedTuple):
     """What the filter allows: the families of sockets, pairs of sockets, and groups of calls.
 
     The `user_wide` calls reach other processes of the user, and objects that they share. Without
-    them, the calls of `_OWN_PROCESS` reach the own process only. The `mount_calls` are those of
-    `_MOUNT_CALLS`.
+    them, the calls of `_OWN_PROCESS` reach the own process only. The `mount_calls` change mounts.
     """
 
     families: tuple[int, ...]
@@ -107,13 +107,17 @@ _OWN_PROCESS = {
 
 
 class Architecture(NamedTuple):
-    """The numbers of one processor architecture. `own_process` are those of `_OWN_PROCESS`."""
+    """The numbers of one processor architecture. `own_process` are those of `_OWN_PROCESS`.
+
+    `mount_calls` are those of the old API.
+    """
 
     audit_number: int
     ioctl: int
     socket: int
     socketpair: int
     refused: dict[str, int]
+    mount_calls: dict[str, int]
     user_wide: dict[str, int]
     own_process: dict[str, int]
 
@@ -131,6 +135,7 @@ ARCHITECTURES = {
             "open_by_handle_at": 304, "perf_event_open": 298, "quotactl": 179,
             "request_key": 249, "swapon": 167, "syslog": 103, "userfaultfd": 323,
         },
+        mount_calls={"mount": 165, "pivot_root": 155, "umount2": 166},
         user_wide={
             "mq_open": 240, "mq_unlink": 241, "msgctl": 71, "msgget": 68, "msgrcv": 70,
             "msgsnd": 69, "semctl": 66, "semget": 64, "semop": 65, "semtimedop": 220, "shmat": 30,
@@ -153,6 +158,7 @@ ARCHITECTURES = {
             "open_by_handle_at": 265, "perf_event_open": 241, "quotactl": 60,
             "request_key": 218, "swapon": 224, "syslog": 116, "userfaultfd": 282,
         },
+        mount_calls={"mount": 40, "pivot_root": 41, "umount2": 39},
         user_wide={
             "mq_open": 180, "mq_unlink": 181, "msgctl": 187, "msgget": 186, "msgrcv": 188,
             "msgsnd": 189, "semctl": 191, "semget": 190, "semop": 193, "semtimedop": 192,
@@ -180,8 +186,10 @@ def filter_program(machine: str, rules: FilterRules = IN_NAMESPACES) -> bytes:
     refused = [*architecture.refused.values()]
     if not rules.user_wide:
         refused += architecture.user_wide.values()
-    for number in () if rules.mount_calls else _MOUNT_CALLS.values():
-        code += [_step(_IF_EQUAL, number, 0, 1), _fail(errno.ENOSYS)]
+    if not rules.mount_calls:
+        refused += architecture.mount_calls.values()
+        for number in _NEW_MOUNT_CALLS.values():
+            code += [_step(_IF_EQUAL, number, 0, 1), _fail(errno.ENOSYS)]
     for number in refused:
         code += [_step(_IF_EQUAL, number, 0, 1), _fail(errno.EPERM)]
     code += _refuse_if_listed(architecture.ioctl, 1, _REFUSED_IOCTLS)

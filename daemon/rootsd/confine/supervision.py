@@ -57,7 +57,7 @@ class Layer(Enum):
 
     LANDLOCK = "landlock"
     SECCOMP = "seccomp"
-    MOUNT_CALLS = "seccomp against the new mount API"
+    MOUNT_CALLS = "seccomp against mounts"
     """Without SECCOMP, this is left out, too."""
     CAPABILITIES = "capabilities"
 
