@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
@@ -84,21 +84,23 @@ class ProtectedPath(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """An open root, its path, and the paths in it that have a mount of their own."""
+    """An open root, its path, and what `find_protected` takes to judge folders in it."""
 
     root: int
     path: bytes
-    closed: Collection[bytes]
+    is_closed: Callable[[bytes], bool]
 
 
-def find_protected(root: int, place: bytes, closed: Collection[bytes] = ()) -> list[ProtectedPath]:
+def find_protected(
+    root: int, place: bytes, is_closed: Callable[[bytes], bool]
+) -> list[ProtectedPath]:
     """Return the protected paths that exist in the folder open as `root`, outermost first.
 
-    `place` is the path of that folder. `closed` are the paths in it that have a mount of their
-    own, such as a mask.
+    `place` is the path of that folder. `is_closed` tells whether a folder in it is one in which
+    programs cannot write everywhere, because something else is mounted there.
     """
     found: dict[bytes, ProtectedPath] = {}
-    where = _Place(root, place, closed)
+    where = _Place(root, place, is_closed)
     match kind_below(root, _GIT):
         case NodeKind.FOLDER:
             _add(found, root, _GIT, Protection.HELD)
@@ -201,7 +203,7 @@ def _is_open_worktree(where: _Place, own: bytes) -> bool:
     path, name = os.path.split(os.path.normpath(os.path.join(where.path, own, text)))
     if name != _GIT or path == where.path or not contains(where.path, path):
         return False
-    if any(contains(each, path) or contains(path, each) for each in where.closed):
+    if where.is_closed(path):
         return False
     return _reach(where.root, path[len(where.path) + 1 :])[1] is not NodeKind.LINK
 

@@ -247,16 +247,23 @@ class SharedTree:
     def _protect_entry_of(self, path: bytes) -> None:
         """If a root is a worktree of the root around it, close its entry there from now on."""
         outer = next((each for each in ancestors(path) if each in self._mounted), b"")
-        if outer in self._shown:
-            self._protect_in_place(outer, self._new_protection(outer, (path,)))
+        if outer in self._shown and (new := self._new_protection(outer, (path,))):
+            self._protect_in_place(outer, new)
+            self._watch(outer)
 
     def _wanted_protection(
         self, desired: DesiredMount, root: int, inner: Iterable[bytes] = ()
     ) -> list[ProtectedPath]:
         """Return what to protect in an open root. `inner` are roots that will be shown in it."""
-        closed = [*(mask.path for mask in desired.masks), *inner]
-        closed += [each for each in self._shown if each.startswith(desired.path + b"/")]
-        return find_protected(root, desired.path, closed)
+
+        def is_closed(path: bytes) -> bool:
+            masks = (mask.path for mask in desired.masks)
+            inside = (each for each in self._shown if each.startswith(desired.path + b"/"))
+            return any(
+                contains(each, path) or contains(path, each) for each in (*masks, *inner, *inside)
+            )
+
+        return find_protected(root, desired.path, is_closed)
 
     def _new_protection(self, path: bytes, inner: Iterable[bytes] = ()) -> list[ProtectedPath]:
         """Return what must be protected in a shown root and is not, outermost first."""
@@ -272,7 +279,6 @@ class SharedTree:
         for each in new:
             covers.protect(shown.fd, each)
         self._shown[path] = shown._replace(protected=covers.merge(shown.protected, new))
-        self._watch(path)
 
     def hide(self, path: bytes) -> None:
         """Unmount a root. Roots inside it go with it. Raises KeyError if it is not shown.
@@ -347,6 +353,7 @@ class SharedTree:
             self._show_again(path)  # a program may have opened a folder that is new
             return
         self._protect_in_place(path, new)
+        self._watch(path)
 
     def _show_again(self, path: bytes) -> None:
         """Hide a root with the roots inside it, and show them. Raises OSError."""
