@@ -152,6 +152,70 @@ def test_signals_go_to_the_server(number: signal.Signals) -> None:
         assert is_gone(server)
 
 
+# A server that ignores signals and the end of its input. It says when it does.
+DEAF_TO_SIGNALS = """
+import os, signal, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+print('{"jsonrpc":"2.0","method":"x","params":{"pid":%d}}' % os.getpid(), flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_a_proxy_whose_server_goes_on(number: signal.Signals) -> None:
+    with started(impatient_command(sys.executable, "-c", DEAF_TO_SIGNALS)) as client:
+        server = client.hear()["params"]["pid"]
+        client.process.send_signal(number)  # its input stays open
+        assert client.process.wait(HANG_GUARD_S) == 128 + signal.SIGKILL
+        assert is_gone(server)
+
+
+HEARS_A_SIGNAL = """
+import signal, sys
+heard = '{"jsonrpc":"2.0","method":"heard"}'
+signal.signal(signal.SIGUSR1, lambda *_: print(heard, flush=True))
+print('{"jsonrpc":"2.0","method":"ready"}', flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_signal_that_ends_nothing_goes_to_the_server() -> None:
+    with started(command(sys.executable, "-c", HEARS_A_SIGNAL)) as client:
+        assert client.hear()["method"] == "ready"
+        client.process.send_signal(signal.SIGUSR1)
+        assert client.hear()["method"] == "heard"
+        assert client.leave() == 0
+
+
+IN_A_DELETED_FOLDER = 'cd "$0" && rmdir "$0" && exec "$@"'
+
+
+def test_in_a_deleted_folder_the_client_gets_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    rootsd = str(Path(sys.executable).with_name("rootsd"))
+    line = ["sh", "-c", IN_A_DELETED_FOLDER, f"{tmp_path}/gone", rootsd, "run", "--", "cat"]
+    with started(line) as client:
+        client.say(notice("x"), b"[" + request("b", "ping").strip() + b"]\n")
+        (answer,) = json.loads(client.stdout.readline())
+        assert answer["id"] == "b"
+        assert "the working directory is gone" in answer["error"]["message"]
+        assert client.process.wait(HANG_GUARD_S) == 2
+        assert b"--all" in client.complaints()
+
+
+def test_a_client_of_a_proxy_that_cannot_start_gets_the_reason() -> None:
+    with started(command("cat", flags=("--nonsense",))) as client:
+        assert "--nonsense" in client.ask(1, "initialize", INITIALIZE)["error"]["message"]
+        assert client.process.wait(HANG_GUARD_S) == 2
+
+
+def test_a_proxy_that_cannot_start_does_not_wait_for_ever() -> None:
+    with started(command("cat", flags=("--nonsense",))) as client:
+        assert client.process.wait(HANG_GUARD_S) == 2  # the client is there, but silent
+
+
 @pytest.mark.needs("linux")
 def test_a_killed_proxy_leaves_no_server_behind() -> None:
     with run_proxy("--stubborn") as client:

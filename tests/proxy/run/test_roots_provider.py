@@ -38,6 +38,12 @@ def asked(harness: SessionHarness) -> object:
     return question["id"]
 
 
+def asked_again(harness: SessionHarness) -> object:
+    """Return the id of the roots request that follows a change of the client's folders."""
+    harness.wait(0.2)
+    return asked(harness)
+
+
 def test_a_roots_request_waits_for_the_clients_folders() -> None:
     harness = SessionHarness(API, WEB)
     harness.shake_hands(HAS_ROOTS)
@@ -79,7 +85,7 @@ def test_closing_the_last_folder_does_not_widen_the_roots(result: object) -> Non
     harness.client(reply(asked(harness), theirs("/src/api")))
     assert harness.list_roots() == ["/src/api"]
     harness.client(notice(CHANGED))
-    harness.client(reply(asked(harness), result))
+    harness.client(reply(asked_again(harness), result))
     harness.to_server()
     assert harness.list_roots(1) == [NOWHERE.decode()]
 
@@ -105,7 +111,7 @@ def test_a_replaced_folder_is_not_sent_again() -> None:
     harness.disk.replaced[b"/src/api/sub"] += 1
     assert harness.list_roots(2) == [NOWHERE.decode()]
     harness.client(notice(CHANGED))
-    harness.client(reply(asked(harness), theirs("/src/api/sub")))
+    harness.client(reply(asked_again(harness), theirs("/src/api/sub")))
     assert harness.list_roots(3) == ["/src/api/sub"], "the client has opened the new folder"
 
 
@@ -171,12 +177,47 @@ def test_changed_client_folders_are_requested_and_the_server_is_notified() -> No
     assert harness.list_roots() == ["/src/api"]
     harness.client(notice(CHANGED))
     assert harness.to_server() == [], "the client's own change is nothing to the server"
-    second = asked(harness)
+    second = asked_again(harness)
     harness.client(reply(first, theirs("/src/docs")))
     assert harness.to_server() == [], "an answer to an old question"
     harness.client(reply(second, theirs("/src/web")))
     assert [each["method"] for each in harness.to_server()] == [CHANGED]
     assert harness.list_roots(1) == ["/src/web"]
+
+
+def test_many_changes_of_the_client_make_one_question() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    first = asked(harness)
+    harness.client(*[notice(CHANGED)] * 2_000)
+    harness.wait(0.2)
+    assert harness.to_client() == [], "it has not answered the first question"
+    harness.client(reply(first, theirs("/src/api")))
+    second = asked_again(harness)
+    harness.client(*[notice(CHANGED)] * 2_000)
+    harness.client(reply(second, theirs("/src/web")))
+    third = asked_again(harness)
+    harness.client(reply(third, theirs("/src/api")))
+    harness.wait(5.0)
+    assert harness.to_client() == []
+    assert harness.list_roots() == ["/src/api"]
+
+
+def test_a_client_that_never_answers_is_asked_again_after_a_change() -> None:
+    harness = SessionHarness(API, WEB)
+    harness.shake_hands(HAS_ROOTS)
+    asked(harness)
+    harness.client(notice(CHANGED))
+    harness.wait(0.9)
+    assert harness.to_client() == []
+    harness.wait(0.3)
+    assert asked(harness)
+
+
+def test_this_test_detects_a_question_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RootsProvider, "client_changed", RootsProvider.ask_client)
+    with pytest.raises((AssertionError, ValueError)):
+        test_many_changes_of_the_client_make_one_question()
 
 
 def test_a_client_without_roots_is_never_asked() -> None:

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from rootsd.proxy.run import router
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy
 from rootsd.proxy.run.roots import RootFolder
-from support.bridges import notice, reply, request
+from support.bridges import INITIALIZE, notice, reply, request
 from support.run_session_harness import API, DOCS, NOWHERE, WEB, SessionHarness, call, paths
 
 CHANGED = "notifications/roots/list_changed"
@@ -25,6 +26,40 @@ def test_initialize_declares_roots_and_is_otherwise_unchanged() -> None:
     harness.client(line)
     roots = b'{"roots":{"listChanged": true},'
     assert harness.raw_to_server() == line.replace(b'{"x"', roots + b'"x"')
+
+
+FOLDERS = {
+    "roots": [{"uri": "file:///home/her/private"}],
+    "rootUri": "file:///home/her/private",
+    "rootPath": "/home/her/private",
+    "root_path": "/home/her/private",
+    "RootURI": "file:///home/her/private",
+    "workspaceFolders": [{"uri": "file:///home/her/private", "name": "private"}],
+    "_meta": {"x": {"workspaceFolders": ["/home/her/private"]}, "progressToken": 1},
+    "initializationOptions": {"roots": ["/home/her/private"]},
+}
+
+
+def test_initialize_names_no_folder_of_the_client() -> None:
+    harness = SessionHarness()
+    experimental = {"roots": {"private": "/home/her/private"}, "n": 1}
+    params = {**INITIALIZE, **FOLDERS, "capabilities": {"experimental": experimental}}
+    line = request(0, "initialize", params).replace(b'"roots": [', b'"r\\u006fots": [', 1)
+    harness.client(line)
+    passed = harness.raw_to_server()
+    assert b"private" not in passed
+    assert json.loads(passed)["params"] == {
+        **INITIALIZE,
+        "capabilities": {"roots": {"listChanged": True}, "experimental": {"n": 1}},
+        "_meta": {"x": {}, "progressToken": 1},
+        "initializationOptions": {},
+    }
+
+
+def test_this_test_detects_a_folder_in_initialize(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(router, "_without_folders", lambda line, _: line)
+    with pytest.raises(AssertionError):
+        test_initialize_names_no_folder_of_the_client()
 
 
 @pytest.mark.parametrize("declared", [{}, {"listChanged": False}, {"listChanged": True}])

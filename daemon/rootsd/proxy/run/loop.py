@@ -27,7 +27,7 @@ from rootsd.proxy.daemon_link import is_readable
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox
-from rootsd.proxy.run.process import ServerProcess, ServerSandbox, ServerStartFailed, enlarge_pipe
+from rootsd.proxy.run.process import ServerProcess, ServerSandbox, enlarge_pipe
 from rootsd.proxy.run.roots import WallState
 from rootsd.proxy.run.roots_feed import RootsFeed, report_error
 from rootsd.proxy.run.session import RunSession
@@ -179,6 +179,7 @@ _HANGUP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _FORWARDED = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
+_NOT_ENDING = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class RunProxy:
@@ -223,14 +224,20 @@ class RunProxy:
             wall.start(self._on_wall)
 
     def run(self) -> int:
-        """Run until the server has ended, and return its exit status. Raise ServerStartFailed."""
+        """Run until the server has ended, and return its exit status.
+
+        Raises ServerStartFailed and other RootsdErrors. The client has got them then.
+        """
         self._install_signal_handlers()
         enlarge_pipe(STDOUT)
-        if not self._needs_roots:
-            self._start()
         try:
+            if not self._needs_roots:
+                self._start()
             while (status := self._exit_status()) is None:
                 self._step()
+        except RootsdError as error:
+            self._refuse_all(error)
+            raise
         finally:
             self._feed.close()
         return status
@@ -243,7 +250,7 @@ class RunProxy:
             return None if self._client_open else 0
         if not self._server.has_ended():
             return None
-        if self._is_restarting:
+        if self._is_restarting and not self._stopped_by:
             self._restart_server(self._server)
             return None
         if self._client_open and not self._stopped_by and self._session.server_exited():
@@ -362,13 +369,16 @@ class RunProxy:
             self._is_restarting = True
             self._server.close_stdin()
 
-    def _take_from_client(self) -> int:
-        """Read from the client. Return the number of bytes."""
+    def _take_from_client(self) -> None:
         data = read_stdin()
         # Read what the daemon sent before this. Once `deny` has returned, its notification is in
         # our socket, so that a call made afterwards must not use the denied root.
         self._attend_wall()
         self._feed.attend()
+        self._take_lines(data)
+
+    def _take_lines(self, data: bytes) -> None:
+        """Take input of the client. Empty `data` means that no more comes."""
         lines = self._from_client.feed(data) if data else self._from_client.finish()
         for line in lines:
             if isinstance(line, OversizedLine):
@@ -378,7 +388,6 @@ class RunProxy:
                 if len(self._out.to_server) >= _PORTION_BYTES:
                     self._flush_to_server()
         self._client_open = bool(data)
-        return len(data)
 
     def _take_from_server(self, server: ServerProcess) -> None:
         data = server.read()
@@ -460,11 +469,7 @@ class RunProxy:
         self._is_restarting = False
         launch = self._session.start()
         self._report_left_out(launch)
-        try:
-            self._server = self._first_server or ServerProcess(launch, self._wall)
-        except ServerStartFailed as error:
-            self._refuse_all(error)
-            raise
+        self._server = self._first_server or ServerProcess(launch, self._wall)
         self._first_server = None
         self._kill_at, self._kill_signal = math.inf, signal.SIGTERM
         self._session.started(time.monotonic(), self._server.is_busy)
@@ -500,7 +505,7 @@ class RunProxy:
             )
             report_error(self._stop_reason)
             self._kill(server)
-        if not self._client_output.is_open or has_hung_up:
+        if not self._client_output.is_open or has_hung_up or self._stopped_by:
             server.close_stdin()
             self._kill_at = min(self._kill_at, now + _TERM_WAIT_S)
         elif not self._client_open and self._kill_at == math.inf:
@@ -533,7 +538,9 @@ class RunProxy:
         """
         taken = 0
         while self._client_open and taken < _MAX_LATE and is_readable(STDIN):
-            taken += self._take_from_client()
+            data = read_stdin()
+            taken += len(data)
+            self._take_lines(data)
         self._session.fail_all(error)
         self._flush_all()
 
@@ -565,6 +572,9 @@ class RunProxy:
                 signal.signal(number, self._forward)
 
     def _forward(self, number: int, _: object) -> None:
-        self._stopped_by = number
+        if number not in _NOT_ENDING:
+            self._stopped_by = number
+        if number == signal.SIGTERM:
+            self._kill_signal = signal.SIGKILL  # the next one, for a server that goes on
         if self._server:
             self._server.send(number)

@@ -50,14 +50,23 @@ def main(argv: list[str]) -> int:
     try:
         options = parse_arguments(argv)
         return _run(options, scope_of(options))
-    except RunUsageError as error:
-        sys.stderr.write(f"rootsd run: {error}\n{USAGE}\n")
-        return Exit.USAGE
     except RootsdError as error:
-        from rootsd.proxy.run.roots_feed import report_error  # noqa: PLC0415 - rarely needed
+        return _failed(error)
 
-        report_error(error)
-        return error.status if isinstance(error, ServerStartFailed) else exit_of(error.code)
+
+def _failed(error: RootsdError) -> int:
+    """Report why no server runs, also to the client. Return the exit status."""
+    # Imported here, because they are rarely needed.
+    from rootsd.proxy.run.refusal import refuse_client  # noqa: PLC0415
+    from rootsd.proxy.run.roots_feed import report_error  # noqa: PLC0415
+
+    report_error(error)
+    if isinstance(error, ServerStartFailed):  # the proxy has told the client
+        return error.status
+    if isinstance(error, RunUsageError):
+        sys.stderr.write(f"{USAGE}\n")
+    refuse_client(error)
+    return exit_of(error.code)
 
 
 def _run(options: RunOptions, scope: RequestedScope) -> int:

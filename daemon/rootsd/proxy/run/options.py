@@ -6,6 +6,7 @@ import os
 from enum import Enum
 from typing import NamedTuple
 
+from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.proxy.confine import options as confine_options
 from rootsd.proxy.confine.options import (
     WALL_FLAGS,
@@ -27,8 +28,13 @@ _WITH_VALUE = frozenset({"--only", "--client-roots", "--env", "--name"})
 _CLIENT_ROOTS = ("auto", "narrow", "override")
 
 
-class RunUsageError(Exception):
+class RunUsageError(RootsdError):
     """An error in the arguments of `rootsd run`; the message names the argument."""
+
+    code = ErrorCode.USAGE
+
+    def __init__(self, message: str, remedy: str = "rootsd run --help") -> None:
+        super().__init__(message, remedy)
 
 
 class ScopeFlag(Enum):
@@ -168,7 +174,7 @@ def scope_of(options: RunOptions) -> RequestedScope:
         if options.part is ScopeFlag.WORKSPACE or not (options.only or asks_for_all):
             scope = scope._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
-        raise RunUsageError("the working directory is gone; try: --all or --only NAME") from error
+        raise RunUsageError("the working directory is gone", "--all or --only NAME") from error
     except ValueError as error:
         raise RunUsageError(str(error)) from error
     return scope

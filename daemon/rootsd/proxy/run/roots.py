@@ -266,6 +266,8 @@ def _is_in_git(below: bytes) -> bool:
 
 _CLIENT_TIMEOUT_S = 1.0
 """How long to wait for a client that declares roots. Some clients never answer."""
+_CLIENT_CHANGE_S = 0.1
+"""How long to collect changes of the client's folders before one question."""
 
 OnRoots = Callable[[float], None]
 
@@ -296,8 +298,7 @@ class RootsProvider:
         self.folders: tuple[RootFolder, ...] = ()
         self.sent: tuple[RootFolder, ...] = ()
         """The folders that the server got last."""
-        self.deadline = math.inf
-        """When to call `tick`."""
+        self._wait_until = math.inf  # for the client to name its folders for the first time
         self._filter = roots_filter
         self._out = out
         self._disk = disk
@@ -315,6 +316,20 @@ class RootsProvider:
         self._proposed: set[bytes] = set()
         self._client_queries = 0
         self._client_query: Id | None = None
+        self._query_until = -math.inf  # until then, no second question goes to the client
+        self._changed_at = math.inf  # the client's first change after the last question
+
+    @property
+    def deadline(self) -> float:
+        """When to call `tick`."""
+        return min(self._wait_until, self._ask_at)
+
+    @property
+    def _ask_at(self) -> float:
+        """When to ask the client again: once for all changes that come close together."""
+        if self._changed_at == math.inf:
+            return math.inf
+        return max(self._changed_at + _CLIENT_CHANGE_S, self._query_until)
 
     @property
     def narrows_by_client(self) -> bool:
@@ -324,7 +339,7 @@ class RootsProvider:
     @property
     def awaits_client(self) -> bool:
         """Whether the client has yet to name its folders for the first time."""
-        return self.deadline < math.inf
+        return self._wait_until < math.inf
 
     def verified_folders(self) -> tuple[RootFolder, ...]:
         """Return the folders that a server may get now: those whose fingerprint is unchanged."""
@@ -422,21 +437,31 @@ class RootsProvider:
             self._query_running = True
             self._out.roots_queries += 1
 
-    def ask_client(self, now: float, *, first: bool) -> None:
-        """Ask the client for its roots. The `first` time, answers that depend on them wait."""
+    def ask_client(self, now: float) -> None:
+        """Ask the client for its roots for the first time. Answers that depend on them wait."""
         if self._filter.policy is ClientRootsPolicy.OVERRIDE:
             return
+        self._query_client(now)
+        if self.narrows_by_client:
+            self._wait_until = now + _CLIENT_TIMEOUT_S
+
+    def client_changed(self, now: float) -> None:
+        """Note that the client has other folders now. Ask for them soon."""
+        if self._filter.policy is not ClientRootsPolicy.OVERRIDE:
+            self._changed_at = min(self._changed_at, now)
+
+    def _query_client(self, now: float) -> None:
+        self._changed_at, self._query_until = math.inf, now + _CLIENT_TIMEOUT_S
         self._client_queries += 1
         self._client_query = f"rootsd-run-roots-{self._client_queries}"
         self._out.to_client += encode(Request(self._client_query, "roots/list"))
-        if first and self.narrows_by_client:
-            self.deadline = now + _CLIENT_TIMEOUT_S
 
     def take_client_response(self, answer: Response | ErrorResponse) -> bool:
         """Use the client's response if it answers a request of ours. Return whether it does."""
         if not isinstance(answer.id, str) or not answer.id.startswith("rootsd-run-roots-"):
             return False
         if answer.id == self._client_query:
+            self._query_until = -math.inf
             self.set_client_roots(answer.result if isinstance(answer, Response) else None)
             self._release_waiting()
         return True
@@ -451,9 +476,11 @@ class RootsProvider:
         self._apply()
 
     def tick(self, now: float) -> None:
-        """Stop waiting for a client that does not answer."""
-        if now >= self.deadline:
+        """Stop waiting for a client that does not answer, and ask one whose folders changed."""
+        if now >= self._wait_until:
             self._release_waiting()
+        if now >= self._ask_at:
+            self._query_client(now)
 
     def drop_requests(self) -> None:
         """Drop all requests: the server that sent them is gone."""
@@ -462,7 +489,7 @@ class RootsProvider:
         self._awaiting_client.clear()
 
     def _release_waiting(self) -> None:
-        self.deadline = math.inf
+        self._wait_until = math.inf
         waiting, self._awaiting_client = self._awaiting_client, []
         for callback in waiting:
             self.when_known(callback)

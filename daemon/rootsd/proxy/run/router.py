@@ -69,6 +69,11 @@ SERVER_POLICY = RepeatPolicy(
 A server is a third party's program, so this list is shorter than the bridge's, and no tool call is
 repeated.
 """
+_OWN_ROOTS = ("params", "capabilities", "roots")
+# Names from the Language Server Protocol, and the one that MCP itself uses in `roots/list`.
+_FOLDERS_OF_CLIENTS = frozenset(
+    {"roots", "rootpath", "rooturi", "workspacefolder", "workspacefolders", "workspaceroot"}
+)
 _MAX_TEXT = 200
 """How many bytes of text of a server to show."""
 _OWN_ID_PREFIX = "rootsd-run-"
@@ -253,7 +258,7 @@ class MessageRouter:
         if input_required.carries_protocol_version(request) and request.method != "initialize":
             return self._request_2026(line, request)
         if request.method == "initialize":
-            line = self._with_capability(line, request)
+            line = self._with_capability(_without_folders(line, request), request)
         entry = self.replay.request_sent(request, line + b"\n")
         if request.method == "initialize":
             self._initialize = entry
@@ -269,8 +274,9 @@ class MessageRouter:
                 self._client_has_roots = False
         match request.params:
             case {"capabilities": dict()}:
-                way = ("params", "capabilities", "roots")
-                return jsonrpc.set_member(line.decode(), way, '{"listChanged": true}').encode()
+                return jsonrpc.set_member(
+                    line.decode(), _OWN_ROOTS, '{"listChanged": true}'
+                ).encode()
             case _:
                 return line  # the server refuses it
 
@@ -312,10 +318,10 @@ class MessageRouter:
                 self.replay.initialized = True
                 self._gate.handshake_done(now)
                 if self._client_has_roots:
-                    self._provider.ask_client(now, first=True)
+                    self._provider.ask_client(now)
             case Notification(mcp_messages.ROOTS_CHANGED):
                 if self._client_has_roots:
-                    self._provider.ask_client(now, first=False)
+                    self._provider.client_changed(now)
                 return None
             case _:
                 pass
@@ -526,6 +532,26 @@ class MessageRouter:
 
     def _send(self, text: str) -> None:
         self._out.to_server += text.encode() + b"\n"
+
+
+def _without_folders(line: bytes, request: Request) -> bytes:
+    """Return an `initialize` without the client's folders, which some clients put into it."""
+    ways = list(_ways_to_folders(request.params, ("params",)))
+    text = line.decode() if ways else ""
+    for way in ways:
+        text = jsonrpc.remove_member(text, way)
+    return text.encode() if ways else line
+
+
+def _ways_to_folders(value: object, way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for key, each in value.items() if isinstance(value, dict) else ():
+        inside = (*way, key)
+        if inside == _OWN_ROOTS:
+            continue
+        if key.casefold().replace("_", "") in _FOLDERS_OF_CLIENTS:
+            yield inside
+        else:
+            yield from _ways_to_folders(each, inside)
 
 
 def _shown(text: bytes) -> str:
