@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -11,8 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from rootsd.cli import sync_control
+from rootsd.core.errors import Exit
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import TARGETS
+from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
+from support.terminal import Shell
 
 CLIENTS = ("claude-code", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
 
@@ -82,3 +87,47 @@ def test_the_variables_of_a_home_follow_from_its_file(
     assert target.in_home(file, "rootsd") == f"{variable}='{tmp_path}/a b' rootsd"
     usual = target.settings_file(os.path.expanduser("~"), {variable: "relative"})
     assert target.in_home(usual, "rootsd") == "rootsd"
+
+
+@pytest.fixture
+def command_line(rootsd_dir: Path) -> Iterator[FakeDaemon]:
+    with FakeDaemon(rootsd_dir) as daemon:
+        odd = an_item("odd", path="/s/what?", verdict="denied")
+        daemon.answers["projects"] = a_listing(odd, an_item("x", path="/s/x"))
+        daemon.answers["announce"] = {}
+        daemon.answers["decide"] = a_decision(odd)
+        yield daemon
+
+
+def test_sync_add_reports_what_it_wrote(
+    record: SyncRecord, command_line: FakeDaemon, shell: Shell, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
+    missing = shell.run("sync", "add", "claude-code")
+    assert missing.status == Exit.FAILED
+    assert "nothing was written" in missing.err
+    (tmp_path / "home").mkdir()
+    done = shell.run("sync", "add", "claude-code")
+    assert (done.status, "claude-code is synced: 1 denial and 0 grants" in done.err) == (0, True)
+    assert "/s/what? is not denied there: ? has another meaning" in done.err
+    listed = json.loads(shell.run("sync", "add", "claude-code", "--json").out)["items"]
+    assert (listed[0]["denied"], len(listed[0]["omitted"])) == (1, 1)
+
+
+def test_sync_add_without_a_daemon_says_that_nothing_is_written_yet(
+    record: SyncRecord, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    said = shell.run("sync", "add", "claude-code").err
+    assert "nothing is written yet: no daemon runs" in said
+    assert [each.client for each in record.clients().values()] == ["claude-code"]
+
+
+def test_deny_names_each_client_whose_list_cannot_have_the_path(
+    record: SyncRecord, command_line: FakeDaemon, shell: Shell, tmp_path: Path
+) -> None:
+    assert "not denied there" not in shell.run("deny", "odd").err
+    record.save_clients([SyncedClient("claude-code", str(tmp_path / "settings.json"))])
+    said = shell.run("deny", "odd").err
+    assert "claude-code: /s/what? is not denied there: ? has another meaning" in said

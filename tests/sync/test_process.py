@@ -302,9 +302,9 @@ def test_a_persons_text_survives_each_failure_and_the_status_names_it(
 def test_a_denial_that_cannot_be_written_is_named(
     decisions: Decisions, file: Path, record: SyncRecord
 ) -> None:
-    decisions.denied = [an_item("odd", path="/src/a*b", verdict="denied")]
+    decisions.denied = [an_item("odd", path="/src/a?b", verdict="denied")]
     AccessSync(record, record.clients()).apply(_Feed(decisions))
-    assert any("/src/a*b is not denied there" in each for each in record.problems())
+    assert any("/src/a?b is not denied there" in each for each in record.problems())
 
 
 def test_a_profile_is_kept_until_the_client_is_removed(
@@ -364,3 +364,63 @@ class _Feed:
 
     def wait(self) -> None:
         """Return at once."""
+
+
+@pytest.fixture
+def opencode(tmp_path: Path, record: SyncRecord) -> Path:
+    """The folder of opencode's settings, whose `opencode.json` is synced."""
+    folder = tmp_path / "opencode"
+    folder.mkdir()
+    record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
+    record.save_clients([SyncedClient("opencode", str(folder / "opencode.json"))])
+    return folder
+
+
+RULES = {"permission": {"external_directory": {"/src/x/**": "deny"}}}
+
+
+def test_the_denials_of_opencode_are_in_the_file_that_wins(
+    opencode: Path, record: SyncRecord, decisions: Decisions
+) -> None:
+    """The other file appears while the client is synced, and would erase the denials."""
+    work = AccessSync(record, record.clients())
+    work.apply(_Feed(decisions))
+    plain, winner = opencode / "opencode.json", opencode / "opencode.jsonc"
+    assert json.loads(plain.read_text()) == RULES
+    theirs = '{"permission": {"external_directory": {"*": "allow"}}}'
+    winner.write_text(theirs)
+    work.apply(_Feed(decisions))
+    assert list(json.loads(winner.read_text())["permission"]["external_directory"]) == [
+        "*", "/src/x/**",
+    ]  # fmt: skip
+    assert not plain.exists()
+    [outcome] = record.outcomes().values()
+    assert (outcome.denied, outcome.problem, outcome.omitted) == (1, "", ())
+    work.remove(str(plain))
+    assert winner.read_text() == theirs
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        ('{"permission": {"external_directory": "allow"}}', "is left alone"),
+        ('{"permission": {"external_directory": {}, "*": "allow"}}', "is not denied there"),
+    ],
+)
+def test_a_denial_that_opencode_would_not_apply_is_named(
+    opencode: Path, record: SyncRecord, decisions: Decisions, theirs: str, said: str
+) -> None:
+    (opencode / "opencode.jsonc").write_text(theirs)
+    AccessSync(record, record.clients()).apply(_Feed(decisions))
+    [outcome] = record.outcomes().values()
+    assert outcome.denied == 0
+    assert said in outcome.problem + "".join(outcome.omitted)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_empty_settings_are_an_empty_object(
+    file: Path, record: SyncRecord, decisions: Decisions, text: str
+) -> None:
+    file.write_text(text)
+    AccessSync(record, record.clients()).apply(_Feed(decisions))
+    assert permissions(file) == BOTH

@@ -76,7 +76,7 @@ def test_another_value_of_a_person_is_a_conflict_and_stays() -> None:
     assert (plan.text, plan.own, plan.conflicts) == (text, NOTHING_OWN, (DENIED,))
 
 
-@pytest.mark.parametrize("text", ['{"permissions": []}', '{"permissions": {"deny": "x"}}', ""])
+@pytest.mark.parametrize("text", ['{"permissions": []}', '{"permissions": {"deny": "x"}}', "["])
 def test_a_file_of_another_schema_is_left_alone(text: str) -> None:
     with pytest.raises(NotEditable):
         plan_file(text, [DENIAL], NOTHING_OWN)

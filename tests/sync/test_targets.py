@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -118,6 +119,13 @@ def test_a_client_without_lists_has_a_reason() -> None:
     assert all(NOT_SYNCED.values())
 
 
+# What the pattern of a client cannot say, because it has another meaning and no escape.
+SPECIAL = {
+    "claude-code": "?\\", "opencode": "*?\\",
+    "codex": "*?[]{}!\\()\"'#$~", "cursor": "*?[]{}!\\()\"'#$~",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", TARGETS)
 @given(path=st.text(min_size=1, max_size=6).map(lambda text: f"/s/{text}"))
 def test_no_path_has_a_special_character_or_an_invisible_one(name: str, path: str) -> None:
@@ -127,17 +135,43 @@ def test_no_path_has_a_special_character_or_an_invisible_one(name: str, path: st
     entries = [entry for entry in wanted.entries if entry not in target.always]
     written = {entry.kind for entry in entries}
     for entry in entries:
-        assert path in entry.name
+        shown = re.sub(r"\\([*\[\]])", r"\1", entry.name) if name == "claude-code" else entry.name
+        assert path in shown
         assert entry.name.isprintable()
-        if entry.name != path:  # a pattern
-            rest = entry.name.replace(path, "")
+        if shown != path:  # a pattern
+            rest = shown.replace(path, "")
             assert rest in ("Read(/" + "/**)", "Edit(/" + "/**)", "/**")
-            assert not set("*?[]{}!\\()\"'#$~") & set(path)
+            assert not set(SPECIAL[name]) & set(path)
     missing = {EntryKind.DENIAL, EntryKind.GRANT} - written
     assert len(wanted.omitted) == len(missing), "what is left out is named"
 
 
-@pytest.mark.parametrize("path", ["/s/a*", "/s/a(b)", "/s/[x]", "/s/x\n/y", "/s/x ", "/s/\u202e"])
+ODD_NAMES = [
+    "R&D", "it's", "a,b", "x(y)", "a) b", "s{t}", "!bang", "#h", "~t", "d$e", "50%", "a^b", "a;b",
+    "a<b>", "a|b", "a`b", 'a"b', "a@b", "a+b", "a=b", "a b", "c:d",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["claude-code", "opencode"])
+def test_ordinary_names_are_denied_as_they_are(name: str) -> None:
+    """The real programs were run with each: `make agents` runs some of them."""
+    paths = tuple(f"/s/{odd}" for odd in sorted(ODD_NAMES))
+    wanted = TARGETS[name].entries(AccessLists(paths))
+    assert (wanted.denied, wanted.omitted) == (len(paths), ())
+    prefix = "Read(/" if name == "claude-code" else ""
+    assert {f"{prefix}{path}/**" for path in paths} <= {
+        entry.name.removesuffix(")") for entry in wanted.entries
+    }
+
+
+def test_wildcards_in_a_name_are_escaped_for_claude_code() -> None:
+    [read, edit] = CLAUDE.entries(AccessLists(("/s/a*[b]",))).entries
+    assert (read.name, edit.name) == (
+        r"Read(//s/a\*\[b\]/**)", r"Edit(//s/a\*\[b\]/**)",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/s/a?", "/s/a\\b", "/s/x\n/y", "/s/x ", "/s/x /y", "/s/\u202e"])
 def test_a_pattern_character_is_never_written_for_claude_code(path: str) -> None:
     wanted = CLAUDE.entries(AccessLists((path,)))
     assert (wanted.entries, len(wanted.omitted)) == ((), 1)

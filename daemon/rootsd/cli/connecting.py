@@ -275,7 +275,9 @@ class ClientConnector:
             return
         if not self._questions.dry_run:
             chosen = SyncedClient(name, str(file), None, self._questions.yes)
-            sync_control.start_syncing(self._invocation, chosen)
+            written = sync_control.start_syncing(self._invocation, chosen)
+            for problem in (written.problem, *written.omitted) if written is not None else ():
+                self.report.warnings += [f"{title}: {problem}"] if problem else []
         would_be = "would be" if self._questions.dry_run else "are"
         self.report.messages.append(
             f"{title}: your denials {would_be} synced to {shorten_home(str(file))}."

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from rootsd.cli.invocation import Invocation
-from rootsd.core.errors import Busy, RootsdError
+from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.service import detect, launcher, start_record
-from rootsd.sync.record import SyncedClient, SyncLock, SyncRecord, holder_of
+from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
 
 LOG_NAME = "sync.log"
@@ -52,12 +53,27 @@ def stop(invocation: Invocation) -> None:
             raise Busy(f"rootsd sync (pid {pid}) does not exit", f"kill {pid}")
 
 
-def start_syncing(invocation: Invocation, chosen: SyncedClient) -> None:
-    """Sync a home of a client from now on. Raises RootsdError."""
+def start_syncing(invocation: Invocation, chosen: SyncedClient) -> ClientOutcome | None:
+    """Sync a home of a client from now on. Return what was written; None if no daemon runs.
+
+    Raises RootsdError.
+    """
+    from rootsd.sync.process import AccessSync, ControlFeed
+
     record = SyncRecord(invocation.places.state)
     with record.choosing():
-        record.save_clients({**record.clients(), chosen.file: chosen}.values())
+        stop(invocation)
+        lock = _take_lock(record)
+        try:
+            clients = {**record.clients(), chosen.file: chosen}
+            record.save_clients(clients.values())
+            work = AccessSync(record, clients)
+            with suppress(DaemonUnreachable):
+                work.apply(ControlFeed())
+        finally:
+            lock.release()
         restart(invocation)
+    return work.outcomes.get(chosen.file)
 
 
 def stop_syncing(invocation: Invocation, record: SyncRecord, file: str) -> None:
@@ -111,6 +127,22 @@ def _take_lock(record: SyncRecord) -> SyncLock:
         with launcher.ExitWaiter(pid) as waiter:
             waiter.wait(_STOP_TIMEOUT_S)
     return SyncLock.acquire(record)
+
+
+def not_written(invocation: Invocation, paths: Sequence[str]) -> list[str]:
+    """Return a sentence for each denial that the lists of a synced client cannot express."""
+    targets = [
+        target
+        for each in SyncRecord(invocation.places.state).clients().values()
+        if (target := TARGETS.get(each.client)) is not None
+    ]
+    found = [
+        f"{target.name}: {path} is not denied there: {why}"
+        for target in targets
+        for path in paths
+        if isinstance(why := target.denial(path), str)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def settings_file(target: SyncTarget) -> Path:

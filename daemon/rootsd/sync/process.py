@@ -19,16 +19,19 @@ from types import FrameType
 from typing import Any, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.confine.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.model import Verdict
+from rootsd.settings import json_spans
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
+from rootsd.sync import opencode_rules
 from rootsd.sync.access import choose_access
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
-from rootsd.sync.targets import TARGETS, ListEntry, SyncTarget, TargetFile, Wanted
+from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, TargetFile, Wanted
 from rootsd.system.ipc import rpc
 from rootsd.system.private_files import display_path
 from rootsd.wire.decisions import FocusQuery
@@ -107,7 +110,7 @@ class AccessSync(Struct):
         with suppress(RootsdError):  # `_write` reports a damaged record
             own = self.record.own()
         wanted = {
-            file: _wanted(TARGETS[each.client], each, feed, own.get(file, NOTHING_OWN))
+            file: _wanted(TARGETS[each.client], each, feed, _own_of(own, each))
             for file, each in self.clients.items()
         }
         for file, entries in wanted.items():
@@ -122,7 +125,7 @@ class AccessSync(Struct):
             sys.stderr.write(f"rootsd sync: {error.message}\n")
             return
         for file in self.clients:
-            kept = keep_denials(own.get(file, NOTHING_OWN))
+            kept = keep_denials(_own_of(own, self.clients[file]))
             before = self.outcomes.get(file, ClientOutcome())
             self._write(file, Wanted(kept, before.denied, 0, before.omitted))
         self._report()
@@ -160,7 +163,13 @@ class AccessSync(Struct):
         omitted = wanted.omitted
         consent = target.in_home(file, f"rootsd sync add {client.client} --yes")
         try:
-            conflicts = self._write_file(target.kept_in, client, wanted.entries, consent)
+            *earlier, winner = target.merged_files(file)
+            chosen = replace(client, file=winner)
+            conflicts = self._write_file(target.kept_in, chosen, wanted.entries, consent)
+            for each in earlier:  # the winner may be new
+                if self.record.own().get(each, NOTHING_OWN) != NOTHING_OWN:
+                    self._write_file(target.kept_in, replace(client, file=each), (), consent)
+            without = _without_effect(target, file, wanted.entries)
         except (RootsdError, NotEditable) as error:
             if isinstance(error, RootsdError):
                 problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")
@@ -169,7 +178,8 @@ class AccessSync(Struct):
             self._note(file, ClientOutcome(problem=problem, omitted=omitted))
             return
         others = [f"{entry.name} has another value in the file" for entry in conflicts]
-        done = ClientOutcome(wanted.denied, wanted.granted, omitted=(*omitted, *others))
+        denied = wanted.denied - len(without)
+        done = ClientOutcome(denied, wanted.granted, omitted=(*omitted, *others, *without))
         self._note(file, done)
 
     def _write_file(
@@ -226,9 +236,10 @@ def preview(
 
     Raises RootsdError.
     """
-    own = SyncRecord(state).own().get(client.file, NOTHING_OWN)
+    place = target.merged_files(client.file)[-1]
+    own = SyncRecord(state).own().get(place, NOTHING_OWN)
     wanted = _wanted(target, client, feed, own)
-    file = SettingsFile(Path(client.file), client.is_accepted)
+    file = SettingsFile(Path(place), client.is_accepted)
     before = file.read()
     try:
         return before, plan_target(target.kept_in, before, wanted.entries, own).text, wanted
@@ -250,6 +261,32 @@ def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed, own: Own
         return not isinstance(entries, str) and any(entry.place in places for entry in entries)
 
     return target.entries(choose_access(denied, published, tag, is_written))
+
+
+def _own_of(own: Mapping[str, OwnEntries], client: SyncedClient) -> OwnEntries:
+    """Return what is ours in the file that has the lists of a client."""
+    files = TARGETS[client.client].merged_files(client.file)
+    return next((own[file] for file in reversed(files) if file in own), NOTHING_OWN)
+
+
+def _without_effect(target: SyncTarget, file: str, wanted: Iterable[ListEntry]) -> tuple[str, ...]:
+    """Read back what the client would merge, and return a sentence for each denial that is lost.
+
+    Raises NotEditable and SettingsUnusable.
+    """
+    if not target.merged_with:
+        return ()
+    texts = [SettingsFile(Path(each)).read() for each in target.merged_files(file)]
+    values = [json_spans.parse(text).value if text else {} for text in texts]
+    suffix = "/**"
+    folders = [
+        entry.name.removesuffix(suffix) for entry in wanted if entry.kind is EntryKind.DENIAL
+    ]
+    rules = opencode_rules.folder_rules([each for each in values if isinstance(each, dict)])
+    return tuple(
+        f"{folder} is not denied there: {rule or 'another rule'} in the settings applies instead"
+        for folder, rule in opencode_rules.without_denial(rules, folders).items()
+    )
 
 
 class _Ended(BaseException):

@@ -102,10 +102,10 @@ def _written(text: str, own: OwnEntries) -> list[ListEntry]:
 
 def plan_file(text: str | None, wanted: Sequence[ListEntry], own: OwnEntries) -> FilePlan:
     """Return the plan for settings that others write, too. Raises NotEditable."""
-    if text is None:
+    if text is None or not text.strip():
         if not wanted:
-            return FilePlan(None, NOTHING_OWN)
-        return _planned(EMPTY_FILE, wanted, OwnEntries(has_made_file=True))
+            return FilePlan(text, NOTHING_OWN)
+        return _planned(EMPTY_FILE, wanted, OwnEntries(has_made_file=text is None))
     return _planned(text, wanted, own)
 
 

@@ -3,14 +3,16 @@
 Only access is written, never trust: nothing here lets a project's own hooks or servers run. No
 switch is written that turns the sandbox of a client on or off.
 
-A pattern language gives some characters a meaning. A folder whose path has one of these is left
-out, and `rootsd sync status` names it. Sources: the settings references of the clients, and runs
-of Claude Code 2.1, Codex 0.169, Copilot CLI 1.0, and opencode 1.18, as of November 2026.
+A pattern language gives some characters a meaning. They are escaped where the client allows that.
+Otherwise, the folder is left out, and `rootsd deny` and `rootsd sync status` name it. Sources: the
+settings references of the clients, and runs of Claude Code 2.1, Codex 0.169, Copilot CLI 1.0, and
+opencode 1.18 with each character, as of November 2026.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, StrEnum
@@ -23,6 +25,11 @@ Keys = tuple[str, ...]
 
 _PATTERN_CHARACTERS = frozenset("*?[]{}!\\()\"'#~,$%|^&;<>`")
 _EXPANDED_CHARACTERS = frozenset("$%~\\")
+# Claude Code matches these as gitignore(5) does, but it does not match an escaped ? or \.
+_CLAUDE_CHARACTERS = frozenset("?\\")
+_CLAUDE_ESCAPED = re.compile(r"[*\[\]]")
+# opencode knows only the wildcards, has no escapes, and reads \ as /.
+_OPENCODE_CHARACTERS = frozenset("*?\\")
 
 
 class TargetFile(Enum):
@@ -82,7 +89,8 @@ class SyncTarget(Struct, frozen=True):
       none.
     * `applies`: when a running client notices.
     * `not_covered`: what a denial does not cover.
-    * `reads_jsonc`: whether the file may also end in `.jsonc`.
+    * `merged_with`: the names of all files in its folder that the client merges, the one that
+      wins last. If a later one than `file` exists, our entries are there.
     * `kept_in`: whether the file is ours alone. `always` are the entries that it needs for the
       others to mean something.
     """
@@ -95,7 +103,7 @@ class SyncTarget(Struct, frozen=True):
     grant: Callable[[GrantedFolder], list[ListEntry] | str]
     applies: str
     not_covered: str
-    reads_jsonc: bool = False
+    merged_with: tuple[str, ...] = ()
     kept_in: TargetFile = TargetFile.SHARED
     always: tuple[ListEntry, ...] = ()
 
@@ -103,11 +111,16 @@ class SyncTarget(Struct, frozen=True):
         """Return the file in the home of the client that these surroundings name, after links."""
         moved = variables.get(self.override, "") if self.override else ""
         file = os.path.join(moved, self.below) if os.path.isabs(moved) else f"{home}/{self.file}"
-        with_comments = f"{file.removesuffix('.json')}.jsonc"
-        if self.reads_jsonc and os.path.lexists(with_comments) and not os.path.lexists(file):
-            file = with_comments
         folder, name = os.path.split(file)
         return os.path.join(os.path.realpath(folder), name)
+
+    def merged_files(self, file: str) -> list[str]:
+        """Return the files that the client merges with the settings `file`, the winner last.
+
+        The settings file itself is in the list, also if it is missing.
+        """
+        files = [os.path.join(os.path.dirname(file), name) for name in self.merged_with]
+        return [each for each in files if each == file or os.path.lexists(each)] or [file]
 
     def home_variables(self, file: str) -> dict[str, str]:
         """Return the variables that lead the client to the home that has `file`."""
@@ -169,19 +182,28 @@ def _items(
 
 
 def _claude_denial(path: str) -> list[ListEntry] | str:
-    names = (f"Read(/{path}/**)", f"Edit(/{path}/**)")
+    pattern = _claude_pattern(path)
+    names = (f"Read({pattern})", f"Edit({pattern})")
     keys = ("permissions", "deny")
-    return _items(keys, EntryKind.DENIAL, names, path, _PATTERN_CHARACTERS)
+    if any(part != part.rstrip() for part in path.split("/")):
+        return "a name in its path ends with a space"
+    return _items(keys, EntryKind.DENIAL, names, path, _CLAUDE_CHARACTERS)
+
+
+def _claude_pattern(path: str) -> str:
+    """Return the pattern for everything in a folder. Its first slash stands for the whole disk."""
+    escaped = _CLAUDE_ESCAPED.sub(lambda found: f"\\{found[0]}", path)
+    return f"/{escaped}/**"
 
 
 def _claude_grant(folder: GrantedFolder) -> list[ListEntry] | str:
     path = folder.path
     keys = ("permissions", "additionalDirectories")
-    special = _EXPANDED_CHARACTERS if folder.is_writable else _PATTERN_CHARACTERS
+    special = _EXPANDED_CHARACTERS | (frozenset() if folder.is_writable else _CLAUDE_CHARACTERS)
     opened = _items(keys, EntryKind.GRANT, (path,), path, special)
     if isinstance(opened, str) or folder.is_writable:
         return opened
-    kept = ListEntry(("permissions", "deny"), f"Edit(/{path}/**)", EntryKind.GRANT)
+    kept = ListEntry(("permissions", "deny"), f"Edit({_claude_pattern(path)})", EntryKind.GRANT)
     return [kept, *opened]
 
 
@@ -199,7 +221,7 @@ def _include_grant(folder: GrantedFolder) -> list[ListEntry] | str:
 
 def _opencode_entry(path: str, kind: EntryKind, value: str) -> list[ListEntry] | str:
     keys = ("permission", "external_directory")
-    refused = _refusal(path, _PATTERN_CHARACTERS)
+    refused = _refusal(path, _OPENCODE_CHARACTERS)
     return refused or [ListEntry(keys, f"{path}/**", kind, value)]
 
 
@@ -282,7 +304,7 @@ TARGETS = {
             "opencode", ".config/opencode/opencode.json", "XDG_CONFIG_HOME",
             "opencode/opencode.json", _opencode_denial, _opencode_grant, _AT_NEXT_START,
             "a project that the session itself began in, and paths that a shell command hides",
-            reads_jsonc=True,
+            merged_with=("config.json", "opencode.json", "opencode.jsonc"),
         ),
         SyncTarget(
             "copilot", ".copilot/settings.json", "COPILOT_HOME", "settings.json",

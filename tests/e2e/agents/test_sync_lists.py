@@ -11,6 +11,7 @@ import pytest
 
 from support.agent_programs import (
     AgentProgram,
+    ClaudeCode,
     Codex,
     CopilotCli,
     GeminiCli,
@@ -22,6 +23,7 @@ from support.polling import until
 from support.scripted_model import Call, Shell
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
+ODD = "R&D, it's s{e}(cr)et"
 
 
 class ProfiledCodex(Codex):
@@ -123,6 +125,22 @@ def test_file_tools_of_copilot_are_held_to_the_lists(folder: Path) -> None:
     assert ("the text of" in before[0], "the text of" in after[1]) == (True, True)
 
 
+def test_claude_code_denies_odd_names_and_no_others(folder: Path) -> None:
+    names = [ODD, "st*r[x]", "star"]
+    with AgentWorld(folder, ["api", *names]) as world:
+        for name in names[:2]:
+            world.rootsd("deny", str(world.parent / name))
+        script = [
+            Call("Read", {"file_path": str(world.parent / name / "README.md")}) for name in names
+        ]
+        before = world.play(ClaudeCode(), script, {}, world.parent).results
+        (world.home / ".claude").mkdir(exist_ok=True)
+        world.rootsd("sync", "add", "claude-code")
+        after = world.play(ClaudeCode(), script, {}, world.parent).results
+    opened = ["the text of" in results[step] for results in (before, after) for step in range(3)]
+    assert opened == [True, True, True, False, False, True], (before, after)
+
+
 @pytest.mark.parametrize(
     ("program", "settings", "tool", "key", "lib_before", "secret_before"),
     [
@@ -142,12 +160,12 @@ def test_file_tools_of_others_are_held_to_the_lists(
     secret_before: bool,
 ) -> None:
     """Gemini CLI opens its workspace alone, and opencode everything that nobody denies."""
-    with AgentWorld(folder, ["api", "lib", "secret"]) as world:
+    with AgentWorld(folder, ["api", "lib", ODD]) as world:
         world.rootsd("approve", "api")
         world.rootsd("approve", "lib", "--tag", "work")
-        world.rootsd("deny", "secret")
+        world.rootsd("deny", str(world.parent / ODD))
         script = [
-            Call(tool, {key: str(world.parent / name / "README.md")}) for name in ("lib", "secret")
+            Call(tool, {key: str(world.parent / name / "README.md")}) for name in ("lib", ODD)
         ]
         before = world.play(program, script, {}, world.parent / "api").results
         synced: AgentProgram = Synced(program, world, settings)  # type: ignore[assignment]

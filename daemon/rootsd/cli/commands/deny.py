@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
+from rootsd.cli.decisions import OrderOutput, effect_of, print_result
 from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.remote import RemoteVerbCommand
@@ -30,8 +30,18 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> 
 
     A denial holds for the path, even if another folder appears there, until you forget or approve
     it. You can also deny the path of an unknown folder.
+
+    deny names each synced client whose list cannot express a path.
     """
+    from rootsd.cli import sync_control
+
     effect = effect_of(dry_run=dry_run)
-    send_and_print(
-        invocation, DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)
-    )
+    order = DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)
+    decided = invocation.call(order)
+    paths = [
+        item["path"]
+        for item in (*decided["items"], *decided["unchanged"])
+        if item["kind"] != "uri" and item["path"] is not None
+    ]
+    not_written = sync_control.not_written(invocation, paths)
+    print_result(invocation, order, {**decided, "warnings": [*decided["warnings"], *not_written]})

@@ -16,7 +16,7 @@ from rootsd.cli.formatting import pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
-from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
@@ -160,7 +160,7 @@ def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
     target = TARGETS.get(client.client)
     return {
         "client": client.client,
-        "file": client.file,
+        "file": target.merged_files(client.file)[-1] if target else client.file,
         "tag": client.tag,
         "only": client.only,
         "denied": outcome.denied,
@@ -193,9 +193,7 @@ def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
 )
 @click.option("--dry-run", is_flag=True, help="only show the change of the file")
 @pass_invocation
-def add(
-    invocation: Invocation, *, client: str, only: str | None, yes: bool, dry_run: bool
-) -> None:
+def add(invocation: Invocation, *, client: str, only: str | None, yes: bool, dry_run: bool) -> int:
     """Sync the lists of one client from now on.
 
     Denied paths become readable in the client's settings file. A list in this file reaches every
@@ -210,16 +208,36 @@ def add(
     _ensure_consent(chosen)
     if dry_run:
         _print_preview(invocation, target, chosen)
-        return
+        return Exit.OK
     invocation.announce(f"sync add {client}")
-    sync_control.start_syncing(invocation, chosen)
+    outcome = sync_control.start_syncing(invocation, chosen)
+    if invocation.output.is_json:
+        invocation.output.object(CommandResult([_item(chosen, outcome or ClientOutcome())]))
+    else:
+        _tell_written(invocation, target, chosen, outcome)
+    return Exit.FAILED if outcome is not None and outcome.problem else Exit.OK
+
+
+def _tell_written(
+    invocation: Invocation,
+    target: SyncTarget,
+    chosen: SyncedClient,
+    outcome: ClientOutcome | None,
+) -> None:
+    """Print what is in the client's lists now, and what could not be written."""
     output = invocation.output
-    shown = safe_label(shorten_home(chosen.file), limit=None)
-    if output.is_json:
-        output.object(CommandResult([_item(chosen, ClientOutcome())]))
+    shown = safe_label(shorten_home(target.merged_files(chosen.file)[-1]), limit=None)
+    if outcome is None:
+        output.message(
+            f"{target.name} is synced, but nothing is written yet: no daemon runs. Try: rootsd up"
+        )
         return
-    what = f"denials, and grants for {only}" if only else "denials"
-    output.message(f"{client} is synced: {what}, in {shown}.")
+    if outcome.problem:
+        output.warn([f"nothing was written: {outcome.problem}"])
+        return
+    count = f"{pluralize(outcome.denied, 'denial')} and {pluralize(outcome.granted, 'grant')}"
+    output.message(f"{target.name} is synced: {count} in {shown}.")
+    output.warn(list(outcome.omitted))
     output.message(
         f"It applies them {target.applies}. A denial does not cover {target.not_covered}."
     )
@@ -303,7 +321,8 @@ def _tag(only: str | None) -> str | None:
 def _ensure_consent(chosen: SyncedClient) -> None:
     from rootsd.settings.settings_file import SettingsFile
 
-    reason = SettingsFile(Path(chosen.file)).special_reason()
+    place = TARGETS[chosen.client].merged_files(chosen.file)[-1]
+    reason = SettingsFile(Path(place)).special_reason()
     if reason and not chosen.is_accepted:
         raise ConsentNeeded(reason, f"rootsd sync add {chosen.client} --yes")
 
@@ -313,7 +332,7 @@ def _print_preview(invocation: Invocation, target: SyncTarget, chosen: SyncedCli
     from rootsd.sync.process import ControlFeed, preview
 
     before, after, wanted = preview(invocation.places.state, target, chosen, ControlFeed())
-    file = shorten_home(chosen.file)
+    file = shorten_home(target.merged_files(chosen.file)[-1])
     lines = list(
         difflib.unified_diff(
             (before or "").splitlines(), (after or "").splitlines(), file, file, lineterm=""
