@@ -18,7 +18,7 @@ from itertools import islice
 from rootsd.confine.git_facts import find_links, folders_of
 from rootsd.confine.kernel import closing, open_path
 from rootsd.confine.name_watch import ANY_NAME, NameWatch
-from rootsd.confine.session_reports import SessionEnd, StartRecord
+from rootsd.confine.session_reports import SessionBaseline, SessionEnd
 from rootsd.core.mount_plan import DesiredMount, MountAccess
 
 _MAX_WATCHED_FOLDERS = 256
@@ -28,7 +28,7 @@ class SessionChanges:
     """The changes of one session. `folder` is the private folder of its wall."""
 
     def __init__(self, folder: bytes) -> None:
-        self._record = StartRecord(folder)
+        self._record = SessionBaseline(folder)
         self._names = NameWatch()
         self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
 

@@ -88,7 +88,7 @@ class SessionReport(NamedTuple):
         return f"{who}: {describe(finding.fact)}; look at it before you use git there"
 
 
-class StartRecord:
+class SessionBaseline:
     """The facts at the start of a session, in the private `folder` of its wall."""
 
     def __init__(self, folder: bytes) -> None:
@@ -99,7 +99,7 @@ class StartRecord:
         self._found: dict[Fact, None] = {}
 
     @classmethod
-    def read(cls, folder: bytes) -> StartRecord | None:
+    def read(cls, folder: bytes) -> SessionBaseline | None:
         """Return the record of a session that has not ended by itself, or None."""
         content = _read(folder + _CHANGES + _START)
         if content is None:
@@ -206,7 +206,7 @@ def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:  # a living warden, or the next session, which has done this
             return None
-        record = StartRecord.read(folder)
+        record = SessionBaseline.read(folder)
         return None if record is None else record.conclude(end)
 
 
@@ -254,7 +254,7 @@ def left_behind(walls: bytes, *, is_look: bool) -> list[str]:
 def running_findings(walls: bytes) -> Iterator[str]:
     """Yield what running sessions are known to have made, as sentences."""
     for wall in _wall_folders(walls):
-        record = StartRecord.read(wall)
+        record = SessionBaseline.read(wall)
         for fact in () if record is None else record.found:
             if _still_holds(fact):
                 yield f"made by {_program(wall)}, which runs: {describe(fact)}"

@@ -177,7 +177,6 @@ class Daemon:
     ) -> None:
         self._configuration, self._policy = configuration, policy
         self._places, self._helper = places, helper
-        self._walls = os.fsencode(state) + WALLS
         loaded = store.load()
         self._mounts = MountTable()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
@@ -197,7 +196,8 @@ class Daemon:
         )
         self._recovery_notice = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
         self._store_warning, self._upgrade = loaded.warning, UpgradeNotice.in_folder(state)
-        self._synced = SyncRecord(os.fsencode(state))
+        self._state_folder = os.fsencode(state)
+        self._synced = SyncRecord(self._state_folder)
         self._backups = BackupScheduler(store, self._ledger, utc_now)
         self._discovery = self._make_discovery(state)
         self._facts = FactsCollector(helper, self._discovery.parents)
@@ -216,10 +216,8 @@ class Daemon:
         self._session_log = SessionLog(self._session_store, utc_now)
         self._sessions = SessionRegistry(self._session_log, utc_now, self._changes)
         self._is_new = loaded.is_new
-        records = AgentActivity.in_folder(state)
-        self._guard = make_guard(
-            loaded.guard, helper, self._ledger.note, self._sessions.pids, utc_now, records
-        )
+        pids, records = self._sessions.pids, AgentActivity.in_folder(state)
+        self._guard = make_guard(loaded.guard, helper, self._ledger.note, pids, utc_now, records)
         self._source = self._make_source()
         self._control_server = self._make_control_server(store, state)
         self._session_server = self._make_session_server()
@@ -417,7 +415,7 @@ class Daemon:
 
     def left_behind(self, *, is_look: bool) -> list[str]:
         """Return what programs behind the wall left behind; call it in a thread."""
-        return left_behind(self._walls, is_look=is_look)
+        return left_behind(self._state_folder + WALLS, is_look=is_look)
 
     async def reload(self, actor: Actor | None = None) -> None:
         """Read the configuration again, at the command of `actor`; None for a signal.

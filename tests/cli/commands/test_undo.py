@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.confine.session_reports import SessionEnd, StartRecord
+from rootsd.confine.session_reports import SessionBaseline, SessionEnd
 from rootsd.core.errors import ErrorCode
 from support.fake_daemon import FakeDaemon, Objection, an_item
 from support.terminal import Shell
@@ -57,7 +57,7 @@ def report_of_a_removed_link(state: Path, folder: Path) -> Path:
     """Let a session end that has made a link out of a git directory. Return the link."""
     common = folder / "project" / ".git"
     common.mkdir(parents=True)
-    record = StartRecord(os.fsencode(state / "confine" / "agent" / "0"))
+    record = SessionBaseline(os.fsencode(state / "confine" / "agent" / "0"))
     record.add([os.fsencode(folder / "project")])
     link = common / "FETCH_HEAD"
     link.symlink_to("/elsewhere")
