@@ -13,6 +13,7 @@ import pytest
 
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support import preloaded
+from support.polling import until
 from support.roots_publisher import RootsPublisher
 from support.typing_to_cat import type_to_cat
 from support.unread_errors import ROOTSD, UnreadErrors, started_unread
@@ -237,3 +238,80 @@ def test_an_option_without_its_socket_says_so(
     done = confine(flag, "--", "true", cwd=home)
     assert done.returncode == 1
     assert flag in done.stderr
+
+
+def repository_of(root: ConfinedRoot) -> Path:
+    """Make the root a repository, and return a path in its git directory for a link."""
+    folder = Path(os.fsdecode(root.path))
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    return folder / ".git" / "FETCH_HEAD"
+
+
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_a_link_left_in_a_git_directory_is_removed_and_named(
+    publisher: RootsPublisher, root: ConfinedRoot, flags: tuple[str, ...]
+) -> None:
+    publisher.publish(root)
+    link = repository_of(root)
+    done = confine(*flags, "--", "ln", "-s", "/elsewhere", str(link), cwd=link.parent.parent)
+    assert done.returncode == 0
+    assert f"left by ln: {link} was a link to /elsewhere" in done.stderr
+    assert not link.is_symlink()
+
+
+_LINK_AND_WAIT = "ln -s /elsewhere {}; echo linked; exec cat"
+
+
+def started_with_a_link(link: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program that makes a link and waits. Return the front and the pid of the warden."""
+    words = (*ROOTSD, "confine", "--", "sh", "-c", _LINK_AND_WAIT.format(link))
+    front = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=link.parent.parent,
+    )  # fmt: skip
+    assert front.stdout is not None
+    assert front.stdout.readline() == b"linked\n"
+    children = Path(f"/proc/{front.pid}/task/{front.pid}/children").read_text().split()
+    return front, int(children[0])  # the front starts the warden first
+
+
+def test_the_link_is_removed_if_the_front_is_killed(
+    publisher: RootsPublisher, root: ConfinedRoot
+) -> None:
+    publisher.publish(root)
+    link = repository_of(root)
+    front, _ = started_with_a_link(link)
+    with front:
+        front.kill()
+        front.wait()
+        until(lambda: not link.is_symlink())
+
+
+def test_the_link_is_removed_if_the_warden_is_killed(
+    publisher: RootsPublisher, root: ConfinedRoot
+) -> None:
+    publisher.publish(root)
+    link = repository_of(root)
+    front, warden = started_with_a_link(link)
+    with front:
+        os.kill(warden, signal.SIGKILL)
+        assert f"{link} was a link to /elsewhere" in front.communicate()[1].decode()
+    assert not link.is_symlink()
+
+
+def test_if_both_are_killed_the_next_start_names_the_link(
+    publisher: RootsPublisher, root: ConfinedRoot
+) -> None:
+    publisher.publish(root)
+    link = repository_of(root)
+    front, warden = started_with_a_link(link)
+    with front:
+        for pid in (front.pid, warden):
+            os.kill(pid, signal.SIGSTOP)  # or the second sees the end of the first
+        for pid in (front.pid, warden):
+            os.kill(pid, signal.SIGKILL)
+        front.wait()
+    until(lambda: not Path(f"/proc/{warden}/exe").exists())
+    done = confine("--", "true", cwd=link.parent.parent)
+    assert f"since sh, which was killed: {link} is a link to /elsewhere" in done.stderr
+    assert link.is_symlink()

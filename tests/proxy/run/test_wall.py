@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,7 @@ for line in sys.stdin:
         print(flush=True)
 """
 ROUNDS = 5
+_HANG_GUARD_S = 120
 NAMES = ("alpha", "beta")
 
 
@@ -381,3 +383,17 @@ def test_a_server_hears_of_a_revoke_before_the_kernel_and_of_a_grant_after_it(
     assert right == [*grant, notified, "order", "done"]
     wrong = events_of_a_grant_and_a_revoke(person, tmp_path / "late", late)
     assert wrong == [*grant, "order", "done", notified]
+
+
+def test_a_link_that_a_server_left_in_a_git_directory_is_removed(person: Person) -> None:
+    link = person.parent / "alpha" / ".git" / "FETCH_HEAD"
+    link.unlink(missing_ok=True)
+    server = f"import os, sys; os.symlink('/elsewhere', {str(link)!r}); sys.stdin.read()"
+    own = ("--all", "--name", "s", "--confine")
+    words = [sys.executable, "-m", "rootsd", "run", *own, "--", "/usr/bin/python3", "-c", server]
+    done = subprocess.run(
+        words, input="", capture_output=True, text=True, check=False, timeout=_HANG_GUARD_S,
+        env=person.environment(),
+    )  # fmt: skip
+    assert f"left by s: {link} was a link to /elsewhere" in done.stderr
+    assert not link.is_symlink()
