@@ -11,7 +11,7 @@ import pytest
 from rootsd.proxy.run import session
 from rootsd.proxy.run.loop import ClientOutput
 from rootsd.proxy.run.readiness import ServerProfile
-from rootsd.wire.jsonrpc import Malformed, parse_strict
+from rootsd.wire.jsonrpc import Malformed, parse_repaired, parse_strict
 from support.bridges import INITIALIZE, notice, reply, request
 from support.run_proxy import command, started
 from support.run_session_harness import API, SessionHarness, call, call_2026
@@ -64,6 +64,15 @@ def test_this_test_detects_a_proxy_that_wants_strict_servers(
     monkeypatch.setattr("rootsd.wire.jsonrpc.same_id", lambda id_, _: id_)
     with pytest.raises((AssertionError, KeyError, ValueError, IndexError)):
         test_the_client_gets_its_own_id_and_one_meaning(response, 7)
+
+
+def test_this_test_detects_a_line_with_a_second_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that passes on the line as the server wrote it leaves the choice to the client."""
+    monkeypatch.setattr(session, "parse_repaired", lambda line: (line, parse_repaired(line)[1]))
+    for response in RESPONSES:
+        if response.count("result") == 2 or response.count('"n"') == 2:
+            with pytest.raises(AssertionError):
+                test_the_client_gets_its_own_id_and_one_meaning(response, 7)
 
 
 @pytest.mark.parametrize(
