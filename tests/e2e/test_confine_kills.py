@@ -67,7 +67,7 @@ def test_control_a_wall_that_leaks_is_found(person: Person) -> None:
     for victim, leak, fault in (
         (Part.FRONT, Leak.ORPHANS, "the program still runs"),
         (Part.WARDEN, Leak.NO_WARDEN, "the program still runs"),
-        (Part.DAEMON, Leak.ENDLESS_GRACE, "without a daemon, the program keeps its folders"),
+        (Part.DAEMON, Leak.ENDLESS_GRACE, "without a daemon, the program goes on"),
     ):
         moment = Moment(victim, Part.PROGRAM, LONGEST_S)
         outcome = live(person, WallEngine.NAMESPACES, moment, leak, SOON_S)

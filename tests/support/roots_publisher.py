@@ -26,6 +26,7 @@ class RootsPublisher:
     """Answers `confine` with `roots`, sends each change, and keeps the reports of wardens."""
 
     def __init__(self, rootsd_dir: Path, settings: dict[str, Any] | None = None) -> None:
+        self.rootsd_dir = rootsd_dir
         self.reports: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.reported = threading.Condition()
@@ -70,6 +71,9 @@ class RootsPublisher:
             self._subscribers.clear()
 
     def close(self) -> None:
+        """End, like a daemon. Another one may take the socket. It may be called again."""
+        if self._listener.fileno() < 0:
+            return
         self._waker.close()
         self._thread.join()
         self._wake.close()

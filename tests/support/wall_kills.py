@@ -23,6 +23,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+import psutil
+
 from rootsd.cli import control_client as control
 from rootsd.core.errors import RootsdError
 from rootsd.core.wall import WallEngine
@@ -34,9 +36,10 @@ from support.person import Person
 HANG_GUARD_S = 120.0
 _BETWEEN_KILLS_S = 0.02
 _BETWEEN_CHANGES_S = 0.005
+_BETWEEN_LOOKS_S = 0.01
 KEPT, CHANGING, PENDING = "kept", "changing", "pending"
 """The projects: approved, approved and denied all the time, and never decided about."""
-_GRACE_S = 0.1  # of the front below, so that a wall without a daemon closes soon
+_GRACE_S = 0.1  # of the front below, so that a program without a daemon stops soon
 _FRONT = f"""
 import sys
 from rootsd.proxy.confine import main, view_feed
@@ -153,7 +156,7 @@ class Leak(StrEnum):
     )
     """Nor does the kernel end a process with its parent."""
     ENDLESS_GRACE = "view_feed.GRACE_S = 10_000"
-    """The roots stay without a daemon."""
+    """The program goes on without a daemon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ def live(
             report = json.loads(keeper.stderr.readline())
         faults: list[str] = []
         if moment.victim is Part.DAEMON:
-            faults += _without_daemon(person, engine, witness)
+            faults += _without_daemon(person, engine, witness, report["front"])
             with suppress(ProcessLookupError):
                 os.kill(report["front"], signal.SIGKILL)
         if not witness.ends():
@@ -218,11 +221,13 @@ def prepare(person: Person) -> None:
     person.rootsd("deny", CHANGING)
 
 
-def _without_daemon(person: Person, engine: WallEngine, witness: _Witness) -> Iterator[str]:
+def _without_daemon(
+    person: Person, engine: WallEngine, witness: _Witness, front: int
+) -> Iterator[str]:
     """Yield what is wrong after the daemon was killed. A daemon runs at the end."""
     person.run("down")  # the front may have started another one
-    if not witness.reads_or_ends(frozenset()):
-        yield "without a daemon, the program keeps its folders"
+    if not witness.stops_or_ends(front):
+        yield "without a daemon, the program goes on"
     person.rootsd("up")
     if engine is WallEngine.STATIC or witness.has_ended:
         return
@@ -279,6 +284,15 @@ class _Witness:
                 return False
         return True
 
+    def stops_or_ends(self, front: int) -> bool:
+        """Return whether all programs below `front` soon stop, or end."""
+        end = time.monotonic() + self._patience
+        while not self.has_ended and programs_behind_wall(front) != {psutil.STATUS_STOPPED}:
+            if time.monotonic() > end:
+                return False
+            self._take(min(end, time.monotonic() + _BETWEEN_LOOKS_S))
+        return True
+
     def ends(self) -> bool:
         """Return whether the program and everything that it started end soon."""
         end = time.monotonic() + self._patience
@@ -300,6 +314,16 @@ class _Witness:
         self._now = frozenset(line.decode().split())
         self.seen |= self._now
         return True
+
+
+def programs_behind_wall(front: int) -> set[str]:
+    """Return the states of the programs in the wall of the process `front`."""
+    found = set[str]()
+    with suppress(psutil.NoSuchProcess):
+        for waiter in psutil.Process(front).children():
+            if waiter.name() == "rootsd-wall":
+                found |= {program.status() for program in waiter.children(recursive=True)}
+    return found
 
 
 @contextmanager

@@ -46,6 +46,7 @@ from rootsd.confine.supervision import (
     CellOptions,
     Layer,
     Network,
+    become_waiter,
     fork_program,
     is_readable,
     open_terminal,
@@ -75,6 +76,7 @@ def enter(warden: Warden, options: CellOptions) -> None:
     if os.getppid() != starter:
         os._exit(1)
     os.setsid()
+    become_waiter()
     waiter = os.pidfd_open(os.getpid())
     init = os.fork()
     if init:

@@ -8,7 +8,7 @@ programs. A further system, such as macOS, is a further engine.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from rootsd.confine import cell, landlock, static_cell
 from rootsd.confine.fixed_view import FixedView
 from rootsd.confine.mounted_view import MountedView
 from rootsd.confine.supervision import CellOptions
-from rootsd.confine.warden import Feed, SetRoots, Warden, WardenSettings, start_warden
+from rootsd.confine.warden import FollowRoots, Warden, WardenSettings, start_warden
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.wall import WallEngine
 
@@ -30,7 +30,7 @@ class Engine(Protocol):
         self,
         settings: WardenSettings,
         roots: Iterable[ConfinedRoot],
-        follow: Callable[[SetRoots], Feed] | None = None,
+        follow: FollowRoots | None = None,
     ) -> Warden:
         """Fork a warden that shows `roots`. See `start_warden`. Raises WallSetupFailed."""
 
@@ -50,7 +50,7 @@ class NamespaceEngine:
         self,
         settings: WardenSettings,
         roots: Iterable[ConfinedRoot],
-        follow: Callable[[SetRoots], Feed] | None = None,
+        follow: FollowRoots | None = None,
     ) -> Warden:
         """Fork a warden with a shared tree."""
         make_view = partial(MountedView, owner=os.getpid())
@@ -76,7 +76,7 @@ class StaticEngine:
         self,
         settings: WardenSettings,
         roots: Iterable[ConfinedRoot],
-        follow: Callable[[SetRoots], Feed] | None = None,
+        follow: FollowRoots | None = None,
     ) -> Warden:
         """Fork a warden with the rules for one start of a program."""
         return start_warden(self._make_view, settings, roots, follow)

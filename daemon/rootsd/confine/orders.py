@@ -6,13 +6,14 @@ it:
     {"order": 7, "do": "set", "roots": [ROOT, ...]}       the roots are these, and no others
     {"order": 8, "do": "add", "roots": [ROOT, ...]}       add or replace these roots
     {"order": 9, "do": "remove", "paths": [PATH, ...]}    remove these roots
+    {"order": 0, "do": "continue"}                        let stopped programs run for a while
     {"done": 7, "shown": 12, "read_only": 2, "masked": 1,
      "failed": [{"path": PATH, "reason": TEXT}], "holders": [TEXT, ...],
      "lost": [PATH, ...], "waiting": [PATH, ...]}
 
     ROOT = {"path": PATH, "access": "read" | "read-write", "identity": IDENTITY | null,
             "denied": [PATH, ...], "shared_git": PATH | null, "name": TEXT, "withheld": BOOLEAN,
-            "shared_git_identity": IDENTITY | null, "git_access": TEXT}
+            "shared_git_identity": IDENTITY | null, "git_access": TEXT, "ends_ns": N | null}
     IDENTITY = {"inode": N, "owner": N, "handle": HEX | null, "born_ns": N | null}
 
 Paths are text with lone surrogates for bytes that are not UTF-8. ROOT is also the form in which
@@ -20,6 +21,9 @@ the daemon publishes roots to wardens; other keys are ignored. `failed` lists al
 not visible although the owner ordered them, also from earlier orders.
 An owner that tells a program about roots keeps this rule: after a grant, wait for `done` and then
 notify the program; for a revoke, notify the program first and then send the order.
+
+A warden that follows the daemon itself answers no orders. It sends a line whenever it has stopped
+the programs, or lets them continue: {"programs": "stopped" | "running"}.
 
 `lost` and `waiting` are for an engine that cannot change a running program. With `lost`, the
 warden ends now, and its programs with it, because they may no longer have these roots. Programs
@@ -53,6 +57,15 @@ class OrderKind(Enum):
     SET = "set"
     ADD = "add"
     REMOVE = "remove"
+    CONTINUE = "continue"
+    """Changes no root. It lets stopped programs run for a while, for a signal of the user."""
+
+
+class PauseState(Enum):
+    """Whether the programs of a wall run."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
 
 
 class WardenOrder(NamedTuple):
@@ -87,7 +100,9 @@ class WardenReport(NamedTuple):
 def encode_order(order: WardenOrder) -> bytes:
     """Return the line for `order`."""
     message: dict[str, Any] = {"order": order.number, "do": order.kind.value}
-    if order.kind is OrderKind.REMOVE:
+    if order.kind is OrderKind.CONTINUE:
+        pass
+    elif order.kind is OrderKind.REMOVE:
         message["paths"] = [text_of(path) for path in order.paths]
     else:
         message["roots"] = [encode_root(root) for root in order.roots]
@@ -99,6 +114,8 @@ def decode_order(line: bytes) -> WardenOrder:
     match _parse(line):
         case {"order": int() as number, "do": "remove", "paths": list() as paths}:
             return WardenOrder(number, OrderKind.REMOVE, paths=tuple(_paths(paths)))
+        case {"order": int() as number, "do": "continue"}:
+            return WardenOrder(number, OrderKind.CONTINUE)
         case {"order": int() as number, "do": "set" | "add" as kind, "roots": list() as roots}:
             decoded = tuple(decode_root(root) for root in roots)
             return WardenOrder(number, OrderKind(kind), roots=decoded)
@@ -151,6 +168,20 @@ def decode_report(line: bytes) -> WardenReport:
             raise BadOrder("not a report")
 
 
+def encode_pause(state: PauseState) -> bytes:
+    """Return the line that tells the owner that the programs were stopped, or continue."""
+    return _line({"programs": state.value})
+
+
+def decode_pause(line: bytes) -> PauseState | None:
+    """Return the state of the programs in a line, or None if it tells something else."""
+    match _parse(line):
+        case {"programs": "running" | "stopped" as state}:
+            return PauseState(state)
+        case _:
+            return None
+
+
 def encode_root(root: ConfinedRoot) -> dict[str, Any]:
     """Return the JSON object for `root`."""
     return {
@@ -163,6 +194,7 @@ def encode_root(root: ConfinedRoot) -> dict[str, Any]:
         "withheld": root.is_withheld,
         "shared_git_identity": _encode_optional(root.shared_git_identity),
         "git_access": root.git_access,
+        "ends_ns": root.ends_ns,
     }
 
 
@@ -173,6 +205,9 @@ def decode_root(item: object) -> ConfinedRoot:
             denied, shared = more.get("denied", []), more.get("shared_git")
             name, withheld = more.get("name", ""), more.get("withheld", False)
             git_access = more.get("git_access", "")
+            ends_ns = more.get("ends_ns")
+            if not isinstance(ends_ns, int | None):
+                raise BadOrder("ends_ns is a number of nanoseconds")
             if not isinstance(denied, list):
                 raise BadOrder("denied is a list")
             if not isinstance(name, str) or not isinstance(withheld, bool):
@@ -189,6 +224,7 @@ def decode_root(item: object) -> ConfinedRoot:
                 withheld,
                 _decode_identity(more.get("shared_git_identity")),
                 git_access,
+                ends_ns,
             )
         case _:
             raise BadOrder("not a root")

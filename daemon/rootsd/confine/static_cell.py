@@ -32,6 +32,7 @@ from rootsd.confine.supervision import (
     EndAll,
     Layer,
     Network,
+    become_waiter,
     fork_program,
     open_terminal,
     wait,
@@ -58,6 +59,7 @@ def enter(warden: Warden, options: CellOptions, version: int) -> None:
     scopes = version if Layer.LANDLOCK not in options.without else 0
     end_all = _become_supervisor(starter, scopes)
     os.setsid()
+    become_waiter()
     waiter = os.getpid()
     init = os.fork()
     if init:

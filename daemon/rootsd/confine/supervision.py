@@ -32,12 +32,23 @@ from rootsd.confine.kernel import ProcessOption, close_from, closing, set_proces
 
 STOPPED, WANTS_TERMINAL = b"S", b"T"
 """What init tells the front: the program has stopped, or it needs the foreground to go on."""
+WAITER_NAME = b"rootsd-wall"
+"""The name of each waiter's process, which no program behind the wall can change.
+
+So whoever looks at a process from outside can tell whether it is behind a wall.
+"""
 WARDEN_LOST = 125
 """The exit status of the waiter if the warden ended."""
 FORWARDED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
     signal.SIGCONT, signal.SIGTSTP,
 )  # fmt: skip
+_CONTINUE = signal.SIGURG
+"""How the waiter forwards SIGCONT to init. Nothing else sends it.
+
+A warden that lets everything go on sends SIGCONT to init. Init must then not continue a program
+that the user has stopped.
+"""
 _MAX_MESSAGES = 64
 _TIOCSPTLCK, _TIOCGPTPEER = 0x40045431, 0x5441
 
@@ -90,10 +101,18 @@ class CellOptions(NamedTuple):
     home: bytes = b"/"
 
 
+def become_waiter() -> None:
+    """Name this process as a waiter. Call this before it forks init, which inherits the name."""
+    with open("/proc/self/comm", "wb", buffering=0) as name:
+        name.write(WAITER_NAME)
+
+
 def wait(init: int, ends: tuple[int, ...], end_all: EndAll) -> NoReturn:
     """Be the waiter: end as init does, and before that if one of `ends` becomes readable."""
     for number in FORWARDED:
-        signal.signal(number, lambda got, _: _signal(init, got))
+        signal.signal(
+            number, lambda got, _: _signal(init, _CONTINUE if got == signal.SIGCONT else got)
+        )
     ended = os.pidfd_open(init)
     _close_all_except(ended, *ends)
     poll = select.poll()
@@ -137,11 +156,13 @@ def _be_init(
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     for number in FORWARDED:
         signal.signal(number, lambda got, _: _signal_group(program, got))
+    signal.signal(signal.SIGCONT, signal.SIG_DFL)
+    signal.signal(_CONTINUE, lambda *_: _signal_group(program, signal.SIGCONT))
     os.setpgid(program, program)
     terminal = options.terminal
     if terminal is not None:
         _give_terminal(slave, program, options.terminal_use)
-        signal.signal(signal.SIGCONT, lambda *_: _continue(program, slave, terminal))
+        signal.signal(_CONTINUE, lambda *_: _continue(program, slave, terminal))
     os.close(start)
     # With the terminal open here, the front sees no end of it while the program has it closed.
     _close_all_except(slave, -1 if terminal is None else terminal.fileno())

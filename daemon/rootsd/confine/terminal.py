@@ -19,6 +19,9 @@ Keys that make a signal also reach the other processes of the front's group, as 
 front never blocks on a write: a program that does not read must not keep its own output from the
 user.
 
+**While no daemon answers**, the warden stops the program, and the front says so. Keys wait. A key
+or signal of the user, such as Ctrl-C, lets the program run for a moment, so that it can obey.
+
 **A terminal of another user**, as after `su`, may not be opened again by its name. Then the front
 opens it as /dev/tty, which needs no permission. Where that is another terminal, the front shares
 the open file with the shell, which makes it block again at each prompt. So each read and each
@@ -35,10 +38,11 @@ import signal
 import socket
 import termios
 import tty
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from rootsd.confine.orders import PauseState
 from rootsd.confine.standard_files import is_in_pipeline
 from rootsd.confine.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
 
@@ -59,13 +63,86 @@ _OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
 _NO_KEY = b"\0"
 
 
-def wait_for(waiter: int) -> int:
-    """Wait for a program without a terminal, forward signals to it, and return its status."""
-    for number in _FORWARDED:
-        signal.signal(number, lambda got, _: _signal(waiter, got))
-    signal.signal(signal.SIGTSTP, lambda *_: _stop_both(waiter))
+class ProgramNews(Protocol):
+    """What the warden tells about its programs; see `rootsd.confine.warden.WardenNews`."""
+
+    @property
+    def state(self) -> PauseState:
+        """Whether the programs run, as the warden has told."""
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for, or -1 at the end."""
+
+    def take(self) -> list[PauseState]:
+        """Return how the state has changed."""
+
+    def let_run(self) -> None:
+        """Ask the warden to let stopped programs run for a while."""
+
+
+def wait_for(
+    waiter: int,
+    news: ProgramNews | None = None,
+    tell: Callable[[PauseState], None] = lambda _: None,
+) -> int:
+    """Wait for a program without a terminal, forward signals to it, and return its status.
+
+    `tell` is called when the warden stops the program, and when the program goes on.
+    """
+    forwarder = _SignalForwarder(waiter, news)
+    for number in (*_FORWARDED, signal.SIGTSTP):
+        signal.signal(number, forwarder.forward)
+    if news is not None:
+        _follow_news(waiter, news, tell, forwarder)
     _, status = os.waitpid(waiter, 0)
     return _exit_status(status)
+
+
+class _SignalForwarder:
+    """Forwards the signals of this process to the waiter, as soon as the program can obey."""
+
+    def __init__(self, waiter: int, news: ProgramNews | None) -> None:
+        self._waiter = waiter
+        self._news = news
+        self._held: list[int] = []
+
+    def forward(self, number: int, _: object = None) -> None:
+        """Forward a signal. A program that is stopped must continue for it first."""
+        if self._news is not None and self._news.state is PauseState.STOPPED:
+            self._held.append(number)
+            self._news.let_run()
+        elif number == signal.SIGTSTP:
+            _stop_both(self._waiter)
+        else:
+            _signal(self._waiter, number)
+
+    def release(self) -> None:
+        """Forward what was held. Nothing is lost if the program stops again."""
+        held, self._held = self._held, []
+        for number in held:
+            self.forward(number)
+
+
+def _follow_news(
+    waiter: int,
+    news: ProgramNews,
+    tell: Callable[[PauseState], None],
+    forwarder: _SignalForwarder,
+) -> None:
+    """Tell the news of the warden until the waiter has ended."""
+    ended = os.pidfd_open(waiter)
+    poll = select.poll()
+    for fd in (ended, news.fileno()):
+        poll.register(fd, select.POLLIN)
+    while ended not in (ready := dict(poll.poll())):
+        for state in news.take():
+            tell(state)
+        if news.fileno() < 0:
+            for fd in ready:
+                poll.unregister(fd)
+        if news.state is PauseState.RUNNING:
+            forwarder.release()
+    os.close(ended)
 
 
 class UserTerminal(NamedTuple):
@@ -103,9 +180,20 @@ class TerminalFront:
     """The front of one program with a terminal. Call `run` once."""
 
     def __init__(
-        self, channel: socket.socket, waiter: int, user: UserTerminal, use: TerminalUse
+        self,
+        channel: socket.socket,
+        waiter: int,
+        user: UserTerminal,
+        use: TerminalUse,
+        news: ProgramNews,
+        describe: Callable[[PauseState], str],
     ) -> None:
-        """Take the end of the channel of `CellOptions`, and the `use` that is in there."""
+        """Take the end of the channel of `CellOptions`, and the `use` that is in there.
+
+        `describe` returns what to show to the user when the warden has stopped the program.
+        """
+        self._news = news
+        self._describe = describe
         self._channel = channel
         self._waiter = waiter
         self._user = user
@@ -142,11 +230,29 @@ class TerminalFront:
         return _exit_status(status)
 
     def _step(self, woken: int) -> None:
+        ready = self._poll(woken)
+        if woken in ready:
+            os.read(woken, _CHUNK)
+        if self._news.fileno() in ready:
+            self._take_news()
+        if self._signals:
+            self._take_signals()
+        if self._channel.fileno() in ready:
+            self._take_event()
+        if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
+            self._read_keys()
+        if self._master in ready:
+            self._read_program()
+        self._write()
+
+    def _poll(self, woken: int) -> dict[int, int]:
         poll = select.poll()
-        poll.register(self._channel, select.POLLIN)
-        poll.register(woken, select.POLLIN)
+        for fd in (self._channel.fileno(), woken, self._news.fileno()):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
         wanted = select.POLLIN if len(self._to_user) < _MAX_UNSENT else 0
-        poll.register(self._master, wanted | (select.POLLOUT if self._to_program else 0))
+        has_keys = self._to_program and not self._is_paused
+        poll.register(self._master, wanted | (select.POLLOUT if has_keys else 0))
         events = dict.fromkeys(self._user[:2], 0)
         if self._raw_from and len(self._to_program) < _MAX_UNSENT:
             events[self._user.keys] |= select.POLLIN
@@ -155,18 +261,30 @@ class TerminalFront:
         for fd, each in events.items():
             if each:
                 poll.register(fd, each)
-        ready = dict(poll.poll())
-        if woken in ready:
-            os.read(woken, _CHUNK)
+        return dict(poll.poll())
+
+    @property
+    def _is_paused(self) -> bool:
+        return self._news.state is PauseState.STOPPED
+
+    def _take_news(self) -> None:
+        """Tell the user that the program waits for a daemon, or goes on."""
+        for state in self._news.take():
+            self._to_user += self._describe(state).encode() + b"\r\n"
+        self._heed_keys()
+
+    def _heed_keys(self) -> None:
+        """Let a program that is stopped continue for a key that makes a signal."""
+        if self._is_paused and any(key in self._to_program for key in self._signal_keys()):
+            self._news.let_run()
+
+    def _take_signals(self) -> None:
+        """Take the signals of the user. A program that is stopped must continue for them."""
+        if self._is_paused and {*self._signals} != {signal.SIGWINCH}:
+            self._news.let_run()
+            return  # until it runs: SIGCONT would remove a SIGTSTP that waits
         while self._signals:
             self._take_signal(self._signals.pop(0))
-        if self._channel.fileno() in ready:
-            self._take_event()
-        if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
-            self._read_keys()
-        if self._master in ready:
-            self._read_program()
-        self._write()
 
     def _take_signal(self, number: int) -> None:
         match number:
@@ -202,6 +320,7 @@ class TerminalFront:
             return
         self._signal_group(data)
         self._to_program += data
+        self._heed_keys()
 
     def _read_program(self) -> None:
         with suppress(OSError):
@@ -212,7 +331,7 @@ class TerminalFront:
     def _write(self) -> None:
         self._write_to_user()
         with suppress(OSError):
-            while self._to_program:
+            while self._to_program and not self._is_paused:
                 del self._to_program[: os.write(self._master, self._to_program)]
 
     def _write_to_user(self) -> None:
@@ -227,7 +346,8 @@ class TerminalFront:
     def _hang_up(self) -> None:
         self._raw_from = []
         self._to_user.clear()
-        _signal(self._waiter, signal.SIGHUP)
+        self._signals.append(signal.SIGHUP)
+        self._take_signals()
 
     def _drain(self) -> None:
         """Copy what the program wrote before its end."""
@@ -275,6 +395,14 @@ class TerminalFront:
         with suppress(OSError):  # it has ended
             self._channel.send(use.value)
         _signal(self._waiter, signal.SIGCONT)
+
+    def _signal_keys(self) -> list[bytes]:
+        """Return the user's own keys that make signals."""
+        if not self._raw_from:
+            return []
+        characters = self._raw_from[_CHARACTERS]
+        found = (characters[each] for each in (termios.VINTR, termios.VQUIT, termios.VSUSP))
+        return [key for key in found if key != _NO_KEY]
 
     def _signal_group(self, keys: bytes) -> None:
         """Let the signals that the program's terminal makes of `keys` reach this process's group.

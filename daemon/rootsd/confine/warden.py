@@ -30,12 +30,17 @@ from rootsd.confine.orders import (
     BadOrder,
     FailedRoot,
     OrderKind,
+    PauseState,
     WardenOrder,
     WardenReport,
     decode_order,
+    decode_pause,
     decode_report,
+    encode_order,
+    encode_pause,
     encode_report,
 )
+from rootsd.confine.pause import ProgramPause
 from rootsd.confine.protected import ProtectionPolicy, shared_git_folder
 from rootsd.confine.session_changes import SessionChanges
 from rootsd.confine.session_reports import SessionEnd, conclude_unfinished, reports_of
@@ -54,6 +59,7 @@ _READY = b"ready"
 _MAX_START_MESSAGE = 1 << 16
 _MAX_GATES = 2
 _CHUNK = 1 << 16
+_MAX_WAIT_S = 3600.0  # poll(2) takes no number of milliseconds that is too large
 _HIDDEN = "it is hidden"
 
 
@@ -87,8 +93,13 @@ class Feed(Protocol):
     def report(self, report: WardenReport) -> None:
         """Take the state after a change."""
 
+    def let_run(self) -> None:
+        """Let programs run for a while that were stopped because no daemon answers."""
+
 
 SetRoots = Callable[[Sequence[ConfinedRoot]], None]
+FollowRoots = Callable[[SetRoots, ProgramPause], Feed]
+"""Makes the feed of a warden. The feed sets the roots, and stops the programs."""
 
 
 class WallSetupFailed(OSError):
@@ -176,15 +187,9 @@ class Warden(NamedTuple):
         for fd in (*self.gates, self.alive):
             os.close(fd)
 
-    def lost_roots(self) -> tuple[bytes, ...]:
-        """Return the roots for which the warden has ended itself and its programs."""
-        self.channel.settimeout(0)
-        data = b""
-        with suppress(OSError):
-            while more := self.channel.recv(_CHUNK):
-                data += more
-        reports = [decode_report(line) for line in data.splitlines()]
-        return tuple(path for report in reports for path in report.lost)
+    def news(self) -> WardenNews:
+        """Return what the warden tells while its programs run, if it follows a feed."""
+        return WardenNews(self.channel)
 
     def end(self) -> list[str]:
         """Let the warden end, and with it the programs, and wait until it has ended.
@@ -200,11 +205,52 @@ class Warden(NamedTuple):
         return [sentence for report in new for sentence in report.sentences()]
 
 
+class WardenNews:
+    """What a warden tells the process that waits for its program."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        channel.settimeout(0)
+        self._channel = channel
+        self._lines = bytearray()
+        self.lost: tuple[bytes, ...] = ()
+        """The roots for which the warden has ended itself and its programs."""
+        self.state = PauseState.RUNNING
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for. It is -1 after the end of the warden."""
+        return self._channel.fileno()
+
+    def take(self) -> list[PauseState]:
+        """Return how the state of the programs has changed. Do nothing if there is no news."""
+        changes = []
+        try:
+            data = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._channel.close()
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        for line in lines:
+            if (state := decode_pause(bytes(line))) is None:
+                self.lost += decode_report(bytes(line)).lost
+            elif state is not self.state:
+                self.state = state
+                changes.append(state)
+        return changes
+
+    def let_run(self) -> None:
+        """Ask the warden to let stopped programs run for a while."""
+        with suppress(OSError):
+            self._channel.send(encode_order(WardenOrder(0, OrderKind.CONTINUE)))
+
+
 def start_warden(
     make_view: MakeView,
     settings: WardenSettings,
     roots: Iterable[ConfinedRoot] = (),
-    follow: Callable[[SetRoots], Feed] | None = None,
+    follow: FollowRoots | None = None,
 ) -> Warden:
     """Fork a warden that shows `roots`, and return when it is ready.
 
@@ -244,7 +290,7 @@ def _be_warden(
     make_view: MakeView,
     settings: WardenSettings,
     roots: tuple[ConfinedRoot, ...],
-    follow: Callable[[SetRoots], Feed] | None,
+    follow: FollowRoots | None,
     channel: socket.socket,
     alive: int,
 ) -> NoReturn:
@@ -310,10 +356,11 @@ class _WardenLoop:
         self._reasons: dict[bytes, str] = {}  # why roots and git directories are not shown
         channel.settimeout(0)
 
-    def follow(self, make_feed: Callable[[SetRoots], Feed], first: WardenReport) -> None:
+    def follow(self, make_feed: FollowRoots, first: WardenReport) -> None:
         """Follow a feed from now on. `first` is the state until its first change."""
         self._feed = make_feed(
-            lambda roots: self._report(self.change(WardenOrder(0, OrderKind.SET, tuple(roots))))
+            lambda roots: self._report(self.change(WardenOrder(0, OrderKind.SET, tuple(roots)))),
+            ProgramPause(os.getppid(), self._tell_pause),
         )
         self._feed.report(first)
         self._feed.attend()  # it may hold messages that arrived before the fork
@@ -360,6 +407,8 @@ class _WardenLoop:
             case OrderKind.REMOVE:
                 for path in order.paths:
                     self._roots.pop(path, None)
+            case OrderKind.CONTINUE:
+                pass
         desired = self._desired()
         self._changes.before(desired)
         change = self._view.change(desired)
@@ -402,6 +451,10 @@ class _WardenLoop:
             self._outgoing += encode_report(report)
             self._flush()
 
+    def _tell_pause(self, state: PauseState) -> None:
+        self._outgoing += encode_pause(state)
+        self._flush()
+
     def _poll(self) -> dict[int, int]:
         poll = select.poll()
         wanted = select.POLLIN | (select.POLLOUT if self._outgoing else 0)
@@ -416,7 +469,8 @@ class _WardenLoop:
             for fd, events in self._feed.interest():
                 poll.register(fd, events)
         left = max(deadline - time.monotonic(), 0.0)
-        return dict(poll.poll(None if deadline == math.inf else math.ceil(left * 1000)))
+        left_ms = None if deadline == math.inf else math.ceil(min(left, _MAX_WAIT_S) * 1000)
+        return dict(poll.poll(left_ms))
 
     def _serve_owner(self) -> bool:
         """Serve the orders that have arrived. Return whether the owner is still there."""
@@ -432,10 +486,16 @@ class _WardenLoop:
         self._incoming = bytearray(rest)
         for line in lines:
             try:
-                self._report(self.change(decode_order(bytes(line))))
+                self._obey(decode_order(bytes(line)))
             except BadOrder:
                 return False  # an owner that cannot be understood must not keep a wall
         return bool(data)
+
+    def _obey(self, order: WardenOrder) -> None:
+        if order.kind is not OrderKind.CONTINUE:
+            self._report(self.change(order))
+        elif self._feed is not None:
+            self._feed.let_run()
 
     def _flush(self) -> None:
         with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):

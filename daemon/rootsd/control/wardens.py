@@ -135,7 +135,7 @@ class ConnectedWarden:
         change = view_change(self._view, view)
         self._view = view
         self._number += 1
-        return _view_item(self._number - 1, change)
+        return self._wardens.view_item(self._number - 1, change)
 
     async def _find_sessions_inside(self, on_found: anyio.CancelScope | None = None) -> None:
         """Add the sessions behind this wall to the scope, and cancel `on_found` if there are any.
@@ -227,6 +227,18 @@ class WardenRegistry:
         warden = self._wardens.get(id_)
         return () if warden is None else warden.sent_roots()
 
+    def view_item(self, number: int, change: WallViewChange) -> WallViewItem:
+        """Return the message with a change of a view."""
+        return WallViewItem(
+            number=number,
+            revision=change.revision,
+            roots=[_root_item(each, self._end_of(each)) for each in change.roots],
+            removed=[text_of(path) for path in change.removed],
+        )
+
+    def _end_of(self, shown: WallRoot) -> int | None:
+        return None if shown.ending is None else self.ledger.expiries.due_ns(shown.ending)
+
     def roots(self) -> Mapping[bytes, WallRoot]:
         """Return all roots that a warden can show now."""
         self._roots = self._roots.after(self.ledger.catalog)
@@ -248,16 +260,7 @@ class WallServices(Struct, frozen=True):
     sessions_of: Callable[[int], Awaitable[frozenset[str]]]
 
 
-def _view_item(number: int, change: WallViewChange) -> WallViewItem:
-    return WallViewItem(
-        number=number,
-        revision=change.revision,
-        roots=[_root_item(each) for each in change.roots],
-        removed=[text_of(path) for path in change.removed],
-    )
-
-
-def _root_item(shown: WallRoot) -> WallRootItem:
+def _root_item(shown: WallRoot, ends_ns: int | None) -> WallRootItem:
     root, target = shown.root, shown.identity.git_target
     git = shown.shared_git
     granted = git if git is not None and git.access.is_granted else None
@@ -271,6 +274,7 @@ def _root_item(shown: WallRoot) -> WallRootItem:
         shared_git_identity=None if granted is None else _optional_identity(granted.identity),
         git_access="" if git is None else _describe_access(git.access, root.name),
         git_target=_optional_identity(target),
+        ends_ns=ends_ns,
         withheld=shown.is_withheld,
     )
 

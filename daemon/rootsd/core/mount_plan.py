@@ -96,6 +96,8 @@ class ConfinedRoot(NamedTuple):
     * `git_access`: whether the root may use a git directory outside, and why, for people.
     * `name`: the name under which MCP clients get the root.
     * `is_withheld`: whether MCP clients do not get the root, because of a denied project in it.
+    * `ends_ns`: the end of the approval in ns since the machine started, or None. The daemon takes
+      the root away then, and while no daemon answers, the warden does.
     """
 
     path: bytes
@@ -107,6 +109,7 @@ class ConfinedRoot(NamedTuple):
     is_withheld: bool = False
     shared_git_identity: FolderIdentity | None = None
     git_access: str = ""
+    ends_ns: int | None = None
 
 
 class MountPurpose(Enum):

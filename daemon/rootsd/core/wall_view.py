@@ -20,7 +20,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rootsd.core.catalog import Catalog
+from rootsd.core.decide import VerdictReason
 from rootsd.core.model import (
+    Decision,
     GitEntry,
     Identity,
     Presence,
@@ -41,6 +43,8 @@ class WallRoot(Struct, frozen=True):
     * `denied`: the folders inside to mask, sorted. None of them is inside another.
     * `shared_git`: the Git directory outside that the root uses, if there is one.
     * `is_withheld`: whether MCP clients do not get the root, because of `denied`.
+    * `ending`: the approval behind the root if it has an end. While no daemon answers, the warden
+      ends it.
     """
 
     root: PublishedRoot
@@ -48,6 +52,7 @@ class WallRoot(Struct, frozen=True):
     denied: tuple[bytes, ...] = ()
     shared_git: SharedGit | None = None
     is_withheld: bool = False
+    ending: Decision | None = None
 
 
 class WallView(Struct, frozen=True):
@@ -141,6 +146,7 @@ def _all_roots(catalog: Catalog, known: Mapping[bytes, WallRoot]) -> WallRoots:
             before is not None
             and (before.root, before.identity) == (root, identity)
             and (before.denied, before.is_withheld) == (masks.get(root.path, ()), False)
+            and before.ending == _ending_approval(catalog, root.path)
             and root.path not in catalog.withheld
         ):
             roots[root.path] = before
@@ -158,7 +164,18 @@ def _wall_root(
         masks.get(root.path, ()),
         shared_git(catalog, catalog.projects[root.path]),
         root.path in catalog.withheld,
+        _ending_approval(catalog, root.path),
     )
+
+
+def _ending_approval(catalog: Catalog, path: bytes) -> Decision | None:
+    """Return the approval with an end that publishes `path`: its own, or its main checkout's."""
+    judgment = catalog.judgments[path]
+    match judgment.reason, judgment.by:
+        case VerdictReason.MAIN_CHECKOUT, bytes() as main:
+            return catalog.expiring.get(main)
+        case _:
+            return catalog.expiring.get(path)
 
 
 def _outermost_denied(catalog: Catalog) -> Mapping[bytes, tuple[bytes, ...]]:

@@ -76,6 +76,10 @@ class ExpiryTracker:
             if decision.expires is not None and self._due_ns(decision, now) <= now.since_boot_ns
         ]
 
+    def due_ns(self, decision: Decision) -> int | None:
+        """Return the end of an approval in ns since the machine started; None without an end."""
+        return None if decision.expires is None else self._due_ns(decision, self._now())
+
     def end_of_lapsed(self, project: Project) -> Expiry | None:
         """Return the end of the approval that `project` lost, which a new approval takes over.
 

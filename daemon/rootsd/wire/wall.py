@@ -58,6 +58,10 @@ class WallRootItem(TypedDict):
     """
     git_target: IdentityItem | None
     """The identity of the directory that the `.git` file of the root leads to, or null."""
+    ends_ns: int | None
+    """The end of its approval, in nanoseconds since the machine started (CLOCK_BOOTTIME), or null.
+    While no daemon answers, the warden takes the root away then.
+    """
     withheld: bool
     """Whether MCP clients do not get the root, because it holds a denied project."""
 

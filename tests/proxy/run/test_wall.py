@@ -23,6 +23,7 @@ from support.person import Person, Resident
 from support.polling import until
 from support.repositories import git
 from support.run_proxy import RunProxyClient, is_gone, started
+from support.wall_kills import programs_behind_wall
 
 SERVER = """
 import json, os, subprocess, sys
@@ -174,6 +175,36 @@ def test_no_call_meets_the_wrong_roots(person: Person, flags: tuple[str, ...]) -
         client.shake_hands()
         assert read(client, 100, person.parent / "alpha" / "NOTE") == ("alpha", ["alpha"])
         assert wrong_answers(person, client) == 0
+
+
+_SHORT_GRACE = """
+import sys
+from rootsd.proxy import reconnect
+reconnect.GRACE_S = 0.1
+from rootsd.proxy.confine import view_feed
+from rootsd.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_a_server_waits_for_the_daemon_and_keeps_its_roots(
+    person: Resident, flags: tuple[str, ...]
+) -> None:
+    """A call that comes meanwhile is answered by the same server, with the roots of the new
+    daemon."""
+    person.rootsd("approve", "beta")
+    note = person.parent / "beta" / "NOTE"
+    words = line("--confine", *flags)
+    words[1:3] = ["-c", _SHORT_GRACE]
+    with started(words, HOME=str(person.home)) as client:
+        client.shake_hands()
+        assert read(client, 1, note) == ("beta", ["alpha", "beta"])
+        person.run("down")
+        until(lambda: programs_behind_wall(client.process.pid) == {psutil.STATUS_STOPPED})
+        client.start_call(2, "read", str(note))
+        person.rootsd("up")
+        assert client.answer()["result"] == {"said": "beta", "roots": ["alpha", "beta"]}
 
 
 def test_a_workspace_gets_roots_approved_while_the_session_runs(person: Person) -> None:

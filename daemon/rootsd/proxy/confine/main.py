@@ -11,13 +11,15 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from rootsd.confine.agents.profile import OwnSandbox
 from rootsd.confine.default_view import SCRUBBED_VARIABLES
 from rootsd.confine.kernel import close_from, is_supported_machine
+from rootsd.confine.orders import PauseState
+from rootsd.confine.pause import ProgramPause
 from rootsd.confine.protected import ProtectionPolicy
 from rootsd.confine.session_reports import LOCK, WALLS, conclude_killed
 from rootsd.confine.standard_files import (
@@ -31,9 +33,11 @@ from rootsd.confine.supervision import CellOptions, Layer, Network, TerminalUse
 from rootsd.confine.terminal import TerminalFront, UserTerminal, wait_for
 from rootsd.confine.warden import (
     Feed,
+    FollowRoots,
     SetRoots,
     WallSetupFailed,
     Warden,
+    WardenNews,
     WardenSettings,
 )
 from rootsd.core.errors import Exit, RootsdError, exit_of
@@ -61,7 +65,9 @@ from rootsd.wire.requested_scope import RequestedScope
 CONFINED = "ROOTSD_CONFINED"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
 _MISSING = b"missing"  # what the program's process reports if there is no such program
+_PREFIX = "rootsd confine: "
 _MAX_SLOTS = 256
+_MAX_FAILURE = 4096
 _TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
 _MAX_NAMED = 4  # roots in a message
 _MAX_NAME = 100  # a file name holds 255 bytes
@@ -173,11 +179,11 @@ def _confine(options: ConfineOptions) -> int:
         for sentence in agent.prepare():
             _print_line(sentence)
 
-    def follow(set_roots: SetRoots) -> Feed:
+    def follow(set_roots: SetRoots, programs: ProgramPause) -> Feed:
         def set_with_hidden(found: Sequence[ConfinedRoot]) -> None:
             set_roots([view.with_hidden(root) for root in found])
 
-        return ViewFeed(subscription, set_with_hidden, view.state)
+        return ViewFeed(subscription, set_with_hidden, view.state, programs)
 
     warden = _start(options.label, kind, view, roots, follow)
     subscription.connection.close()
@@ -197,7 +203,7 @@ def _start(
     kind: WallKind,
     view: ComposedView,
     roots: tuple[ConfinedRoot, ...],
-    follow: Callable[[SetRoots], Feed] | None,
+    follow: FollowRoots | None,
 ) -> Warden:
     """Start the warden, which keeps the lock on its folder. Raises CannotConfine."""
     for report in conclude_killed(_walls()):
@@ -313,18 +319,36 @@ def _run_program(
     theirs.close()
     warden.close_gate()
     let_go((0, 1))  # this process still prints to standard error
-    status = wait_for(waiter) if user is None else TerminalFront(ours, waiter, user, use).run()
-    message = os.read(failure, 4096)
+    news = warden.news()
+
+    def describe(state: PauseState) -> str:
+        return describe_pause(state, options.label)
+
+    if user is None:
+        status = wait_for(waiter, news, lambda state: _print_line(describe(state)))
+    else:
+        front = TerminalFront(
+            ours, waiter, user, use, news, lambda state: f"{_PREFIX}{describe(state)}"
+        )
+        status = front.run()
+    _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
+    return status
+
+
+def _explain_end(
+    message: bytes, options: ConfineOptions, warden: Warden, news: WardenNews
+) -> None:
+    """Print why the program did not start, or why the wall has ended, if one of these is so."""
+    news.take()
     if message == _MISSING:
         missing = explain_missing(options.words[0])
         _print_line(f"{missing.message}; try: {missing.remedy}")
     elif message:
         _print_line(message.decode("utf-8", "replace"))
-    elif lost := warden.lost_roots():
-        _print_line(_revoked(lost))
+    elif news.lost:
+        _print_line(_revoked(news.lost))
     elif os.waitpid(warden.pid, os.WNOHANG)[0]:
         _print_line("the warden ended, so the program was ended, too; try: rootsd doctor")
-    return status
 
 
 def _check_standard_files(fds: Iterable[int]) -> None:
@@ -370,6 +394,14 @@ def environment_inside(
     return {**inside, **own, CONFINED: label, "HOME": home, **warden.variables}
 
 
+def describe_pause(state: PauseState, label: str) -> str:
+    """Return a sentence for people: a daemon is away, and has stopped the program, or is back."""
+    shown = safe_label(label)
+    if state is PauseState.STOPPED:
+        return f"no daemon answers, so {shown} waits; try: rootsd up"
+    return f"{shown} continues"
+
+
 def _revoked(lost: Sequence[bytes]) -> str:
     shown = ", ".join(safe_label(path, limit=None) for path in lost[:_MAX_NAMED])
     if len(lost) > _MAX_NAMED:
@@ -411,4 +443,4 @@ def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
 def _print_line(text: str) -> None:
     if not text.isprintable():  # a note names a path, which a program in a root may have chosen
         text = safe_label(text, limit=None)
-    sys.stderr.write(f"rootsd confine: {text}\n")
+    sys.stderr.write(f"{_PREFIX}{text}\n")

@@ -2,15 +2,16 @@
 
 `subscribe` runs in the front, before anything is built, since the daemon's settings are part of
 the view.
-`ViewFeed` takes over its connection in the warden. If the daemon is lost, the roots stay for
-`GRACE_S` seconds, because a restart must not interrupt a program. After that, nothing is shown
-until a daemon answers again. The warden never starts a daemon, since that would run inside the
-warden's namespaces.
+`ViewFeed` takes over its connection in the warden. A daemon that is away is no revocation, so the
+roots stay. But after `GRACE_S` seconds, the programs are stopped, without a time limit, because
+nobody could take a root away from them. Once a daemon answers, its view is applied first, and then
+the programs continue. Meanwhile, `ViewFeed` itself takes away each root whose approval ends. The
+warden never starts a daemon, since that would run inside the warden's namespaces.
 
 The messages are those of the control socket: the request `confine`, notifications `view`, and the
 request `report_confined`. The answer to `confine` has all roots, and each notification a change of
 them. After a message that cannot be understood, or a change that was missed, the roots are not
-known. Then nothing is shown, and the feed connects again.
+known. Then the programs are stopped at once, and the feed connects again.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from rootsd.confine.orders import BadOrder, WardenReport, decode_root
+from rootsd.confine.orders import BadOrder, PauseState, WardenReport, decode_root
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, text_of
@@ -48,6 +49,8 @@ _SUBSCRIBE_ID = 1
 _MAX_LINE_BYTES = 1 << 28
 _ANSWER_TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 0.1
+_LOOK_AGAIN_S = 2.0
+"""How long a program may run that somebody outside continues while no daemon answers."""
 _RESTART = "rootsd down && rootsd up"
 
 
@@ -74,6 +77,23 @@ class FollowedView:
     def roots(self) -> tuple[ConfinedRoot, ...]:
         """The roots, sorted by name."""
         return tuple(sorted(self._roots.values(), key=lambda root: (root.name, root.path)))
+
+    @property
+    def next_end_ns(self) -> float:
+        """When the first of the approvals ends, in ns since the machine started."""
+        ends = (root.ends_ns for root in self._roots.values())
+        return min((end for end in ends if end is not None), default=math.inf)
+
+    def end_approvals(self, now_ns: int) -> bool:
+        """Remove the roots whose approval has ended, and return whether there were any."""
+        kept = {
+            path: root
+            for path, root in self._roots.items()
+            if root.ends_ns is None or root.ends_ns > now_ns
+        }
+        has_ended = len(kept) < len(self._roots)
+        self._roots = kept
+        return has_ended
 
     def take(self, item: object) -> None:
         """Apply the next change. The first one has all roots. Raises BadView."""
@@ -156,6 +176,18 @@ def _subscribe_on(connection: socket.socket, params: dict[str, Any]) -> WallSubs
     return WallSubscription(connection, lines, _resumed(params, result), _settings(result), view)
 
 
+class Programs(Protocol):
+    """The programs behind the wall; see `rootsd.confine.pause`."""
+
+    state: PauseState
+
+    def stop(self) -> None:
+        """Stop those that run."""
+
+    def resume(self) -> None:
+        """Let those go on that `stop` has stopped."""
+
+
 class ViewFeed:
     """The daemon's roots, as the warden's loop drives them.
 
@@ -167,26 +199,36 @@ class ViewFeed:
         subscription: WallSubscription,
         on_roots: Callable[[Sequence[ConfinedRoot]], None],
         state: dict[str, object],
+        programs: Programs,
     ) -> None:
         self._state = state
+        self._programs = programs
         self._params = subscription.params
         self._on_roots = on_roots
         self._connection: socket.socket | None = subscription.connection
         self._connection.settimeout(0)
         self._lines = subscription.lines
         self._view = subscription.view
+        self._shown = self._view  # until another daemon has sent its view
         self._policy = ReconnectPolicy()
         self._policy.connected()
-        self._hide_at = math.inf
+        self._stop_at = math.inf
         self._reports = _SUBSCRIBE_ID
         self._outgoing = bytearray()
 
     @property
     def deadline(self) -> float:
-        """When to connect again, or to hide everything."""
-        if self._connection is not None:
-            return self._hide_at
-        return min(self._hide_at, self._policy.retry_at)
+        """When to connect again, to stop the programs, or to end an approval."""
+        if not self.is_away:
+            return self._stop_at
+        retry_at = self._policy.retry_at if self._connection is None else math.inf
+        left_ns = self._shown.next_end_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        return min(self._stop_at, retry_at, time.monotonic() + left_ns / 1e9)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether no daemon has sent its view since the last one was lost."""
+        return self._connection is None or self._view is not self._shown
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptor of the connection."""
@@ -195,16 +237,26 @@ class ViewFeed:
             yield self._connection.fileno(), wanted
 
     def attend(self) -> None:
-        """Read what the daemon sent, connect again, or hide everything, if it is time."""
+        """Read what the daemon sent, connect again, or do what is due without a daemon."""
         now = time.monotonic()
         if self._connection is None and now >= self._policy.retry_at:
             self._connect()
         if self._connection is not None:
             self._flush()
             self._receive()
-        if time.monotonic() >= self._hide_at:
-            self._hide_at = math.inf
-            self._on_roots(())
+        if self.is_away:
+            now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            if self._shown.end_approvals(now_ns):
+                self._on_roots(self._shown.roots)
+        if time.monotonic() >= self._stop_at:
+            self._stop_at = time.monotonic() + _LOOK_AGAIN_S
+            self._programs.stop()
+
+    def let_run(self) -> None:
+        """Let stopped programs run for the time that a restart of the daemon may take."""
+        if self._programs.state is PauseState.STOPPED:
+            self._stop_at = time.monotonic() + GRACE_S
+            self._programs.resume()
 
     def report(self, report: WardenReport) -> None:
         """Tell the daemon which roots are shown, and which processes hold removed files."""
@@ -250,7 +302,7 @@ class ViewFeed:
                 now = time.monotonic()
                 self._disconnect()
                 self._policy.lost(now, useful=True)
-                self._hide_at = min(self._hide_at, now + GRACE_S)
+                self._stop_at = min(self._stop_at, now + GRACE_S)
                 return
             self._lines.feed(data)
         has_changed = False
@@ -258,14 +310,20 @@ class ViewFeed:
             while (line := self._lines.pop()) is not None:
                 has_changed = self._take(line) or has_changed
         except (RootsdError, LineTooLong):
+            if has_changed:  # by a message before this one, which may have taken a root away
+                self._show()
             self._disconnect()
             self._policy.lost(time.monotonic(), useful=False)
-            self._hide_at = math.inf
-            self._on_roots(())
+            self._stop_at = time.monotonic()
             return
         if has_changed:
-            self._hide_at = math.inf
-            self._on_roots(self._view.roots)
+            self._stop_at = math.inf
+            self._show()
+            self._programs.resume()
+
+    def _show(self) -> None:
+        self._shown = self._view
+        self._on_roots(self._view.roots)
 
     def _take(self, line: bytes) -> bool:
         """Take a message, and return whether it has changed the view. Raises RootsdError."""

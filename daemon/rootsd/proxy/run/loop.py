@@ -66,6 +66,13 @@ class Wall(ServerSandbox, Protocol):
     def set_approved(self, approved: frozenset[bytes]) -> None:
         """Take away the roots that an update of the approved roots lacks since the last one."""
 
+    @property
+    def is_away(self) -> bool:
+        """Whether no daemon says which roots the server may have. The server keeps its roots."""
+
+    def let_run(self) -> None:
+        """Let a server run for a while that was stopped because no daemon answers."""
+
 
 _STREAM_MIN_BYTES = 1 << 16
 """The length of a line in bytes from which on it may go to the client before its end arrives."""
@@ -163,6 +170,7 @@ class ClientOutput:
         return data[end + 1 :]
 
 
+_MAX_WAIT_S = 3600.0  # poll(2) takes no number of milliseconds that is too large
 _MAX_UNSENT = 1 << 20
 _TERM_WAIT_S = 2.0
 """How long a server may take to end, before each stronger signal."""
@@ -218,6 +226,7 @@ class RunProxy:
         self._orphans_until = math.inf
         self._flooded_until = math.inf
         self._stopped_by = 0
+        self._unanswered = 0  # queries of the server that wait until a daemon is back
         self._reported_left_out: set[str] = set()  # each path is reported once
         self._wake_read, self._wake_write = os.pipe()
         if wall is not None:
@@ -281,6 +290,8 @@ class RunProxy:
             self._feed.attend()
         if self._wake_read in ready:
             os.read(self._wake_read, 1 << 10)
+            if self._stopped_by and self._wall is not None:
+                self._wall.let_run()  # a stopped server would not obey the signal
         if self._server and not self._is_restarting and self._server.stdout in ready:
             self._take_from_server(self._server)
         if STDIN in ready:
@@ -330,13 +341,18 @@ class RunProxy:
         )
         if until == math.inf:
             return None
-        return math.ceil(max(until - time.monotonic(), 0.0) * 1000)
+        return math.ceil(min(max(until - time.monotonic(), 0.0), _MAX_WAIT_S) * 1000)
 
     # Input
 
     def _on_roots(self, update: RootsUpdate) -> None:
         # The daemon sent the view before it answered with these roots.
         self._attend_wall()
+        if self._wall is not None and self._wall.is_away and not update.is_known:
+            self._unanswered += update.requests
+            return
+        update = update._replace(requests=update.requests + self._unanswered)
+        self._unanswered = 0
         self._session.roots_updated(update, time.monotonic())
         if self._wall is not None:
             self._notify_server()
@@ -497,6 +513,8 @@ class RunProxy:
             return
         has_hung_up = server.stdout < 0 and not self._is_restarting
         if not self._client_open and not self._out.to_server and not self._session.backlog:
+            if self._wall is not None and server.stdin >= 0:
+                self._wall.let_run()
             server.close_stdin()
         if now >= self._flooded_until:
             self._flooded_until = math.inf
@@ -514,6 +532,8 @@ class RunProxy:
             self._kill(server)
 
     def _kill(self, server: ServerProcess) -> None:
+        if self._wall is not None:
+            self._wall.let_run()
         server.send(self._kill_signal)
         self._kill_signal = signal.SIGKILL
         self._kill_at = time.monotonic() + _TERM_WAIT_S

@@ -17,6 +17,9 @@ An engine that cannot change a running program answers with `lost` or `waiting` 
 `rootsd.confine.orders`). After a loss, the server is gone, and the loop starts another one. With a
 waiting root, the server goes on, and the next call starts another one. Each new server then gets
 another warden, with the newest roots.
+
+A daemon that is away is no revocation: the feed stops the server until one answers, and the server
+keeps its roots. Without a view, nobody can say whether a root is still approved, so calls wait.
 """
 
 from __future__ import annotations
@@ -32,17 +35,19 @@ from typing import Self
 from rootsd.confine.orders import (
     FailedRoot,
     OrderKind,
+    PauseState,
     WardenOrder,
     WardenReport,
     decode_report,
     encode_order,
 )
+from rootsd.confine.pause import ProgramPause
 from rootsd.confine.supervision import CellOptions, Network
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.proxy.confine.daily_work import explain_missing
-from rootsd.proxy.confine.main import OwnedWall, environment_inside
+from rootsd.proxy.confine.main import OwnedWall, describe_pause, environment_inside
 from rootsd.proxy.confine.view_feed import ViewFeed
 from rootsd.proxy.daemon_link import is_readable
 from rootsd.proxy.run.process import ServerSandbox
@@ -73,7 +78,8 @@ class ServerWall(ServerSandbox):
         """Whether a revoke has ended the server. No other server has been prepared yet."""
         self._is_outdated = False
         wall.warden.channel.settimeout(_ANSWER_TIMEOUT_S)
-        self._feed = ViewFeed(wall.subscription, self._set_view, wall.view.state)
+        programs = ProgramPause(os.getpid(), self._tell_pause)
+        self._feed = ViewFeed(wall.subscription, self._set_view, wall.view.state, programs)
 
     def __enter__(self) -> Self:
         return self
@@ -113,6 +119,15 @@ class ServerWall(ServerSandbox):
         self._apply()
 
     @property
+    def is_away(self) -> bool:
+        """Whether no daemon says which roots the server may have."""
+        return self._feed.is_away
+
+    def let_run(self) -> None:
+        """Let a server run for a while that was stopped because no daemon answers."""
+        self._feed.let_run()
+
+    @property
     def is_outdated(self) -> bool:
         """Whether the server lacks a root that only another server can get, or has ended."""
         return self._is_outdated or self.has_ended_server
@@ -149,6 +164,9 @@ class ServerWall(ServerSandbox):
     def explain_missing(self, program: str) -> RootsdError:
         """Return the error for a program that is not found inside."""
         return explain_missing(program)
+
+    def _tell_pause(self, state: PauseState) -> None:
+        sys.stderr.write(f"rootsd run: {describe_pause(state, self._wall.label)}\n")
 
     def _set_view(self, roots: Sequence[ConfinedRoot]) -> None:
         self._view = tuple(roots)
