@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from rootsd.confine.git_directories import GIT, find_repositories
@@ -94,13 +95,16 @@ def find_facts(place: bytes) -> RootFacts:
     return RootFacts(frozenset(found), repositories)
 
 
-def find_links(common: bytes, folders: Iterable[bytes] | None = None) -> Iterator[Fact]:
+def find_links(
+    common: bytes, folders: Iterable[bytes] | None = None, limit: int = _MAX_ENTRIES
+) -> Iterator[Fact]:
     """Yield the links in the git directory `common` that lead out of it, and the hard links.
 
-    `folders` limits this to some folders in it, as relative paths.
+    `folders` limits this to some folders in it, as relative paths, and `limit` to some entries.
     """
     with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
-        for path, kind, is_hard in _entries(top) if folders is None else _entries_of(top, folders):
+        entries = _entries(top) if folders is None else _entries_of(top, folders)
+        for path, kind, is_hard in islice(entries, limit):
             full = os.path.normpath(common + b"/" + path)
             if kind is NodeKind.LINK:
                 target = read_link(full)
@@ -153,12 +157,11 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
 
 def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
     """Yield the entries of an open git directory, but not the objects in their 256 folders."""
-    waiting, left = deque([b"."]), _MAX_ENTRIES
-    while waiting and left > 0:
+    waiting = deque([b"."])
+    while waiting:
         folder = waiting.popleft()
         is_objects = os.path.basename(folder) == _OBJECTS
         for path, kind, is_hard in _entries_of(top, (folder,)):
-            left -= 1
             yield path, kind, is_hard
             is_fan_out = is_objects and re.fullmatch(_FAN_OUT, os.path.basename(path))
             if kind is NodeKind.FOLDER and not is_fan_out:

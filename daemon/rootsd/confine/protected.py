@@ -25,6 +25,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from rootsd.confine.kernel import closing, open_below
@@ -320,8 +321,13 @@ def is_git_directory(root: int) -> bool:
 
 def names_below(root: int, folder: bytes, limit: int = _MAX_GIT_DIRECTORIES) -> list[bytes]:
     """Return the names in a folder below `root`, at most `limit`; none if there is no folder."""
-    with suppress(OSError), closing(open_below(root, folder, os.O_DIRECTORY)) as fd:
-        return sorted(os.listdir(b"/proc/self/fd/%d" % fd))[:limit]
+    with (
+        suppress(OSError),
+        closing(open_below(root, folder, os.O_DIRECTORY)) as fd,
+        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+    ):
+        # A program may have made a million, and a revoke waits while this reads them.
+        return sorted(entry.name for entry in islice(entries, limit))
     return []
 
 

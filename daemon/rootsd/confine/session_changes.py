@@ -1,9 +1,9 @@
 """Follow what a program behind the wall makes in the git directories of its roots, in the warden.
 
-`before` notes the facts about new roots, and `after` looks for the last time at those that went
-away. inotify names folders of git directories in which something appeared, and `attend` looks for
-links in them, so that `rootsd status` can tell early. Only the look at the end is complete:
-inotify loses events, and does not know folders that are new.
+`note` is called before programs see a root, and `drop_all_but` after roots were taken away.
+inotify names folders of git directories in which something appeared, and `attend` looks for links
+there, so that `rootsd status` can tell early. Only the look at the end is complete: inotify loses
+events, and does not know folders that are new.
 
 A failure to note something never stops a change of the roots.
 """
@@ -11,7 +11,7 @@ A failure to note something never stops a change of the roots.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from itertools import islice
 
@@ -22,6 +22,7 @@ from rootsd.confine.session_reports import SessionBaseline, SessionEnd
 from rootsd.core.mount_plan import DesiredMount, MountAccess
 
 _MAX_WATCHED_FOLDERS = 256
+_MAX_ENTRIES, _MAX_LINKS = 4096, 256
 
 
 class SessionChanges:
@@ -37,24 +38,27 @@ class SessionChanges:
         """Readable if `attend` has something to do; -1 if nothing can be watched."""
         return self._names.fd
 
-    def before(self, desired: Mapping[bytes, DesiredMount]) -> None:
-        """Note the facts about the writable roots in `desired` that programs did not see yet."""
+    def unknown(self, desired: Mapping[bytes, DesiredMount]) -> frozenset[bytes]:
+        """Return the writable roots in `desired` that programs did not see yet."""
         writable = {
             path for path, mount in desired.items() if mount.access is MountAccess.READ_WRITE
         }
-        new = sorted(writable - self._record.roots.keys())
+        return frozenset(writable - self._record.roots.keys())
+
+    def note(self, new: Collection[bytes]) -> None:
+        """Note the facts about roots that programs are about to see."""
         if new:
             with suppress(OSError):
-                self._record.add(new)
+                self._record.add(sorted(new))
             for root in new:
                 self._watch(root)
 
-    def after(self, desired: Mapping[bytes, DesiredMount]) -> None:
-        """Look for the last time at roots that are not in `desired` any more."""
-        gone = self._record.roots.keys() - desired.keys()
+    def drop_all_but(self, shown: Collection[bytes]) -> None:
+        """Look for the last time at the roots that are not shown any more."""
+        gone = [root for root in self._record.roots if root not in shown]
         if gone:
             with suppress(OSError):
-                self._record.drop(sorted(gone))
+                self._record.drop(gone)
             for root in gone:
                 for common in self._watched.pop(root, ()):
                     self._names.forget(common)
@@ -63,7 +67,8 @@ class SessionChanges:
         """Keep the links in folders in which something appeared."""
         for common, folders in (self._names.changed() or {}).items():
             with suppress(OSError):
-                self._record.keep(find_links(common, folders))
+                # Bounded, because a revoke waits while this runs.
+                self._record.keep(islice(find_links(common, folders, _MAX_ENTRIES), _MAX_LINKS))
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""

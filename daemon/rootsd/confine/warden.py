@@ -350,6 +350,7 @@ class _WardenLoop:
         self._channel = channel
         self._feed: Feed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
+        self._wanted: Mapping[bytes, DesiredMount] = {}
         self._incoming = bytearray()
         self._outgoing = bytearray()
         self._has_ended = False
@@ -373,6 +374,7 @@ class _WardenLoop:
                 self._feed.attend()
             if self._channel.fileno() in ready and not self._serve_owner():
                 return
+            self._changes.drop_all_but(self._wanted)
             if self._changes.fd in ready:
                 self._changes.attend()
             if self._view.watched in ready:
@@ -383,8 +385,8 @@ class _WardenLoop:
     def build(self, roots: Iterable[ConfinedRoot]) -> WardenReport:
         """Build the view, and return the first state."""
         self._roots = {root.path: root for root in roots}
-        desired = self._desired()
-        self._changes.before(desired)
+        self._wanted = desired = self._desired()
+        self._changes.note(self._changes.unknown(desired))
         return self._state(0, self._view.build(desired))
 
     def conclude(self) -> None:
@@ -409,10 +411,17 @@ class _WardenLoop:
                     self._roots.pop(path, None)
             case OrderKind.CONTINUE:
                 pass
-        desired = self._desired()
-        self._changes.before(desired)
+        self._wanted = desired = self._desired()
+        new = self._changes.unknown(desired)
+        earlier = AppliedChange()
+        if new:  # to note what is in them takes time, and a revoke must not wait for it
+            known = {path: mount for path, mount in desired.items() if path not in new}
+            earlier = self._view.change(known)
+            self._changes.note(new)
         change = self._view.change(desired)
-        self._changes.after(desired)
+        change = change._replace(
+            holders=(*earlier.holders, *change.holders), lost=earlier.lost or change.lost
+        )
         return self._state(order.number, change)
 
     def _desired(self) -> dict[bytes, DesiredMount]:
