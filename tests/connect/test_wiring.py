@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ from rootsd.connect.wiring import (
     HookUse,
     ToolAccess,
     Wired,
+    WiringIncomplete,
     WiringWish,
     WrapMode,
     known_homes,
@@ -616,3 +618,119 @@ def test_a_link_leads_to_the_same_home(client_home: ClientHome, tmp_path: Path) 
     again.connect(again.wish_again(WISH), Consent.NONE)
     assert len(client_home.record.homes("codex")) == 1
     assert client_home.wiring("codex").state().wired is Wired.YES
+
+
+@pytest.mark.parametrize("first", ["", '{"a": 1}'])
+def test_nothing_is_written_unless_every_file_can_be(client_home: ClientHome, first: str) -> None:
+    """The second file of Claude Code, with its hooks, has another schema."""
+    file = client_home.settings("claude-code", first)
+    settings = client_home.path / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"hooks": 7}')
+    wiring = client_home.wiring("claude-code")
+    with pytest.raises(SettingsUnusable, match=r"settings\.json is not edited: hooks is not"):
+        wiring.connect(replace(WISH, hook=HookUse.YES), Consent.NONE)
+    assert (file.read_text(), settings.read_text()) == (first, '{"hooks": 7}')
+    assert client_home.record.names() == []
+    settings.chmod(0o444)
+    settings.write_text("{}")
+    with pytest.raises(SettingsUnusable, match="read-only"):
+        wiring.connect(replace(WISH, hook=HookUse.YES), Consent.NONE)
+    assert file.read_text() == first
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_empty_settings_are_an_empty_object_in_each_file(
+    client_home: ClientHome, text: str
+) -> None:
+    file = client_home.settings("claude-code", text)
+    settings = client_home.path / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(text)
+    wiring = client_home.wiring("claude-code")
+    wiring.connect(replace(WISH, hook=HookUse.YES, tools=ToolAccess.ALLOW), Consent.NONE)
+    assert set(json.loads(settings.read_text())) == {"hooks", "permissions"}
+    wiring.take_back(None)
+    assert (file.read_text(), settings.read_text()) == (text, text)
+
+
+def test_a_file_that_fails_after_another_was_written_is_named(
+    client_home: ClientHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced = settings_file._create
+    seen: list[Path] = []
+
+    def create(file: Path, text: str) -> bool:
+        if seen:
+            raise OSError(28, "No space left on device")
+        seen.append(file)
+        return replaced(file, text)
+
+    monkeypatch.setattr(settings_file, "_create", create)
+    with pytest.raises(WiringIncomplete, match=r"\.claude\.json was changed, but not"):
+        client_home.wiring("claude-code").connect(replace(WISH, hook=HookUse.YES), Consent.NONE)
+
+
+ADOPTED = {
+    "gemini": '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "f"]}}}\n',
+    "claude-code": '{"mcpServers": {"files": {"command": "npx"}}}\n',
+    "opencode": '{"mcp": {"files": {"type": "local", "command": ["npx", "-y"]}}}\n',
+    "codex": '[mcp_servers.files]\ncommand = "npx"\nargs = ["-y"]\n',
+    "goose": "extensions:\n  files:\n    cmd: npx\n    args:\n      - -y\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(ADOPTED))
+@pytest.mark.parametrize("mode", list(WrapMode))
+def test_entries_of_our_form_are_taken_back_without_the_record(
+    client_home: ClientHome, name: str, mode: WrapMode
+) -> None:
+    language = client_named(name).facts.language
+    file = client_home.settings(name, ADOPTED[name])
+    hook = HookUse.YES if client_named(name).facts.hook else HookUse.NO
+    wish = replace(WISH, hook=hook, tools=ToolAccess.ALLOW, wraps={"files": mode})
+    client_home.wiring(name).connect(wish, Consent.NONE)
+    shutil.rmtree(client_home.record.folder)
+    changes, left = client_home.wiring(name).take_back(None)
+    assert (bool(changes), left) == (True, [])
+    assert language.values(file.read_text()) == language.values(ADOPTED[name])
+    for path in client_home.wiring(name).own_files():
+        assert ROOTSD not in (path.read_text() if path.exists() else "")
+
+
+@pytest.mark.parametrize("name", sorted(ADOPTED))
+def test_connect_adopts_and_repairs_entries_of_our_form(
+    client_home: ClientHome, name: str
+) -> None:
+    file = client_home.settings(name, ADOPTED[name])
+    hook = HookUse.YES if client_named(name).facts.hook else HookUse.NO
+    old = replace(WISH, rootsd="/gone/rootsd", hook=hook, wraps={"files": WrapMode.OPEN})
+    client_home.wiring(name).connect(old, Consent.NONE)
+    shutil.rmtree(client_home.record.folder)
+    wiring = client_home.wiring(name)
+    wiring.connect(wiring.wish_again(WISH), Consent.NONE)
+    state = wiring.state()
+    assert (state.wired, state.rootsd, state.wrapped, state.unconfined, state.hook) == (
+        Wired.YES, ROOTSD, ("files",), ("files",), hook,
+    )  # fmt: skip
+    assert all("/gone/" not in path.read_text() for path in wiring.own_files() if path.exists())
+    wiring.take_back(None)
+    language = client_named(name).facts.language
+    assert language.values(file.read_text()) == language.values(ADOPTED[name])
+
+
+def test_entries_of_another_form_are_named_and_stay(client_home: ClientHome) -> None:
+    text = json.dumps(
+        {
+            "mcpServers": {
+                "mine": {"command": ROOTSD, "args": ["run", "--only", "x", "--", "npx"]},
+                "rootsd": {"command": ROOTSD, "args": ["bridge"], "timeout": 5},
+            }
+        }
+    )
+    file = client_home.settings("gemini", text)
+    wiring = client_home.wiring("gemini")
+    client_home.wiring("cursor").connect(WISH, Consent.NONE)
+    changes, left = wiring.take_back(None)
+    assert (changes, file.read_text()) == ([], text)
+    assert [sentence.split()[2] for sentence in left] == ["mine", "rootsd"]

@@ -34,6 +34,7 @@ from rootsd.connect.wiring import (
     HookUse,
     ToolAccess,
     Wired,
+    WiringIncomplete,
     WiringWish,
 )
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
@@ -211,6 +212,8 @@ class ClientConnector:
         except NotEditable as error:
             shown = shorten_home(str(wiring.settings))
             self._refuse(client, wiring.settings, f"{shown} is not edited: {error}", "", entry)
+        except WiringIncomplete as error:
+            self._refuse(client, wiring.settings, error.message, error.remedy, None)
         except RootsdError as error:
             self._refuse(client, wiring.settings, error.message, error.remedy, entry)
         else:
@@ -284,12 +287,22 @@ class ClientConnector:
             f" It applies them {target.applies}. A denial does not cover {target.not_covered}."
         )
 
+    def unrecorded(self) -> list[str]:
+        """Return the clients of this shell that have entries of our form without a record."""
+        found = []
+        for name, client in all_clients().items():
+            wiring = self.wiring(client)
+            known = self._record.files(name)
+            files = [path for path in wiring.own_files() if str(path) not in known]
+            found += [name] if any(wiring.adopted(path) for path in files) else []
+        return found
+
     def unwrap(self, client: McpClient, environment: ClientEnvironment) -> None:
         """Restore the commands of the servers in one home, and report the result."""
         wiring = self.wiring(client, environment)
         state = wiring.state()
         wish = WiringWish(state.rootsd, state.tools, variables=state.variables, hook=state.hook)
-        is_wired = state.wired is Wired.YES
+        is_wired = state.wired is not Wired.NO
         self._take_back(client, wiring, wish if is_wired else None, WiringResult.UNWRAPPED)
 
     def disconnect(self, client: McpClient, environment: ClientEnvironment) -> None:
@@ -356,6 +369,11 @@ class ClientConnector:
             hook=state.hook is HookUse.YES,
         )  # fmt: skip
         messages = self.report.messages
+        if changes and state.wired is Wired.NO:
+            self.report.warnings.append(
+                f"{facts.title} wrote its settings at the same moment, so the entry is gone"
+                f" (try: rootsd connect {facts.name})"
+            )
         if changes:
             files = " and ".join(shorten_home(str(change.path)) for change in changes)
             messages.append(f"{facts.title} notices the change of {files} {facts.applies}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -13,8 +14,14 @@ import click
 from msgspec import Struct
 
 from rootsd import __version__
+from rootsd.cli.client_homes import ClientHomes
+from rootsd.cli.connecting import client_environment
+from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.confine.probe import Probe, allow_namespaces_command, probe
+from rootsd.connect.record import ConnectRecord
+from rootsd.connect.registry import all_clients
+from rootsd.connect.wiring import ClientWiring
 from rootsd.control import doctor_checks
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
@@ -44,6 +51,7 @@ def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
     if sys.platform == "linux":  # no other system can confine programs yet
         yield DoctorCheck(doctor_checks.check_wall(probe(), wall_requirement(POLICY_FILE)))
     yield DoctorCheck(_notifications(invocation))
+    yield from map(DoctorCheck, _entries(invocation))
     yield from _folders(invocation)
     running = _daemon(invocation)
     yield running
@@ -71,6 +79,35 @@ def install_profile(
     invocation.output.message(safe_label(shell_command, limit=None))
     click.confirm("Run it?", abort=True, err=True)
     run("sh", ["sh", "-c", shell_command])
+
+
+def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
+    """Check that the command of each entry of rootsd in the settings of clients exists."""
+    topic = "client entry"
+    environment = client_environment()
+    record = ConnectRecord(invocation.places.state)
+    try:
+        homes = ClientHomes(invocation.places.state, environment)
+        found = [
+            (client, home, entry)
+            for client in all_clients().values()
+            for home in homes.all(client)
+            for entry in ClientWiring(client, home, record).rootsd_entries()
+        ]
+    except RootsdError as trouble:
+        yield error(topic, trouble.message, trouble.remedy)
+        return
+    for client, home, entry in found:
+        if shutil.which(entry.words[0], path=home.variables.get("PATH", "")) is None:
+            file = client.settings(home)
+            again = f"rootsd connect {client.facts.name}"
+            yield error(
+                topic,
+                f"{client.facts.title} cannot start {safe_label(entry.name)} in"
+                f" {safe_label(shorten_home(str(file)), limit=None)}:"
+                f" {safe_label(entry.words[0], limit=None)} is no program",
+                client.facts.home(home).command(again, environment.variables),
+            )
 
 
 def _notifications(invocation: Invocation) -> DoctorFinding:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rootsd.connect.base import ENTRY_NAME, McpClient
+from rootsd.connect.base import ENTRY_NAME, JSON, McpClient
 from rootsd.connect.servers import is_bridge, is_wrapped
 from rootsd.settings import json_spans
 from rootsd.settings.errors import NotEditable
@@ -115,12 +115,13 @@ def append_items(text: str, keys: Keys, items: Sequence[Any]) -> tuple[str, list
 
     Raises NotEditable.
     """
-    there = json_spans.contents(text, keys, is_mapping=False)
+    whole, object_made = JSON.with_object(text)
+    there = json_spans.contents(whole, keys, is_mapping=False)
     missing = [item for item in items if item not in there]
     if not missing:
         return text, []
-    text, made = json_spans.insert(text, json_spans.Items(keys, missing))
-    return text, [AppendedItems(keys, tuple(missing), tuple(made))]
+    after, made = json_spans.insert(whole, json_spans.Items(keys, missing))
+    return after, [AppendedItems(keys, tuple(missing), (*object_made, *made))]
 
 
 def with_containers(changes: Sequence[Change], earlier: Sequence[Change]) -> list[Change]:
@@ -168,7 +169,7 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
                     text = json_spans.remove(text, json_spans.Items(place, found.added))
             case AppendedItems(keys, items, made):
                 text = json_spans.remove(text, json_spans.Items(keys, items))
-                text, _ = json_spans.remove_empty(text, made)
+                text = JSON.without_made(text, made)
                 kept = _changed_hook(text, change)
         left += [kept] if kept else []
     return text, left
@@ -186,21 +187,21 @@ def _bridge_in(client: McpClient, entries: Mapping[str, Any]) -> str | None:
 def _changed_hook(text: str, change: AppendedItems) -> str:
     """Return a sentence if a hook of ours stays, because a person changed it."""
     there = json_spans.contents(text, change.keys, is_mapping=False)
-    own = {command for item in change.items for command in _hook_commands(item)}
-    if any(own.intersection(_hook_commands(item)) for item in there):
+    own = {command for item in change.items for command in hook_commands(item)}
+    if any(own.intersection(hook_commands(item)) for item in there):
         return f"a hook of rootsd in {'.'.join(change.keys)} was changed, so it stays"
     return ""
 
 
-def _hook_commands(value: object) -> list[str]:
+def hook_commands(value: object) -> list[str]:
     """Return the strings in an entry that run `rootsd hook`."""
     match value:
         case str():
             return [value] if " hook " in value else []
         case dict():
-            return _hook_commands(list(value.values()))
+            return hook_commands(list(value.values()))
         case list():
-            return [command for each in value for command in _hook_commands(each)]
+            return [command for each in value for command in hook_commands(each)]
         case _:
             return []
 

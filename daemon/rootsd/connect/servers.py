@@ -13,6 +13,7 @@ from rootsd.connect.base import ENTRY_NAME, EntryForm
 
 RUN = "run"
 BRIDGE = "bridge"
+HOOK = "hook"
 _ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
 _REMOTE_TYPES = frozenset(("http", "https", "sse", "remote", "streamable-http", "ws"))
 _BUILT_IN_TYPES = frozenset(("builtin", "frontend", "inline_python", "platform"))

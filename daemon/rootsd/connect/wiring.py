@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rootsd.connect.adopt import adopted_entries, adopted_hooks, adopted_items
 from rootsd.connect.base import (
     ENTRY_NAME,
     JSON,
@@ -42,12 +43,17 @@ from rootsd.connect.edits import (
 )
 from rootsd.connect.record import ChangedFile, ConnectRecord, digest
 from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, is_wrapped, list_servers
+from rootsd.core.errors import RootsdError
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.settings.client_lock import hold_lock_folder
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import Keys, SettingsFormat
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.system.private_files import FOLDER_MODE, display_path
+
+
+class WiringIncomplete(RootsdError):
+    """A file was written, and then another one could not be."""
 
 
 class ToolAccess(Enum):
@@ -261,13 +267,22 @@ class ClientWiring:
     def wish_again(self, wish: WiringWish) -> WiringWish:
         """Return `wish` with everything that earlier calls wrote."""
         now = self.state()
+        adopted = [change for path in self.own_files() for change in self.adopted(path)]
         earlier = {
+            change.name: WrapMode.OPEN if WrapMode.OPEN in change.front else WrapMode.CONFINED
+            for change in adopted
+            if isinstance(change, WrappedServer)
+        } | {
             name: WrapMode.OPEN if name in now.unconfined else WrapMode.CONFINED
             for name in now.wrapped
         }
-        is_allowed = ToolAccess.ALLOW in (now.tools, wish.tools)
+        lists = {change.keys for change in adopted if isinstance(change, AppendedItems)}
+        facts = self._client.facts
+        has_tools = facts.tools is not None and facts.tools.keys in lists
+        has_hook = facts.hook is not None and not lists.isdisjoint(facts.hook.entries)
+        is_allowed = has_tools or ToolAccess.ALLOW in (now.tools, wish.tools)
         tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
-        hook = HookUse.YES if HookUse.YES in (now.hook, wish.hook) else HookUse.NO
+        hook = HookUse.YES if has_hook or HookUse.YES in (now.hook, wish.hook) else HookUse.NO
         return replace(wish, tools=tools, hook=hook, wraps={**earlier, **wish.wraps})
 
     def special_reasons(self, wish: WiringWish) -> list[str]:
@@ -318,7 +333,10 @@ class ClientWiring:
         left: list[str] = []
         with self._record.locked():
             known = self._record.files(self._client.facts.name)
-            for path, apply in self._all_tasks(wish, known):
+            tasks = self._all_tasks(wish, known)
+            for path, apply in tasks:
+                self._ensure_possible(path, apply, known.get(str(path)), consent)
+            for path, apply in tasks:
                 own = known.get(str(path))
                 if apply is _unchanged and (others := self._other_homes(own)) and own is not None:
                     self._record.save(
@@ -331,11 +349,76 @@ class ClientWiring:
                 is_accepted = consent is Consent.GIVEN or (own is not None and own.is_accepted)
                 homes = {**self._other_homes(own), self._home_place: self._home}
                 new = ChangedFile(None, "", (), is_accepted, made, homes=homes)
-                with self._locked(path):
-                    change, sentences = self._rewrite(path, apply, wish, new)
+                try:
+                    with self._locked(path):
+                        change, sentences = self._rewrite(path, apply, wish, new)
+                except (NotEditable, RootsdError) as error:
+                    if not changes:
+                        raise
+                    raise _incomplete(changes, path, error) from error
                 changes += [change] if change.before != change.after else []
                 left += sentences
-        return changes, left
+        return changes, left + (self._staying(left) if wish is None else [])
+
+    def _ensure_possible(
+        self, path: Path, apply: Apply, own: ChangedFile | None, consent: Consent
+    ) -> None:
+        """Make the edit without writing it.
+
+        Raises NotEditable for the settings, and SettingsUnusable, which names another file.
+        """
+        is_accepted = consent is Consent.GIVEN or (own is not None and own.is_accepted)
+        file = SettingsFile(path, is_accepted, self._consent_command())
+        file.ensure_writable()
+        try:
+            base, _ = self._restored(path, file.read(), own)
+            self._applied(path, base, apply)
+        except NotEditable as error:
+            if path == self.settings:
+                raise
+            shown = display_path(path)
+            raise SettingsUnusable(f"{shown} is not edited: {error}", f"ls -l {shown}") from error
+
+    def _consent_command(self) -> str:
+        return f"rootsd connect {self._client.facts.name} --yes"
+
+    def _staying(self, said: Sequence[str]) -> list[str]:
+        """Return a sentence for each entry of rootsd that is still there."""
+        return [
+            f"the entry {entry.name} runs rootsd in another form than ours, so it stays"
+            for entry in self.rootsd_entries()
+            if not any(f" {entry.name} " in sentence for sentence in said)
+        ]
+
+    def adopted(self, path: Path) -> list[Change]:
+        """Return what has exactly the form of ours in a file of this home, recorded or not.
+
+        A file that cannot be read has none.
+        """
+        try:
+            return self._adopted_in(path, SettingsFile(path).read() or "")
+        except (NotEditable, SettingsUnusable):
+            return []
+
+    def own_files(self) -> list[Path]:
+        """Return the files of this home in which `connect` may write. They may be missing."""
+        tools, hook = self._client.facts.tools, self._client.facts.hook
+        places = [tools.place] if tools is not None and tools.place is not None else []
+        places += [hook.place] if hook is not None else []
+        others = [place.locate(self._environment) for place in places]
+        return list(dict.fromkeys((self.settings, *others)))
+
+    def _adopted_in(self, path: Path, text: str) -> list[Change]:
+        facts = self._client.facts
+        if not self._language(path).values(text):
+            return []
+        found = adopted_entries(self._client, text) if path == self.settings else []
+        tools, hook = facts.tools, facts.hook
+        if tools is not None and tools.place and path == tools.place.locate(self._environment):
+            found += adopted_items(text, tools.keys, tools.items)
+        if hook is not None and path == hook.place.locate(self._environment):
+            found += adopted_hooks(facts.name, text, hook)
+        return found
 
     def _rewrite(
         self, path: Path, apply: Apply, wish: WiringWish | None, new: ChangedFile
@@ -366,7 +449,7 @@ class ClientWiring:
             result = FileChange(path, text, after)
             return after
 
-        SettingsFile(path, new.is_accepted, f"rootsd connect {name} --yes").update(change)
+        SettingsFile(path, new.is_accepted, self._consent_command()).update(change)
         if not has_changes:
             self._record.save(name, str(path), None)
             _remove_folders(new.made_folders)
@@ -383,11 +466,14 @@ class ClientWiring:
         self, path: Path, text: str | None, own: ChangedFile | None
     ) -> tuple[str | None, list[str]]:
         """Return the text without our changes, and a sentence for each that stays."""
-        if own is None or text is None:
+        if text is None:
             return text, []
+        if own is None:
+            return take_back(self._client, text, self._adopted_in(path, text))
         if digest(text) == own.after:
             return own.before, []
         base, left = take_back(self._client, text, own.changes)
+        base, _ = take_back(self._client, base, self._adopted_in(path, base))
         new_file = "".join(self._language(path).new_file.split())
         is_ours_alone = own.before is None and "".join(base.split()) == new_file
         return None if is_ours_alone else base, left
@@ -412,6 +498,10 @@ class ClientWiring:
         wanted = {str(path) for path, _ in tasks}
         own = [path for path, changed in known.items() if self._home_place in changed.homes]
         others = [Path(path) for path in reversed(own) if path not in wanted]
+        if wish is None:
+            others += [
+                path for path in self.own_files() if str(path) not in known and self.adopted(path)
+            ]
         return tasks + [(path, _unchanged) for path in others]
 
     def _other_homes(self, own: ChangedFile | None) -> dict[str, ClientHome]:
@@ -480,6 +570,15 @@ class ClientWiring:
             raise SettingsUnusable(
                 f"{shown} cannot be locked: {why}", f"ls -ld {display_path(path.parent)}"
             ) from error
+
+
+def _incomplete(
+    changes: Sequence[FileChange], path: Path, error: NotEditable | RootsdError
+) -> WiringIncomplete:
+    """Return the error for a file that could not be written after others were."""
+    done = " and ".join(display_path(change.path) for change in changes)
+    remedy = error.remedy if isinstance(error, RootsdError) else ""
+    return WiringIncomplete(f"{done} was changed, but not {display_path(path)}: {error}", remedy)
 
 
 def _rootsd_entries(form: EntryForm, entries: Mapping[str, Any]) -> list[ServerEntry]:

@@ -111,12 +111,7 @@ class JsonFormat(SettingsFormat):
         self, text: str, keys: Keys, name: str, value: Mapping[str, Any]
     ) -> tuple[str, list[Keys]]:
         """Insert a member at the end of its object."""
-        made: list[Keys] = []
-        if self._is_blank(text):
-            newline = "\r\n" if "\r\n" in text else "\n"
-            gap = "" if not text.removeprefix("\ufeff") or text.endswith("\n") else newline
-            text = f"{text}{gap}{{}}{newline}"
-            made.append(_WHOLE)
+        text, made = self.with_object(text)
         after, new = json_spans.insert(text, json_spans.Items(keys, {name: dict(value)}))
         return after, made + new
 
@@ -124,7 +119,18 @@ class JsonFormat(SettingsFormat):
         """Remove a member, and containers of ours."""
         if self._is_blank(text):
             return text
-        text = json_spans.remove_member(text, keys)
+        return self.without_made(json_spans.remove_member(text, keys), made)
+
+    def with_object(self, text: str) -> tuple[str, list[Keys]]:
+        """Return a text that has an object, and the keys of the object if it is new."""
+        if not self._is_blank(text):
+            return text, []
+        newline = "\r\n" if "\r\n" in text else "\n"
+        gap = "" if not text.removeprefix("\ufeff") or text.endswith("\n") else newline
+        return f"{text}{gap}{{}}{newline}", [_WHOLE]
+
+    def without_made(self, text: str, made: Sequence[Keys]) -> str:
+        """Return the text without those of our containers `made` that are empty."""
         text, _ = json_spans.remove_empty(text, [each for each in made if each])
         if _WHOLE in made and json_spans.parse(text).value == {}:
             start = json_spans.parse(text).start

@@ -91,18 +91,36 @@ class SettingsFile(Struct, frozen=True):
         except OSError as error:
             raise self._unusable(error) from error
 
+    def ensure_writable(self) -> None:
+        """Raise SettingsUnusable if `update` could not write the file, or make its folder."""
+        self._ensure_accepted()
+        self.read()
+        folder = self.folder()
+        while not os.path.lexists(folder):
+            folder = folder.parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            shown = display_path(folder)
+            raise SettingsUnusable(
+                f"{display_path(self.path)} cannot be changed: {shown} is not a folder that you"
+                " can write to",
+                f"ls -ld {shown}",
+            )
+
     def update(self, change: Edit) -> None:
         """Replace the text with what `change` returns for it. None stands for no file.
 
         `change` may be called several times. Raises SettingsUnusable, and what `change` raises.
         """
-        if not self.is_accepted and (reason := self.special_reason()):
-            raise SettingsUnusable(reason, self.consent_command)
+        self._ensure_accepted()
         real = Path(os.path.realpath(self.path))
         try:
             self._update(real, change)
         except OSError as error:
             raise self._unusable(error) from error
+
+    def _ensure_accepted(self) -> None:
+        if not self.is_accepted and (reason := self.special_reason()):
+            raise SettingsUnusable(reason, self.consent_command)
 
     def _unusable(self, error: OSError) -> SettingsUnusable:
         shown = display_path(self.path)

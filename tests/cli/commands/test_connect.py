@@ -442,3 +442,17 @@ def test_the_hook_is_offered_installed_and_removed(clients: Path, shell: Shell) 
     assert "gemini: its permission hook does not see the paths in shell commands" in said
     shell.run("disconnect", "--all")
     assert settings(clients).read_text() == GEMINI
+
+
+def test_doctor_names_an_entry_whose_command_is_gone(
+    clients: Path, shell: Shell, tmp_path: Path
+) -> None:
+    shell.run("connect", "gemini")
+    file, program = settings(clients), tmp_path / "rootsd"
+    program.touch(0o755)
+    file.write_text(file.read_text().replace("/opt/rootsd/bin/rootsd", str(program)))
+    assert "cannot start" not in shell.run("doctor").out
+    program.unlink()
+    said = shell.run("doctor").out
+    assert f"Gemini CLI cannot start rootsd in ~/.gemini/settings.json: {program}" in said
+    assert "rootsd connect gemini" in said

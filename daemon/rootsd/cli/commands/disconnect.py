@@ -55,20 +55,24 @@ def command(
     """
     environment = client_environment()
     homes = ClientHomes(invocation.places.state, environment)
-    known = homes.clients()
+    connector = ClientConnector(
+        invocation, Questions(invocation, yes=True, dry_run=dry_run), environment
+    )
+    unrecorded = connector.unrecorded()
+    known = sorted({*homes.clients(), *unrecorded})
     names = known if everything else list(dict.fromkeys(clients))
     if not names:
         if everything or not known:
             raise NoClientFound("rootsd has changed no client", "rootsd clients")
         raise click.UsageError(f"name a client: {', '.join(known)}")
-    questions = Questions(invocation, yes=True, dry_run=dry_run)
     if not dry_run:
         invocation.announce(f"disconnect {' '.join(names)}")
-    connector = ClientConnector(invocation, questions, environment)
     synced = SyncRecord(invocation.places.state)
     for name in names:
         client = all_clients()[name]
-        for home in homes.changed(client) if everything else [environment]:
+        changed = homes.changed(client)
+        here = [] if everything and name not in unrecorded else [environment]
+        for home in [*changed, *here] if everything else here:
             if unwrap:
                 connector.unwrap(client, home)
                 continue

@@ -1,0 +1,105 @@
+"""Find changes that have exactly the form of ours, in a file of which no record is left. Pure.
+
+A restored backup or a second machine has our entries without the record. They are taken back as if
+we had recorded them. Only the record knows the layout from before, and which containers are ours.
+Without it, a container goes if it is empty then, which means the same to a client.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rootsd.connect.base import ENTRY_NAME, EntryForm, HookFile, McpClient, ToolFile
+from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer, hook_commands
+from rootsd.connect.servers import HOOK, is_bridge, is_rootsd, is_wrapped
+from rootsd.settings import json_spans
+from rootsd.settings.formats import Keys
+from rootsd.system.runtime_dir import OVERRIDE
+
+_FRONT = 4  # rootsd run MODE --
+_MODES = frozenset(("--confine", "--no-confine"))
+
+
+def adopted_entries(client: McpClient, text: str) -> list[Change]:
+    """Return our entry and the wrapped servers in settings. Raises NotEditable."""
+    entries = client.servers(text)
+    found: list[Change] = []
+    if _is_ours(client, entries.get(ENTRY_NAME)):
+        found.append(AddedEntry(_containers(client.facts.keys)))
+    for name, entry in entries.items():
+        words = client.facts.form.words(entry) if isinstance(entry, dict) else None
+        if words is not None and _is_wrapped_by_us(words):
+            found.append(_wrapped(client, text, name, words))
+    return found
+
+
+def adopted_items(text: str, keys: Keys, items: tuple[Any, ...]) -> list[Change]:
+    """Return the permission to call our tools, in JSON. Raises NotEditable."""
+    there = json_spans.contents(text, keys, is_mapping=False)
+    is_there = all(item in there for item in items)
+    return [AppendedItems(keys, items, _containers(keys))] if is_there else []
+
+
+def adopted_hooks(client: str, text: str, hook: HookFile) -> list[Change]:
+    """Return the hooks that run `rootsd hook CLIENT`, in JSON. Raises NotEditable."""
+    found: list[Change] = []
+    for keys in hook.entries:
+        there = json_spans.contents(text, keys, is_mapping=False)
+        ours = [item for item in there if _is_our_hook(client, hook, keys, item)]
+        found += [AppendedItems(keys, tuple(ours), _containers(keys))] if ours else []
+    return found
+
+
+def _containers(keys: Keys) -> tuple[Keys, ...]:
+    return tuple(keys[: end + 1] for end in range(len(keys)))
+
+
+def _is_ours(client: McpClient, entry: Any) -> bool:  # noqa: ANN401 - a JSON value
+    form, tools = client.facts.form, client.facts.tools
+    words = form.words(entry) if isinstance(entry, dict) else None
+    if words is None or not is_bridge(words) or len(words) != 2:  # noqa: PLR2004 - no options
+        return False
+    variables = form.variables(entry)
+    members: list[Mapping[str, Any]] = [{}]
+    members += [tools.members] if tools is not None and tools.where is ToolFile.ENTRY else []
+    is_known = variables.keys() <= {OVERRIDE}
+    return is_known and any(entry == form.entry(words, each, variables) for each in members)
+
+
+def _is_wrapped_by_us(words: tuple[str, ...]) -> bool:
+    return is_wrapped(words) and len(words) > _FRONT and words[2] in _MODES and words[3] == "--"
+
+
+def _wrapped(client: McpClient, text: str, name: str, words: tuple[str, ...]) -> WrappedServer:
+    form: EntryForm = client.facts.form
+    keys = (*client.facts.keys, name, *form.command_keys(client.servers(text)[name]))
+    if form.arguments is None:
+        return WrappedServer(name, keys, words[:_FRONT], None, None)
+    program = client.facts.language.literal(words[_FRONT])
+    return WrappedServer(name, keys, words[1 : _FRONT + 1], program, None)
+
+
+def _is_our_hook(client: str, hook: HookFile, keys: Keys, item: object) -> bool:
+    return any(
+        item == hook.entries_for(command)[keys]
+        for command in _commands(item)
+        if _runs_hook(command, client)
+    )
+
+
+def _commands(item: object) -> Iterator[str]:
+    for command in hook_commands(item):
+        yield command
+        yield command.removesuffix(" || true")
+
+
+def _runs_hook(command: str, client: str) -> bool:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    if words[:1] == ["env"] and words[1:2] and words[1].startswith(f"{OVERRIDE}="):
+        words = words[2:]
+    return is_rootsd(words) and words[1:] == [HOOK, client]
