@@ -16,7 +16,8 @@ from support.fake_daemon import FakeDaemon, Objection, a_listing, a_status, an_i
 # These have no candidates: new names, numbers, and the arguments of another program.
 FREE = {
     "rename name",
-    "approve --as", "approve --for", "add --name", "bridge --client", "run --env", "run --name",
+    "approve --as", "approve --for", "approve --session-of", "add --name",
+    "bridge --client", "run --env", "run --name",
     "run words", "confine --name", "confine words", "completion words",
     "parent add --skip", "parent set --skip",
     "approve --host", "deny --host", "pending --host", "status --host", "ui --host",

@@ -17,7 +17,7 @@ from rootsd.cli.confirm import (
 )
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Flags
-from rootsd.core.errors import ErrorCode, Exit
+from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
@@ -364,3 +364,58 @@ def test_hostile_names_of_checkouts_cannot_deceive_either(
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\nInclude nothing" not in said
+
+
+ASKERS = [
+    {"session": "666", "by": "evil, pid 666", "client": "Claude Code", "reason": "trust me"},
+    {"session": "7", "by": "claude, pid 7", "client": "claude, pid 7", "reason": "to fix it"},
+]
+
+
+def two_sessions_ask(daemon: FakeDaemon) -> None:
+    """Refuse an approval that does not say which session gets the folder."""
+
+    def decide(params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("session") is None and params.get("span") != "always":
+            raise Objection(
+                ErrorCode.AMBIGUOUS, "2 sessions ask for api", "rootsd approve --session-of 7"
+            )
+        return a_decision(an_item("api"))
+
+    daemon.answers["decide"] = decide
+    daemon.answers["show"] = {"items": [{**an_item("api"), "requests": ASKERS}]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "session", "span"),
+    [("1", "666", "session"), ("?2", "7", "session"), ("e", None, "always")],
+)
+def test_a_person_says_which_of_two_sessions_gets_the_folder(
+    daemon: FakeDaemon,
+    capsys: pytest.CaptureFixture[str],
+    keys: str,
+    session: str | None,
+    span: str,
+) -> None:
+    two_sessions_ask(daemon)
+    assert confirm_and_send(Invocation(), API, Confirmation(Person(*keys))) == Exit.OK
+    (order,) = sent(daemon)
+    assert (order.get("session"), order["span"]) == (session, span)
+    said = capsys.readouterr().err
+    assert '1  evil, pid 666 (its own name: "Claude Code"): "trust me"' in said
+    assert '2  claude, pid 7: "to fix it"' in said
+
+
+def test_nobody_gets_the_folder_if_the_person_says_so(daemon: FakeDaemon) -> None:
+    two_sessions_ask(daemon)
+    assert confirm_and_send(Invocation(), API, Confirmation(Person("n"))) == Exit.FAILED
+    assert sent(daemon) == []
+
+
+@pytest.mark.parametrize("key", KeyPolicy)
+def test_without_an_answer_two_sessions_are_an_error(daemon: FakeDaemon, key: KeyPolicy) -> None:
+    two_sessions_ask(daemon)
+    nobody = Confirmation(Person(is_there=key is KeyPolicy.NEVER), key=key)
+    with pytest.raises(RootsdError, match="2 sessions ask") as caught:
+        confirm_and_send(Invocation(), API, nobody)
+    assert caught.value.code is ErrorCode.AMBIGUOUS

@@ -87,6 +87,7 @@ DOCUMENTED = {
         "--yes",
         "--write",
         "--session",
+        "--session-of",
         "--always",
         "--dry-run",
         "--host",

@@ -277,7 +277,8 @@ async def test_an_approval_for_a_session_behind_the_wall_is_shown_while_it_runs(
         answer = await warden.call("confine", name="x")
         assert by_path(answer["view"]).keys() == {P2}
         control.services = replace(
-            control.services, requests=SessionRequests({P1.encode(): AGENT}.get, runs)
+            control.services,
+            requests=SessionRequests(lambda at: (AGENT,) if at == P1.encode() else (), runs),
         )
         await control.decide(APPROVE, "p1")
         await control.decide(DENY, "p2")

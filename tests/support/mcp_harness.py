@@ -105,9 +105,9 @@ class FakeSource:
         return self._published
 
     def request(
-        self, path: bytes, client: str, reason: str, session: SessionKey | None
+        self, path: bytes, client: str, reason: str, session: SessionKey | None, process: str
     ) -> FakeRequestHandle:
-        del session
+        del session, process
         if self.busy:
             raise self.busy
         self.requests.append((path, client, reason))

@@ -13,7 +13,7 @@ checkout, for programs behind the wall. It does so only after another key, or wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -25,11 +25,12 @@ from rootsd.cli.formatting import describe_shared_git, path_of, pluralize, short
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.wire.decisions import ApplyMode, DecideRequest
-from rootsd.wire.projects import Selection
+from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest
+from rootsd.wire.projects import Selection, ShowQuery
 
 BULK_THRESHOLD = 10
 _MOST_LINES = 20
+_MOST_SESSIONS = 9  # one key for each
 _GLOB = frozenset("*?[")
 _UNDO = "rootsd undo takes this back."
 _NO_GIT_DIRECTORY = "No project of this approval uses the Git directory of a pending checkout."
@@ -99,7 +100,14 @@ def confirm_and_send(
         return Exit.OK
     plan: dict[str, Any] | None = None
     if confirmation.asks(invocation) or confirmation.needs_plan:
-        plan = _planned(invocation, order)
+        try:
+            plan = _planned(invocation, order)
+        except RootsdError as error:
+            answer = _for_one_session(invocation, order, confirmation, error)
+            if answer is None:
+                invocation.output.message("Nothing was published.")
+                return Exit.FAILED
+            order, plan = answer, _planned(invocation, answer)
     if plan is not None:
         confirmed = _confirmed(invocation, order, plan, confirmation)
         if confirmed is None:
@@ -117,6 +125,53 @@ def confirm_and_send(
     ):
         invocation.output.message(_NO_GIT_DIRECTORY)
     return Exit.OK
+
+
+def _for_one_session(
+    invocation: Invocation, order: DecideRequest, confirmation: Confirmation, error: RootsdError
+) -> DecideRequest | None:
+    """Ask which of several sessions gets the folder; return None to publish nothing.
+
+    Raises `error` if it has another reason, or if nobody can be asked.
+    """
+    if error.code is not ErrorCode.AMBIGUOUS or not confirmation.asks(invocation):
+        raise error
+    if order.select is not Selection.NAMED or len(order.refs) != 1:
+        raise error
+    (item,) = invocation.call(ShowQuery(order.cwd, order.refs))["items"]
+    return answer_one_session(order, item, confirmation.prompt.press)
+
+
+def answer_one_session(
+    order: DecideRequest, item: Item, press: Callable[[str], str]
+) -> DecideRequest | None:
+    """Ask with `press` which of the sessions that request `item` gets it.
+
+    Return the order for that session or for all sessions, and None to publish nothing. Without
+    several sessions, return `order`.
+    """
+    requests = item.get("requests", ())[:_MOST_SESSIONS]
+    if len(requests) < 2 or order.session is not None or order.span is ApprovalScope.ALWAYS:  # noqa: PLR2004
+        return order
+    name = safe_label(item["name"])
+    _write(f"{len(requests)} sessions ask for {name}. rootsd saw these processes:")
+    for number, each in enumerate(requests, 1):
+        own = f' (its own name: "{each["client"]}")' if each["client"] != each["by"] else ""
+        _write(f'{number}  {each["by"]}{own}: "{each["reason"]}"')
+    keys = ",".join(map(str, range(1, len(requests) + 1)))
+    while True:
+        match press(f"Which one gets {name}? [{keys},e,n] "):
+            case key if key.isdecimal() and 1 <= int(key) <= len(requests):
+                session = requests[int(key) - 1]["session"]
+                return replace(order, span=ApprovalScope.SESSION, session=session)
+            case "e":
+                return replace(order, span=ApprovalScope.ALWAYS)
+            case "n" | "q":
+                return None
+            case _:
+                _write(f"{keys}  only that session, until it ends")
+                _write("e  every session, until you revoke it")
+                _write("n  none")
 
 
 def _confirmed(

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from rootsd.cli.confirm import answer_one_session
 from rootsd.cli.decisions import confirmable_worktrees
 from rootsd.cli.formatting import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of, shorten_home
 from rootsd.cli.invocation import Invocation
@@ -236,6 +237,11 @@ class Review(Struct):
             shared_git=() if git is None else (git["root"],),
             shared_git_shown=() if git is None else (git["identity"],),
         )
+        if verb is DecisionVerb.APPROVE:
+            answer = answer_one_session(order, meant[0], self.prompt.press)
+            if answer is None:
+                return
+            order = answer
         decided = self.invocation.call(order)
         count = len(decided["items"]) + len(decided["unchanged"])
         self.decided.update(ids)

@@ -143,6 +143,7 @@ def project_items(
         request_note = note_on(project.path) if is_open and obstacle is None else None
         if isinstance(request_note, RequestNote):
             item["request"] = request_note
+            item["requests"] = list(request_note.requests)
         notes = (
             _why_unpublishable(project, obstacle) or _why_this_verdict(catalog, project),
             why_not_inherited(catalog, project),

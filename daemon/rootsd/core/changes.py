@@ -32,6 +32,7 @@ class ChangeVerb(StrEnum):
     POLICY_CHANGED = "policy changed"
     REFUSED = "refused"
     AGENT_COMMAND = "agent command"
+    REQUESTED = "requested"
 
 
 class ProjectChange(Struct, frozen=True):
@@ -78,10 +79,10 @@ class FocusChange(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True):
-    """A command of a caller that may not decide. `what` describes it and is safe to show.
+    """A command or a request of a caller that may not decide. `what` describes it, safe to show.
 
     The guard refused the command. If the verb is `AGENT_COMMAND`, it decides nothing, and the
-    daemon carried it out.
+    daemon carried it out. If it is `REQUESTED`, a client asked for a folder.
     """
 
     what: str

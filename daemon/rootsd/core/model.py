@@ -128,8 +128,8 @@ class ActorKind(StrEnum):
 class Actor(Struct, frozen=True):
     """The actor behind a decision.
 
-    `detail` is the terminal of the person, the number of the rule, the pattern of the policy's
-    rule, or the main checkout.
+    `detail` is the terminal of the person, the process that called or asked, the number of the
+    rule, the pattern of the policy's rule, or the main checkout.
     """
 
     kind: ActorKind

@@ -60,5 +60,17 @@ def process_of(key: SessionKey, boot: str) -> tuple[int, int] | None:
             return None
 
 
+def handle_of(key: SessionKey) -> str:
+    """Return what a person types for a session: the pid of its process, or else its whole id.
+
+    No two sessions that run have the same handle.
+    """
+    match key.id.split(":"):
+        case [word, _, pid, _] if word == _PROCESS:
+            return pid
+        case _:
+            return key.id
+
+
 def _id_of(process: Process, boot: str) -> str:
     return f"{_PROCESS}:{boot}:{process.pid}:{process.started}"

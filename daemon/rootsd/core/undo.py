@@ -18,6 +18,7 @@ from rootsd.core.history import EventSubject, HistoryEvent
 _NOT_ORDERS = (
     ChangeVerb.REFUSED,
     ChangeVerb.AGENT_COMMAND,
+    ChangeVerb.REQUESTED,
     ChangeVerb.PARENT_ADDED,
     ChangeVerb.PARENT_REMOVED,
 )

@@ -265,9 +265,9 @@ class Daemon:
             store,
             self._notifier,
             self._make_wall_services(),
-            note_on=self._root_requests.note_on,
+            note_on=self._root_requests.last_note_on,
             requests=SessionRequests(
-                self._root_requests.session_requesting, self._session_tracker.track
+                self._root_requests.sessions_requesting, self._session_tracker.track
             ),
             facts_of=self._facts.facts_of,
             risks_of=RiskReader(self._helper, self._hung_mounts.responds).of,

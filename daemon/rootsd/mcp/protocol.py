@@ -210,7 +210,7 @@ async def _propose_folder(path: str, reason: str, view: ConnectionView) -> None:
     with suppress(Busy, MCPError):
         if root_containing(await view.current(), folder) is None:
             reason = safe_label(reason, limit=MAX_REASON_LENGTH)
-            view.source.request(folder, view.client, reason, None)
+            view.source.request(folder, view.client, reason, None, view.membership.key.label)
 
 
 def _client_name(params: JsonObject | None) -> str:

@@ -18,6 +18,10 @@ def requests_per_process() -> TokenBucket:
     return TokenBucket(burst=5, per_second=1 / 12)
 
 
+NO_NAME = "a client without a name"
+"""The name of a client that gives itself none."""
+
+
 class RootRequestHandle(Protocol):
     """A client's request for a folder.
 
@@ -69,11 +73,12 @@ class RootsSource(Protocol):
         ...
 
     def request(
-        self, path: bytes, client: str, reason: str, session: SessionKey | None
+        self, path: bytes, client: str, reason: str, session: SessionKey | None, process: str
     ) -> RootRequestHandle:
         """Propose the folder at `path` (canonical) to the user on behalf of a client.
 
         `session` is the session that needs the folder, or None if the client only has it open.
+        `process` is the process that the daemon saw; `client` is only the client's word.
         All texts are safe to show. The call returns at once and in the same way for every path, so
         that a client learns nothing about the folder. Raises Busy after too many requests.
         """

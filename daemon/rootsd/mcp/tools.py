@@ -470,7 +470,8 @@ async def request_root(call: ToolCall) -> CallToolResult:
     published = await view.current()
     if (root := root_containing(published, path)) is None:
         try:
-            request = view.source.request(path, view.client, reason, view.membership.key)
+            key = view.membership.key
+            request = view.source.request(path, view.client, reason, key, key.label)
         except Busy as error:
             raise BadArguments(error.message) from error
         if view.waiting < limits.max_calls:

@@ -19,7 +19,7 @@ from rootsd.core.throttle import TokenBucket
 from rootsd.mcp.cache import cached_by_identity
 from rootsd.mcp.diff import PublishedDiff, describe_root_changes, diff_published
 from rootsd.mcp.serializers import NO_WORKSPACE_PATHS, WorkspacePaths
-from rootsd.mcp.source import RootsSource, SessionObserver, requests_per_process
+from rootsd.mcp.source import NO_NAME, RootsSource, SessionObserver, requests_per_process
 from rootsd.mcp.subscriptions import Subscribers
 from rootsd.wire.jsonrpc import INTERNAL_ERROR
 
@@ -56,7 +56,7 @@ class ConnectionView(Struct):
     subscribers: Subscribers = field(default_factory=Subscribers)
     request_rate: TokenBucket = field(default_factory=requests_per_process)
     membership: SessionMembership = NO_MEMBERSHIP
-    client: str = "a client without a name"
+    client: str = NO_NAME
     waiting: int = 0
     initial_focus: Focus = NO_FOCUS
     start: SessionStart = NO_SESSION_START

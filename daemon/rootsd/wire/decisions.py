@@ -100,6 +100,9 @@ class DecideRequest(ControlRequest, frozen=True):
     seconds if that is given. Without `access`, an approval that answers a session's request is for
     reading, and any other approval is also for writing.
 
+    If several sessions request a folder, `session` names the one that gets it: the `session` of a
+    `SessionRequestItem`. Otherwise the approval is refused, unless it is for all sessions.
+
     `shown` has the `identity` of each of `refs`, from the answer to a `ShowQuery`. If one of these
     is another directory now, nothing is decided.
 
@@ -124,6 +127,7 @@ class DecideRequest(ControlRequest, frozen=True):
     tags: tuple[str, ...] = ()
     access: Access | None = None
     span: ApprovalScope = ApprovalScope.USUAL
+    session: str | None = None
     lasts: int | None = None
     effect: ApplyMode = ApplyMode.APPLY
     shown: tuple[str, ...] = ()

@@ -13,10 +13,32 @@ from rootsd.core.risks import Risk
 from rootsd.wire.request import ControlRequest
 
 
-class RequestNote(str):
-    """A note about which session requests a folder, and why."""
+class SessionRequestItem(TypedDict):
+    """The request of a running session for a folder."""
 
-    __slots__ = ()
+    session: str
+    """What names the session in `DecideRequest`: the pid of its process, or an id."""
+    by: str
+    """The process that the daemon saw, such as `claude, pid 12`."""
+    client: str
+    """The name that the client gives itself. rootsd does not trust it."""
+    reason: str
+    """Why it asks. rootsd does not trust it."""
+
+
+class RequestNote(str):
+    """A note about which sessions request a folder, and why. `requests` has one item for each."""
+
+    __slots__ = ("requests",)
+
+    requests: tuple[SessionRequestItem, ...]
+
+    @classmethod
+    def of(cls, text: str, requests: tuple[SessionRequestItem, ...]) -> RequestNote:
+        """Return the note `text` about `requests`."""
+        note = cls(text)
+        note.requests = requests
+        return note
 
 
 class FindingItem(TypedDict):
@@ -221,7 +243,9 @@ class SessionFacts(TypedDict, total=False):
     session: str
     """The program of the one session that the approval is for."""
     request: str
-    """Which session requests the folder, and why."""
+    """Which sessions request the folder, and why."""
+    requests: list[SessionRequestItem]
+    """The running sessions that request it. An approval answers one of them."""
 
 
 class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts):

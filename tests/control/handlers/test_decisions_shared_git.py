@@ -94,7 +94,7 @@ async def test_an_answer_to_a_session_lists_none() -> None:
     async def track(_: SessionKey) -> bool:
         return True
 
-    requests = SessionRequests(lambda asked: key if asked == path(1) else None, track)
+    requests = SessionRequests(lambda asked: (key,) if asked == path(1) else (), track)
     control.services = replace(control.services, requests=requests)
     plan = await plan_of(control, "p1")
     assert plan["shared_git"] == []

@@ -10,10 +10,12 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.changes import Attempt
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, ProjectGone, ProjectObserved
-from rootsd.core.model import Project, ProjectKind, Rule, SessionKey, Verdict
+from rootsd.core.model import Actor, ActorKind, Project, ProjectKind, Rule, SessionKey, Verdict
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestLimits, RootRequestQueue
+from rootsd.wire.projects import RequestNote
 from support.ledger_harness import (
     HANG_GUARD,
     HOME,
@@ -141,21 +143,86 @@ async def test_a_request_stays_open_when_no_parent_proposes_the_folder_any_more(
         await anyio.wait_all_tasks_blocked()
 
 
-async def test_the_first_request_for_a_folder_stays() -> None:
+async def test_the_first_request_of_an_asker_stays() -> None:
     async with served(Clients(project(1))) as clients:
-        await clients.submit(path(1))
-        await clients.submit(path(1), "another", "for no good")
+        await clients.submit(path(1), session=AGENT)
+        await clients.submit(path(1), "another name", "for no good", session=AGENT)
         assert clients.queue.note_on(path(1)) == 'an agent asks for it: "to fix it"'
+
+
+async def test_the_requests_of_all_sessions_for_a_folder_are_kept() -> None:
+    """Otherwise a program could ask before the agent that needs the folder, under its name."""
+    async with served(Clients(project(1))) as clients:
+        await clients.submit(path(1), "an agent", "first", session=OTHER_AGENT)
+        await clients.submit(path(1), "an agent", "second", session=AGENT)
+        assert clients.queue.sessions_requesting(path(1)) == (OTHER_AGENT, AGENT)
+        note = clients.queue.note_on(path(1))
+        assert note == (
+            'another agent (its own name: "an agent") asks for it: "first";'
+            ' an agent asks for it: "second"'
+        )
+        assert isinstance(note, RequestNote)
+        assert [(each["session"], each["by"]) for each in note.requests] == [
+            ("8", "another agent"),
+            ("7", "an agent"),
+        ]
+        clients.sessions.ended.add(OTHER_AGENT)
+        assert clients.queue.sessions_requesting(path(1)) == (AGENT,)
+
+
+async def test_a_denial_reaches_every_session_that_asks() -> None:
+    async with served(Clients(project(1))) as clients:
+        asked = [await clients.submit(path(1), session=key) for key in (AGENT, OTHER_AGENT)]
+        await clients.execute(deny(1))
+        assert [request.is_denied for request in asked] == [True, True]
+
+
+async def test_the_requests_for_one_folder_are_bounded() -> None:
+    async with served(Clients(project(1), limits=RootRequestLimits(max_askers=2))) as clients:
+        for pid in range(3):
+            await clients.submit(path(1), session=SessionKey(f"process:boot:{pid}:1", "x"))
+        assert len(clients.queue.sessions_requesting(path(1))) == 2
+
+
+@pytest.mark.parametrize("name", ["mcp", "a client without a name"])
+async def test_a_client_with_the_name_of_its_library_is_shown_by_its_process(name: str) -> None:
+    async with served(Clients(project(1), project(2))) as clients:
+        await clients.submit(path(1), name, session=AGENT)
+        assert clients.queue.note_on(path(1)) == 'an agent asks for it: "to fix it"'
+        request = RootRequest(path(2), name, "it is open", None, "zed, pid 4")
+        clients.queue.submit(request)
+        await anyio.wait_all_tasks_blocked()
+        assert clients.queue.note_on(path(2)) == 'zed, pid 4 asks for it: "it is open"'
+
+
+async def test_a_request_is_in_the_log_and_in_the_note_after_its_session_has_ended() -> None:
+    async with served(Clients(project(1))) as clients:
+        await clients.submit(path(1), session=AGENT)
+        await clients.submit(path(1), "again", session=AGENT)
+        clients.sessions.ended.add(AGENT)
+        said = 'an agent asked for it, and has ended: "to fix it"'
+        assert clients.queue.last_note_on(path(1)) == said
+        assert not isinstance(clients.queue.last_note_on(path(1)), RequestNote)
+        await clients.submit(path(2))  # the ended request makes room
+        assert clients.queue.last_note_on(path(1)) == said
+        saved = [each for batch in clients.world.saver.batches for each in batch]
+        noted = [each for each in saved if isinstance(each, Attempt)]
+        assert [(each.verb.value, each.what) for each in noted] == [
+            ("requested", f'{path(n).decode()}: "to fix it"') for n in (1, 2)
+        ]
+        assert noted[0].actor == Actor(ActorKind.CALLER, "an agent")
+        await clients.execute(approve(1))
+        assert clients.queue.last_note_on(path(1)) is None
 
 
 async def test_the_note_goes_with_its_session_and_the_folder_stays() -> None:
     async with served(Clients(project(1), project(2))) as clients:
         await clients.submit(path(1), session=AGENT)
         await clients.submit(path(2), session=OTHER_AGENT)
-        assert clients.queue.session_requesting(path(1)) == AGENT
+        assert clients.queue.sessions_requesting(path(1)) == (AGENT,)
         clients.sessions.ended.add(AGENT)
         assert clients.queue.note_on(path(1)) is None
-        assert clients.queue.session_requesting(path(1)) is None
+        assert clients.queue.sessions_requesting(path(1)) == ()
         assert clients.queue.note_on(path(2)) is not None
         assert clients.is_waiting(path(1))
 
@@ -165,8 +232,9 @@ async def test_a_session_that_has_ended_leaves_room_for_the_next_request() -> No
         await clients.submit(path(1), session=AGENT)
         clients.sessions.ended.add(AGENT)
         await clients.submit(path(1), "another", session=OTHER_AGENT)
-        assert clients.queue.note_on(path(1)) == 'another asks for it: "to fix it"'
-        assert clients.queue.session_requesting(path(1)) == OTHER_AGENT
+        note = 'another agent (its own name: "another") asks for it: "to fix it"'
+        assert clients.queue.note_on(path(1)) == note
+        assert clients.queue.sessions_requesting(path(1)) == (OTHER_AGENT,)
 
 
 async def test_a_request_of_an_ended_session_leaves_no_note() -> None:
@@ -266,7 +334,7 @@ async def test_an_approval_of_a_requested_folder_is_like_any_other() -> None:
         assert clients.world.published() == {path(1)}
 
 
-async def test_only_the_client_that_the_user_saw_learns_of_the_denial() -> None:
+async def test_only_the_clients_that_the_user_saw_learn_of_the_denial() -> None:
     async with served(Clients(project(1), project(2))) as clients:
         first = await clients.submit(path(1))
         second = await clients.submit(path(1), "another")
@@ -274,7 +342,7 @@ async def test_only_the_client_that_the_user_saw_learns_of_the_denial() -> None:
         await clients.execute(deny(1))
         later = await clients.submit(path(1))
         told = [request.is_denied for request in (first, second, elsewhere, later)]
-        assert told == [True, False, False, False]
+        assert told == [True, True, False, False]
         with anyio.fail_after(HANG_GUARD):
             await first.wait_denied()
 

@@ -94,9 +94,9 @@ async def test_a_caller_may_give_up_on_a_hung_disk() -> None:
 
 async def test_too_many_requests_are_refused() -> None:
     supplier = supplying(LedgerHarness(), limits=RootRequestLimits(burst=1))
-    supplier.request(b"/src/a", "an agent", "to read it", AGENT)
+    supplier.request(b"/src/a", "an agent", "to read it", AGENT, AGENT.label)
     with pytest.raises(Busy):
-        supplier.request(b"/src/a", "an agent", "to read it", AGENT)
+        supplier.request(b"/src/a", "an agent", "to read it", AGENT, AGENT.label)
 
 
 async def test_callers_in_one_turn_share_a_verification_that_began_after_their_calls() -> None:

@@ -61,6 +61,12 @@ _complete_pending = completion.projects(Selection.PENDING)
     is_flag=True,
     help="only for the running session that requested it (the default if one did)",
 )
+@click.option(
+    "--session-of",
+    "session",
+    metavar="PID",
+    help="only for the running session of this process, if several requested it",
+)
 @click.option("--always", is_flag=True, help="for all sessions, until you revoke it")
 @click.option("--all", "everything", is_flag=True, help="all pending projects")
 @click.option(
@@ -97,6 +103,7 @@ def command(  # noqa: PLR0913 - one for each flag
     read_only: bool,
     write: bool,
     for_session: bool,
+    session: str | None,
     always: bool,
     everything: bool,
     lapsed: bool,
@@ -123,7 +130,7 @@ def command(  # noqa: PLR0913 - one for each flag
 
     If a running session has requested the folder, the approval answers that request. It is then
     read-only, for that session alone, and ends with the session. Use --write or --always to grant
-    more.
+    more. If several sessions have requested it, approve asks which one gets it.
     """
     is_open_ended = everything or lapsed or under is not None
     _check_selection(refs, name, is_open_ended=is_open_ended)
@@ -139,12 +146,13 @@ def command(  # noqa: PLR0913 - one for each flag
         name=name,
         tags=tags,
         access=_access(read_only=read_only, write=write),
-        span=_span(for_session=for_session, always=always, lasts=lasts),
+        span=_span(for_session=for_session or session is not None, always=always, lasts=lasts),
+        session=session,
         lasts=lasts,
         effect=effect_of(dry_run=dry_run),
     )
-    confirmation = _confirmation(worktrees=worktrees, shared_git=shared_git, yes=yes)
-    return confirm_and_send(invocation, order, confirmation)
+    confirms = _confirmation(worktrees=worktrees, shared_git=shared_git, yes=yes)
+    return confirm_and_send(invocation, order, confirms)
 
 
 def _confirmation(*, worktrees: bool, shared_git: bool, yes: bool) -> Confirmation:

@@ -7,8 +7,13 @@ A request is dropped silently in three cases: for a place that can never be a ro
 below a denied one, and for a folder that a rule or a main checkout would approve. The last is
 necessary because a client must not cause an approval.
 
-Requests are kept in memory. After a restart of the daemon the folder is still pending, but without
-the note about its client. The note also disappears when the session of the client ends.
+Every session that requests a folder counts, and not only the first: otherwise a program could ask
+for a folder before the agent that needs it, and get the approval. A request names the process that
+the daemon saw. The name that a client gives itself is only a label beside it.
+
+Requests are kept in memory, and each new one is an event in the audit log. After a restart of the
+daemon, the folder is still pending, but without the note. After the end of a session, the note
+says so, until the folder is decided.
 """
 
 from __future__ import annotations
@@ -25,15 +30,18 @@ import anyio
 from msgspec import Struct
 
 from rootsd.core.catalog import Catalog
+from rootsd.core.changes import Attempt, ChangeVerb
 from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.labels import safe_label
-from rootsd.core.model import SessionKey
+from rootsd.core.model import Actor, ActorKind, SessionKey
+from rootsd.core.session_keys import handle_of
 from rootsd.core.throttle import TokenBucket
+from rootsd.mcp.source import NO_NAME
 from rootsd.state.ledger import Ledger
 from rootsd.system.change_signal import ChangeSignal
-from rootsd.wire.projects import RequestNote
+from rootsd.wire.projects import RequestNote, SessionRequestItem
 
 log = logging.getLogger(__name__)
 
@@ -47,20 +55,23 @@ class RootRequestLimits(Struct, frozen=True):
     per_second: float = 1 / 3
     max_pending: int = 32
     """How many requested folders may be pending at a time."""
+    max_askers: int = 8
+    """How many sessions may request the same folder at a time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RootRequest:
     """A client's request for the folder at `path` (canonical).
 
-    `client` is the client's name for itself. `session` is the session that needs the folder, or
-    None if the client only has it open.
+    `client` is the client's name for itself, and `process` the process that the daemon saw.
+    `session` is the session that needs the folder, or None if the client only has it open.
     """
 
     path: bytes
     client: str
     reason: str
     session: SessionKey | None = None
+    process: str = ""
     _denied: anyio.Event = dataclasses.field(default_factory=anyio.Event, compare=False)
 
     @property
@@ -75,6 +86,25 @@ class RootRequest:
     def deny(self) -> None:
         """Report the denial to the client that waits."""
         self._denied.set()
+
+    @property
+    def who(self) -> str:
+        """Who asks: the process, and the client's name for itself if that says more."""
+        process = self.process or (self.session.label if self.session else "")
+        if not process:
+            return self.client
+        if self.client in _SAY_NOTHING or self.client == process:
+            return process
+        return f'{process} (its own name: "{self.client}")'
+
+    @property
+    def asker(self) -> tuple[str, ...]:
+        """What is the same in two requests of one asker."""
+        return (self.session.id,) if self.session else ("", self.client, self.process)
+
+
+# The names that SDKs give to clients that do not name themselves.
+_SAY_NOTHING = frozenset(("mcp", "mcp-client", NO_NAME))
 
 
 class RunningSessions(Protocol):
@@ -120,7 +150,8 @@ class RootRequestQueue:
         self._limits = limits or RootRequestLimits()
         self.on_pending: Callable[[RootRequest], None] = _ignore_request
         self._rate = TokenBucket(self._limits.burst, self._limits.per_second)
-        self._pending: dict[bytes, RootRequest] = {}
+        self._pending: dict[bytes, list[RootRequest]] = {}
+        self._ended: dict[bytes, RootRequest] = {}  # the last request for a folder, after its end
         self._inbox: deque[RootRequest] = deque()
         self._arrived = anyio.Event()
 
@@ -135,17 +166,28 @@ class RootRequestQueue:
         self._arrived.set()
 
     def note_on(self, path: bytes) -> str | None:
-        """Return which client requested the folder and why, or None if its session has ended."""
-        request = self._open_request(path)
-        if request is None:
+        """Return which clients request the folder and why, or None if all sessions have ended."""
+        requests = self._open_requests(path)
+        if not requests:
             return None
-        note = f'{request.client} asks for it: "{request.reason}"'
-        return note if request.session is None else RequestNote(note)
+        note = "; ".join(f'{each.who} asks for it: "{each.reason}"' for each in requests)
+        items = tuple(_item(each, each.session) for each in requests if each.session is not None)
+        return RequestNote.of(note, items) if items else note
 
-    def session_requesting(self, path: bytes) -> SessionKey | None:
-        """Return the running session that requested the folder, or None."""
-        request = self._open_request(path)
-        return request.session if request else None
+    def last_note_on(self, path: bytes) -> str | None:
+        """Return `note_on`, or which session asked last before it ended, or None if none did."""
+        if (note := self.note_on(path)) is not None:
+            return note
+        waiting = self._pending.get(path, ())
+        ended = waiting[-1] if waiting else self._ended.get(path)
+        return (
+            None if ended is None else f'{ended.who} asked for it, and has ended: "{ended.reason}"'
+        )
+
+    def sessions_requesting(self, path: bytes) -> tuple[SessionKey, ...]:
+        """Return the running sessions that request the folder, the first one first."""
+        keys = (request.session for request in self._open_requests(path))
+        return tuple(key for key in keys if key is not None)
 
     async def process_queue(self) -> None:
         """Process queued requests for as long as the daemon runs."""
@@ -161,13 +203,16 @@ class RootRequestQueue:
         while True:
             catalog = await self._ledger.wait_for_change(catalog)
             self._drop_ended()
-            for path, request in tuple(self._pending.items()):
+            for path, requests in tuple(self._pending.items()):
                 if _is_denied_by_person(path, catalog):
-                    request.deny()
+                    for request in requests:
+                        request.deny()
                 if path not in catalog.projects:
                     await self._propose_again(path)
                 if not _is_pending(path, self._ledger.catalog):
-                    del self._pending[path]
+                    self._pending.pop(path, None)
+            for path in [path for path in self._ended if not _is_pending(path, catalog)]:
+                del self._ended[path]
 
     async def _propose_again(self, path: bytes) -> None:
         """Propose a folder that no parent proposes any more, but whose request is still open."""
@@ -180,14 +225,28 @@ class RootRequestQueue:
         if request.session is not None and not await self._is_running(request.session):
             return
         self._drop_ended()
-        # Keep the first request, because the user may have read its note.
-        if request.path in self._pending or len(self._pending) >= self._limits.max_pending:
+        requests = self._pending.get(request.path, [])
+        # Keep the first request of an asker, because the user may have read its note.
+        if any(request.asker == known.asker for known in requests):
             return
-        self._pending[request.path] = request
+        if len(requests) >= self._limits.max_askers or (
+            not requests and len(self._pending) >= self._limits.max_pending
+        ):
+            return
+        self._pending[request.path] = [*requests, request]
         shown = safe_label(request.path, limit=None)
-        log.info('%s asks for %s: "%s" (rootsd pending)', request.client, shown, request.reason)
+        log.info('%s asks for %s: "%s" (rootsd pending)', request.who, shown, request.reason)
         self.on_pending(request)
         self._changes.notify()
+        await self._record(request, f'{shown}: "{request.reason}"')
+
+    async def _record(self, request: RootRequest, what: str) -> None:
+        """Keep the request in the audit log, if the disk takes it."""
+        actor = Actor(ActorKind.CALLER, request.who)
+        try:
+            await self._ledger.note(Attempt(what, actor, ChangeVerb.REQUESTED))
+        except RootsdError as error:
+            log.warning("the request is not in the audit log: %s", error)
 
     async def _is_running(self, key: SessionKey) -> bool:
         """Track the session, and return whether it still runs; False after a timeout."""
@@ -195,18 +254,24 @@ class RootRequestQueue:
             return await self._sessions.track(key)
         return False
 
-    def _open_request(self, path: bytes) -> RootRequest | None:
-        request = self._pending.get(path)
-        return None if request is None or self._has_ended(request) else request
+    def _open_requests(self, path: bytes) -> list[RootRequest]:
+        return [each for each in self._pending.get(path, ()) if not self._has_ended(each)]
 
     def _has_ended(self, request: RootRequest) -> bool:
         """Return whether the session has ended, so that no client waits for the answer."""
         return request.session is not None and self._sessions.is_over(request.session)
 
     def _drop_ended(self) -> None:
-        ended = [path for path, request in self._pending.items() if self._has_ended(request)]
-        for path in ended:
-            del self._pending[path]
+        for path, requests in tuple(self._pending.items()):
+            running = [request for request in requests if not self._has_ended(request)]
+            if len(running) == len(requests):
+                continue
+            if running:
+                self._pending[path] = running
+                continue
+            self._ended[path] = self._pending.pop(path)[-1]
+            if len(self._ended) > self._limits.max_pending:
+                del self._ended[next(iter(self._ended))]
 
     async def _is_or_becomes_pending(self, path: bytes) -> bool:
         """Propose the folder if it is unknown, and return whether it is pending."""
@@ -244,3 +309,9 @@ def _is_denied_by_person(path: bytes, catalog: Catalog) -> bool:
 def _is_pending(path: bytes, catalog: Catalog) -> bool:
     project = catalog.projects.get(path)
     return project is not None and catalog.is_pending(project)
+
+
+def _item(request: RootRequest, key: SessionKey) -> SessionRequestItem:
+    return SessionRequestItem(
+        session=handle_of(key), by=key.label, client=request.client, reason=request.reason
+    )

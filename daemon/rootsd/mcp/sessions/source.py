@@ -123,9 +123,9 @@ class LedgerRootsSource(Struct, frozen=True):
         )
 
     def request(
-        self, path: bytes, client: str, reason: str, session: SessionKey | None
+        self, path: bytes, client: str, reason: str, session: SessionKey | None, process: str
     ) -> RootRequest:
         """Propose a folder to the user for a client. Raises Busy after too many requests."""
-        request = RootRequest(path, client, reason, session)
+        request = RootRequest(path, client, reason, session, process)
         self.requests.submit(request)
         return request

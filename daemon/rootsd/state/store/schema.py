@@ -106,6 +106,8 @@ MIGRATIONS: Migrations = (
     # The kind of actor "policy", the verb "policy changed", its kind of subject "policy", and the
     # hazard "the policy refuses it".
     (),
+    # The verb "requested".
+    (),
 )
 BINDING_SINCE = 4  # the first version that has a binding
 RELEASES = {3: "0.1.0"}
