@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from rootsd.cli.formatting import OWNER
 from rootsd.cli.invocation import Invocation
-from rootsd.cli.review import Review, group_pending, owner_of
+from rootsd.cli.review import Review, group_pending
+from rootsd.control.listing import add_risks
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.uris import without_credentials
 from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an_item
 
 
@@ -66,19 +69,26 @@ def test_groups_are_by_parent_and_owner() -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "owner"),
+    "origin",
     [
-        ("git@github.com:acme/api.git", "github.com/acme"),
-        ("https://github.com/acme/api", "github.com/acme"),
-        ("ssh://git@host.example/a/b/c.git/", "host.example/a/b"),
-        ("/srv/git/api.git", ""),
-        ("", ""),
-        (None, ""),
-        ("::::", ""),
+        "git@github.com:acme/api.git",
+        "https://GitHub.com:443/acme/api",
+        "ssh://git@host.example:2222/a/b/c.git/",
+        "git@host.example:api.git",
+        "file:///srv/git/api.git",
+        "/srv/git/api.git",
+        "::::",
     ],
 )
-def test_an_owner_is_host_and_path(origin: str | None, owner: str) -> None:
-    assert owner_of(origin) == owner
+def test_the_groups_are_those_of_the_column_from(origin: str) -> None:
+    """The listings name an owner for each project, and the review groups by no other one."""
+    address = without_credentials(origin)
+    listed: Any = an_item("api", origin=address)
+    risks = {"origin": address, "findings": [], "findings_left_out": 0, "findings_whole": True}
+    add_risks(listed, risks)
+    owner = OWNER.cell(listed)
+    [group] = group_pending([a_project("api", origin=address)])
+    assert group.title == f"/src{f' from {owner}' if owner else ''}: 1 pending"
 
 
 def test_each_key_sends_one_order(waiting: FakeDaemon) -> None:

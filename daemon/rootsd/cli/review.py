@@ -7,7 +7,6 @@ pending.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -22,6 +21,7 @@ from rootsd.cli.theme import Tone
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.model import Access
+from rootsd.core.uris import owner_of
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb, RenameRequest
 from rootsd.wire.projects import ShowQuery
 
@@ -52,7 +52,6 @@ _GRANTS: Mapping[str, tuple[ApprovalScope, Access | None]] = {
     "P": (ApprovalScope.ALWAYS, Access.READ_WRITE),
 }
 _BATCH_SIZE = 50  # the helper that reads the projects has a deadline for each request
-_OWNER = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?([^/:]+)[:/](.+)/[^/]+/?$")
 
 
 class ReviewPrompt(Protocol):
@@ -72,18 +71,15 @@ class ReviewGroup(Struct, frozen=True):
     items: tuple[Item, ...]
 
 
-def owner_of(origin: str | None) -> str:
-    """Return the owner part of an origin, such as `github.com/acme`; empty if there is none."""
-    match = _OWNER.match(origin or "")
-    return f"{match[1]}/{match[2]}" if match else ""
-
-
 def group_pending(items: Iterable[Item]) -> list[ReviewGroup]:
-    """Group the items by parent and owner, and then worktrees by their main checkout."""
+    """Group the items by parent and owner, and then worktrees by their main checkout.
+
+    The owner is that of the column FROM in the listings.
+    """
     groups: dict[tuple[str, str, str], list[Item]] = {}
     for item in items:
         main = item["worktree_of"] or ""
-        owner = "" if main else owner_of(item["origin"])
+        owner = "" if main or not item["origin"] else owner_of(item["origin"])
         groups.setdefault((main, item["parent"] or "", owner), []).append(item)
     return [
         ReviewGroup(_title(main, parent, owner, len(members)), tuple(members))
@@ -95,7 +91,7 @@ def _title(main: str, parent: str, owner: str, count: int) -> str:
     if main:
         return f"worktrees of {shorten_home(main)}: {count} pending"
     where = shorten_home(parent) if parent else "outside all parents"
-    source = f" from {owner}" if owner else ""
+    source = f" from {shorten_home(owner)}" if owner else ""
     return f"{where}{source}: {count} pending"
 
 
