@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ChangeVerb
+from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import InheritanceBlocker, inheritance_blocker
 from rootsd.core.errors import IdentityChanged
 from rootsd.core.inputs import (
@@ -12,11 +12,16 @@ from rootsd.core.inputs import (
     Approve,
     ConfirmedWorktree,
     Deny,
+    Forget,
+    Input,
     ProjectGone,
     ProjectObserved,
+    ProjectUnreachable,
     ProjectUnsafe,
     RemoveRule,
+    Rename,
     Restore,
+    Retag,
 )
 from rootsd.core.model import (
     Access,
@@ -296,3 +301,80 @@ def test_without_birth_times_a_worktree_is_pending(shown: Identity) -> None:
     assert catalog.roots.keys() == {MAIN}
     doubt = inheritance_blocker(catalog.projects[TREE], catalog.decision_context)
     assert doubt is InheritanceBlocker.NO_BIRTH_TIMES
+
+
+_INHERITED = (seen(MAIN), Approve(MAIN, identity(1), ANN), seen(TREE, 2, MAIN))
+_OTHER_GIT_FILE = seen(TREE, 3, MAIN)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        _INHERITED,
+        (*_INHERITED, Deny(MAIN, ANN)),
+        (*_INHERITED, _OTHER_GIT_FILE),
+        (*_INHERITED, ProjectUnsafe(TREE, LapseReason.EXPOSED)),
+        (*_INHERITED, ProjectUnreachable(TREE)),
+        (*_INHERITED, Deny(TREE, ANN), Forget(TREE, ANN)),
+        (AddRule(b"/v", Verdict.APPROVED, ANN), seen(TREE, 2, MAIN)),
+        (seen(TREE, 2, MAIN),),
+    ],
+    ids=["inherited", "main denied", "replaced", "unsafe", "unreachable", "forgotten", "by a rule",
+         "pending"],
+)  # fmt: skip
+@pytest.mark.parametrize("gone", [ProjectGone(TREE), ProjectGone(TREE, LapseReason.REPLACED)])
+def test_a_worktree_that_nobody_decided_about_goes_with_its_folder(
+    events: tuple[Input, ...], gone: ProjectGone
+) -> None:
+    catalog = after(NOTHING_KNOWN, *events)
+    assert TREE in catalog.projects
+    assert TREE not in after(catalog, gone).projects
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (*_INHERITED, Rename(TREE, "fix", ANN)),
+        (*_INHERITED, Retag(TREE, ("work",), (), ANN)),
+        (*_INHERITED, Deny(TREE, ANN)),
+        (*_INHERITED, Approve(TREE, tree(2), ANN)),
+        (*_INHERITED, Approve(TREE, tree(2), ANN), _OTHER_GIT_FILE),
+        (seen(MAIN), seen(TREE, 2, MAIN), Approve(MAIN, identity(1), ANN, worktrees=(
+            ConfirmedWorktree(TREE, tree(2)),))),
+        (*_INHERITED, replace(seen(TREE, 2, MAIN), named=True)),
+    ],
+    ids=["renamed", "tagged", "denied", "approved", "lapsed", "confirmed", "named by hand"],
+)  # fmt: skip
+@pytest.mark.parametrize("gone", [ProjectGone(TREE), ProjectGone(TREE, LapseReason.REPLACED)])
+def test_what_a_person_decided_about_a_worktree_outlives_its_folder(
+    events: tuple[Input, ...], gone: ProjectGone
+) -> None:
+    """Each of these differs from a worktree above only in an act of a person."""
+    assert TREE in after(after(NOTHING_KNOWN, *events), gone).projects
+
+
+def test_a_worktree_out_of_reach_and_a_checkout_that_is_gone_stay() -> None:
+    catalog = after(NOTHING_KNOWN, *_INHERITED)
+    assert TREE in after(catalog, ProjectUnreachable(TREE)).projects
+    assert MAIN in after(catalog, ProjectGone(MAIN)).projects
+
+
+def test_a_worktree_that_the_restored_store_may_have_denied_stays() -> None:
+    catalog = after(NOTHING_KNOWN, *_INHERITED)
+    project = catalog.projects[TREE]
+    lapse = Lapse(LapseReason.STORE_RESTORED, NOW, ActorKind.MAIN_CHECKOUT)
+    doubtful = replace(project, ruling=replace(project.ruling, grants=(), lapse=lapse))
+    catalog = Catalog({**catalog.projects, TREE: doubtful}, catalog.rules, PLACES)
+    assert TREE in after(catalog, ProjectGone(TREE)).projects
+
+
+def test_a_worktree_that_comes_back_inherits_again() -> None:
+    catalog = after(NOTHING_KNOWN, *_INHERITED)
+    [end] = plan(catalog, [ProjectGone(TREE)], LATER).changes
+    assert isinstance(end, ProjectChange)
+    assert (end.verb, end.actor) == (
+        ChangeVerb.WITHDRAWN,
+        catalog.projects[TREE].ruling.grants[0].actor,
+    )
+    again = after(catalog, ProjectGone(TREE), seen(TREE, 2, MAIN))
+    assert TREE in again.roots

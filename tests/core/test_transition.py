@@ -215,7 +215,7 @@ def test_an_approval_of_another_directory_is_refused(shown: Identity | None) -> 
 
 def test_a_denial_ends_all_approvals_and_keeps_the_name() -> None:
     assert kept(ROOT, Deny(PATH, ANN)).ruling == replace(
-        DENIED, decision=Decision(Verdict.DENIED, ANN, LATER)
+        DENIED, decision=Decision(Verdict.DENIED, ANN, LATER), by_person=True
     )
     assert kept(MISSING, Deny(PATH, ANN)).observed == MISSING.observed
 
@@ -257,7 +257,9 @@ def test_an_approval_lapses_when_git_data_leads_elsewhere() -> None:
 def test_retag_adds_and_removes_tags_only() -> None:
     after = kept(ROOT, Retag(PATH, ("go", "go"), ("work", "never"), ANN))
     assert after == replace(ROOT, ruling=replace(ROOT.ruling, tags=("go",)))
-    assert kept(PENDING, Rename(PATH, "x", ANN)).ruling == replace(UNDECIDED, name="x")
+    assert kept(PENDING, Rename(PATH, "x", ANN)).ruling == replace(
+        UNDECIDED, name="x", by_person=True
+    )
 
 
 def test_restore_brings_back_the_ruling_without_grants() -> None:

@@ -135,3 +135,24 @@ def test_on_a_terminal_one_key_includes_the_git_directory_of_a_pending_checkout(
     # With the flag, no question appears to press a key at.
     assert up.run("approve", "fix", "--yes").returncode == 0
     assert not up.items("show", "fix")[0]["shared_git"]["included"]
+
+
+def test_removed_worktrees_that_nobody_decided_about_leave_every_list(person: Person) -> None:
+    """Agents make and remove worktrees all day. A person's decision outlives its folder."""
+    tool = person.clone("tool")
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "tool")
+    trees = [person.parent / name for name in ("one", "two", "kept", "gone")]
+    for tree in trees:
+        person.git("-C", str(tool), "worktree", "add", "--detach", str(tree))
+    until(lambda: {tree.name for tree in trees} <= set(person.names("ls", "--published")))
+    person.rootsd("rename", "kept", "mine")
+    for tree in trees[:3]:
+        person.git("-C", str(tool), "worktree", "remove", str(tree))
+    until(lambda: person.names("ls", "--published") == ["gone", "tool"])
+    assert sorted(person.names("ls")) == ["gone", "mine", "tool"]
+    person.rootsd("down")
+    person.git("-C", str(tool), "worktree", "remove", str(trees[3]))
+    person.rootsd("up")
+    until(lambda: sorted(person.names("ls")) == ["mine", "tool"])
+    assert _answer(person, "prune", "--dry-run")["items"][0]["name"] == "mine"

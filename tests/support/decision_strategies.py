@@ -93,6 +93,7 @@ rulings = st.builds(
     name=st.none() | names,
     tags=st.lists(names, max_size=3).map(tuple),
     origin=st.none() | st.text(max_size=16),
+    by_person=st.booleans(),
 )
 rules = st.builds(
     Rule,

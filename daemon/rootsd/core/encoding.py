@@ -286,6 +286,7 @@ def _ruling(ruling: Ruling) -> Json:
             "tags": ruling.tags or None,
             "access": None if ruling.kept_access is Access.READ_WRITE else ruling.kept_access,
             "origin": ruling.origin,
+            "by_person": 1 if ruling.by_person else None,
         }
     )
 
@@ -300,6 +301,7 @@ def _read_ruling(fields: RecordReader) -> Ruling:
         kept_access=fields.maybe("access", partial(fields.member, enum=Access))
         or Access.READ_WRITE,
         origin=fields.maybe("origin", fields.text),
+        by_person=bool(fields.maybe("by_person", fields.number)),
     )
 
 

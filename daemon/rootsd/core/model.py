@@ -315,7 +315,8 @@ class Ruling(Struct, frozen=True):
     `kept_access` is the access of an approval that lapsed. If a rule grants the project again, it
     gives no more than that. `origin` is the repository's address when a person approved the
     project. It helps people to recognize the project. No decision depends on it, because the
-    author of the project chose it.
+    author of the project chose it. `by_person` says whether a person ever approved, denied,
+    confirmed, or renamed this very project. If nobody did, a worktree that is gone is not kept.
     """
 
     decision: Decision | None = None
@@ -325,6 +326,7 @@ class Ruling(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     kept_access: Access = Access.READ_WRITE
     origin: str | None = None
+    by_person: bool = False
 
     @property
     def access(self) -> Access:

@@ -57,6 +57,7 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
+    UNDECIDED,
     Actor,
     ActorKind,
     Expiry,
@@ -88,9 +89,12 @@ def derive_grants(
     for path in sorted(paths):
         project = judged.projects.get(path)
         if project is not None and _can_be_granted(project, judged):
-            grant = _grant_for(project, judged, now, is_confirmed=path in confirmed)
+            is_confirmed = path in confirmed
+            grant = _grant_for(project, judged, now, is_confirmed=is_confirmed)
             if grant is not None:
-                yield _with_grant(project, grant, judged.name_of(project))
+                by_person = is_confirmed or project.ruling.by_person
+                named = replace(project.ruling, name=judged.name_of(project), by_person=by_person)
+                yield replace(project, ruling=_with_grant(named, grant))
 
 
 def approval_start_ns(worktrees: Iterable[Project | None], now: datetime) -> int | None:
@@ -153,10 +157,9 @@ def _grant_for(
     return None
 
 
-def _with_grant(project: Project, grant: Grant, name: str) -> Project:
-    ruling = project.ruling
+def _with_grant(ruling: Ruling, grant: Grant) -> Ruling:
     kept = tuple(each for each in ruling.grants if each.actor.kind is not grant.actor.kind)
-    return replace(project, ruling=replace(ruling, grants=(*kept, grant), lapse=None, name=name))
+    return replace(ruling, grants=(*kept, grant), lapse=None)
 
 
 # The first pass may approve main checkouts, and the second pass their worktrees. A worktree is not
@@ -304,13 +307,13 @@ class _PlanBuilder:
         after = apply_input(before, event, new_id, self._now)
         if after is before:
             return
-        lapsed = (
-            verb is ChangeVerb.OBSERVED
-            and before is not None
-            and after is not None
-            and before.ruling != after.ruling
-        )
-        self._put(event.path, after, ChangeVerb.LAPSED if lapsed else verb, actor)
+        if verb is ChangeVerb.OBSERVED and before is not None:
+            if after is None and before.ruling != UNDECIDED:  # a worktree that only inherited
+                verb = ChangeVerb.WITHDRAWN
+                actor = before.ruling.grants[-1].actor if before.ruling.grants else None
+            elif after is not None and before.ruling != after.ruling:
+                verb = ChangeVerb.LAPSED
+        self._put(event.path, after, verb, actor)
 
     def _id_for(self, path: bytes) -> str:
         new_id = names.project_id(path, self._new_ids, self._old.ids)

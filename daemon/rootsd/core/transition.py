@@ -106,7 +106,9 @@ def _ordered(project: Project, order: ProjectOrder, now: datetime) -> Project | 
         case Forget():
             return _forgotten(project)
         case Rename():
-            return replace(project, ruling=replace(project.ruling, name=order.name))
+            by_person = project.ruling.by_person or project.ruling.name != order.name
+            ruling = replace(project.ruling, name=order.name, by_person=by_person)
+            return replace(project, ruling=ruling)
         case Retag():
             tags = tuple(sorted({*project.ruling.tags, *order.on}.difference(order.off)))
             return replace(project, ruling=replace(project.ruling, tags=tags))
@@ -206,6 +208,22 @@ def _is_only_proposed(project: Project) -> bool:
     return project.ruling == UNDECIDED and not project.observed.named
 
 
+def _is_undecided_by_people(project: Project) -> bool:
+    """Return whether to drop `project` when its folder is gone, because nobody decided about it.
+
+    Agents create and remove worktrees all day, and these inherit an approval. A lapse of the whole
+    store stays, because a person may have denied the worktree.
+    """
+    ruling, seen = project.ruling, project.observed
+    if ruling == UNDECIDED:
+        return True
+    return (
+        seen.kind is ProjectKind.GIT_WORKTREE
+        and not (ruling.by_person or ruling.tags or ruling.decision or seen.named)
+        and (ruling.lapse is None or ruling.lapse.reason is not LapseReason.STORE_RESTORED)
+    )
+
+
 def _is_same(one: Identity | None, other: Identity | None) -> bool:
     return one is not None and other is not None and one.same_as(other)
 
@@ -213,7 +231,7 @@ def _is_same(one: Identity | None, other: Identity | None) -> bool:
 def _absent(project: Project | None, presence: Presence, now: datetime) -> Project | None:
     if project is None or project.observed.kind is ProjectKind.URI:
         return project
-    if presence is Presence.MISSING and project.ruling == UNDECIDED:
+    if presence is Presence.MISSING and _is_undecided_by_people(project):
         return None
     seen = project.observed
     since = now if seen.presence is Presence.PRESENT else seen.absent_since
@@ -319,6 +337,7 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
             name=order.name or project.ruling.name,
             tags=tuple(sorted({*project.ruling.tags, *order.tags})),
             origin=order.origin,
+            by_person=True,
         ),
     )
 
@@ -326,7 +345,7 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
 def _reinstated(project: Project, order: Reinstate) -> Project:
     """Return the project as pending, without its lapse. Its name, tags, and access stay."""
     _check_approvable(project, order.approval.identity)
-    return replace(project, ruling=replace(project.ruling, lapse=None))
+    return replace(project, ruling=replace(project.ruling, lapse=None, by_person=True))
 
 
 def _restored(project: Project, order: Restore, now: datetime) -> Project | None:
@@ -343,7 +362,7 @@ def _restored(project: Project, order: Restore, now: datetime) -> Project | None
             )
     restored = replace(project, ruling=replace(order.ruling, grants=()))
     is_gone = project.observed.presence is Presence.MISSING
-    return None if is_gone and restored.ruling == UNDECIDED else restored
+    return None if is_gone and _is_undecided_by_people(restored) else restored
 
 
 def _check_approvable(project: Project, shown_identity: Identity | None) -> None:
@@ -374,7 +393,8 @@ def _denied(project: Project, order: Deny, now: datetime) -> Project:
     """Return the project with a denial, which binds to the path and so to any folder there."""
     ruling = project.ruling
     decision = Decision(Verdict.DENIED, order.actor, now)
-    return replace(project, ruling=Ruling(decision=decision, name=ruling.name, tags=ruling.tags))
+    denied = Ruling(decision=decision, name=ruling.name, tags=ruling.tags, by_person=True)
+    return replace(project, ruling=denied)
 
 
 def _forgotten(project: Project) -> Project | None:
