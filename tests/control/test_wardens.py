@@ -127,7 +127,7 @@ async def test_each_change_is_sent_on_the_same_connection() -> None:
                     "handle": known.handle.hex(), "born_ns": known.born_ns, "owner": known.owner,
                 },
                 "denied": [], "shared_git": None, "shared_git_identity": None, "git_access": "",
-                "git_target": None, "withheld": False,
+                "git_target": None, "ends_ns": None, "withheld": False,
             }
         ]  # fmt: skip
         await control.decide(DENY, INNER)
@@ -395,3 +395,18 @@ async def test_an_invisible_change_does_not_recompute_views() -> None:
     await control.decide(DENY, "p3")
     assert control.world.ledger.catalog is not catalog
     assert wardens.roots() is before
+
+
+async def test_the_end_of_an_approval_is_sent_also_for_a_worktree_that_inherits_it() -> None:
+    """The warden ends it while no daemon answers."""
+    control = ControlHarness(replace(project(1), ruling=UNDECIDED), worktree(2, 1))
+    async with connected(control) as warden:
+        await control.decide(APPROVE, "p1", lasts=60)
+        first = by_path((await warden.call("confine", name="claude"))["view"])
+        known = control.world.ledger.catalog.expiring[P1.encode()].expires
+        assert known is not None
+        ends = {path: root["ends_ns"] for path, root in first.items()}
+        assert ends[P1] == known.since_boot_ns
+        assert set(ends.values()) == {known.since_boot_ns}
+        await control.decide(APPROVE, "p1")
+        assert (await warden.view())[P1]["ends_ns"] is None

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from rootsd.confine.orders import PauseState
-from rootsd.confine.supervision import WAITER_NAME
+from rootsd.core.wall import WAITER_NAME
 
 _MAX_LOOKS = 100  # a program that forks all the time must not keep the warden from its work
 _STATE, _PARENT, _STARTED = 0, 1, 19  # in proc_pid_stat(5), counted after the name

@@ -29,14 +29,10 @@ from enum import Enum
 from typing import NamedTuple, NoReturn
 
 from rootsd.confine.kernel import ProcessOption, close_from, closing, set_process_option
+from rootsd.core.wall import WAITER_NAME
 
 STOPPED, WANTS_TERMINAL = b"S", b"T"
 """What init tells the front: the program has stopped, or it needs the foreground to go on."""
-WAITER_NAME = b"rootsd-wall"
-"""The name of each waiter's process, which no program behind the wall can change.
-
-So whoever looks at a process from outside can tell whether it is behind a wall.
-"""
 WARDEN_LOST = 125
 """The exit status of the waiter if the warden ended."""
 FORWARDED = (

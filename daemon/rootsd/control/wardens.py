@@ -26,13 +26,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.core.errors import Busy
+from rootsd.core.guard import Process
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Identity, PublishedRoot, SessionKey
+from rootsd.core.model import Identity, PublishedRoot, PublishedSet, SessionKey
 from rootsd.core.paths import text_of
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
+from rootsd.core.session_keys import has_process
 from rootsd.core.shared_git import GitAccess
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.wall import WallSettings
+from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.core.wall_view import (
     WallRoot,
     WallRoots,
@@ -120,6 +123,19 @@ class ConnectedWarden:
     def sent_roots(self) -> Sequence[PublishedRoot]:
         """Return the roots in the view that the warden got last."""
         return [shown.root for shown in self._view.roots]
+
+    def scope_in(self, published: PublishedSet) -> Scope:
+        """Return the scope that the wall has when this set is published."""
+        return apply_focus(self._scope, published.focus, self._focus)
+
+    def is_owned_by(self, process: Process) -> bool:
+        """Return whether `process` is the front or the run proxy that owns this wall.
+
+        The warden's own connection has proved it, unless the lookup of its ancestors failed.
+        """
+        if has_process(self._own_sessions, process):
+            return True
+        return not self._own_sessions and process.pid in (self.entry["pid"], self.entry["warden"])
 
     def close(self) -> None:
         """Remove the entry, because the connection has ended."""
@@ -238,6 +254,31 @@ class WardenRegistry:
 
     def _end_of(self, shown: WallRoot) -> int | None:
         return None if shown.ending is None else self.ledger.expiries.due_ns(shown.ending)
+
+    def scopes_of(self, peer: WallPeer, published: PublishedSet) -> Sequence[Scope] | None:
+        """Return the scopes of the walls that `peer` may be behind; see `rootsd.mcp`.
+
+        None means that it is behind no wall. A peer that hides is behind a wall without roots.
+        """
+        wardens = self._wardens.values()
+        match peer.place:
+            case PeerPlace.OUTSIDE:
+                return None
+            case PeerPlace.HIDDEN:
+                return ()
+            case PeerPlace.UNSEEN:
+                return [warden.scope_in(published) for warden in wardens] or None
+            case PeerPlace.BEHIND_WALL:
+                owner = peer.owner
+                return [
+                    warden.scope_in(published)
+                    for warden in wardens
+                    if owner is not None and warden.is_owned_by(owner)
+                ]
+
+    async def wait_for_change(self) -> None:
+        """Wait until a warden connects or leaves, or reports."""
+        await self.changes.wait_past(self.changes.number)
 
     def roots(self) -> Mapping[bytes, WallRoot]:
         """Return all roots that a warden can show now."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rootsd.core.guard import Process, ProcessChain, describe_process, mcp_hosts_in
 from rootsd.core.model import SessionKey
+from rootsd.core.wall_peers import UNSEEN_PEER, WallPeer, wall_peer
 
 _PROCESS, _CONNECTION = "process", "connection"
 
@@ -20,12 +21,13 @@ class SessionMembership(Struct, frozen=True):
 
     `key` is its own session, and `ids` has the ids for all processes in the lineage. If a root is
     approved for one of these, the connection gets it. `folder` is the working directory of the
-    process that has the connection, or empty if unknown.
+    process that has the connection, or empty if unknown. `peer` is where that process is.
     """
 
     key: SessionKey
     ids: frozenset[str]
     folder: bytes = b""
+    peer: WallPeer = UNSEEN_PEER
 
 
 NO_MEMBERSHIP = SessionMembership(SessionKey("", "nobody"), frozenset())
@@ -41,11 +43,16 @@ def membership_of(lineage: ProcessChain, boot: str, connection: str) -> SessionM
     folder = lineage[0].folder if lineage else b""
     if not hosts or not boot:
         key = SessionKey(f"{_CONNECTION}:{connection}", "a program that cannot be seen")
-        return SessionMembership(key, frozenset((key.id,)), folder)
+        return SessionMembership(key, frozenset((key.id,)), folder, wall_peer(lineage))
     ids = frozenset(_id_of(process, boot) for process in lineage)
-    return SessionMembership(
-        SessionKey(_id_of(hosts[-1], boot), describe_process(hosts[-1])), ids, folder
-    )
+    key = SessionKey(_id_of(hosts[-1], boot), describe_process(hosts[-1]))
+    return SessionMembership(key, ids, folder, wall_peer(lineage))
+
+
+def has_process(ids: frozenset[str], process: Process) -> bool:
+    """Return whether `process` is in the lineage for which `membership_of` returned `ids`."""
+    end = f":{process.pid}:{process.started}"
+    return any(each.startswith(_PROCESS) and each.endswith(end) for each in ids)
 
 
 def process_of(key: SessionKey, boot: str) -> tuple[int, int] | None:

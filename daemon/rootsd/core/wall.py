@@ -9,6 +9,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+WAITER_NAME = b"rootsd-wall"
+"""The name of each wall's process outside that waits for its programs.
+
+No program behind the wall can change it. So whoever looks at a process from outside can tell that
+it is behind a wall.
+"""
+
 
 class RevokePolicy(StrEnum):
     """What a warden does to a process that still has a file open in a removed root."""

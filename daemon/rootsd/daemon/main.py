@@ -219,6 +219,7 @@ class Daemon:
         pids, records = self._sessions.pids, AgentActivity.in_folder(state)
         self._guard = make_guard(loaded.guard, helper, self._ledger.note, pids, utc_now, records)
         self._source = self._make_source()
+        self._wardens = self._make_wardens()
         self._control_server = self._make_control_server(store, state)
         self._session_server = self._make_session_server()
         self._admission: AdmissionControl | None = None
@@ -286,9 +287,13 @@ class Daemon:
             self._ledger, self._hung_mounts.real_path, self._root_requests, self._discovery.scanned
         )
 
+    def _make_wardens(self) -> WardenRegistry:
+        lineage_of = self._session_tracker.lineage_of
+        return WardenRegistry(self._ledger, utc_now, lineage_of, self._changes)
+
     def _make_wall_services(self) -> WallServices:
         return WallServices(
-            WardenRegistry(self._ledger, utc_now, self._session_tracker.lineage_of, self._changes),
+            self._wardens,
             settings=lambda: self._policy.wall_settings(self._configuration.config.wall),
             canonical=self._source.canonical,
             session_start=self._source.session_start,
@@ -300,6 +305,7 @@ class Daemon:
             self._sessions,
             self._source,
             self._session_tracker,
+            self._wardens,
             connected=self._guard.record_connection,
             outdated=self._fail,
         )

@@ -34,6 +34,7 @@ async def test_two_versions_are_never_mixed(
         None,  # type: ignore[arg-type]  # nothing is opened
         None,  # type: ignore[arg-type]  # nobody is answered
         None,  # type: ignore[arg-type]  # nobody is looked at
+        None,  # type: ignore[arg-type]  # nobody is behind a wall
         connected=lambda: pytest.fail("somebody was let in"),
         outdated=lambda: outdated.append(True),
     )

@@ -10,22 +10,26 @@ import gc
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from enum import StrEnum
 from functools import partial
 
 from anyio import to_thread
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 
 import rootsd
 from rootsd.core.throttle import TokenBuckets
+from rootsd.core.wall_peers import PeerPlace, WallPeer
 from rootsd.mcp.sessions.registry import SessionRegistry
 from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
-from rootsd.mcp.source import requests_per_process
+from rootsd.mcp.sessions.walls import WalledSource, Walls
+from rootsd.mcp.source import RootsSource, requests_per_process
 from rootsd.system.ipc.acceptor import MarkActive
 from rootsd.system.ipc.fair_scheduler import FairScheduler
 from rootsd.system.ipc.stream import DirectSocketStream
 from rootsd.system.ipc.unix_socket import Peer
+from rootsd.system.process_exit import ProcessHandle
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +50,7 @@ class SessionServer:
         sessions: SessionRegistry,
         source: LedgerRootsSource,
         tracker: SessionTracker,
+        walls: Walls,
         *,
         connected: Callable[[], Awaitable[None]],
         outdated: Callable[[], None],
@@ -53,6 +58,7 @@ class SessionServer:
         self._sessions = sessions
         self._source = source
         self._tracker = tracker
+        self._walls = walls
         self._connected = connected
         self._outdated = outdated
         self._installed = _installation()
@@ -68,13 +74,29 @@ class SessionServer:
             return
         await_turn = partial(self._scheduler.take, peer.pid)
         await await_turn()  # starting a session takes more time than most lines
-        with self._sessions.opened(peer.pid) as session:
+        connection = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - no Django here
+        with (
+            closing(ProcessHandle(connection, peer.pid)) as process,
+            self._sessions.opened(peer.pid) as session,
+        ):
             await self._connected()
+
+            async def locate() -> WallPeer:
+                # Check this last. Then the process that was looked at is the one that connected.
+                found = (await self._tracker.membership(peer.pid, session.id)).peer
+                return WallPeer(PeerPlace.HIDDEN) if process.has_gone() else found
+
             membership = await self._tracker.membership(peer.pid, session.id)
+            seen = WallPeer(PeerPlace.HIDDEN) if process.has_gone() else membership.peer
+            source: RootsSource = self._source
+            if seen.place is not PeerPlace.OUTSIDE:
+                walled = WalledSource(self._source, self._walls, seen, membership.ids, locate)
+                await walled.arrive()
+                source = walled
             with self._tracker.connected(membership):
                 end = await serve_session(
                     DirectSocketStream(stream),
-                    self._source,
+                    source,
                     observer=session,
                     mark_active=mark_active,
                     request_rate=self._request_rates.of(peer.pid),

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import anyio
+from msgspec.structs import replace
 
 from rootsd.core.guard import ProcessChain
 from rootsd.core.model import SessionKey
 from rootsd.core.session_keys import SessionMembership, membership_of, process_of
+from rootsd.core.wall_peers import UNSEEN_PEER
 
 AncestryLookup = Callable[[Sequence[int]], Awaitable[Mapping[int, ProcessChain] | None]]
 """Returns each process with its ancestors; None if they cannot be read."""
@@ -73,7 +75,8 @@ class SessionTracker:
         seen = None
         with anyio.move_on_after(_LOOKUP_TIMEOUT_S):
             seen = await self._look_up((pid,)) if pid else None
-        return membership_of((seen or {}).get(pid, ()), self._boot, connection)
+        member = membership_of((seen or {}).get(pid, ()), self._boot, connection)
+        return replace(member, peer=UNSEEN_PEER) if seen is None else member
 
     async def sessions_of(self, pid: int) -> frozenset[str]:
         """Return the ids of the sessions that process `pid` belongs to.
