@@ -43,7 +43,7 @@ DOCUMENTED = {
     "export": {"--code-workspace", "--output"},
     "import": {"--dry-run"},
     "undo": {"--dry-run"},
-    "down": set(),
+    "down": {"--programs"},
     "focus": {"--clear", "--now", "--dry-run"},
     "rename": {"--dry-run"},
     "tag": {"--rm", "--dry-run"},

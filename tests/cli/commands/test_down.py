@@ -6,13 +6,20 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+import pexpect
 import pytest
 
+from rootsd.cli.confined_programs import end_programs
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record
 from support.fake_daemon import FakeDaemon, a_status
+from support.person import Person
 from support.terminal import Shell
+
+_HANG_GUARD_S = 60
 
 
 @pytest.fixture
@@ -52,3 +59,92 @@ def test_without_a_daemon_it_says_so_and_keeps_bridges_from_starting_one(shell: 
     assert (done.status, done.err) == (0, "The daemon was not running.\n")
     with pytest.raises(DaemonUnreachable, match="stopped by rootsd down"):
         start_record.load_start_record()
+
+
+def _front(script: str) -> subprocess.Popen[str]:
+    """Start a process that takes the place of a front. It has begun when this returns."""
+    front = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
+    assert front.stdout is not None
+    assert front.stdout.readline() == "up\n"
+    return front
+
+
+def test_a_program_that_keeps_running_is_killed() -> None:
+    with (
+        _front("trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done") as polite,
+        _front("trap '' TERM; echo up; while :; do sleep 0.01; done") as stubborn,
+    ):
+        fronts = [{"pid": each.pid, "warden": each.pid} for each in (polite, stubborn)]
+        end_programs(fronts, timeout_s=0.5)
+        assert (polite.wait(), stubborn.wait()) == (9, -9)
+
+
+def test_a_process_that_is_not_connected_is_never_ended() -> None:
+    with _front("echo up; exec sleep 1000") as other, _front("echo up; exec sleep 1000") as warden:
+        end_programs([{"pid": other.pid, "warden": warden.pid}, {"pid": 0, "warden": 0}])
+        assert (other.poll(), warden.poll()) == (None, None)
+        for each in (other, warden):
+            each.kill()
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    person = Person(tmp_path)
+    person.clone("api")
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "api")
+    yield person
+    person.run("down")
+
+
+@contextmanager
+def _confined(person: Person) -> Iterator[subprocess.Popen[str]]:
+    """Run a program behind the wall, which ends when its input does."""
+    script = "trap 'echo saved; exit 9' TERM; echo up; read x; echo $x"
+    with subprocess.Popen(
+        [sys.executable, "-m", "rootsd", "confine", "--name", "victim", "--", "sh", "-c", script],
+        cwd=person.parent / "api", env=person.environment(), text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as front:  # fmt: skip
+        assert front.stdout is not None
+        assert front.stdout.readline() == "up\n"
+        try:
+            yield front
+        finally:
+            front.kill()
+
+
+@pytest.mark.needs("wall")
+def test_programs_behind_the_wall_wait_if_nobody_says_otherwise(person: Person) -> None:
+    with _confined(person) as front:
+        done = json.loads(person.rootsd("down", "--json"))
+        assert (done["waiting"], done["ended"]) == (["victim"], [])
+        assert front.poll() is None
+        person.rootsd("up")
+        out, _ = front.communicate("word\n", timeout=_HANG_GUARD_S)
+        assert out == "word\n"
+
+
+@pytest.mark.needs("wall")
+def test_programs_behind_the_wall_end_if_that_is_wanted(person: Person) -> None:
+    with _confined(person) as front:
+        assert "Ended: victim" in person.run("down", "--programs", "end").stderr
+        assert front.stdout is not None
+        assert (front.wait(_HANG_GUARD_S), front.stdout.read()) == (9, "saved\n")
+
+
+@pytest.mark.needs("wall")
+@pytest.mark.parametrize("key", ["w", "e"])
+def test_a_person_is_asked_what_happens_to_programs(person: Person, key: str) -> None:
+    with _confined(person) as front:
+        down = pexpect.spawn(
+            sys.executable, ["-m", "rootsd", "down"], env=person.environment(), encoding="utf-8",
+            timeout=_HANG_GUARD_S,
+        )  # fmt: skip
+        down.expect_exact("victim")
+        down.expect_exact("e: end them now")
+        down.sendline(key)
+        down.expect_exact("Ended: victim" if key == "e" else "1 program waits until")
+        down.expect(pexpect.EOF)
+        down.close()
+        assert (down.exitstatus, front.poll()) == (0, 9 if key == "e" else None)

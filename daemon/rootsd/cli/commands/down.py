@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypedDict
 
 import click
 
@@ -11,6 +14,14 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 
 SECTION = "Set up"
+_MAX_NAMED = 5
+
+
+class ProgramsPolicy(StrEnum):
+    """What happens to the programs behind the wall."""
+
+    WAIT = "wait"
+    END = "end"
 
 
 class DownOutput(TypedDict):
@@ -18,26 +29,91 @@ class DownOutput(TypedDict):
 
     stopped: int | None
     """Its process id, or null if none was running."""
+    waiting: list[str]
+    """The names of the programs behind the wall that wait for the next daemon."""
+    ended: list[str]
+    """The names of the programs behind the wall that were ended."""
 
 
 @click.command(
     "down",
     cls=VerbCommand,
     prints=(DownOutput,),
-    epilog="rootsd down",
+    epilog="rootsd down\nrootsd down --programs end",
+)
+@click.option(
+    "--programs",
+    type=click.Choice([each.value for each in ProgramsPolicy]),
+    help="Let programs behind the wall wait for the next `rootsd up`, or end them."
+    " By default, they wait; on a terminal, this is asked.",
 )
 @pass_invocation
-def command(invocation: Invocation) -> None:
+def command(invocation: Invocation, programs: str | None) -> None:
     """Stop the daemon until the next `rootsd up`. Decisions are kept."""
     from rootsd.cli import lifecycle
     from rootsd.service import start_record
 
+    confined = _confined_programs(invocation)
+    policy = ProgramsPolicy(programs) if programs else _asked_policy(invocation, confined)
     start_record.mark_stopped()  # first, so that no bridge starts the daemon again
+    if confined and policy is ProgramsPolicy.END:
+        from rootsd.cli.confined_programs import end_programs
+
+        end_programs(confined)
     pid = lifecycle.shut_down(invocation)
+    names = [item["name"] for item in confined]
+    ended, waiting = (names, []) if policy is ProgramsPolicy.END else ([], names)
     output = invocation.output
     if output.is_json:
-        output.object(CommandResult(extra={"stopped": pid}))
-    elif pid is None:
+        output.object(CommandResult(extra={"stopped": pid, "waiting": waiting, "ended": ended}))
+        return
+    if pid is None:
         output.message("The daemon was not running.")
     else:
         output.message(f"The daemon (pid {pid}) is stopped.")
+    if waiting:
+        output.message(f"{_count(waiting)} until the next rootsd up: {_listed(waiting)}")
+    if ended:
+        output.message(f"Ended: {_listed(ended)}")
+
+
+def _confined_programs(invocation: Invocation) -> Sequence[Mapping[str, Any]]:
+    """Return the programs behind the wall; none if no daemon knows them."""
+    from rootsd.core.errors import RootsdError
+    from rootsd.wire.daemon import StatusQuery
+
+    try:
+        found: Sequence[Mapping[str, Any]] = invocation.call(StatusQuery())["confined"]
+    except RootsdError:  # `shut_down` reports what matters
+        return ()
+    return found
+
+
+def _asked_policy(invocation: Invocation, confined: Sequence[Mapping[str, Any]]) -> ProgramsPolicy:
+    """Ask a person at a terminal. Without one, and without programs, they wait."""
+    is_asked = not (invocation.flags.no_input or invocation.flags.json) and sys.stdin.isatty()
+    if not confined or not is_asked:
+        return ProgramsPolicy.WAIT
+    names = [item["name"] for item in confined]
+    question = (
+        f"{_count(names)} without a daemon: {_listed(names)}.\n"
+        "w: let them wait until the next rootsd up    e: end them now"
+    )
+    choice = click.prompt(
+        question,
+        type=click.Choice(["w", "e"]),
+        default="w",
+        err=True,
+        show_choices=True,
+    )
+    return ProgramsPolicy.END if choice == "e" else ProgramsPolicy.WAIT
+
+
+def _count(names: Sequence[str]) -> str:
+    return "1 program waits" if len(names) == 1 else f"{len(names)} programs wait"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MAX_NAMED])
+    left = len(names) - _MAX_NAMED
+    return f"{shown} and {left} more" if left > 0 else shown

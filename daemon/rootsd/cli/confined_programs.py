@@ -1,0 +1,75 @@
+"""End programs behind the wall from outside, as `rootsd down` does if a person asks for it.
+
+A program ends with its front, the process of `rootsd confine` or `rootsd run`. The front passes
+SIGTERM on, so that the program can save its work. If the front is killed, the kernel ends all
+programs behind its wall. The status of the daemon names the front, as its warden has reported it.
+So its pid counts only if the process that is connected to the daemon is this front, or its child.
+Source: pidfd_send_signal(2), proc_pid_stat(5).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+END_TIMEOUT_S = 5.0
+"""How long programs may take to end before they are killed."""
+_PARENT = 1  # in proc_pid_stat(5), counted after the name
+
+
+def end_programs(items: Iterable[Mapping[str, Any]], timeout_s: float = END_TIMEOUT_S) -> None:
+    """End the programs of `ConfinedProgramItem`s, and return when they have ended."""
+    fronts = [fd for fd in map(_open_front, items) if fd is not None]
+    try:
+        for number in (signal.SIGTERM, signal.SIGCONT):  # one that is stopped must continue
+            _send(fronts, number)
+        _send(_still_running(fronts, timeout_s), signal.SIGKILL)
+        _still_running(fronts, timeout_s)
+    finally:
+        for fd in fronts:
+            os.close(fd)
+
+
+def _open_front(item: Mapping[str, Any]) -> int | None:
+    """Return a pidfd of the front, or None if it has ended or is another process."""
+    front, connected = item["pid"], item["warden"]
+    if front <= 0:
+        return None
+    fd = None
+    with suppress(OSError):
+        fd = os.pidfd_open(front)
+        if front == connected or _parent_of(connected) == front:
+            return fd
+    if fd is not None:
+        os.close(fd)
+    return None
+
+
+def _parent_of(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[_PARENT])
+
+
+def _send(fronts: Iterable[int], number: signal.Signals) -> None:
+    for fd in fronts:
+        with suppress(OSError):
+            signal.pidfd_send_signal(fd, number)
+
+
+def _still_running(fronts: Iterable[int], timeout_s: float) -> set[int]:
+    """Wait for the ends of processes, and return those that have not ended in time."""
+    left = set(fronts)
+    poll = select.poll()
+    for fd in left:
+        poll.register(fd, select.POLLIN)
+    end = time.monotonic() + timeout_s
+    while left and (now := time.monotonic()) < end:
+        for fd, _ in poll.poll((end - now) * 1000):
+            poll.unregister(fd)
+            left.discard(fd)
+    return left
