@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.connect.base import ClientEnvironment, ClientTrial, Platform, SettingsPlace, ToolFile
-from rootsd.connect.edits import AddedEntry, add_entry
+from rootsd.connect.edits import AddedEntry, add_entry, all_servers
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import list_servers
 from rootsd.sync.targets import TARGETS
@@ -59,7 +59,7 @@ def test_a_client_is_as_it_was_described(name: str) -> None:
     [added] = changes
     assert isinstance(added, AddedEntry)
     assert client.remove(new, added.made) == client.facts.language.new_file
-    assert list_servers(client.facts.form, client.servers(new)) == []
+    assert list_servers(client.facts.form, all_servers(client, new)) == []
 
 
 def test_golden_files_are_those_of_clients() -> None:

@@ -18,6 +18,7 @@ import pytest
 from rootsd.connect.base import McpClient
 from rootsd.connect.edits import AddedEntry, Change, take_back
 from rootsd.connect.registry import all_clients
+from rootsd.connect.servers import ServerId
 from rootsd.connect.wiring import (
     ClientWiring,
     Consent,
@@ -25,8 +26,8 @@ from rootsd.connect.wiring import (
     ToolAccess,
     Wired,
     WiringWish,
-    WrapMode,
 )
+from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.core.errors import RootsdError
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import JsonFormat, TomlFormat, YamlFormat
@@ -137,12 +138,12 @@ class History:
 
     def wrap(self) -> None:
         """Wrap some of the servers that can be wrapped."""
-        found = [each.name for each in self._wiring().state().servers if not each.obstacle]
+        found = [each.server for each in self._wiring().state().servers if not each.obstacle]
         chosen = self._random.sample(found, self._random.randint(0, len(found)))
         self._connect(ToolAccess.ASK, chosen)
 
-    def _connect(self, tools: ToolAccess, names: Sequence[str]) -> None:
-        wraps = {name: self._random.choice(list(WrapMode)) for name in names}
+    def _connect(self, tools: ToolAccess, names: Sequence[ServerId]) -> None:
+        wraps = {name: ServerWrap(self._random.choice(list(WrapMode))) for name in names}
         hook = self._random.choice(list(HookUse))
         wish = WiringWish(self._random.choice(COMMANDS), tools, wraps, hook=hook)
         wiring = self._wiring()
@@ -159,7 +160,7 @@ class History:
         if state.wired is Wired.YES:
             self.steps.append("unwrap")
             wiring.take_back(WiringWish(state.rootsd, state.tools, hook=state.hook))
-            assert self._wiring().state().wrapped == ()
+            assert self._wiring().state().wrapped == {}
 
     def sync(self) -> None:
         """Sync the decisions to the client."""

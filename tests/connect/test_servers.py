@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rootsd.connect.base import EntryForm
-from rootsd.connect.servers import list_servers
+from rootsd.connect.servers import ServerId, list_servers
 
 FORM = EntryForm()
 LIST = EntryForm(arguments=None)
@@ -39,16 +39,19 @@ OFF = "it is turned off, so it cannot be tried"
     ],
 )  # fmt: skip
 def test_a_server_that_cannot_be_wrapped_has_a_reason(entry: object, obstacle: str) -> None:
-    [server] = list_servers(FORM, {"x": entry})
+    [server] = list_servers(FORM, {ServerId("x"): entry})
     assert server.obstacle == obstacle
     assert server.words or obstacle
 
 
 def test_a_command_may_be_one_list() -> None:
-    [server] = list_servers(LIST, {"x": {"command": ["npx", "y"], "env": {"A": "b", "C": 1}}})
+    [server] = list_servers(
+        LIST, {ServerId("x"): {"command": ["npx", "y"], "env": {"A": "b", "C": 1}}}
+    )
     assert (server.words, server.variables, server.obstacle) == (("npx", "y"), {"A": "b"}, "")
 
 
 def test_a_bridge_is_not_wrapped() -> None:
-    entries = {"rootsd": {"command": "/x/rootsd", "args": ["bridge"]}, "a": {"command": "b"}}
-    assert [server.name for server in list_servers(FORM, entries)] == ["a"]
+    bridge = {"command": "/x/rootsd", "args": ["bridge"]}
+    entries = {ServerId("rootsd"): bridge, ServerId("a"): {"command": "b"}}
+    assert [each.server.name for each in list_servers(FORM, entries)] == ["a"]

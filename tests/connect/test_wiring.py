@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
 from rootsd.connect.registry import all_clients
+from rootsd.connect.servers import ServerId
 from rootsd.connect.wiring import (
     ClientWiring,
     Consent,
@@ -24,9 +25,9 @@ from rootsd.connect.wiring import (
     Wired,
     WiringIncomplete,
     WiringWish,
-    WrapMode,
     known_homes,
 )
+from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.settings import settings_file
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsUnusable
@@ -53,7 +54,8 @@ OPENCODE = '{"mcp": {"files": {"type": "local", "command": ["npx", "x"], "enable
 GOOSE = "# top\nextensions:\n  # dev\n  files:\n    cmd: npx\n    args: [x]\n"
 CONTINUE = "name: mine\nmcpServers:\n- name: files\n  command: npx # c\n"
 CLINE = '{"mcpServers": {"old": {"command": "npx"}, "new": {"transport": {"command": "npx"}}}}'
-WRAPPED = WiringWish(ROOTSD, wraps={"files": WrapMode.CONFINED})
+FILES = ServerId("files")
+WRAPPED = WiringWish(ROOTSD, wraps={FILES: ServerWrap(WrapMode.CONFINED)})
 TEXTS = {
     "gemini": MINE, "codex": CODEX, "opencode": OPENCODE, "claude-code": MINE, "goose": GOOSE,
     "continue": CONTINUE,
@@ -81,7 +83,7 @@ def test_an_untouched_file_is_restored_byte_for_byte(
     file.chmod(0o640)
     wiring = client_home.wiring(name)
     wiring.connect(wish, Consent.NONE)
-    assert (wiring.state().wired, wiring.state().wrapped) == (Wired.YES, tuple(wish.wraps))
+    assert (wiring.state().wired, wiring.state().wrapped) == (Wired.YES, wish.wraps)
     assert file.read_bytes() != TEXTS[name].encode()
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     wiring.take_back(None)
@@ -173,9 +175,9 @@ def test_a_later_connect_keeps_wrapped_servers_and_writes_the_new_command(
 ) -> None:
     file = client_home.settings("opencode", OPENCODE)
     wiring = client_home.wiring("opencode")
-    wiring.connect(WiringWish(ROOTSD, wraps={"files": WrapMode.OPEN}), Consent.NONE)
+    wiring.connect(WiringWish(ROOTSD, wraps={FILES: ServerWrap(WrapMode.OPEN)}), Consent.NONE)
     wiring.connect(wiring.wish_again(WiringWish("/new/rootsd")), Consent.NONE)
-    assert wiring.state().unconfined == ("files",)
+    assert wiring.state().wrapped == {FILES: ServerWrap(WrapMode.OPEN)}
     assert entry_of(file, "mcp", "files", "command") == [
         "/new/rootsd", "run", "--no-confine", "--", "npx", "x",
     ]  # fmt: skip
@@ -200,7 +202,7 @@ def test_servers_can_be_unwrapped_separately(client_home: ClientHome) -> None:
 def test_both_forms_of_an_entry_are_wrapped(client_home: ClientHome) -> None:
     file = client_home.settings("cline", CLINE)
     wiring = client_home.wiring("cline")
-    modes = {"old": WrapMode.OPEN, "new": WrapMode.OPEN}
+    modes = {ServerId(name): ServerWrap(WrapMode.OPEN) for name in ("old", "new")}
     wiring.connect(WiringWish(ROOTSD, wraps=modes), Consent.NONE)
     command = {"command": ROOTSD, "args": ["run", "--no-confine", "--", "npx"]}
     assert entry_of(file, "mcpServers", "old") == {**command, "timeout": 60}
@@ -478,32 +480,89 @@ def test_a_server_that_cannot_be_edited_is_listed_with_the_reason(
 ) -> None:
     client_home.settings(name, text)
     [server] = client_home.wiring(name).state().servers
-    assert (server.name, server.obstacle) == ("a", obstacle)
+    assert (server.server, server.obstacle) == (ServerId("a"), obstacle)
 
 
-def test_the_servers_of_projects_are_listed_and_never_changed(client_home: ClientHome) -> None:
+def test_the_servers_of_a_project_are_listed_and_those_in_its_own_file_are_never_changed(
+    client_home: ClientHome,
+) -> None:
     projects = {name: client_home.path / name for name in ("a", "b", "c", "gone")}
     server = {"command": "npx"}
     bridge = {"command": ROOTSD, "args": ["bridge"]}
     values: dict[str, dict[str, object]] = {str(each): {} for each in projects.values()}
     values[str(projects["a"])] = {"mcpServers": {"local": server, "rootsd": bridge}}
+    values[str(projects["gone"])] = {"mcpServers": {"old": server}}
     text = json.dumps({"mcpServers": {"files": server}, "projects": values})
-    file = client_home.settings("claude-code", text)
+    client_home.settings("claude-code", text)
     for name, shared in (("a", {"shared": server, "local": server}), ("b", {"docs": server})):
         projects[name].mkdir()
         (projects[name] / ".mcp.json").write_text(json.dumps({"mcpServers": shared}))
     projects["c"].mkdir()
     (projects["c"] / ".mcp.json").write_bytes(b"\xff{")
     wiring = client_home.wiring("claude-code")
-    assert [server.name for server in wiring.state().servers] == ["files"]
-    assert [(server.name, server.obstacle) for server in wiring.project_servers()] == [
-        ("shared", f"it belongs to the project {projects['a']}"),
-        ("local", f"it belongs to the project {projects['a']}"),
-        ("docs", f"it belongs to the project {projects['b']}"),
+    assert [(each.server, each.obstacle) for each in wiring.state().servers] == [
+        (FILES, ""),
+        (ServerId("local", str(projects["a"])), ""),
+        (ServerId("old", str(projects["gone"])), "the folder of its project is gone"),
     ]
-    wiring.connect(WRAPPED, Consent.NONE)
-    assert json.loads(file.read_text())["projects"] == values
-    assert client_home.wiring("gemini").project_servers() == []
+    why = ".mcp.json is a file of the project"
+    assert [(each.server.label, each.obstacle) for each in wiring.project_file_servers()] == [
+        (f"shared (in {projects['a']}/.mcp.json)", why),
+        (f"local (in {projects['a']}/.mcp.json)", why),
+        (f"docs (in {projects['b']}/.mcp.json)", why),
+    ]
+    assert client_home.wiring("gemini").project_file_servers() == []
+
+
+LOCAL = """{"numStartups": 3,
+  "projects": {"PROJECT": {"allowedTools": [ ],
+    "mcpServers": {"files": {"type": "stdio", "command": "npx", "args": [ "a" ], "env": {}},
+                   "bare": {"command": "npx"}, "rootsd": {"command": "/x/rootsd",
+                   "args": ["bridge"]}}, "other": 1}},
+  "mcpServers": {"files": {"command": "uvx"}}
+}"""
+
+
+@pytest.mark.parametrize("end", ["untouched", "rewritten", "renamed", "no record"])
+def test_the_servers_of_one_project_in_the_settings_are_wrapped_and_restored(
+    client_home: ClientHome, end: str
+) -> None:
+    project = client_home.path / "a project"
+    project.mkdir()
+    before = LOCAL.replace("PROJECT", str(project))
+    file = client_home.settings("claude-code", before)
+    wiring = client_home.wiring("claude-code")
+    wraps = {each.server: ServerWrap() for each in wiring.state().servers}
+    assert len(wraps) == 3  # not rootsd itself
+    wiring.connect(WiringWish(ROOTSD, wraps=wraps), Consent.NONE)
+    after = json.loads(file.read_text())
+    mine = after["projects"][str(project)]["mcpServers"]
+    assert mine["files"] == {
+        "type": "stdio", "command": ROOTSD, "args": ["run", "--confine", "--", "npx", "a"],
+        "env": {},
+    }  # fmt: skip
+    assert mine["bare"] == {"command": ROOTSD, "args": ["run", "--confine", "--", "npx"]}
+    assert mine["rootsd"] == {"command": "/x/rootsd", "args": ["bridge"]}
+    assert wiring.state().wrapped == wraps
+    if end == "rewritten":
+        file.write_text(json.dumps({**after, "numStartups": 4}, indent=2))
+    elif end == "renamed":
+        file.write_text(file.read_text().replace('"bare"', '"plain"'))
+    elif end == "no record":
+        shutil.rmtree(client_home.record.folder)
+    name = f"rootsd (in {project})"
+    stays = f"the entry {name} runs rootsd in another form than ours, so it stays"
+    assert wiring.take_back(None)[1] == [stays]
+    if end in ("untouched", "renamed"):
+        bare = '"plain"' if end == "renamed" else '"bare"'
+        assert file.read_text() == before.replace('"bare"', bare)
+        return
+    count = 4 if end == "rewritten" else 3
+    left, wanted = json.loads(file.read_text()), {**json.loads(before), "numStartups": count}
+    for values in (left, wanted):  # without a record, an empty list means the same
+        values["projects"][str(project)]["mcpServers"]["bare"].setdefault("args", [])
+        values["mcpServers"]["files"].setdefault("args", [])
+    assert left == wanted
 
 
 @pytest.mark.parametrize("name", ["goose", "continue"])
@@ -688,7 +747,7 @@ def test_entries_of_our_form_are_taken_back_without_the_record(
     language = client_named(name).facts.language
     file = client_home.settings(name, ADOPTED[name])
     hook = HookUse.YES if client_named(name).facts.hook else HookUse.NO
-    wish = replace(WISH, hook=hook, tools=ToolAccess.ALLOW, wraps={"files": mode})
+    wish = replace(WISH, hook=hook, tools=ToolAccess.ALLOW, wraps={FILES: ServerWrap(mode)})
     client_home.wiring(name).connect(wish, Consent.NONE)
     shutil.rmtree(client_home.record.folder)
     changes, left = client_home.wiring(name).take_back(None)
@@ -704,14 +763,14 @@ def test_connect_adopts_and_repairs_entries_of_our_form(
 ) -> None:
     file = client_home.settings(name, ADOPTED[name])
     hook = HookUse.YES if client_named(name).facts.hook else HookUse.NO
-    old = replace(WISH, rootsd="/gone/rootsd", hook=hook, wraps={"files": WrapMode.OPEN})
+    old = replace(WISH, rootsd="/gone/rootsd", hook=hook, wraps={FILES: ServerWrap(WrapMode.OPEN)})
     client_home.wiring(name).connect(old, Consent.NONE)
     shutil.rmtree(client_home.record.folder)
     wiring = client_home.wiring(name)
     wiring.connect(wiring.wish_again(WISH), Consent.NONE)
     state = wiring.state()
-    assert (state.wired, state.rootsd, state.wrapped, state.unconfined, state.hook) == (
-        Wired.YES, ROOTSD, ("files",), ("files",), hook,
+    assert (state.wired, state.rootsd, state.wrapped, state.hook) == (
+        Wired.YES, ROOTSD, {FILES: ServerWrap(WrapMode.OPEN)}, hook,
     )  # fmt: skip
     assert all("/gone/" not in path.read_text() for path in wiring.own_files() if path.exists())
     wiring.take_back(None)

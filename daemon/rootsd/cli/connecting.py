@@ -365,8 +365,8 @@ class ClientConnector:
             result = WiringResult.BY_HAND
         self.report.add(
             client, wiring.settings, result,
-            wrapped=list(state.wrapped), tools_allowed=state.tools is ToolAccess.ALLOW,
-            hook=state.hook is HookUse.YES,
+            wrapped=[server.label for server in state.wrapped],
+            tools_allowed=state.tools is ToolAccess.ALLOW, hook=state.hook is HookUse.YES,
         )  # fmt: skip
         messages = self.report.messages
         if changes and state.wired is Wired.NO:

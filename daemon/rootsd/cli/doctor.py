@@ -101,9 +101,10 @@ def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
         if shutil.which(entry.words[0], path=home.variables.get("PATH", "")) is None:
             file = client.settings(home)
             again = f"rootsd connect {client.facts.name}"
+            shown = safe_label(entry.server.label, limit=None)
             yield error(
                 topic,
-                f"{client.facts.title} cannot start {safe_label(entry.name)} in"
+                f"{client.facts.title} cannot start {shown} in"
                 f" {safe_label(shorten_home(str(file)), limit=None)}:"
                 f" {safe_label(entry.words[0], limit=None)} is no program",
                 client.facts.home(home).command(again, environment.variables),

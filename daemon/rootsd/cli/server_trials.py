@@ -8,6 +8,7 @@ named.
 from __future__ import annotations
 
 from enum import Enum
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +17,8 @@ from rootsd.cli.questions import Questions
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.servers import ServerEntry
 from rootsd.connect.trial import ServerBroken, try_server
-from rootsd.connect.wiring import ClientWiring, WiringWish, WrapMode
+from rootsd.connect.wiring import ClientWiring, WiringWish
+from rootsd.connect.wraps import ServerWrap, WrapMode
 from rootsd.core.labels import safe_label
 
 
@@ -41,15 +43,16 @@ class ServerTrials(Struct, frozen=True):
         """Return `wish` with the servers to wrap; `warnings` gets a sentence for each other."""
         wraps = dict(wish.wraps)
         for server in wiring.state().servers:
-            if server.name in wraps:
+            if server.server in wraps:
                 continue
             mode, why = self._mode(wish, server, client.facts.name)
             if mode is not None:
-                wraps[server.name] = mode
+                wraps[server.server] = ServerWrap(mode)
             else:
                 warnings.append(_not_wrapped(client, server, why))
         warnings += [
-            _not_wrapped(client, server, server.obstacle) for server in wiring.project_servers()
+            _not_wrapped(client, server, server.obstacle)
+            for server in wiring.project_file_servers()
         ]
         return replace(wish, wraps=wraps)
 
@@ -71,9 +74,7 @@ class ServerTrials(Struct, frozen=True):
         if open_problem is not None:
             return None, f"it does not work under rootsd run: {open_problem}"
         why = f"it does not work behind the wall: {problem}"
-        question = (
-            f"{safe_label(server.name)} is not wrapped yet: {why}. Wrap it without the wall?"
-        )
+        question = f"{_shown(server)} is not wrapped yet: {why}. Wrap it without the wall?"
         if self.questions.agrees_to_decide(question):
             return WrapMode.OPEN, ""
         return None, f"{why} (try: rootsd connect {client} --wrap --no-confine)"
@@ -81,14 +82,19 @@ class ServerTrials(Struct, frozen=True):
     def _try(self, wish: WiringWish, server: ServerEntry, mode: WrapMode) -> str | None:
         """Return why a server does not work in this mode, or None."""
         wall = " behind the wall" if mode is WrapMode.CONFINED else ""
-        self.questions.output.message(f"Trying {safe_label(server.name)}{wall}.")
+        self.questions.output.message(f"Trying {_shown(server)}{wall}.")
+        folder = Path(server.server.project) if server.server.project else self.environment.home
         variables = {**self.environment.variables, **(server.variables or {})}
         try:
-            try_server((*wish.front(mode), *server.words), variables, self.environment.home)
+            try_server((*ServerWrap(mode).front(wish.rootsd), *server.words), variables, folder)
         except ServerBroken as error:
             return str(error)
         return None
 
 
+def _shown(server: ServerEntry) -> str:
+    return safe_label(server.server.label, limit=None)
+
+
 def _not_wrapped(client: McpClient, server: ServerEntry, why: str) -> str:
-    return f"{client.facts.title}: {safe_label(server.name)} is not wrapped: {why}"
+    return f"{client.facts.title}: {_shown(server)} is not wrapped: {why}"

@@ -101,7 +101,7 @@ def _changed_entries(
             if change is not None:
                 yield {
                     "client": client.facts.name,
-                    "entry": entry.name,
+                    "entry": entry.server.label,
                     "file": str(wiring.settings),
                     "more": list(change.more),
                     "less": list(change.less),

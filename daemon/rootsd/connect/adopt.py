@@ -12,26 +12,33 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rootsd.connect.base import ENTRY_NAME, EntryForm, HookFile, McpClient, ToolFile
-from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer, hook_commands
-from rootsd.connect.servers import HOOK, is_bridge, is_rootsd, is_wrapped
+from rootsd.connect.edits import (
+    AddedEntry,
+    AppendedItems,
+    Change,
+    WrappedServer,
+    all_servers,
+    hook_commands,
+    place_of,
+)
+from rootsd.connect.servers import HOOK, ServerId, is_bridge, is_rootsd
+from rootsd.connect.wraps import ServerWrap
 from rootsd.settings import json_spans
 from rootsd.settings.formats import Keys
 from rootsd.system.runtime_dir import OVERRIDE
 
-_FRONT = 4  # rootsd run MODE --
-_MODES = frozenset(("--confine", "--no-confine"))
-
 
 def adopted_entries(client: McpClient, text: str) -> list[Change]:
     """Return our entry and the wrapped servers in settings. Raises NotEditable."""
-    entries = client.servers(text)
+    entries = all_servers(client, text)
     found: list[Change] = []
-    if _is_ours(client, entries.get(ENTRY_NAME)):
+    if _is_ours(client, entries.get(ServerId(ENTRY_NAME))):
         found.append(AddedEntry(_containers(client.facts.keys)))
-    for name, entry in entries.items():
+    for server, entry in entries.items():
         words = client.facts.form.words(entry) if isinstance(entry, dict) else None
-        if words is not None and _is_wrapped_by_us(words):
-            found.append(_wrapped(client, text, name, words))
+        wrap = ServerWrap.parse(words) if words is not None else None
+        if words is not None and wrap is not None:
+            found.append(_wrapped(client, server, entry, words, len(wrap.front(words[0]))))
     return found
 
 
@@ -68,17 +75,20 @@ def _is_ours(client: McpClient, entry: Any) -> bool:  # noqa: ANN401 - a JSON va
     return is_known and any(entry == form.entry(words, each, variables) for each in members)
 
 
-def _is_wrapped_by_us(words: tuple[str, ...]) -> bool:
-    return is_wrapped(words) and len(words) > _FRONT and words[2] in _MODES and words[3] == "--"
-
-
-def _wrapped(client: McpClient, text: str, name: str, words: tuple[str, ...]) -> WrappedServer:
+def _wrapped(
+    client: McpClient,
+    server: ServerId,
+    entry: Mapping[str, Any],
+    words: tuple[str, ...],
+    count: int,
+) -> WrappedServer:
+    """Return the change that put `count` words before the command of a server."""
     form: EntryForm = client.facts.form
-    keys = (*client.facts.keys, name, *form.command_keys(client.servers(text)[name]))
+    keys = (*place_of(client, server), *form.command_keys(entry))
     if form.arguments is None:
-        return WrappedServer(name, keys, words[:_FRONT], None, None)
-    program = client.facts.language.literal(words[_FRONT])
-    return WrappedServer(name, keys, words[1 : _FRONT + 1], program, None)
+        return WrappedServer(server, keys, words[:count], None, None)
+    program = client.facts.language.literal(words[count])
+    return WrappedServer(server, keys, words[1 : count + 1], program, None)
 
 
 def _is_our_hook(client: str, hook: HookFile, keys: Keys, item: object) -> bool:

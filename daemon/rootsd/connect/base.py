@@ -205,6 +205,13 @@ class HookFile(Struct, frozen=True):
         return {keys: _with_command(entry, command) for keys, entry in self.entries.items()}
 
 
+def members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
+    """Return the members of the object at `keys`, none if it is missing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 class NewJsonFile(JsonFormat):
     """JSON in which a new file has more than an empty object."""
 
@@ -322,7 +329,11 @@ class McpClient(Protocol):
 
     @abstractmethod
     def servers(self, text: str) -> dict[str, Any]:
-        """Return the entries of all servers by name."""
+        """Return the entries of the servers for all projects, by name."""
+
+    @abstractmethod
+    def project_servers(self, text: str) -> dict[str, dict[str, Any]]:
+        """Return the entries that belong to one project each, by its path and by name."""
 
     @abstractmethod
     def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
@@ -362,6 +373,13 @@ class DescribedClient(McpClient):
         for key in self.facts.keys:
             found = found.get(key, {}) if isinstance(found, dict) else {}
         return found if isinstance(found, dict) else {}
+
+    def project_servers(self, text: str) -> dict[str, dict[str, Any]]:
+        """Return the members of that object in each project."""
+        if not self.facts.projects:
+            return {}
+        projects = members(self.facts.language.values(text), self.facts.projects)
+        return {path: members(project, self.facts.keys) for path, project in projects.items()}
 
     def insert(self, text: str, entry: Mapping[str, Any]) -> tuple[str, list[Keys]]:
         """Insert a member of that object."""

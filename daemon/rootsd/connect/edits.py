@@ -13,7 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rootsd.connect.base import ENTRY_NAME, JSON, McpClient
-from rootsd.connect.servers import is_bridge, is_wrapped
+from rootsd.connect.servers import ServerId, is_bridge, is_wrapped
+from rootsd.connect.wraps import ServerWrap
 from rootsd.settings import json_spans
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import Keys
@@ -38,7 +39,7 @@ class WrappedServer(Struct, frozen=True):
     that the entry got.
     """
 
-    name: str
+    server: ServerId
     keys: Keys
     front: tuple[str, ...]
     program: str | None
@@ -78,28 +79,29 @@ def add_entry(
 
 
 def wrap_server(
-    client: McpClient, text: str, name: str, front: Sequence[str]
+    client: McpClient, text: str, server: ServerId, wrap: ServerWrap, rootsd: str
 ) -> tuple[str, list[Change]]:
-    """Return the text with the words `front` before the command of the server `name`.
+    """Return the text with the words of `wrap` before the command of a server.
 
-    Raises NotEditable.
+    `rootsd` is the path of the command. Raises NotEditable.
     """
     language, form = client.facts.language, client.facts.form
-    entry = client.servers(text).get(name)
+    front = wrap.front(rootsd)
+    place = place_of(client, server)
+    entry = all_servers(client, text).get(server)
     words = form.words(entry) if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or words is None:
         return text, []
     missing = {key: value for key, value in form.wrapped.items() if key not in entry}
     if missing:
-        place = (*client.facts.keys, name)
         text, _ = json_spans.insert(text, json_spans.Items(place, missing))
-    keys = (*client.facts.keys, name, *form.command_keys(entry))
+    keys = (*place, *form.command_keys(entry))
     if form.arguments is None:
         raw = _raw(client, text, (*keys, form.program))
         text = language.replace(text, (*keys, form.program), language.prepend(raw, front))
-        return text, [WrappedServer(name, keys, tuple(front), None, raw, missing)]
+        return text, [WrappedServer(server, keys, front, None, raw, missing)]
     program = _raw(client, text, (*keys, form.program))
-    after = [*front[1:], words[0]]
+    after = [*front[1:], *(wrap.program or words[:1])]
     arguments = (*keys, form.arguments)
     raw_arguments = language.raw(text, arguments)
     if raw_arguments is None:
@@ -107,7 +109,30 @@ def wrap_server(
     else:
         text = language.replace(text, arguments, language.prepend(raw_arguments, after))
     text = language.replace(text, (*keys, form.program), language.literal(front[0]))
-    return text, [WrappedServer(name, keys, tuple(after), program, raw_arguments, missing)]
+    return text, [WrappedServer(server, keys, tuple(after), program, raw_arguments, missing)]
+
+
+def place_of(client: McpClient, server: ServerId) -> Keys:
+    """Return the keys that lead to the entry of a server."""
+    project = (*client.facts.projects, server.project) if server.project else ()
+    return (*project, *client.facts.keys, server.name)
+
+
+def all_servers(client: McpClient, text: str) -> dict[ServerId, Any]:
+    """Return the entries of all servers, those for all projects first. Raises NotEditable."""
+    found = {ServerId(name): entry for name, entry in client.servers(text).items()}
+    for project, entries in client.project_servers(text).items():
+        found |= {ServerId(name, project): entry for name, entry in entries.items()}
+    return found
+
+
+def wrap_of(change: WrappedServer) -> ServerWrap:
+    """Return how a server was wrapped."""
+    if change.program is None:
+        return ServerWrap.parse((*change.front, ENTRY_NAME)) or ServerWrap()
+    found = ServerWrap.parse((ENTRY_NAME, *change.front)) or ServerWrap()
+    program = change.front[len(found.front(ENTRY_NAME)) - 1 :]
+    return replace(found, program=program if len(program) > 1 else ())
 
 
 def append_items(text: str, keys: Keys, items: Sequence[Any]) -> tuple[str, list[Change]]:
@@ -165,7 +190,7 @@ def take_back(client: McpClient, text: str, changes: Sequence[Change]) -> tuple[
                 found = _renamed(client, text, change, changes)
                 text, kept = _unwrapped(client, text, found)
                 if found.added and not kept:
-                    place = (*client.facts.keys, found.name)
+                    place = place_of(client, found.server)
                     text = json_spans.remove(text, json_spans.Items(place, found.added))
             case AppendedItems(keys, items, made):
                 text = json_spans.remove(text, json_spans.Items(keys, items))
@@ -221,22 +246,24 @@ def _renamed(
     client: McpClient, text: str, change: WrappedServer, changes: Sequence[Change]
 ) -> WrappedServer:
     """Return the change with the new name of its server, if a person renamed the server."""
-    entries = client.servers(text)
-    if change.name in entries:
+    entries = all_servers(client, text)
+    if change.server in entries:
         return change
-    known = {each.name for each in changes if isinstance(each, WrappedServer)}
-    for name, entry in entries.items():
+    known = {each.server for each in changes if isinstance(each, WrappedServer)}
+    above = len(place_of(client, change.server))
+    for server, entry in entries.items():
         words = client.facts.form.words(entry) if isinstance(entry, dict) else None
-        if name not in known and is_wrapped(words or ()) and _is_front(words or (), change):
-            above = len(client.facts.keys)
-            keys = (*change.keys[:above], name, *change.keys[above + 1 :])
-            return replace(change, name=name, keys=keys)
+        if server in known or server.project != change.server.project:
+            continue
+        if is_wrapped(words or ()) and _is_front(words or (), change):
+            keys = (*place_of(client, server), *change.keys[above:])
+            return replace(change, server=server, keys=keys)
     return change
 
 
 def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str, str]:
     language, form = client.facts.language, client.facts.form
-    entry = client.servers(text).get(change.name)
+    entry = all_servers(client, text).get(change.server)
     words = form.words(entry) if isinstance(entry, dict) else None
     if words is None or not is_wrapped(words):
         return text, ""  # a person removed or unwrapped it
@@ -244,7 +271,10 @@ def _unwrapped(client: McpClient, text: str, change: WrappedServer) -> tuple[str
     count = len(change.front)
     raw = language.raw(text, program if change.program is None else arguments)
     if raw is None or not _is_front(words, change):
-        return text, f"the command of {change.name} was changed, so it stays under rootsd run"
+        return (
+            text,
+            f"the command of {change.server.label} was changed, so it stays under rootsd run",
+        )
     if change.program is None:
         return language.replace(text, program, _arguments(client, raw, change)), ""
     if change.arguments is not None or len(words) > count + 1:

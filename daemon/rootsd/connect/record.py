@@ -23,6 +23,7 @@ from msgspec import Struct, field
 
 from rootsd.connect.base import ClientHome
 from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServer
+from rootsd.connect.servers import ServerId
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.settings.formats import Keys
@@ -53,7 +54,6 @@ class ChangedFile(Struct, frozen=True):
     * `changes`: in the order in which they were made.
     * `is_accepted`: a person accepted that the file is a symlink or in a repository.
     * `made_folders`: the folders that were made for the file, the outermost one first.
-    * `unconfined`: the names of wrapped servers that do not work behind the wall.
     * `homes`: of the client, by the place of the settings there.
     """
 
@@ -62,7 +62,6 @@ class ChangedFile(Struct, frozen=True):
     changes: tuple[Change, ...]
     is_accepted: bool = False
     made_folders: tuple[str, ...] = ()
-    unconfined: tuple[str, ...] = ()
     homes: Mapping[str, ClientHome] = field(default_factory=dict)
 
 
@@ -162,7 +161,6 @@ class ConnectRecord:
             tuple(map(_decode_change, value["changes"])),
             bool(value["accepted"]),
             tuple(map(str, value["made_folders"])),
-            tuple(map(str, value["unconfined"])),
             {
                 place: ClientHome(str(home["user_home"]), dict(home["variables"]))
                 for place, home in value["homes"].items()
@@ -184,7 +182,6 @@ def _encode(changed: ChangedFile) -> dict[str, Any]:
         "changes": [_encode_change(change) for change in changed.changes],
         "accepted": changed.is_accepted,
         "made_folders": changed.made_folders,
-        "unconfined": changed.unconfined,
         "homes": {
             place: {"user_home": home.user_home, "variables": dict(home.variables)}
             for place, home in changed.homes.items()
@@ -196,10 +193,10 @@ def _encode_change(change: Change) -> dict[str, Any]:
     match change:
         case AddedEntry(made):
             return {"kind": "entry", "made": made}
-        case WrappedServer(name, keys, front, program, arguments, added):
+        case WrappedServer(server, keys, front, program, arguments, added):
             return {
-                "kind": "wrapped", "name": name, "keys": keys, "front": front, "program": program,
-                "arguments": arguments, "added": added,
+                "kind": "wrapped", "name": server.name, "project": server.project, "keys": keys,
+                "front": front, "program": program, "arguments": arguments, "added": added,
             }  # fmt: skip
         case AppendedItems(keys, items, made):
             return {"kind": "items", "keys": keys, "items": items, "made": made}
@@ -210,11 +207,12 @@ def _decode_change(value: Mapping[str, Any]) -> Change:
         case {"kind": "entry", "made": list(made)}:
             return AddedEntry(_all_keys(made))
         case {
-            "kind": "wrapped", "name": str(name), "keys": list(keys), "front": list(front),
-            "program": None | str() as program, "arguments": None | str() as arguments,
+            "kind": "wrapped", "name": str(name), "project": str(project), "keys": list(keys),
+            "front": list(front), "program": None | str() as program,
+            "arguments": None | str() as arguments,
         }:  # fmt: skip
-            added = dict(value.get("added", {}))
-            return WrappedServer(name, _keys(keys), _keys(front), program, arguments, added)
+            added, server = dict(value.get("added", {})), ServerId(name, project)
+            return WrappedServer(server, _keys(keys), _keys(front), program, arguments, added)
         case {"kind": "items", "keys": list(keys), "items": list(items), "made": list(made)}:
             return AppendedItems(_keys(keys), tuple(items), _all_keys(made))
         case _:

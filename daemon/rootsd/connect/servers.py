@@ -24,21 +24,38 @@ _SANDBOXES = frozenset(
 _PLACEHOLDER = re.compile(r"\{roots?(?::[^{}]*)?\}")
 
 
+class ServerId(Struct, frozen=True):
+    """The name of a server in settings, and the path of the project that alone has it, if any."""
+
+    name: str
+    project: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name for people. It can have any character."""
+        return f"{self.name} (in {self.project})" if self.project else self.name
+
+
 class ServerEntry(Struct, frozen=True):
     """One server of a client. `obstacle` is a clause that says why it cannot be wrapped, or empty.
 
-    `words` is the command, and `variables` are those that the entry sets.
+    * `words`: the command.
+    * `variables`: those that the entry sets.
+    * `folder`, `env_file`: what the entry says about the working directory, and about a file with
+      more variables.
     """
 
-    name: str
+    server: ServerId
     words: tuple[str, ...] = ()
     variables: Mapping[str, str] | None = None
     obstacle: str = ""
+    folder: str = ""
+    env_file: str = ""
 
 
-def list_servers(form: EntryForm, entries: Mapping[str, Any]) -> list[ServerEntry]:
+def list_servers(form: EntryForm, entries: Mapping[ServerId, Any]) -> list[ServerEntry]:
     """Return the servers besides rootsd itself, in the order of the file."""
-    found = [_server(form, name, entry) for name, entry in entries.items()]
+    found = [_server(form, server, entry) for server, entry in entries.items()]
     return [server for server in found if not is_bridge(server.words)]
 
 
@@ -57,20 +74,32 @@ def is_wrapped(words: Sequence[str]) -> bool:
     return is_rootsd(words) and RUN in words[1:2]
 
 
-def _server(form: EntryForm, name: str, entry: object) -> ServerEntry:
+def _server(form: EntryForm, server: ServerId, entry: object) -> ServerEntry:
     if not isinstance(entry, dict):
-        return ServerEntry(name, obstacle="its entry has an unusual form")
+        return ServerEntry(server, obstacle="its entry has an unusual form")
     inner = entry
     for key in form.command_keys(entry):
         inner = entry[key]
     if any(key in inner for key in _ADDRESSES) or inner.get("type") in _REMOTE_TYPES:
-        return ServerEntry(name, obstacle="it is reached over the network")
+        return ServerEntry(server, obstacle="it is reached over the network")
     if inner.get("type") in _BUILT_IN_TYPES:
-        return ServerEntry(name, obstacle="it is a part of the client")
+        return ServerEntry(server, obstacle="it is a part of the client")
     words = form.words(entry)
     if words is None:
-        return ServerEntry(name, obstacle="its entry has an unusual form")
-    return ServerEntry(name, words, form.variables(entry), _obstacle(entry, words))
+        return ServerEntry(server, obstacle="its entry has an unusual form")
+    return ServerEntry(
+        server,
+        words,
+        form.variables(entry),
+        _obstacle(entry, words),
+        folder=_text(inner, "cwd"),
+        env_file=_text(inner, "envFile"),
+    )
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    found = entry.get(key)
+    return found if isinstance(found, str) else ""
 
 
 def _obstacle(entry: Mapping[str, Any], words: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from rootsd.connect.base import (
     EntryForm,
     McpClient,
     ToolFile,
+    members,
 )
 from rootsd.connect.edits import (
     AddedEntry,
@@ -36,13 +37,23 @@ from rootsd.connect.edits import (
     Change,
     WrappedServer,
     add_entry,
+    all_servers,
     append_items,
     take_back,
     with_containers,
+    wrap_of,
     wrap_server,
 )
 from rootsd.connect.record import ChangedFile, ConnectRecord, digest
-from rootsd.connect.servers import BRIDGE, RUN, ServerEntry, is_bridge, is_wrapped, list_servers
+from rootsd.connect.servers import (
+    BRIDGE,
+    ServerEntry,
+    ServerId,
+    is_bridge,
+    is_wrapped,
+    list_servers,
+)
+from rootsd.connect.wraps import ServerWrap
 from rootsd.core.errors import RootsdError
 from rootsd.disk.reader import CONFIG_CAP, read_small
 from rootsd.settings.client_lock import hold_lock_folder
@@ -70,13 +81,6 @@ class HookUse(Enum):
     YES = "yes"
 
 
-class WrapMode(StrEnum):
-    """Whether a server is wrapped with the wall: the flag of `rootsd run`."""
-
-    CONFINED = "--confine"
-    OPEN = "--no-confine"
-
-
 class Consent(Enum):
     """Whether a person accepts the change of a file that is a symlink or in a repository."""
 
@@ -95,22 +99,15 @@ class Wired(StrEnum):
 class WiringWish(Struct, frozen=True):
     """What a person wants in the configuration of a client.
 
-    `rootsd` is the path of the command. `wraps` has the servers to wrap by name. `variables` are
-    those that our entry sets.
+    `rootsd` is the path of the command. `wraps` has the servers to wrap. `variables` are those
+    that our entry sets.
     """
 
     rootsd: str
     tools: ToolAccess = ToolAccess.ASK
-    wraps: Mapping[str, WrapMode] = field(default_factory=dict)
+    wraps: Mapping[ServerId, ServerWrap] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     hook: HookUse = HookUse.NO
-
-    def front(self, mode: WrapMode) -> tuple[str, ...]:
-        """Return the words to put before the command of a server.
-
-        They name the mode, so that a later change of config.toml changes no server.
-        """
-        return (self.rootsd, RUN, mode, "--")
 
 
 class FileChange(Struct, frozen=True):
@@ -124,8 +121,7 @@ class FileChange(Struct, frozen=True):
 class WiringState(Struct, frozen=True):
     """What is in the configuration of a client now.
 
-    `rootsd` is the program in the entry for rootsd, which sets `variables`. `unconfined` are those
-    of the `wrapped` servers that run without the wall.
+    `rootsd` is the program in the entry for rootsd, which sets `variables`.
     """
 
     wired: Wired = Wired.NO
@@ -133,8 +129,7 @@ class WiringState(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
     tools: ToolAccess = ToolAccess.ASK
     hook: HookUse = HookUse.NO
-    wrapped: tuple[str, ...] = ()
-    unconfined: tuple[str, ...] = ()
+    wrapped: Mapping[ServerId, ServerWrap] = field(default_factory=dict)
     servers: tuple[ServerEntry, ...] = ()
     problem: str = ""
 
@@ -171,6 +166,7 @@ class ClientWiring:
         try:
             text = SettingsFile(self.settings).read()
             entries = self._client.servers(text) if text else {}
+            every = all_servers(self._client, text) if text else {}
             changed = self._record.files(self._client.facts.name)
         except SettingsUnusable as error:
             return WiringState(problem=error.message)
@@ -188,15 +184,13 @@ class ClientWiring:
         if bridges:
             is_ours = any(isinstance(change, AddedEntry) for change in changes)
             wired = Wired.YES if is_ours else Wired.BY_HAND
-        wrapped = [change.name for change in changes if isinstance(change, WrappedServer)]
         return WiringState(
             wired,
             *(bridges[0] if bridges else ("", {})),
             self._tools(entries, changed),
             self._hook(changed),
-            tuple(wrapped),
-            own.unconfined if own else (),
-            tuple(self._servers(text or "", entries)),
+            _wraps(changes),
+            tuple(self._servers(text or "", every)),
         )
 
     def rootsd_entries(self) -> list[ServerEntry]:
@@ -204,61 +198,56 @@ class ClientWiring:
 
         The list is empty if the file cannot be read; `state` then says why.
         """
-        facts = self._client.facts
         try:
             text = SettingsFile(self.settings).read() or ""
-            found = _rootsd_entries(facts.form, self._client.servers(text) if text else {})
-            values = facts.language.values(text) if text and facts.projects else {}
+            own = all_servers(self._client, text) if text else {}
         except (NotEditable, SettingsUnusable):
             return []
-        for path, project in _members(values, facts.projects).items() if facts.projects else ():
-            file = read_small(os.fsencode(os.path.join(path, facts.project_file)), CONFIG_CAP)
-            entries = {**self._servers_in(file), **_members(project, facts.keys)}
-            where = f"in {display_path(Path(path))}"
-            found += [
-                replace(entry, name=f"{entry.name} ({where})")
-                for entry in _rootsd_entries(facts.form, entries)
-            ]
-        return found
+        return _rootsd_entries(self._client.facts.form, {**own, **self._in_project_files(text)})
 
-    def project_servers(self) -> list[ServerEntry]:
-        """Return the servers that one project alone has. They are never wrapped."""
+    def project_file_servers(self) -> list[ServerEntry]:
+        """Return the servers in files of projects. They are never wrapped.
+
+        Such a file is under version control, and others use it.
+        """
         facts = self._client.facts
         try:
-            values = facts.language.values(SettingsFile(self.settings).read() or "")
+            found = self._in_project_files(SettingsFile(self.settings).read() or "")
         except (NotEditable, SettingsUnusable):
             return []
-        found = []
-        for path, project in _members(values, facts.projects).items() if facts.projects else ():
-            file = read_small(os.fsencode(os.path.join(path, facts.project_file)), CONFIG_CAP)
-            entries = {**self._servers_in(file), **_members(project, facts.keys)}
-            why = f"it belongs to the project {display_path(Path(path))}"
-            found += [
-                replace(server, obstacle=why)
-                for server in list_servers(facts.form, entries)
-                if not is_wrapped(server.words)
-            ]
+        return [
+            replace(server, obstacle=f"{facts.project_file} is a file of the project")
+            for server in list_servers(facts.form, found)
+            if not is_wrapped(server.words)
+        ]
+
+    def _in_project_files(self, text: str) -> dict[ServerId, Any]:
+        """Return the servers in the file of each project that the settings name."""
+        facts, found = self._client.facts, {}
+        for project in self._client.project_servers(text) if facts.project_file and text else ():
+            path = os.path.join(project, facts.project_file)
+            with suppress(NotEditable, UnicodeDecodeError):  # a file that is not valid has none
+                content = (read_small(os.fsencode(path), CONFIG_CAP) or b"").decode()
+                entries = members(facts.language.values(content), facts.keys)
+                found.update({ServerId(name, path): entry for name, entry in entries.items()})
         return found
 
-    def _servers_in(self, file: bytes | None) -> dict[str, Any]:
-        """Return the servers in a file of a project, none if it is not valid."""
-        facts = self._client.facts
-        with suppress(NotEditable, UnicodeDecodeError):
-            return _members(facts.language.values((file or b"").decode()), facts.keys)
-        return {}
-
-    def _servers(self, text: str, entries: Mapping[str, Any]) -> Iterator[ServerEntry]:
+    def _servers(self, text: str, entries: Mapping[ServerId, Any]) -> Iterator[ServerEntry]:
         """Yield the servers. Whether a command can be edited is known only after the edit.
 
         That would take seconds in the JSON of some clients, with its many megabytes.
         """
         is_sure = self._client.facts.language.edits_every_value
         for server in list_servers(self._client.facts.form, entries):
+            project = server.server.project
+            if project and not os.path.isdir(project) and not server.obstacle:
+                yield replace(server, obstacle="the folder of its project is gone")
+                continue
             if server.obstacle or is_sure:
                 yield server
                 continue
             try:
-                wrap_server(self._client, text, server.name, (ENTRY_NAME, RUN, "--"))
+                wrap_server(self._client, text, server.server, ServerWrap(), ENTRY_NAME)
             except NotEditable as error:
                 yield replace(server, obstacle=f"its command is not edited: {error}")
             else:
@@ -268,14 +257,7 @@ class ClientWiring:
         """Return `wish` with everything that earlier calls wrote."""
         now = self.state()
         adopted = [change for path in self.own_files() for change in self.adopted(path)]
-        earlier = {
-            change.name: WrapMode.OPEN if WrapMode.OPEN in change.front else WrapMode.CONFINED
-            for change in adopted
-            if isinstance(change, WrappedServer)
-        } | {
-            name: WrapMode.OPEN if name in now.unconfined else WrapMode.CONFINED
-            for name in now.wrapped
-        }
+        earlier = {**_wraps(adopted), **now.wrapped}
         lists = {change.keys for change in adopted if isinstance(change, AppendedItems)}
         facts = self._client.facts
         has_tools = facts.tools is not None and facts.tools.keys in lists
@@ -351,7 +333,7 @@ class ClientWiring:
                 new = ChangedFile(None, "", (), is_accepted, made, homes=homes)
                 try:
                     with self._locked(path):
-                        change, sentences = self._rewrite(path, apply, wish, new)
+                        change, sentences = self._rewrite(path, apply, new)
                 except (NotEditable, RootsdError) as error:
                     if not changes:
                         raise
@@ -385,9 +367,9 @@ class ClientWiring:
     def _staying(self, said: Sequence[str]) -> list[str]:
         """Return a sentence for each entry of rootsd that is still there."""
         return [
-            f"the entry {entry.name} runs rootsd in another form than ours, so it stays"
-            for entry in self.rootsd_entries()
-            if not any(f" {entry.name} " in sentence for sentence in said)
+            f"the entry {label} runs rootsd in another form than ours, so it stays"
+            for label in (entry.server.label for entry in self.rootsd_entries())
+            if not any(f" {label} " in sentence for sentence in said)
         ]
 
     def adopted(self, path: Path) -> list[Change]:
@@ -420,9 +402,7 @@ class ClientWiring:
             found += adopted_hooks(facts.name, text, hook)
         return found
 
-    def _rewrite(
-        self, path: Path, apply: Apply, wish: WiringWish | None, new: ChangedFile
-    ) -> tuple[FileChange, list[str]]:
+    def _rewrite(self, path: Path, apply: Apply, new: ChangedFile) -> tuple[FileChange, list[str]]:
         """Edit one file, and record the changes before they are in the file."""
         name = self._client.facts.name
         old = self._record.files(name).get(str(path))
@@ -444,7 +424,6 @@ class ClientWiring:
             if has_changes:
                 changes = with_containers(changes, old.changes if old else ())
                 own = replace(new, before=base, after=digest(after), changes=tuple(changes))
-                own = replace(own, unconfined=_unconfined(wish, changes))
                 self._record.save(name, str(path), own)
             result = FileChange(path, text, after)
             return after
@@ -516,8 +495,8 @@ class ClientWiring:
         def wire(text: str) -> tuple[str, list[Change]]:
             words = (wish.rootsd, BRIDGE)
             text, changes = add_entry(self._client, text, words, extra, wish.variables)
-            for name, mode in wish.wraps.items():
-                text, more = wrap_server(self._client, text, name, wish.front(mode))
+            for server, wrap in wish.wraps.items():
+                text, more = wrap_server(self._client, text, server, wrap, wish.rootsd)
                 changes += more
             return text, changes
 
@@ -581,21 +560,14 @@ def _incomplete(
     return WiringIncomplete(f"{done} was changed, but not {display_path(path)}: {error}", remedy)
 
 
-def _rootsd_entries(form: EntryForm, entries: Mapping[str, Any]) -> list[ServerEntry]:
+def _rootsd_entries(form: EntryForm, entries: Mapping[ServerId, Any]) -> list[ServerEntry]:
     return [
-        ServerEntry(name, words, form.variables(entry))
-        for name, entry in entries.items()
+        ServerEntry(server, words, form.variables(entry))
+        for server, entry in entries.items()
         if isinstance(entry, dict)
         and (words := form.words(entry)) is not None
         and (is_bridge(words) or is_wrapped(words))
     ]
-
-
-def _members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
-    """Return the members of the object at `keys`, none if it is missing."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
 
 
 def _unchanged(text: str) -> tuple[str, list[Change]]:
@@ -627,10 +599,10 @@ def _appended_to(own: ChangedFile) -> set[Keys]:
     return {change.keys for change in own.changes if isinstance(change, AppendedItems)}
 
 
-def _unconfined(wish: WiringWish | None, changes: Sequence[Change]) -> tuple[str, ...]:
-    wraps = wish.wraps if wish is not None else {}
-    names = [change.name for change in changes if isinstance(change, WrappedServer)]
-    return tuple(name for name in names if wraps[name] is WrapMode.OPEN)
+def _wraps(changes: Sequence[Change]) -> dict[ServerId, ServerWrap]:
+    return {
+        change.server: wrap_of(change) for change in changes if isinstance(change, WrappedServer)
+    }
 
 
 def _make_folders(folder: Path) -> tuple[str, ...]:

@@ -326,16 +326,24 @@ def test_a_server_that_does_not_work_at_all_is_not_wrapped(
     assert "files is not wrapped: it does not work under rootsd run: it ended" in said
 
 
-def test_the_servers_of_a_project_are_named(
+def test_the_servers_of_a_project_are_wrapped_and_those_in_its_files_named(
     clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
-    projects = {"/src/a": {"mcpServers": {"local": {"command": "npx"}}}}
-    (clients / ".claude.json").write_text(json.dumps({"projects": projects}))
-    said = shell.run("connect", "claude-code", "--wrap").err
-    assert "Claude Code: local is not wrapped: it belongs to the project /src/a" in said
+    project = clients / "a"
+    project.mkdir()
+    servers = {"mcpServers": {"local": {"command": "npx"}}}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"team": {"command": "npx"}}}))
+    before = json.dumps({"projects": {str(project): servers}})
+    (clients / ".claude.json").write_text(before)
+    wrap(clients, shell, monkeypatch, f'[ "$PWD" = {project} ] || exit 1\n{_WORKS}')
+    done = shell.run("connect", "claude-code", "--wrap")
+    why = ".mcp.json is a file of the project"
+    assert f"Claude Code: team (in {project}/.mcp.json) is not wrapped: {why}" in done.err
     [item, *_] = items(shell.run("clients", "--no-check", "--json").out)
-    assert item["not_wrapped"] == [{"name": "local", "reason": "it belongs to the project /src/a"}]
+    assert item["wrapped"] == [{"name": f"local (in {project})", "confined": True}]
+    assert item["not_wrapped"] == [{"name": f"team (in {project}/.mcp.json)", "reason": why}]
+    shell.run("disconnect", "claude-code")
+    assert (clients / ".claude.json").read_text() == before
 
 
 def test_clients_lists_what_is_wired_and_what_was_not_tried(clients: Path, shell: Shell) -> None:

@@ -20,6 +20,7 @@ from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import ClientWiring, HookUse, ToolAccess, Wired
+from rootsd.connect.wraps import WrapMode
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
@@ -226,18 +227,16 @@ def _item(
         "hook": None if facts.hook is None else state.hook is HookUse.YES,
         "applies": facts.applies,
         "wrapped": [
-            {"name": name, "confined": name not in state.unconfined} for name in state.wrapped
+            {"name": server.label, "confined": wrap.mode is WrapMode.CONFINED}
+            for server, wrap in state.wrapped.items()
         ],
         "not_wrapped": [
             {
-                "name": server.name,
+                "name": server.server.label,
                 "reason": server.obstacle or "it was not tried, or does not work",
             }
-            for server in state.servers
-            if server.name not in state.wrapped
-        ]
-        + [
-            {"name": server.name, "reason": server.obstacle} for server in wiring.project_servers()
+            for server in (*state.servers, *wiring.project_file_servers())
+            if server.server not in state.wrapped
         ],
         "can_sync": target is not None,
         "synced": None if own is None else {"tag": own.tag},
