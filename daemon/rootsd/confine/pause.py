@@ -7,17 +7,19 @@ that fights it: the kernel still enforces the view, and the warden still ends ap
 The waiter of `rootsd.confine.supervision` is a child of the wall's owner, and has a name that no
 program can change. Everything below it belongs to the wall, since orphans go to init.
 
-The order matters, because shells look at their children. A parent is stopped before its children,
-and continues after them. So no shell sees a job stop, and takes the terminal. This holds for init,
-too, which would report the stop to the front. A process that somebody else has stopped is left
-alone, so it stays stopped. Source: proc_pid_stat(5), signal(7), pidfd_send_signal(2).
+The order matters, because shells look at their children. A parent has stopped before its children
+do, and continues after them. So no shell sees a job stop, and takes the terminal. This holds for
+init, too, which would report the stop to the front. A process that somebody else has stopped is
+left alone, so it stays stopped. Source: proc_pid_stat(5), signal(7), pidfd_send_signal(2).
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -25,6 +27,8 @@ from rootsd.confine.orders import PauseState
 from rootsd.core.wall import WAITER_NAME
 
 _MAX_LOOKS = 100  # a program that forks all the time must not keep the warden from its work
+_REST_TIMEOUT_S = 0.2
+_BETWEEN_LOOKS_S = 0.0005
 _STATE, _PARENT, _STARTED = 0, 1, 19  # in proc_pid_stat(5), counted after the name
 _AT_REST = b"TtZX"  # stopped, traced, and ended
 
@@ -48,15 +52,15 @@ class ProgramPause:
             self._tell(self.state)
         sent = set[tuple[int, int]]()
         for _ in range(_MAX_LOOKS):
-            new = [
-                each
-                for level in _levels(self._owner)
-                for each in level
-                if each.key not in sent and each.state not in _AT_REST
-            ]
-            sent.update(each.key for each in new)
-            self._stopped.update(each.key for each in new if _send(each, signal.SIGSTOP))
-            if not new:
+            before = len(sent)
+            for level in _levels(self._owner):
+                new = [each for each in level if each.key not in sent]
+                new = [each for each in new if each.state not in _AT_REST]
+                sent.update(each.key for each in new)
+                stopped = [each for each in new if _send(each, signal.SIGSTOP)]
+                self._stopped.update(each.key for each in stopped)
+                _await_rest(stopped)
+            if len(sent) == before:
                 break
         self._release_finished()
 
@@ -145,6 +149,20 @@ def _look(pid: int) -> _Seen | None:
         return _Seen(pid, int(fields[_STARTED]), int(fields[_PARENT]), name, fields[_STATE])
     except (OSError, IndexError):  # it has ended
         return None
+
+
+def _await_rest(stopped: Iterable[_Seen]) -> None:
+    """Wait for a short time until processes have stopped.
+
+    One that waits for its children may still see them stop after its own SIGSTOP was sent. One in
+    a call that cannot be interrupted sees nothing, so it is not waited for.
+    """
+    end = time.monotonic() + _REST_TIMEOUT_S
+    for each in stopped:
+        while (now := _look(each.pid)) is not None and now.key == each.key:
+            if now.state not in b"RS" or time.monotonic() > end:
+                break
+            select.select((), (), (), _BETWEEN_LOOKS_S)
 
 
 def _send(process: _Seen, number: signal.Signals) -> bool:

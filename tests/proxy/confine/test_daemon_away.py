@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pexpect
@@ -149,7 +149,8 @@ def test_a_program_waits_in_its_folder_until_a_daemon_is_back(
             second.publish(kept, other)
             probe.until_told(_CONTINUES)
             assert probe.line() == "0 after"
-            assert probe.close() == ""
+            _replace(tmp_path / "other" / "file", "later")
+            assert probe.line() == "0 later", "nothing has failed in between"
 
 
 def _what_is_read_after_a_smaller_view(
@@ -239,6 +240,14 @@ class Terminal:
         self.shell.sendline(f"{sys.executable} {front} --name victim --all -- {inside}")
         self.shell.expect_exact("in$ ")
 
+    def state_of(self, seconds: str) -> str:
+        """Return the state of the `sleep` for this time, which runs behind the wall."""
+        for process in psutil.Process(self.shell.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if process.cmdline() == ["sleep", seconds]:
+                    return process.status()
+        return ""
+
 
 @pytest.fixture
 def terminal(publisher: RootsPublisher, kept: ConfinedRoot, tmp_path: Path) -> Iterator[Terminal]:
@@ -281,10 +290,10 @@ def test_ctrl_z_gives_the_shell_back_while_the_program_waits(
         second.publish(kept)
         with second.reported:
             assert second.reported.wait_for(lambda: bool(second.reports), _HANG_GUARD_S)
-        until(lambda: _sleeping("1001") == psutil.STATUS_SLEEPING)
-        assert _sleeping("1002") == psutil.STATUS_STOPPED
+        until(lambda: terminal.state_of("1001") == psutil.STATUS_SLEEPING)
+        assert terminal.state_of("1002") == psutil.STATUS_STOPPED
         shell.sendline("fg")
-        until(lambda: _sleeping("1002") == psutil.STATUS_SLEEPING)
+        until(lambda: terminal.state_of("1002") == psutil.STATUS_SLEEPING)
         shell.send("\x03")
         shell.expect_exact("out$ ")
         shell.sendline("echo status-$?")
@@ -302,7 +311,7 @@ def test_stopped_jobs_stay_stopped_and_shells_see_nothing(
     shell.expect_exact("in$ ")
     publisher.close()
     shell.expect_exact(f"rootsd confine: {_WAITS}\r\n")
-    until(lambda: _sleeping("1003") == psutil.STATUS_STOPPED)
+    until(lambda: terminal.state_of("1003") == psutil.STATUS_STOPPED)
     shell.send("jo")  # it waits, too
     with RootsPublisher(publisher.rootsd_dir) as second:
         second.publish(kept)
@@ -311,12 +320,5 @@ def test_stopped_jobs_stay_stopped_and_shells_see_nothing(
         shell.expect_exact("end-2")
         jobs = [line for line in (shell.before or "").splitlines() if "sleep" in line]
         assert ["Running" in jobs[0], "Stopped" in jobs[1]] == [True, True]
-        assert _sleeping("1003") == psutil.STATUS_SLEEPING
-        assert _sleeping("1004") == psutil.STATUS_STOPPED
-
-
-def _sleeping(seconds: str) -> str:
-    for process in psutil.process_iter(["cmdline"]):
-        if process.info["cmdline"] == ["sleep", seconds]:
-            return process.status()
-    return ""
+        assert terminal.state_of("1003") == psutil.STATUS_SLEEPING
+        assert terminal.state_of("1004") == psutil.STATUS_STOPPED
