@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 
 # dpkg-buildpackage expects debian/ at the top, and writes its results beside the tree.
 mkdir "$work/rootsd"
-cp -R LICENSE README.md completions daemon docs launchd packaging pyproject.toml requirements shell \
-    systemd tools "$work/rootsd"
+cp -R LICENSE README.md bin completions daemon docs launchd packaging pyproject.toml requirements \
+    shell systemd tools "$work/rootsd"
 cp -R packaging/debian "$work/rootsd/debian"
 (cd "$work/rootsd" && dpkg-buildpackage --build=binary --no-sign >"$work/log" 2>&1) || {
     cat "$work/log" >&2

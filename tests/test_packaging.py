@@ -76,6 +76,7 @@ def test_wheel_holds_the_package_and_the_service_files(wheel: Path) -> None:
         if path.is_file()
     }
     shared = {f"rootsd-{rootsd.__version__}.data/data/share/{name}" for name in SHARED}
+    shared |= {f"rootsd-{rootsd.__version__}.data/scripts/rootsd"}
     assert modules | templates | shared == {name for name in names if ".dist-info/" not in name}
     assert f"{info}.dist-info/licenses/LICENSE" in names
 
@@ -111,12 +112,14 @@ def test_the_build_imports_only_what_it_requires() -> None:
     assert imported <= required
 
 
-def test_wheel_names_the_command_and_the_version(wheel: Path) -> None:
+def test_wheel_has_the_command_and_the_version(wheel: Path) -> None:
     info = f"rootsd-{rootsd.__version__}.dist-info"
     with zipfile.ZipFile(wheel) as zipped:
-        entry_points = zipped.read(f"{info}/entry_points.txt").decode()
+        command = zipped.read(f"rootsd-{rootsd.__version__}.data/scripts/rootsd").decode()
         metadata = zipped.read(f"{info}/METADATA").decode()
-    assert "rootsd = rootsd.__main__:main" in entry_points
+    # An installer replaces a first line with `python`, and would drop the flag.
+    assert command == (TOP / "bin/rootsd").read_text()
+    assert command.startswith("#!/bin/sh\n")
     assert f"\nVersion: {rootsd.__version__}\n" in metadata
     assert "\nRequires-Python: >=3.11\n" in metadata
 
@@ -151,5 +154,6 @@ def test_the_debian_package_has_this_version_and_includes_the_sources_of_the_whe
     (copied,) = re.findall(r"cp -R (LICENSE .*?) \"", script.replace("\\\n", " "))
     settings = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     wheel = settings["targets"]["wheel"]
-    needed = {*wheel["force-include"], *wheel["packages"], settings["hooks"]["custom"]["path"]}
+    needed = {*wheel["force-include"], *wheel["packages"], *wheel["shared-scripts"]}
+    needed |= {settings["hooks"]["custom"]["path"]}
     assert {name.partition("/")[0] for name in needed} <= set(copied.split())

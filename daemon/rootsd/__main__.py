@@ -14,6 +14,8 @@ import os
 import sys
 from collections.abc import Callable
 
+LIBRARY_PATH = "ROOTSD_LIBRARY_PATH"
+"""Where the command `bin/rootsd` keeps LD_LIBRARY_PATH of an AppImage for what rootsd starts."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
@@ -24,6 +26,8 @@ _HELP = frozenset(("--help", "-h"))
 
 def main() -> int:
     """Run the command in `sys.argv`. Return its exit status."""
+    if (libraries := os.environ.pop(LIBRARY_PATH, None)) is not None:
+        os.environ["LD_LIBRARY_PATH"] = libraries
     try:
         # Modules that load make no garbage worth looking for, and all of them stay. Looking takes
         # a twentieth of the time of `check`.
@@ -87,12 +91,22 @@ def _load(words: list[str]) -> Callable[[], int]:
 
             return lambda: shell_scripts.main(verb, shell)
         case ["daemon", *rest] if start == 0 and _is_launch(rest):
+            _find_packages()
             from rootsd.cli import run_daemon
 
             return lambda: run_daemon.main(rest)
+    _find_packages()
     from rootsd.cli import main as command_line
 
     return lambda: command_line.main(words)
+
+
+def _find_packages() -> None:
+    """Let Python find the packages that rootsd needs. The command starts without them."""
+    if sys.flags.no_site:
+        import site
+
+        site.main()
 
 
 def _lose_messages() -> None:

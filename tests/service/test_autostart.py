@@ -159,7 +159,7 @@ def test_as_a_program_it_prints_the_outcome(*, recorded: bool) -> None:
 
 def run_program() -> bytes:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "rootsd.service.autostart"],
+        [sys.executable, "-I", "-m", "rootsd.service.autostart"],
         env={"ROOTSD_DIR": os.environ["ROOTSD_DIR"]},
         capture_output=True,
         check=True,

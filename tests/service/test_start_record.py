@@ -21,7 +21,7 @@ from rootsd.system.places import find_places
 from rootsd.system.private_files import NotPrivate
 
 HANG_GUARD_S = 60
-OWN_COMMAND = (sys.executable, "-P", "-m", "rootsd", "daemon", "--detach")
+OWN_COMMAND = (sys.executable, "-I", "-m", "rootsd", "daemon", "--detach")
 
 
 def test_a_start_uses_only_our_python_and_variables_that_locate_folders(

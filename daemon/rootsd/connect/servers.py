@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from rootsd.connect.base import ENTRY_NAME, EntryForm
+from rootsd.core.labels import safe_label
 
 RUN = "run"
 BRIDGE = "bridge"
@@ -21,6 +22,8 @@ _BUILT_IN_TYPES = frozenset(("builtin", "frontend", "inline_python", "platform")
 _SANDBOXES = frozenset(
     ("bwrap", "container", "docker", "firejail", "nono", "podman", "sandbox-exec", "srt", "ssh")
 )
+# The command `rootsd` is a shell script, and dash(1) drops variables with other names.
+_PASSED_BY_SHELLS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{roots?(?::[^{}]*)?\}")
 
 
@@ -87,11 +90,12 @@ def _server(form: EntryForm, server: ServerId, entry: object) -> ServerEntry:
     words = form.words(entry)
     if words is None:
         return ServerEntry(server, obstacle="its entry has an unusual form")
+    variables = form.variables(entry)
     return ServerEntry(
         server,
         words,
-        form.variables(entry),
-        _obstacle(entry, words),
+        variables,
+        _obstacle(entry, words, variables),
         folder=_text(inner, "cwd"),
         env_file=_text(inner, "envFile"),
     )
@@ -102,7 +106,7 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _obstacle(entry: Mapping[str, Any], words: Sequence[str]) -> str:
+def _obstacle(entry: Mapping[str, Any], words: Sequence[str], variables: Mapping[str, str]) -> str:
     program = os.path.basename(words[0])
     if is_wrapped(words):
         return "it runs under rootsd run already"
@@ -116,4 +120,6 @@ def _obstacle(entry: Mapping[str, Any], words: Sequence[str]) -> str:
         return "the sandbox of Codex runs it"
     if any(_PLACEHOLDER.search(word) for word in words):
         return "its command has a placeholder of rootsd run"
+    if odd := [name for name in variables if not _PASSED_BY_SHELLS.fullmatch(name)]:
+        return f"a shell does not pass its variable {safe_label(odd[0])}"
     return ""

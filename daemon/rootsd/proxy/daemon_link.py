@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CHUNK = 64 * 1024
 _MAX_STARTER_OUTPUT = 1 << 16
 # -P: do not import a `rootsd` package from the working directory.
-_STARTER = ("-P", "-m", "rootsd.service.autostart")
+_STARTER = ("-I", "-m", "rootsd.service.autostart")
 
 
 def connect_to_daemon(timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:

@@ -89,8 +89,9 @@ def _record(variables: Mapping[str, str]) -> StartRecord:
     if runtime_dir.overriding_folder():  # then these have no effect
         kept = {name: value for name, value in kept.items() if name not in PLACE_VARIABLES}
     environment = {**kept, **_own_variables()}
-    # -P: Python must not import a folder `rootsd` in the working directory.
-    command = (sys.executable, "-P", "-m", "rootsd", "daemon", "--detach")
+    # -I: Python must not import a folder `rootsd` in the working directory, or what a variable
+    # names.
+    command = (sys.executable, "-I", "-m", "rootsd", "daemon", "--detach")
     return StartRecord(command, environment, str(_log_folder(environment) / LOG_NAME))
 
 

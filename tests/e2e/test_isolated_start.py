@@ -1,0 +1,203 @@
+"""The installed command runs no code that a project or an AppImage names in the environment.
+
+Each attack plants modules that leave a mark when Python loads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.__main__ import LIBRARY_PATH
+from rootsd.system.command_path import COMMAND_NAME
+
+TOP = Path(__file__).parent.parent.parent
+VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
+PACKAGES = f"lib/{VERSION}/site-packages"
+HANG_GUARD_S = 60.0
+PLANTED = (
+    "sitecustomize.py", "usercustomize.py", "json.py", "socket.py", "encodings/__init__.py",
+    "rootsd/__init__.py", "rootsd/__main__.py", "rootsd.py",
+)  # fmt: skip
+NOTHING_TO_ASK = {"hook": b"{}"}
+COMMANDS = (
+    ("hook", "claude-code"),
+    ("check", "/"),
+    ("pending", "--count"),
+    ("bridge",),
+    ("version",),
+)
+# What a server writes: the variables with which it was started.
+SERVER = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
+
+
+class Installation:
+    """rootsd in an environment of its own, as pip, uv, and pipx install it, and a link to it."""
+
+    def __init__(self, folder: Path) -> None:
+        own = folder / "environment"
+        self.file = own / "bin" / COMMAND_NAME
+        self.link = folder / "path" / COMMAND_NAME
+        packages = own / PACKAGES
+        for place in (self.file.parent, self.link.parent, packages):
+            place.mkdir(parents=True)
+        base = Path(sys.base_prefix, "bin")
+        (own / "pyvenv.cfg").write_text(f"home = {base}\n")
+        (own / "bin/python3").symlink_to(base / VERSION)
+        (packages / "rootsd").symlink_to(TOP / "daemon/rootsd")
+        dependencies = next(entry for entry in sys.path if entry.endswith("/site-packages"))
+        (packages / "dependencies.pth").write_text(f"{dependencies}\n")
+        shutil.copy(TOP / "bin/rootsd", self.file)
+        self.link.symlink_to(self.file)
+
+    def leave_out(self, *flags: str) -> None:
+        """Take flags of Python away: the planted fault."""
+        text = self.file.read_text()
+        for flag in flags:
+            assert f" {flag} " in text
+            text = text.replace(f" {flag} ", " ")
+        self.file.write_text(text)
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Installation:
+    return Installation(tmp_path / "installed")
+
+
+class Attack:
+    """A folder with planted modules, and the mark that they leave."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = folder / "mark"
+        for below in ("", PACKAGES):
+            for name in PLANTED:
+                file = folder / below / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                # Not by `open`: a planted `encodings` runs before there are any built-in names.
+                file.write_text(f"import posix; posix.mkdir({str(self.mark)!r})\n")
+
+    def environments(self) -> dict[str, dict[str, str]]:
+        """Return the variables of each attack by its name."""
+        own = str(self.folder)
+        return {
+            "a folder of modules": {"PYTHONPATH": own},
+            "the working directory": {"PYTHONPATH": "", "PYTHONSAFEPATH": ""},
+            "another library": {"PYTHONHOME": own},
+            "no library": {"PYTHONHOME": "/nonexistent"},
+            "packages of the user": {"PYTHONUSERBASE": own},
+            "packages in the home": {"HOME": own},
+            "a file to run": {
+                "PYTHONSTARTUP": f"{own}/json.py", "PYTHONINSPECT": "1",
+            },
+            "compiled files": {"PYTHONPYCACHEPREFIX": own},
+            "another layout": {"PYTHONPLATLIBDIR": own},
+            "an AppImage": {
+                "APPDIR": own, "LD_LIBRARY_PATH": f"{own}/usr/lib", "PYTHONHOME": f"{own}/usr",
+                "PYTHONPATH": f"{own}/usr/share/pyshared:",
+            },
+        }  # fmt: skip
+
+
+@pytest.fixture
+def attack(tmp_path: Path) -> Attack:
+    attack = Attack(tmp_path / "hostile")
+    local = attack.folder / ".local" / PACKAGES
+    local.mkdir(parents=True)
+    shutil.copy(attack.folder / "usercustomize.py", local)
+    return attack
+
+
+def run(
+    program: Path, words: tuple[str, ...], variables: dict[str, str], cwd: Path
+) -> subprocess.CompletedProcess[bytes]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROOTSD_DIR")}
+    return subprocess.run(
+        [program, *words],
+        input=NOTHING_TO_ASK.get(words[0], b""),
+        env={**kept, **variables}, cwd=cwd, capture_output=True, timeout=HANG_GUARD_S, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_no_variable_names_code_for_a_command(
+    installed: Installation, attack: Attack, rootsd_dir: Path, words: tuple[str, ...]
+) -> None:
+    usual = run(installed.link, words, {}, rootsd_dir.parent)
+    assert b"Traceback" not in usual.stderr
+    for name, variables in attack.environments().items():
+        done = run(installed.link, words, variables, attack.folder)
+        assert (done.returncode, done.stdout, done.stderr) == (
+            usual.returncode, usual.stdout, usual.stderr,
+        ), name  # fmt: skip
+        assert not attack.mark.exists(), name
+
+
+@pytest.mark.parametrize(
+    "name", ["a folder of modules", "another library", "no library", "an AppImage"]
+)
+def test_the_planted_code_runs_without_the_flag(
+    installed: Installation, attack: Attack, rootsd_dir: Path, name: str
+) -> None:
+    installed.leave_out("-I")
+    variables = attack.environments()[name]
+    done = run(installed.link, ("check", "/"), variables, attack.folder)
+    assert attack.mark.exists() or b"init_fs_encoding" in done.stderr
+
+
+def test_packages_of_the_user_run_without_the_flags(
+    installed: Installation, attack: Attack, rootsd_dir: Path
+) -> None:
+    """`site` loads them. The environment must see them, which ours does not."""
+    installed.leave_out("-I", "-S")
+    settings = installed.file.parent.parent / "pyvenv.cfg"
+    settings.write_text(settings.read_text() + "include-system-site-packages = true\n")
+    variables = attack.environments()["packages of the user"]
+    run(installed.link, ("check", "/"), variables, attack.folder)
+    assert attack.mark.exists()
+
+
+def test_a_wrapped_server_gets_its_own_values(
+    installed: Installation, attack: Attack, rootsd_dir: Path, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen.json"
+    variables = attack.environments()["an AppImage"]
+    server = (sys.executable, "-I", "-c", SERVER, str(seen))
+    run(installed.link, ("run", "--no-confine", "--", *server), variables, tmp_path)
+    own = json.loads(seen.read_text())
+    assert {name: own.get(name) for name in variables} == variables
+    assert LIBRARY_PATH not in own
+
+
+def test_an_appimage_s_libraries_are_not_for_python(
+    installed: Installation, tmp_path: Path, rootsd_dir: Path
+) -> None:
+    """The linker reads the value at the start of the process, which /proc shows."""
+    installed.file.write_text(
+        installed.file.read_text().replace(
+            "sys.exit(main())", "print(open('/proc/self/environ').read()); sys.exit(main())"
+        )
+    )
+    mounted = str(tmp_path / "mounted")
+    for variables, is_kept in (
+        ({"APPDIR": mounted, "LD_LIBRARY_PATH": f"{mounted}/usr/lib"}, False),
+        ({"APPDIR": mounted, "LD_LIBRARY_PATH": "/opt/lib"}, True),
+        ({"LD_LIBRARY_PATH": f"{mounted}/usr/lib"}, True),
+    ):
+        said = run(installed.link, ("version",), variables, tmp_path).stdout
+        assert (b"\0LD_LIBRARY_PATH=" in b"\0" + said) is is_kept
+
+
+def test_a_command_without_its_python_says_so(tmp_path: Path) -> None:
+    alone = tmp_path / COMMAND_NAME
+    shutil.copy(TOP / "bin/rootsd", alone)
+    done = subprocess.run([alone, "version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "(try: pipx install rootsd)" in done.stderr
+    assert "Traceback" not in done.stderr
