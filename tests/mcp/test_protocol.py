@@ -194,7 +194,7 @@ async def test_batch_answers_above_the_size_limit_become_errors() -> None:
 VERSION, CAPABILITIES = META_2026
 
 
-@pytest.mark.parametrize("method", ["tools/list", "resources/list", "server/discover", "no/such"])
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "server/discover"])
 @pytest.mark.parametrize(
     ("meta", "missing"),
     [
@@ -418,6 +418,17 @@ async def test_a_hello_after_other_requests_is_an_error() -> None:
     async with connected(FakeSource()) as peer:
         await peer.ask("ping")
         assert (await peer.ask("rootsd/hello", {"version": 1}))["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize("meta", [None, {}, {VERSION: "2026-07-28"}, {VERSION: 7}, META_2026])
+async def test_an_unknown_method_is_not_found_also_without_a_handshake(
+    meta: dict[str, object] | None,
+) -> None:
+    params = {} if meta is None else {"_meta": dict(meta)}
+    async with connected(FakeSource()) as peer:
+        for method in ("no/such", "roots/unknown", "prompts/list", "logging/setLevel"):
+            assert (await peer.ask(method, params))["error"]["code"] == -32601
+        assert (await peer.ask("tools/list", {}))["error"]["code"] == -32602, "a known one"
 
 
 async def test_a_request_before_the_handshake_is_an_error_and_the_connection_stays_open() -> None:

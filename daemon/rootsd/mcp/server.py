@@ -229,6 +229,9 @@ class SdkDispatcher:
         params: Mapping[str, Any] | None,
     ) -> dict[str, Any]:
         """Run a request of MCP 2026-07-28, which names its client itself. Raises MCPError."""
+        # First, because a client that probes for a method learns from this code alone.
+        if self._server.get_request_handler(method) is None:
+            raise MCPError(METHOD_NOT_FOUND, "Method not found")
         _check_envelope(_envelope(params))
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
