@@ -272,6 +272,32 @@ async def test_a_server_of_the_sdk_has_the_current_roots_and_all_answers_and_is_
     assert statistics.median(took) <= 0.05
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+async def test_a_server_that_asks_once_reads_no_denied_folder_and_sees_each_approval(
+    person: Person, kept: int
+) -> None:
+    alpha, beta = (person.parent / name for name in ("alpha", "beta"))
+    with anyio.fail_after(HANG_GUARD_S):
+        async with client_of(person, [*SCRIPTED_SERVER.command(), "--once"]) as client:
+            assert await SCRIPTED_SERVER.is_open(client, beta)
+            for _ in range(kept):  # without these, it may still be one that asks in each call
+                assert await SCRIPTED_SERVER.is_open(client, alpha)
+            before = await process_of(client)
+            await decide(DecisionVerb.DENY, "beta")
+            assert not await SCRIPTED_SERVER.is_open(client, beta), "the very next call"
+            after = await process_of(client)
+            assert after != before
+            assert await SCRIPTED_SERVER.is_open(client, alpha)
+            assert await process_of(client) == after, "one change, one restart"
+            await decide(DecisionVerb.APPROVE, "beta")
+            await until_open(SCRIPTED_SERVER, client, beta)
+
+
+async def process_of(client: Client) -> str:
+    """Return the process of the scripted server."""
+    return await said(client, "process") or ""
+
+
 async def test_read_only_roots_are_withheld_from_a_server_that_could_write(
     person: Person,
 ) -> None:

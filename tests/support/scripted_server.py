@@ -8,6 +8,7 @@ says what to do:
     allowed PATH    say whether PATH lies in a root
     reads PATH      do the same as `allowed`, with the text that tools of the protocol return
     started         return its process, its arguments, and a variable
+    process         return its process, with the text that tools of the protocol return
     big N           return N letters
     exit N          exit with that status, without an answer
     hang            never answer
@@ -16,9 +17,10 @@ says what to do:
     ask             ask for roots first; return its process, the number of calls, and the roots
     babble METHOD   never answer; send messages with that method forever, and read nothing
 
-Run: python -I -S scripted_server.py [--deaf] [--picky] [--stubborn] [WORD…]
---deaf: never ask for roots. --picky: exit if the last WORD is not a root. --stubborn: ignore the
-end of input and SIGTERM.
+Run: python -I -S scripted_server.py [--deaf] [--once] [--picky] [--stubborn] [WORD…]
+--deaf: never ask for roots. --once: ask in the first call of `allowed` or `reads`, and keep the
+answer. --picky: exit if the last WORD is not a root. --stubborn: ignore the end of input and
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -45,9 +47,12 @@ def answer(id_: Any, result: Any) -> None:  # noqa: ANN401
     write(id=id_, result=result)
 
 
-def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one branch per tool
+def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901, PLR0912 # one branch per tool
     if name == "echo":
         answer(id_, value)
+    elif name in ("allowed", "reads") and "--once" in sys.argv and not ASKING:
+        ASKING.append((id_, name, value))
+        write(id="once", method="roots/list")
     elif name == "allowed":
         answer(id_, any(value == path or value.startswith(path + "/") for path in PATHS))
     elif name == "reads":
@@ -56,6 +61,8 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one 
     elif name == "started":
         told = {"pid": os.getpid(), "words": sys.argv[1:], "roots": os.environ.get("ROOTS")}
         answer(id_, told)
+    elif name == "process":
+        answer(id_, {"content": [{"type": "text", "text": str(os.getpid())}]})
     elif name == "big":
         answer(id_, "x" * value)
     elif name == "exit":
@@ -77,6 +84,20 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901  # one 
         answer(id_, os.posix_spawn(sys.executable, words, os.environ))
 
 
+def take_roots(id_: Any, roots: Any) -> None:  # noqa: ANN401
+    paths = [root["uri"].removeprefix("file://") for root in roots]
+    if str(id_).startswith("ask-"):
+        told = {"pid": os.getpid(), "count": len(ASKING), "paths": paths}
+        answer(ASKING[int(id_.removeprefix("ask-")) - 1], told)
+        return
+    had_some = bool(PATHS)
+    PATHS[:] = paths
+    if id_ == "once":
+        call(*ASKING[0])
+    elif had_some:  # the first ones are no news
+        write(method="notifications/message", params={"data": len(PATHS)})
+
+
 def handle(message: dict[str, Any]) -> None:
     method, params = message.get("method"), message.get("params") or {}
     if method == "initialize":
@@ -86,17 +107,10 @@ def handle(message: dict[str, Any]) -> None:
         }
         answer(message["id"], {**result, "serverInfo": {"name": "scripted", "version": "1"}})
     elif method in ("notifications/initialized", "notifications/roots/list_changed"):
-        if "--deaf" not in sys.argv:
+        if "--deaf" not in sys.argv and "--once" not in sys.argv:
             write(id=0, method="roots/list")
-    elif method is None and str(message["id"]).startswith("ask-"):
-        paths = [root["uri"].removeprefix("file://") for root in message["result"]["roots"]]
-        told = {"pid": os.getpid(), "count": len(ASKING), "paths": paths}
-        answer(ASKING[int(message["id"].removeprefix("ask-")) - 1], told)
-    elif method is None and message["id"] == 0:
-        had_some = bool(PATHS)
-        PATHS[:] = [root["uri"].removeprefix("file://") for root in message["result"]["roots"]]
-        if had_some:  # the first ones are no news
-            write(method="notifications/message", params={"data": len(PATHS)})
+    elif method is None:
+        take_roots(message["id"], message["result"]["roots"])
     elif method == "tools/list":
         answer(message["id"], {"tools": []})  # the SDK lists them after a call of an unknown one
     elif method == "tools/call":

@@ -205,6 +205,11 @@ class Replay:
 
     # What the next daemon or server gets
 
+    @property
+    def has_handshake(self) -> bool:
+        """Whether the other side has accepted `initialize`, which MCP 2026-07-28 lacks."""
+        return self._handshake is not None
+
     def handshake(self, id_: str) -> bytes | None:
         """Return the `initialize` request that was accepted, under the id `id_`, or None."""
         if self._handshake is None:

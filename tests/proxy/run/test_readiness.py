@@ -37,7 +37,7 @@ def test_calls_wait_while_the_roots_are_outdated() -> None:
 
 def test_a_server_that_is_slow_to_ask_has_longer_to_settle() -> None:
     took = []
-    for slowness in (0.0, 0.1, 0.9):
+    for slowness in (0.0, 0.1, 0.9):  # of a server that is known to ask
         gate = ReadinessGate(ServerProfile.EARLY)
         gate.handshake_done(0.0)
         gate.roots_requested(slowness)
@@ -79,9 +79,9 @@ def test_an_always_busy_server_holds_calls_only_briefly() -> None:
 def test_a_server_that_never_asks_delays_calls_only_once() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
-    gate.tick(0.99)
+    gate.tick(0.24)
     assert gate.is_closed
-    gate.tick(1.0)
+    gate.tick(0.25)
     assert not gate.is_closed
     assert gate.profile is ServerProfile.SILENT
     again = ReadinessGate(gate.profile)
@@ -169,43 +169,103 @@ def test_it_can_be_opened_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "then"),
+    ("known", "after_one", "after_two"),
     [
-        (ServerProfile.UNKNOWN, ServerProfile.IN_CALLS),
-        (ServerProfile.SILENT, ServerProfile.IN_CALLS),
-        (ServerProfile.IN_CALLS, ServerProfile.IN_CALLS),
-        (ServerProfile.EARLY, ServerProfile.BOTH),
-        (ServerProfile.BOTH, ServerProfile.BOTH),
+        (ServerProfile.UNKNOWN, ServerProfile.SILENT, ServerProfile.IN_CALLS),
+        (ServerProfile.SILENT, ServerProfile.SILENT, ServerProfile.IN_CALLS),
+        (ServerProfile.IN_CALLS, ServerProfile.IN_CALLS, ServerProfile.IN_CALLS),
+        (ServerProfile.EARLY, ServerProfile.EARLY, ServerProfile.BOTH),
+        (ServerProfile.BOTH, ServerProfile.BOTH, ServerProfile.BOTH),
     ],
 )
-def test_asking_in_a_call_updates_the_profile_at_once(
-    known: ServerProfile, then: ServerProfile
+def test_one_question_in_a_call_does_not_show_that_a_server_asks_in_each(
+    known: ServerProfile, after_one: ServerProfile, after_two: ServerProfile
 ) -> None:
     learnt: list[ServerProfile] = []
     gate = ReadinessGate(known, learnt.append)
     gate.roots_requested_in_call()
-    assert gate.profile is then
-    assert learnt == ([] if known is then else [then])
+    assert (gate.profile, gate.may_ask_again) == (after_one, True)
+    gate.asks_in_each_call()
+    assert (gate.profile, gate.may_ask_again) == (after_two, False)
+    assert learnt == sorted({after_one, after_two} - {known}, key=[after_one, after_two].index)
 
 
-def test_a_server_that_asks_in_calls_holds_none_and_is_never_stale() -> None:
+@pytest.mark.parametrize(
+    ("known", "then"),
+    [
+        (ServerProfile.IN_CALLS, ServerProfile.SILENT),
+        (ServerProfile.SILENT, ServerProfile.SILENT),
+        (ServerProfile.BOTH, ServerProfile.EARLY),
+        (ServerProfile.EARLY, ServerProfile.EARLY),
+    ],
+)
+def test_a_server_that_keeps_its_roots_is_stale_whatever_was_known_of_it(
+    known: ServerProfile, then: ServerProfile
+) -> None:
+    gate = ReadinessGate(known)
+    gate.roots_requested_in_call()
+    gate.keeps_roots()
+    assert (gate.profile, gate.stale, gate.may_ask_again) == (then, True, False)
+
+
+def test_a_server_that_asks_in_each_call_holds_none_and_is_never_stale() -> None:
     gate = ReadinessGate(ServerProfile.IN_CALLS)
     gate.handshake_done(0.0)
     assert not gate.is_closed
     gate.roots_requested_in_call()
     gate.roots_changed(10.0)
+    gate.roots_changed_untold()
     assert (gate.is_closed, gate.stale) == (False, False)
 
 
-def test_asking_in_a_call_opens_a_gate_closed_by_a_change() -> None:
+def test_asking_in_each_call_opens_a_gate_closed_by_a_change() -> None:
     gate = ReadinessGate()
     gate.handshake_done(0.0)
     gate.tick(1.0)
     gate.roots_requested(2.0)
     gate.roots_changed(3.0)
     assert gate.is_closed
-    gate.roots_requested_in_call()
+    gate.asks_in_each_call()
     assert not gate.is_closed
+
+
+def test_a_change_holds_calls_of_a_server_that_promised_nothing_only_briefly() -> None:
+    for ask, seconds in ((ReadinessGate.roots_requested_in_call, 0.25), (_asked_early, 1.0)):
+        gate = ReadinessGate()
+        gate.handshake_done(0.0)
+        ask(gate)
+        gate.roots_changed(10.0)
+        assert gate.deadline == 10.0 + seconds
+        gate.tick(gate.deadline)
+        assert (gate.is_closed, gate.stale) == (False, True)
+
+
+def _asked_early(gate: ReadinessGate) -> None:
+    gate.roots_requested(0.1)
+    gate.roots_sent(0.1, roots=1)
+
+
+def test_a_server_that_ignores_changes_still_does_after_a_restart() -> None:
+    gate = ReadinessGate()
+    gate.handshake_done(0.0)
+    _asked_early(gate)
+    gate.roots_changed(10.0)
+    gate.tick(11.0)
+    gate.handshake_done(20.0)
+    gate.roots_requested(20.1)
+    gate.roots_sent(20.1, roots=1)
+    gate.tick(gate.deadline)
+    gate.roots_changed(30.0)
+    assert (gate.is_closed, gate.stale) == (False, True)
+
+
+def test_a_server_that_nobody_can_tell_is_stale_at_once_if_it_ever_asked() -> None:
+    gate = ReadinessGate()
+    gate.roots_changed_untold()
+    assert not gate.stale
+    gate.roots_requested_in_call()
+    gate.roots_changed_untold()
+    assert (gate.is_closed, gate.stale) == (False, True)
 
 
 def test_a_server_that_does_both_is_awaited_after_the_handshake_and_never_stale() -> None:

@@ -71,13 +71,20 @@ def test_a_server_with_a_denied_folder_needs_a_restart() -> None:
         RestartNeed.NARROWER, (B,)
     )
     assert RestartPolicy.for_sent_roots([A, B], [A], nowhere) == NO_RESTART
-    assert RestartPolicy.for_sent_roots([], [A], anywhere) == NO_RESTART
-    assert RestartPolicy.for_sent_roots([inner], [A], anywhere) == NO_RESTART, (
+    assert RestartPolicy.for_sent_roots([inner], [A], nowhere) == NO_RESTART, (
         "it lies in one that it may have"
     )
     assert RestartPolicy.for_sent_roots([A], [inner], anywhere) == RestartDecision(
         RestartNeed.NARROWER, (A,)
     )
+
+
+def test_a_server_without_an_approved_folder_needs_a_restart() -> None:
+    inner, wider = RootFolder(b"/a/inner", "a/inner"), RestartDecision(RestartNeed.WIDER)
+    assert RestartPolicy.for_sent_roots([], [A], anywhere) == wider
+    assert RestartPolicy.for_sent_roots([A], [A, B], anywhere) == wider
+    assert RestartPolicy.for_sent_roots([A], [A, B], nowhere) == NO_RESTART
+    assert RestartPolicy.for_sent_roots([A], [A, inner], anywhere) == NO_RESTART
 
 
 def test_a_start_waits_until_no_more_roots_appear() -> None:

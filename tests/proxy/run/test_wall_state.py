@@ -32,6 +32,7 @@ from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
 from rootsd.proxy.run.wall import ServerWall, WardenLost
 from rootsd.wire.jsonrpc import LineReader, Notification, encode
+from support.bridges import reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
 from support.sent_view import SentView
 
@@ -318,3 +319,21 @@ def test_a_root_that_failed_at_the_start_is_not_listed() -> None:
     played = PlayedWall(shown(API, WEB), WardenReport(0, 1, failed=(failed,)))
     assert played.events == [("after", ("/src/api",))]
     played.close()
+
+
+def test_a_denial_restarts_no_server_that_keeps_its_roots_and_an_approval_does() -> None:
+    """The kernel takes a denied folder away, so that the server need not give it up."""
+    harness = SessionHarness(API, WEB)
+    harness.session.wall_changed(settled(shown(API, WEB)), harness.now)
+    harness.shake_hands()
+    harness.client(call(1), call(2))
+    harness.wait(0.25)
+    harness.server(request("q", "roots/list"), reply(1, {}), reply(2, {}))
+    assert harness.gate.may_ask_again
+    for id_, roots, restarts in ((3, (API,), False), (4, (API,), False), (5, (API, DOCS), True)):
+        harness.session.wall_changed(settled(shown(*roots)), harness.now)
+        harness.approve(*roots)
+        harness.wait(0.25)
+        harness.client(call(id_))
+        assert harness.out.restart_requested is restarts
+        harness.server(reply(id_, {}))

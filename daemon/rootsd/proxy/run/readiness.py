@@ -5,8 +5,12 @@ refuse a call for an approved folder. Right after a denial, it would accept a ca
 one. No message says when a server has finished loading. So the gate waits until the server has
 asked, got its answer, and then rested for a moment.
 
-Other servers ask for roots during a call. The gate never holds their calls. `ServerProfile`
+Other servers ask for roots during each call. The gate never holds their calls. `ServerProfile`
 records which kind a server is, so that the next start waits only if that is useful.
+
+A third kind asks during its first call and keeps the answer. One question does not tell the two
+apart (`rootsd.proxy.run.call_watch` does). Until a later call has shown it, the gate takes the
+safe side: such a server is stale after a change that it did not ask about.
 
 Times are seconds of a clock that never goes back.
 """
@@ -17,9 +21,10 @@ import math
 from collections.abc import Callable
 from enum import Enum, StrEnum, auto
 
-_FIRST_WAIT_S = 1.0  # an unknown server: some ask a third of a second after the handshake
+_STARTUP_S = 1.0  # a question this soon after the handshake is the server's own: most ask at once
+_UNKNOWN_WAIT_S = 0.25  # a server that has never asked at that point
 _KNOWN_WAIT_S = 5.0  # a server that is known to ask, on a busy machine
-_CHANGE_WAIT_S = 1.0
+_CHANGE_WAIT_S = 1.0  # the same after a change, which most follow
 _SETTLE_S = 0.05  # measured: server-filesystem needs up to 20 ms
 _SETTLE_PER_ROOT_S = 0.0002
 _SETTLE_SLOW_S = 0.3  # at most this much more for a server that was slow to ask
@@ -36,9 +41,9 @@ class ServerProfile(StrEnum):
     SILENT = "silent"
     """Not before a call, and perhaps never."""
     IN_CALLS = "in calls"
-    """While it handles a call."""
+    """In each call that needs its roots."""
     BOTH = "both"
-    """Right after the handshake, and while it handles a call."""
+    """Right after the handshake, and in each call that needs its roots."""
 
     @property
     def asks_in_calls(self) -> bool:
@@ -79,7 +84,9 @@ class ReadinessGate:
         self.has_asked = False
         """Whether the server has ever asked for roots."""
         self.stale = False
-        """Whether the server ignored a change of its roots and does not ask in calls."""
+        """Whether the server may have earlier roots than the current ones, and keeps them."""
+        self.may_ask_again = False
+        """Whether the server asked in a call, and no later call has shown what it does next."""
         self.roots_outdated = False
         """Whether the roots have changed and the new ones are not known yet."""
         self.is_busy: Callable[[], bool] = _never_busy
@@ -98,12 +105,17 @@ class ReadinessGate:
 
     def handshake_done(self, now: float) -> None:
         """Note the end of the handshake. The server may ask for roots from now on."""
-        self.stale = self._ignores_changes = False
-        self._startup_until = now + _FIRST_WAIT_S
+        self.stale = False
+        self._startup_until = now + _STARTUP_S
         if self.profile.asks_early:
             self._expect_request(now, _KNOWN_WAIT_S)
         elif self.profile is ServerProfile.UNKNOWN:
-            self._expect_request(now, _FIRST_WAIT_S)
+            self._expect_request(now, _UNKNOWN_WAIT_S)
+
+    @property
+    def expects_request(self) -> bool:
+        """Whether the server was told to ask for roots, or asks by itself after the handshake."""
+        return self._phase is _Phase.EXPECTING
 
     def roots_changed(self, now: float) -> None:
         """Note that the server was notified of a change of its roots."""
@@ -112,7 +124,13 @@ class ReadinessGate:
         if self._ignores_changes:
             self._note_stale()
         else:
-            self._expect_request(now, _CHANGE_WAIT_S)
+            wait = _CHANGE_WAIT_S if self.profile.asks_early else _UNKNOWN_WAIT_S
+            self._expect_request(now, wait)
+
+    def roots_changed_untold(self) -> None:
+        """Note a change of which nothing can tell the server (MCP 2026-07-28)."""
+        if self.has_asked:
+            self._note_stale()
 
     def roots_requested(self, now: float) -> None:
         """Note that the server asks for roots outside a call. Wait for the answer without limit,
@@ -122,22 +140,40 @@ class ReadinessGate:
             self._set_profile(
                 ServerProfile.BOTH if self.profile.asks_in_calls else ServerProfile.EARLY
             )
+        else:
+            self._ignores_changes = False  # the start alone says nothing about changes
         self.has_asked = True
-        self.stale = self._ignores_changes = False
+        self.stale = False
         if self._phase is not _Phase.OPEN:
             self._request_delay_s = min(2 * (now - self._expected_since), _SETTLE_SLOW_S)
             self._phase = _Phase.REQUESTED
             self.deadline = math.inf
 
     def roots_requested_in_call(self) -> None:
-        """Note that the server asks for roots while it handles a call."""
+        """Note that the server asks for roots in a call, perhaps for the only time."""
+        self.has_asked = self.may_ask_again = True
+        self.stale = False
+        if self.profile is ServerProfile.UNKNOWN:
+            self._set_profile(ServerProfile.SILENT)
+
+    def asks_in_each_call(self) -> None:
+        """Note that the server asked for roots in a call as it did in an earlier one."""
+        self.roots_requested_in_call()
+        self.may_ask_again = False
         self._set_profile(
             ServerProfile.BOTH if self.profile.asks_early else ServerProfile.IN_CALLS
         )
-        self.has_asked = True
-        self.stale = False
         if self.profile is ServerProfile.IN_CALLS:
             self.open()
+
+    def keeps_roots(self) -> None:
+        """Note that the server did not ask in a call in which it would ask again if it ever did.
+
+        So the roots that it got last are those that it has.
+        """
+        self.may_ask_again = False
+        self._set_profile(ServerProfile.EARLY if self.profile.asks_early else ServerProfile.SILENT)
+        self._note_stale()
 
     def roots_sent(self, now: float, roots: int) -> None:
         """Note that the server got this number of roots, which it now loads from the disk."""

@@ -107,14 +107,20 @@ class RestartPolicy:
     def for_sent_roots(
         sent: Sequence[RootFolder], folders: Sequence[RootFolder], folder_exists: FolderExists
     ) -> RestartDecision:
-        """Return whether a server that got the roots `sent` must give one of them up."""
+        """Return whether a server that keeps the roots `sent` needs others."""
         lost = tuple(
             each
             for each in sent
             if not any(contains(now.path, each.path) for now in folders)
             and folder_exists(each.path)
         )
-        return RestartDecision(RestartNeed.NARROWER, lost) if lost else NO_RESTART
+        if lost:
+            return RestartDecision(RestartNeed.NARROWER, lost)
+        lacks_one = any(
+            not any(contains(each.path, now.path) for each in sent) and folder_exists(now.path)
+            for now in folders
+        )
+        return RestartDecision(RestartNeed.WIDER) if lacks_one else NO_RESTART
 
 
 def _never_outdated() -> bool:

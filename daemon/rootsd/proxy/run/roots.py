@@ -369,6 +369,16 @@ class RootsProvider:
         return self._result
 
     @property
+    def kept(self) -> tuple[RootFolder, ...]:
+        """The folders that the server got last, without those that a wall has taken from it."""
+        wall = self._filter.wall
+        if wall is None:
+            return self.sent
+        return tuple(
+            each for each in self.sent if any(contains(path, each.path) for path in wall.shown)
+        )
+
+    @property
     def wall_is_settled(self) -> bool:
         """Whether there is no wall, or the kernel shows what the daemon wants."""
         wall = self._filter.wall

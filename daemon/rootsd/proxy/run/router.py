@@ -28,6 +28,7 @@ from functools import partial
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.replay import OpenRequest, RepeatPolicy, Replay
 from rootsd.proxy.run import input_required
+from rootsd.proxy.run.call_watch import CallOutcome, CallWatch, outcome_of
 from rootsd.proxy.run.input_required import (
     MAX_INPUT_RETRIES,
     InputRetries,
@@ -54,8 +55,6 @@ from rootsd.wire.jsonrpc import (
     encode,
 )
 
-CALL_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
-"""The requests for which a server may need its roots."""
 SERVER_POLICY = RepeatPolicy(
     frozenset(
         {
@@ -91,6 +90,7 @@ class MessageRouter:
         """Whether the current server ever got roots."""
         self._provider = provider
         self._gate = gate
+        self._calls = CallWatch(gate)
         self._out = out
         self._signer = signer
         self._retries = InputRetries()
@@ -163,8 +163,9 @@ class MessageRouter:
             case Response() | ErrorResponse():
                 return self._server_response(line, message)
             case Request(id_, "roots/list"):
-                if any(each.request.method in CALL_METHODS for each in self.replay.open_requests):
-                    self._gate.roots_requested_in_call()
+                # A question that the gate waits for is about the change, whatever is in flight.
+                if self._calls.in_flight and not self._gate.expects_request:
+                    self._calls.asked()
                 else:
                     self._gate.roots_requested(now)
                 self._provider.when_known(partial(self._list_roots, id_))
@@ -216,6 +217,7 @@ class MessageRouter:
             return False
         self._retries.take(id_)
         self.replay.close(id_)
+        self._calls.answered(id_, CallOutcome.DONE)
         return True
 
     def server_lost(self, error: RootsdError) -> None:
@@ -232,6 +234,7 @@ class MessageRouter:
         self._server_requests.clear()
         self._server_ids.clear()
         self._retries.clear()
+        self._calls.server_lost()
         self._provider.drop_requests()
         self._text = b""
         self._awaits_roots = None
@@ -260,6 +263,7 @@ class MessageRouter:
         if request.method == "initialize":
             line = self._with_capability(_without_folders(line, request), request)
         entry = self.replay.request_sent(request, line + b"\n")
+        self._calls.sent(request)
         if request.method == "initialize":
             self._initialize = entry
         return line
@@ -284,13 +288,15 @@ class MessageRouter:
         text = input_required.with_roots_capability(line.decode(), request)
         line = text.encode()
         self.replay.request_sent(request, line + b"\n")
+        wrapped = input_required.unwrap_state(request, self._signer)
+        self._calls.sent(request, asked=wrapped is not None)
         if input_required.may_require_input(request):
             theirs = self._provider.narrows_by_client and input_required.declares_roots(request)
             retry = InputRetry(
                 request, text, RootsAnswerer.CLIENT if theirs else RootsAnswerer.PROXY
             )
             self._retries.sent(retry, request.id)
-            if (wrapped := input_required.unwrap_state(request, self._signer)) is not None:
+            if wrapped is not None:
                 self._awaits_roots = request
                 if wrapped.answered_by is RootsAnswerer.CLIENT:
                     self._provider.set_client_roots(
@@ -309,6 +315,7 @@ class MessageRouter:
         answers = {key: self._provider.result() for key in wrapped.keys}
         self._send(input_required.with_responses(text, request, wrapped, answers))
         self._awaits_roots = None
+        self.has_sent_roots = True
 
     def _client_notification(
         self, line: bytes, notification: Notification, now: float
@@ -331,6 +338,7 @@ class MessageRouter:
 
     def _cancel(self, line: bytes, id_: Id) -> bytes | None:
         self.replay.close(id_)
+        self._calls.dropped(id_)
         if self._awaits_roots is not None and self._awaits_roots.id == id_:
             self._awaits_roots = None  # the server never gets it
             self._retries.take(id_)
@@ -467,8 +475,9 @@ class MessageRouter:
             self._finish(at_server, answer)
             return line
         id_ = retry.request.id
+        if question is not None:
+            self._calls.asked(id_)
         if question is not None and question.is_alone and retry.answered_by is RootsAnswerer.PROXY:
-            self._gate.roots_requested_in_call()
             if retry.number < MAX_INPUT_RETRIES:
                 self._retries.defer(retry)
                 self._provider.when_known(partial(self._send_retry, retry, question))
@@ -516,15 +525,18 @@ class MessageRouter:
         answers = {key: self._provider.result() for key in question.keys}
         self._retries.sent(retry._replace(number=retry.number + 1), id_)
         self._send(input_required.make_retry(retry.text, retry.request, id_, question, answers))
+        self.has_sent_roots = True
 
     def _finish(self, id_: Id, answer: Response | ErrorResponse) -> None:
         entry = self.replay.close(id_)
+        self._calls.answered(id_, outcome_of(answer))
         if entry is not None and isinstance(answer, Response):
             self.replay.learn(entry, answer.result)
 
     def refuse(self, id_: Id, error: RootsdError) -> None:
         """Answer an open request of the client with `error`."""
         self.replay.close(id_)
+        self._calls.dropped(id_)
         self._answer_with_error(id_, error)
 
     def _answer_with_error(self, id_: Id, error: RootsdError) -> None:

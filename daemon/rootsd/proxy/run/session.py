@@ -26,6 +26,7 @@ from enum import Enum, auto
 from itertools import count
 
 from rootsd.core.errors import RootsdError
+from rootsd.proxy.run.call_watch import CALL_METHODS
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.input_required import StateSigner
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
@@ -33,7 +34,7 @@ from rootsd.proxy.run.outbox import Outbox
 from rootsd.proxy.run.readiness import ReadinessGate, ServerProfile
 from rootsd.proxy.run.restart import NO_RESTART, RestartDecision, RestartNeed, RestartPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsProvider, WallState
-from rootsd.proxy.run.router import CALL_METHODS, MessageRouter
+from rootsd.proxy.run.router import MessageRouter
 from rootsd.proxy.run.subscription import RootsUpdate
 from rootsd.wire import jsonrpc, mcp_messages
 from rootsd.wire.jsonrpc import (
@@ -408,11 +409,14 @@ class RunSession:
         folders = self._provider.folders
         if self._restart_policy.roots_in_command:
             return self._restart_policy.for_command(folders, self._provider.folder_exists)
-        if self._gate.stale and self._router.has_sent_roots:
-            return self._restart_policy.for_sent_roots(
-                self._provider.sent, folders, self._provider.folder_exists
-            )
-        return NO_RESTART
+        if not self._gate.stale or not self._router.has_sent_roots:
+            return NO_RESTART
+        due = self._restart_policy.for_sent_roots(
+            self._provider.kept, folders, self._provider.folder_exists
+        )
+        if due.need is RestartNeed.WIDER and self._gate.may_ask_again:
+            return NO_RESTART  # the call shows whether the server needs a restart
+        return due
 
     def _may_skip_queue(self, message: ParsedLine) -> bool:
         """Whether a message must not wait: a ping, or the end of a request that has no answer."""
@@ -474,8 +478,11 @@ class RunSession:
         elif self._restart_policy.roots_in_command:
             return  # the next call restarts the server if necessary
         elif self._router.has_sent_roots and self._server_state is _ServerState.RUNNING:
-            self._out.to_server += encode(Notification(mcp_messages.ROOTS_CHANGED))
-            self._gate.roots_changed(now)
+            if self._router.replay.has_handshake:
+                self._out.to_server += encode(Notification(mcp_messages.ROOTS_CHANGED))
+                self._gate.roots_changed(now)
+            else:
+                self._gate.roots_changed_untold()
 
     def _compare_with_wall(self, now: float) -> None:
         """Let calls wait if the wall and the session have different roots, for a bounded time.
