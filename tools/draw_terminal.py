@@ -33,7 +33,7 @@ PICTURES: Mapping[str, Sequence[str]] = {
     "terminal-decide": (
         "rootsd up ~/src",
         "rootsd pending",
-        "rootsd approve acme/api web --tag work",
+        "rootsd approve acme/api web --tag work --yes",
         "rootsd",
     ),
     "terminal-show": ("rootsd show tool", "rootsd why ~/src/acme/api/README"),

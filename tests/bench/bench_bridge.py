@@ -43,7 +43,7 @@ def commands(tmp_path: Path) -> Iterator[dict[str, list[str]]]:
     person = Person(tmp_path)
     folders = [person.clone(f"project-{number:02}") for number in range(ROOTS)]
     person.rootsd("up", str(person.parent))
-    person.rootsd("approve", *(folder.name for folder in folders))
+    person.rootsd("approve", *(folder.name for folder in folders), "--yes")
     plain = [sys.executable, str(TESTS / "bench" / "plain_server.py"), *map(str, folders)]
     try:
         yield {PLAIN: plain, BRIDGE: [sys.executable, "-m", "rootsd", "bridge"]}

@@ -180,7 +180,7 @@ def test_a_change_of_one_root_reaches_each_warden(
         fake_repository(tmp_path / "src" / f"g{number // 100:02}" / f"r{number:05}")
     fake_repository(tmp_path / "src" / "one")
     with daemon(tmp_path / "src") as running:
-        running.ask("decide", verb="approve", cwd="/", select="waiting")
+        running.approve_pending()
         running.ask("decide", verb="deny", cwd="/", refs=["one"])
         alone = _cost_of_changes(running, [], rounds)
         wardens = [subscribe({"name": "bench"}) for _ in range(_WARDENS)]

@@ -149,7 +149,7 @@ def test_an_order_reaches_every_session(
 ) -> None:
     rounds = sizes.pick(test=20, check=50, soak=300)
     with daemon(approved(tmp_path / "src", roots), more=ROOM) as running:
-        running.ask("decide", verb="approve", cwd="/", select="waiting")
+        running.approve_pending()
         running.ask("decide", verb="deny", cwd="/", refs=["one"])
         first = Client()  # the first one loads the SDK
         before = memory(running.pid)
@@ -180,7 +180,7 @@ def test_an_order_reaches_every_session(
 def test_sessions_that_never_read_do_no_harm(tmp_path: Path, sizes: Sizes) -> None:
     rounds = sizes.pick(test=20, check=50, soak=300)
     with daemon(approved(tmp_path / "src", 1_000)) as running:
-        running.ask("decide", verb="approve", cwd="/", select="waiting")
+        running.approve_pending()
         running.ask("decide", verb="deny", cwd="/", refs=["one"])
         with sessions(100) as many:
             alone, ping = orders(running, many, rounds)

@@ -63,7 +63,7 @@ def test_synced_folders_cost_little_at_the_start(tmp_path: Path, sizes: Sizes) -
         settings.write_text("{}\n")
         starts: dict[int, list[float]] = {0: [], MAX_GRANTS: []}
         prompts: dict[int, int] = {}
-        world.rootsd("approve", *names, "--tag", "work")
+        world.rootsd("approve", *names, "--tag", "work", "--yes")
         for number in range(2 * rounds):
             count = [0, MAX_GRANTS][(number + number // 2) % 2]
             if count:

@@ -56,11 +56,17 @@ class Daemon:
         """Approve all that waits, but the folder of oddities; how many projects that were."""
         top = os.fsdecode(forest.top)
         return sum(
-            len(
-                self.ask("decide", verb="approve", cwd="/", select="waiting", under=under)["items"]
-            )
-            for under in (f"{top}/{name}" for name in ("ghq", "flat", "clients", "scratch"))
+            self.approve_pending(under=f"{top}/{name}")
+            for name in ("ghq", "flat", "clients", "scratch")
         )
+
+    def approve_pending(self, **more: str) -> int:
+        """Approve all that waits, confirmed, and return how many projects that were."""
+        order = {"verb": "approve", "cwd": "/", "select": "waiting", **more}
+        plan = self.ask("decide", **order, effect="dry-run")
+        listed = plan.get("confirmation", {"projects": []})["projects"]
+        tokens = [each["token"] for each in listed]
+        return len(self.ask("decide", **order, confirmed=tokens)["items"])
 
     def close(self) -> None:
         """End the daemon and wait for its end."""

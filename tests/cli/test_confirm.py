@@ -1,4 +1,4 @@
-"""An approval that covers more than its arguments name is listed first and needs one key."""
+"""An order about more than one project is listed first, and needs one key or --yes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ from typing import Any
 import pytest
 
 from rootsd.cli.confirm import (
-    BULK_THRESHOLD,
     Confirmation,
+    ConfirmedOrder,
     ExistingWorktrees,
     KeyPolicy,
     PendingGitDirectories,
     confirm_and_send,
+    decide,
 )
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Flags
-from rootsd.core.errors import ErrorCode, Exit, RootsdError
-from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
+from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed, exit_of
+from rootsd.core.model import Verdict
+from rootsd.wire.decisions import (
+    AddRuleRequest,
+    ApplyMode,
+    DecideRequest,
+    DecisionVerb,
+    RemoveRuleRequest,
+    TagRequest,
+)
+from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
 from support.fake_daemon import FakeDaemon, Objection, a_decision, an_item
 
@@ -26,7 +36,13 @@ API = DecideRequest(DecisionVerb.APPROVE, "/", refs=("api",))
 ALL = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.PENDING)
 UNDER = DecideRequest(DecisionVerb.APPROVE, "/", select=Selection.PENDING, under="/src")
 GLOB = DecideRequest(DecisionVerb.APPROVE, "/", refs=("acme/*",))
-RISKY = [{"id": "r1", "name": "acme/api", "path": "/src/acme/api", "files": [".mcp.json"]}]
+DENY_ALL = DecideRequest(DecisionVerb.DENY, "/", refs=("/src",))
+FORGET_ALL = DecideRequest(DecisionVerb.FORGET, "/", refs=("*",))
+TAG_ALL = TagRequest(("*",), "/", ("work",))
+ADD_RULE = AddRuleRequest(Verdict.APPROVED, "/src/**", "/")
+REMOVE_RULE = RemoveRuleRequest(3)
+UNDO = UndoRequest()
+EVERY_ORDER = (API, ALL, UNDER, GLOB, DENY_ALL, FORGET_ALL, TAG_ALL, ADD_RULE, REMOVE_RULE, UNDO)
 
 
 class Person:
@@ -64,19 +80,43 @@ def a_git_directory(**changes: object) -> dict[str, Any]:
     return {**known, **changes}
 
 
+def affected(name: str, **changes: object) -> dict[str, Any]:
+    known = {
+        "token": f"token-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
+        "path_b64": None, "before": "pending", "after": "approved", "within": None, "risk": "",
+    }  # fmt: skip
+    return {**known, **changes}
+
+
+def listed(*projects: dict[str, Any], parents: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the confirmation that an order about these projects needs; none for one project."""
+    if len(projects) < 2 and not parents:
+        return {}
+    return {"confirmation": {"projects": list(projects), "parents": list(parents)}}
+
+
+def gate(params: dict[str, Any], *projects: dict[str, Any]) -> dict[str, Any]:
+    """Answer as the gate of a daemon does: the list in a dry run, or a refusal without it."""
+    needed = listed(*projects)
+    if params.get("effect") == "dry-run":
+        return needed
+    if needed and not {each["token"] for each in projects} <= {*params.get("confirmed", ())}:
+        message = f"this decides about {len(projects)} projects, and nobody has confirmed that"
+        raise Objection(ErrorCode.REFUSED, message, unconfirmed=True)
+    return {}
+
+
 def planned(
     daemon: FakeDaemon,
     count: int = 1,
     trees: tuple[dict[str, Any], ...] = (),
-    executed: tuple[dict[str, Any], ...] = (),
     git: tuple[dict[str, Any], ...] = (),
+    risk: str | None = "",
 ) -> None:
-    """Let each order cover this many projects, with these worktrees, executed files, and Git
-    directories.
-    """
+    """Let each order cover this many projects, with these worktrees and Git directories."""
     items = [an_item(f"p{number}", id=f"i{number}") for number in range(count)]
 
-    def decide(params: dict[str, Any]) -> dict[str, Any]:
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
         confirmed = params.get("worktrees", [])
         shown = [
             {**tree, "published": True, "confirmable": False} if tree["id"] in confirmed else tree
@@ -87,53 +127,129 @@ def planned(
             {**each, "included": True, "confirmable": False} if each["root"] in included else each
             for each in git
         ]
-        more = {"executed": list(executed)} if params.get("effect") == "dry-run" else {}
-        return {**a_decision(*items), "worktrees": shown, "shared_git": shared, **more}
+        projects = [affected(item["name"], id=item["id"], risk=risk) for item in items]
+        projects += [affected(t["name"], id=t["id"]) for t in trees if t["id"] in confirmed]
+        return {
+            **a_decision(*items), "worktrees": shown, "shared_git": shared,
+            "rule": {}, "is_new": True, "undone": [], **gate(params, *projects),
+        }  # fmt: skip
 
-    daemon.answers["decide"] = decide
+    for method in ("decide", "tag", "rule-add", "rule-rm", "undo"):
+        daemon.answers[method] = answer
 
 
 def sent(daemon: FakeDaemon) -> list[dict[str, Any]]:
     """Return the orders that were not dry runs."""
-    return [params for params in daemon.asked("decide") if params.get("effect") != "dry-run"]
+    return daemon.ordered("decide")
 
 
-@pytest.mark.parametrize("order", [ALL, UNDER, GLOB])
-@pytest.mark.parametrize(
-    ("count", "executed", "is_asked"),
-    [(BULK_THRESHOLD, (), False), (BULK_THRESHOLD + 1, (), True), (1, tuple(RISKY), True)],
-)
-def test_many_projects_or_files_that_agents_execute_take_a_key(
-    daemon: FakeDaemon,
-    order: DecideRequest,
-    count: int,
-    executed: tuple[dict[str, Any], ...],
-    is_asked: bool,
-    capsys: pytest.CaptureFixture[str],
+def received(daemon: FakeDaemon, order: ConfirmedOrder) -> list[dict[str, Any]]:
+    return daemon.ordered(type(order).method)
+
+
+@pytest.mark.parametrize("order", EVERY_ORDER)
+def test_every_order_about_several_projects_is_listed_and_takes_a_key(
+    daemon: FakeDaemon, order: ConfirmedOrder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planned(daemon, count, executed=executed)
+    planned(daemon, 2, risk="runs code: .mcp.json; secrets: .env")
+    for keys in ("n", "q", "?n", " q"):
+        assert decide(Invocation(), order, Confirmation(Person(*keys))) is None
+    assert received(daemon, order) == []
     person = Person("y")
-    assert confirm_and_send(Invocation(), order, Confirmation(person)) == Exit.OK
-    assert bool(person.questions) is is_asked
-    assert len(sent(daemon)) == 1
+    assert decide(Invocation(), order, Confirmation(person)) is not None
+    (given,) = received(daemon, order)
+    assert given["confirmed"] == ["token-p0", "token-p1"]
     said = capsys.readouterr().err
+    for name in ("p0", "p1"):
+        assert f"  {name}  /src/{name}  runs code: .mcp.json; secrets: .env\n" in said
+
+
+@pytest.mark.parametrize("order", EVERY_ORDER)
+def test_an_order_about_one_project_takes_no_key(
+    daemon: FakeDaemon, order: ConfirmedOrder
+) -> None:
+    planned(daemon, 1, risk="secrets: .env")
+    assert decide(Invocation(), order, Confirmation(Person())) is not None
+    assert decide(Invocation(), order, Confirmation(Person(is_there=False))) is not None
+    assert ["confirmed" in given for given in received(daemon, order)] == [False, False]
+
+
+@pytest.mark.parametrize("order", EVERY_ORDER)
+@pytest.mark.parametrize(("flags", "is_there"), [(Flags(), False), (Flags(no_input=True), True)])
+def test_without_a_key_an_order_about_several_projects_needs_yes(
+    daemon: FakeDaemon, order: ConfirmedOrder, flags: Flags, is_there: bool
+) -> None:
+    planned(daemon, 2)
+    words = Invocation(flags, "verb sub", ("--flag", "a b"))
+    with pytest.raises(Unconfirmed, match=r"2 projects.*--dry-run lists them") as refused:
+        decide(words, order, Confirmation(Person(is_there=is_there)))
+    assert refused.value.remedy == "rootsd verb sub --yes --flag 'a b'"
+    assert exit_of(refused.value.code) == Exit.REFUSED
+    yes = Confirmation(Person(is_there=is_there), key=KeyPolicy.for_flag(yes=True))
+    assert decide(words, order, yes) is not None
+    assert received(daemon, order)[-1]["confirmed"] == ["token-p0", "token-p1"]
+
+
+def test_projects_that_appear_while_a_person_reads_are_listed_again(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists = iter([2, 3, 3])
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        count = next(lists) if params.get("effect") == "dry-run" else 3
+        return {**a_decision(), **gate(params, *(affected(f"p{n}") for n in range(count)))}
+
+    daemon.answers["decide"] = answer
+    person = Person("y", "y")
+    assert decide(Invocation(), DENY_ALL, Confirmation(person)) is not None
+    assert person.questions == ["Deny 2 projects? [y,n] ", "Deny 3 projects? [y,n] "]
+    assert "  p0, p1, p2\n" in capsys.readouterr().err
+
+
+def test_a_list_that_never_holds_ends_with_an_error(daemon: FakeDaemon) -> None:
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("effect") == "dry-run":
+            return {**a_decision(), **listed(affected("a"), affected("b"))}
+        raise Objection(ErrorCode.REFUSED, "not the ones you were shown", unconfirmed=True)
+
+    daemon.answers["decide"] = answer
+    with pytest.raises(Unconfirmed, match="not the ones"):
+        decide(Invocation(), DENY_ALL, Confirmation(Person(*"yyy")))
+
+
+def test_a_whole_folder_names_what_lies_in_it_and_the_command_for_that(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = [
+        affected(f"in{n}", within="/src", after="pending", risk="secrets: .env") for n in "ab"
+    ]
+    plan = listed(affected("src", path="/src"), *inner, parents=("/src",))
+    daemon.answers["decide"] = {**a_decision(an_item("src")), **plan}
+    person = Person("n")
+    order = DecideRequest(DecisionVerb.APPROVE, "/", refs=("/src",))
+    assert confirm_and_send(Invocation(), order, Confirmation(person)) == Exit.FAILED
+    assert person.questions == ["Publish src with the 2 projects in it? [y,n] "]
+    said = capsys.readouterr().err
+    assert (
+        "2 projects would be readable as a part of /src:\n  ina  /src/ina  secrets: .env" in said
+    )
+    assert "/src is a parent, so this includes each project that appears there later.\n" in said
+    assert "rootsd approve --under /src\n" in said
+    assert "Nothing was published." in said
+
+
+def test_every_name_is_listed_and_unread_risks_are_said(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned(daemon, 60)
+    assert confirm_and_send(Invocation(), ALL, Confirmation(Person("y"))) == Exit.OK
+    said = capsys.readouterr().err
+    assert {f"p{n}" for n in range(60)} <= set(said.replace(",", "").split())
+    assert "60 projects would be published:" in said
     assert "rootsd undo takes this back." in said
-    if is_asked:
-        assert f"{count} project" in said
-        assert ("acme/api  .mcp.json" in said) is bool(executed)
-
-
-def test_without_the_key_nothing_is_sent(daemon: FakeDaemon) -> None:
-    planned(daemon, 24)
-    for key in ("n", "q"):
-        assert confirm_and_send(Invocation(), ALL, Confirmation(Person("?", key))) == Exit.FAILED
-    assert sent(daemon) == []
-
-
-def test_a_named_project_takes_no_key(daemon: FakeDaemon) -> None:
-    planned(daemon, 1, executed=tuple(RISKY))
-    assert confirm_and_send(Invocation(), API, Confirmation(Person())) == Exit.OK
-    assert len(sent(daemon)) == 1
+    planned(daemon, 2, risk=None)
+    confirm_and_send(Invocation(), ALL, Confirmation(Person("n")))
+    assert "p0  /src/p0  its risks could not be read in time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -150,9 +266,9 @@ def test_without_a_question_existing_worktrees_stay_pending(
     confirmation: Confirmation,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    planned(daemon, 24, (a_worktree("fix"),), tuple(RISKY))
-    assert confirm_and_send(invocation, ALL, confirmation) == Exit.OK
-    (order,) = daemon.asked("decide")
+    planned(daemon, 1, (a_worktree("fix"),))
+    assert confirm_and_send(invocation, API, confirmation) == Exit.OK
+    (order,) = sent(daemon)
     assert "worktrees" not in order
     said = capsys.readouterr().err
     assert "Worktree /src/fix stays pending" in said
@@ -181,11 +297,14 @@ def test_the_projects_can_be_published_without_their_worktrees(daemon: FakeDaemo
     assert "worktrees" not in order
 
 
-def test_without_a_terminal_the_flag_confirms(daemon: FakeDaemon) -> None:
+def test_without_a_terminal_the_flag_for_worktrees_needs_yes(daemon: FakeDaemon) -> None:
     planned(daemon, 1, (a_worktree("fix"),))
-    confirmation = Confirmation(Person(is_there=False), ExistingWorktrees.PUBLISH)
-    assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
-    assert [order["worktrees"] for order in sent(daemon)] == [["id-fix"]]
+    nobody, publish = Person(is_there=False), ExistingWorktrees.PUBLISH
+    with pytest.raises(Unconfirmed, match="2 projects"):
+        confirm_and_send(Invocation(), API, Confirmation(nobody, publish))
+    yes = Confirmation(nobody, publish, KeyPolicy.NEVER)
+    assert confirm_and_send(Invocation(), API, yes) == Exit.OK
+    assert sent(daemon)[-1]["worktrees"] == ["id-fix"]
 
 
 def test_on_a_terminal_the_flag_still_needs_the_key(daemon: FakeDaemon) -> None:
@@ -203,12 +322,11 @@ def test_on_a_terminal_the_flag_still_needs_the_key(daemon: FakeDaemon) -> None:
 def test_the_worktrees_of_an_unknown_folder_are_confirmed_after_it(
     daemon: FakeDaemon,
 ) -> None:
-    def decide(params: dict[str, Any]) -> dict[str, Any]:
-        if params.get("effect") == "dry-run":
-            raise Objection(ErrorCode.NOTHING_MATCHED, "not known yet", "rootsd ls")
-        return {**a_decision(), "worktrees": [a_worktree("fix")]}
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        is_known = bool(daemon.ordered("decide"))
+        return {**a_decision(an_item()), "worktrees": [a_worktree("fix")] if is_known else []}
 
-    daemon.answers["decide"] = decide
+    daemon.answers["decide"] = answer
     person = Person("y")
     assert confirm_and_send(Invocation(), API, Confirmation(person)) == Exit.OK
     assert person.questions == ["Publish 1 worktree? [y,n] "]
@@ -319,16 +437,15 @@ def test_the_flag_says_if_there_is_no_such_git_directory(
 def test_the_git_directory_of_an_unknown_folder_is_included_after_it(
     daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def decide(params: dict[str, Any]) -> dict[str, Any]:
-        if params.get("effect") == "dry-run":
-            raise Objection(ErrorCode.NOTHING_MATCHED, "not known yet", "rootsd ls")
-        return {**a_decision(), "shared_git": [a_git_directory()]}
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        is_known = bool(daemon.ordered("decide"))
+        return {**a_decision(an_item()), "shared_git": [a_git_directory()] if is_known else []}
 
-    daemon.answers["decide"] = decide
+    daemon.answers["decide"] = answer
     for confirmation in (Confirmation(Person("y")), with_git(Person(is_there=False))):
+        daemon.requests.clear()
         assert confirm_and_send(Invocation(), API, confirmation) == Exit.OK
-    given = [order.get("shared_git") for order in sent(daemon)]
-    assert given == [None, ["id-fix"], None, ["id-fix"]]
+        assert [order.get("shared_git") for order in sent(daemon)] == [None, ["id-fix"]]
     assert "No project of this approval" not in capsys.readouterr().err
 
 

@@ -23,6 +23,9 @@ class Scripted:
         self._keys: Iterator[str] = iter(keys)
         self.questions: list[str] = []
 
+    def is_there(self) -> bool:
+        return True
+
     def press(self, question: str) -> str:
         self.questions.append(question)
         return next(self._keys)
@@ -55,7 +58,7 @@ def reviewed(*keys: str) -> tuple[Review, bool]:
 
 
 def orders(daemon: FakeDaemon) -> list[tuple[str, list[str]]]:
-    return [(params["verb"], params["refs"]) for params in daemon.asked("decide")]
+    return [(params["verb"], params["refs"]) for params in daemon.ordered("decide")]
 
 
 def test_groups_are_by_parent_and_owner() -> None:
@@ -171,7 +174,7 @@ def test_a_folder_that_was_replaced_since_it_was_shown_is_not_approved(
     refused, _, shown_anew = capsys.readouterr().err.partition("replaced since it was shown")
     assert "branch" not in refused
     assert "branch       new" in shown_anew
-    assert [params["shown"] for params in waiting.asked("decide")] == [["old"], ["new"]]
+    assert [params["shown"] for params in waiting.asked("decide")] == [["old"], ["new"], ["new"]]
     assert review.approved == 1
 
 
@@ -239,7 +242,7 @@ def test_one_key_publishes_a_project_with_the_worktrees_that_are_listed(
     review = Review(Invocation(), person)
     assert review.ask_about([main, fix]), "the worktree is not asked about again"
     assert person.questions == ["[1/1] publish a? [y,w,n,a,d,s,r,q,?] "]
-    (order,) = waiting.asked("decide")
+    (order,) = waiting.ordered("decide")
     assert (order["worktrees"], order["worktrees_shown"]) == (["id-fix"], ["mark-fix"])
     said = capsys.readouterr().err
     assert "worktree     /src/fix (published with it only if you confirm it)" in said
@@ -264,7 +267,7 @@ def test_one_key_publishes_a_project_with_the_git_directory_that_is_shown(
         person = Scripted(*key)
         Review(Invocation(), person).ask_about([item])
         assert person.questions[0] == "[1/1] publish a? [y,g,n,a,d,s,r,q,?] "
-    including, plain = daemon.asked("decide")
+    including, plain = daemon.ordered("decide")
     assert (including["shared_git"], including["shared_git_shown"]) == (["id-a"], ["mark-m"])
     assert "shared_git" not in plain
     said = " ".join(capsys.readouterr().err.split())
@@ -287,7 +290,7 @@ def test_the_key_for_the_git_directory_does_nothing_if_none_can_be_included(
     person = Scripted("g", "s")
     Review(Invocation(), person).ask_about([item])
     assert ",g," not in person.questions[0]
-    assert daemon.asked("decide") == []
+    assert daemon.ordered("decide") == []
 
 
 def test_the_key_for_worktrees_does_nothing_if_none_is_listed(waiting: FakeDaemon) -> None:
@@ -323,7 +326,7 @@ def test_the_answer_to_a_root_request_sets_session_and_access(
     review = Review(Invocation(), person := Scripted(key))
     review.ask_about([item])
     assert "[y,e,p,P,n" in person.questions[0]
-    (order,) = daemon.asked("decide")
+    (order,) = daemon.ordered("decide")
     assert (order["verb"], order["refs"]) == ("approve", ["id-a"])
     assert (order.get("span"), order.get("access")) == (span, access)
 

@@ -103,8 +103,11 @@ async def test_with_the_guard_off_the_caller_is_not_looked_up(
 async def test_each_reference_is_resolved_once_and_all_are_planned_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    control, steps = control_with(1, 2, 3), Steps(monkeypatch)
-    await give(control, DecideRequest(APPROVE, CWD, ("p1", "src/p*")))
+    control = control_with(1, 2, 3)
+    plan = await control.decide(APPROVE, "p1", "src/p*", effect=ApplyMode.DRY_RUN)
+    listed = tuple(each["token"] for each in plan["confirmation"]["projects"])
+    steps = Steps(monkeypatch)
+    await give(control, DecideRequest(APPROVE, CWD, ("p1", "src/p*"), confirmed=listed))
     assert steps.resolved == {"p1": 1, "src/p*": 1}
     assert steps.plans == 1
     assert await control.world.told() == {path(1), path(2), path(3)}
@@ -123,7 +126,7 @@ async def test_a_new_folder_is_resolved_once_and_planned_when_proposed_and_when_
     control.world.disk.folders[path(1)] = identity(1)
     await give(control, DecideRequest(APPROVE, CWD, ("/home/ann/link",)))
     assert steps.resolved == {"/home/ann/link": 1}
-    assert steps.plans == 2
+    assert steps.plans == 4, "twice to see what it covers, before it is proposed and approved"
     assert await control.world.told() == {path(1)}
 
 

@@ -61,8 +61,8 @@ from rootsd.wire.request import ControlRequest
 from rootsd.wire.upgrade import UpgradeQuery
 from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
-from support.ledger_harness import HANG_GUARD
-from support.sample_decisions import approved, project
+from support.ledger_harness import HANG_GUARD, path
+from support.sample_decisions import approved, identity, project
 
 ORDERS: list[Any] = [
     DecideRequest(APPROVE, CWD, ("p1",)),
@@ -147,9 +147,17 @@ async def test_long_lists_of_paths_are_shortened() -> None:
     assert told[-1] == "and 10 more"
 
 
-async def test_an_unknown_folder_is_named_as_typed() -> None:
-    order = DecideRequest(APPROVE, CWD, ("./new\x1b",))
-    assert await stakes_of(order, ControlHarness()) == ["approve ./new\\u{1b} (in /home/ann/src)"]
+async def test_a_folder_that_no_scan_found_is_named_before_it_is_proposed() -> None:
+    control = ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
+    order = DecideRequest(APPROVE, CWD, ("./p1",))
+    assert await stakes_of(order, control) == ["approve /home/ann/src/p1"]
+    assert control.discovery.proposed == []
+
+
+async def test_a_name_that_means_nothing_is_named_as_typed() -> None:
+    order = DecideRequest(APPROVE, CWD, ("new\x1b",))
+    assert await stakes_of(order, ControlHarness()) == ["approve new\\u{1b} (in /home/ann/src)"]
 
 
 def test_each_order_has_a_text() -> None:

@@ -18,6 +18,7 @@ CODES = {
     errors.CannotUndo: ErrorCode.FAILED,
     errors.AmbiguousReference: ErrorCode.AMBIGUOUS,
     errors.CallerRefused: ErrorCode.REFUSED,
+    errors.Unconfirmed: ErrorCode.REFUSED,
     errors.BadConfig: ErrorCode.BAD_CONFIG,
     errors.DaemonUnreachable: ErrorCode.UNREACHABLE,
     errors.Busy: ErrorCode.BUSY,
@@ -45,5 +46,5 @@ def test_refused_orders_differ_from_other_errors() -> None:
     refusals = {kind.__name__ for kind in CODES if issubclass(kind, OrderRefused)}
     assert {kind.__name__ for kind in CODES} - refusals == {
         "RootsdError", "AmbiguousReference", "CallerRefused", "BadConfig", "DaemonUnreachable",
-        "Busy",
+        "Busy", "Unconfirmed",
     }  # fmt: skip

@@ -266,7 +266,7 @@ def test_a_root_that_a_new_configuration_refuses_is_withdrawn(
     configure(rootsd_dir, NO_GUARD + parent)
     with running(home):
         ask("scan")
-        assert ask("approve", "one", "two").returncode == 0
+        assert ask("approve", "one", "two", "--yes").returncode == 0
     configure(rootsd_dir, parent + f"[roots]\nrefuse = ['{home}/src/one']\n")
     with running(home):
         assert ask("ls", "--published", "--paths").stdout == f"{home}/src/two\n"

@@ -25,7 +25,7 @@ def test_a_workspace_file_is_written_proposed_approved_and_written_again(person:
         person.rootsd("add", str(person.clone(name)))
     person.rootsd("approve", "*", "--yes", "--tag", "work")
     person.rootsd("export", "--code-workspace", "tag:work", "--output", str(file))
-    person.rootsd("forget", "*")
+    person.rootsd("forget", "*", "--yes")
     assert [item["tags"] for item in person.items("pending")] == [[], []]
 
     person.rootsd("add", str(file))

@@ -72,7 +72,7 @@ def test_the_client_answers_a_server_and_notifies_it_of_changes(person: Person) 
         assert says(process) == "roots: api"
         person.rootsd("approve", "web")
         assert says(process) == "roots: api web"
-        person.rootsd("deny", "api", "web")
+        person.rootsd("deny", "api", "web", "--yes")
         last = says(process)
         assert last == "roots:" or (last == "roots: web" and says(process) == "roots:")
 

@@ -82,7 +82,7 @@ def test_a_person_can_distinguish_and_type_both_names(
 async def test_clients_get_the_exact_folders_with_different_names(
     person: Person, twins: dict[str, str]
 ) -> None:
-    person.rootsd("approve", *twins.values())
+    person.rootsd("approve", *twins.values(), "--yes")
     async with legacy_client(person) as (client, _):
         roots = listed(await client.call_tool("list_roots", {}))
     assert roots == {f"{Path(path).name}~{id_}": path for path, id_ in twins.items()}

@@ -92,10 +92,10 @@ def test_acknowledged_verdicts_survive_sigkill_between_any_two_steps(
     person.clone("two")
     person.rootsd("up", str(person.parent))
     steps = [
-        (["approve", "one", "two"], {"one": "approved", "two": "approved"}),
+        (["approve", "one", "two", "--yes"], {"one": "approved", "two": "approved"}),
         (["deny", "two"], {"one": "approved", "two": "denied"}),
         (["forget", "one"], {"one": "pending", "two": "denied"}),
-        (["approve", "two", "one"], {"one": "approved", "two": "approved"}),
+        (["approve", "two", "one", "--yes"], {"one": "approved", "two": "approved"}),
     ]
     for order, expected in sizes.pick(test=steps[:2], check=steps, soak=steps):
         person.rootsd(*order)

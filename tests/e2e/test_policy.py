@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from rootsd.cli.control_client import call
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from support.confirmed_orders import call_confirmed
 from support.documents import blocks
 from support.person import HANG_GUARD, Finished, Resident
 from support.polling import until
@@ -99,8 +99,10 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PersonOfATeam]:
 def ann(team: PersonOfATeam, monkeypatch: pytest.MonkeyPatch) -> PersonOfATeam:
     """Return a person without a policy, who has approved three of the four projects."""
     monkeypatch.setenv("ROOTSD_DIR", team.environment()["ROOTSD_DIR"])  # `call` looks there
-    call(DecideRequest(DecisionVerb.FORGET, "/", ("shop", "api-internal", "site", "tool")))
-    call(DecideRequest(DecisionVerb.APPROVE, "/", ("shop", "api-internal", "tool")))
+    call_confirmed(
+        DecideRequest(DecisionVerb.FORGET, "/", ("shop", "api-internal", "site", "tool"))
+    )
+    call_confirmed(DecideRequest(DecisionVerb.APPROVE, "/", ("shop", "api-internal", "tool")))
     return team
 
 

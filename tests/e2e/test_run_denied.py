@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli import control_client as control
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from support.confirmed_orders import call_confirmed
 from support.person import Person, Resident
 from support.polling import until
 from support.run_proxy import SCRIPTED, RunProxyClient, command, run_proxy, started
@@ -51,7 +51,7 @@ def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
 
 
 def decide(verb: DecisionVerb, *names: str) -> None:
-    control.call(DecideRequest(verb, "/", names))
+    call_confirmed(DecideRequest(verb, "/", names))
 
 
 def look(client: RunProxyClient, folder: Path) -> None:

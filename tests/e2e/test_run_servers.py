@@ -31,10 +31,10 @@ from mcp_types import (
     TextContent,
 )
 
-from rootsd.cli import control_client as control
 from rootsd.core.model import Access
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.bridges import INITIALIZE, notice, request
+from support.confirmed_orders import call_confirmed
 from support.person import Person, Resident
 from support.real_servers import LISTING, SCRIPTED_SERVER, SERVERS, RootLimit, Server, said
 from support.run_proxy import command, started
@@ -67,8 +67,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:
 def person(house: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     """Return a person who approved alpha and beta, and neither gamma nor delta."""
     monkeypatch.setenv("ROOTSD_DIR", house.environment()["ROOTSD_DIR"])  # `decide` looks there
-    control.call(DecideRequest(DecisionVerb.FORGET, "/", ("gamma", "delta")))
-    control.call(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha", "beta")))
+    call_confirmed(DecideRequest(DecisionVerb.FORGET, "/", ("gamma", "delta")))
+    call_confirmed(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha", "beta")))
     return house
 
 
@@ -120,7 +120,7 @@ async def client_of(
 
 async def decide(verb: DecisionVerb, name: str, access: Access = Access.READ_WRITE) -> None:
     """Send an order as the command line does, without starting a process."""
-    await to_thread.run_sync(control.call, DecideRequest(verb, "/", (name,), access=access))
+    await to_thread.run_sync(call_confirmed, DecideRequest(verb, "/", (name,), access=access))
 
 
 async def until_open(server: Server, client: Client, folder: Path) -> None:

@@ -146,7 +146,7 @@ def test_the_view_and_show_say_which_git_directory_is_included_and_why(person: P
     row, line = told()
     assert row.endswith("\twritable\tthe git directory of fix: the approval includes it")
     assert line.endswith("(open behind the wall: the approval includes it)")
-    person.rootsd("deny", "tool")
+    person.rootsd("deny", "tool", "--yes")
     assert all("its checkout is denied" in text for text in told())
 
 
@@ -159,5 +159,5 @@ def test_a_submodule_uses_its_own_git_directory_in_a_pending_checkout(person: Pe
         assert shell.commits()
         assert not shell.succeeds(f"ls {tool}/.git/refs"), "only the part of the submodule"
         assert not shell.succeeds("git config a.b c")
-        person.rootsd("deny", "tool")
+        person.rootsd("deny", "tool", "--yes")
         until(lambda: not shell.succeeds("ls"))

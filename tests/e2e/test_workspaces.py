@@ -22,6 +22,7 @@ from rootsd.wire.daemon import SessionsQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest, TagRequest
 from rootsd.wire.projects import ProjectsQuery
 from support.bridges import environment, reply, request
+from support.confirmed_orders import call_confirmed
 from support.person import HANG_GUARD, Person, Resident
 from support.polling import until
 from support.preloaded import Piped
@@ -57,12 +58,12 @@ def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     until(lambda: not call(SessionsQuery())["items"])
     others = [each for each in resident.parent.iterdir() if each.name not in NAMES]
     for folder in others:
-        call(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
+        call_confirmed(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
         shutil.rmtree(folder)
     until(lambda: len(call(ProjectsQuery("/"))["items"]) == len(NAMES))
-    call(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
-    call(DecideRequest(DecisionVerb.APPROVE, "/", ("api", "old")))
-    call(TagRequest(NAMES, "/", off=("work", "home", "later")))
+    call_confirmed(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
+    call_confirmed(DecideRequest(DecisionVerb.APPROVE, "/", ("api", "old")))
+    call_confirmed(TagRequest(NAMES, "/", off=("work", "home", "later")))
     call(SetFocusRequest())
     return resident
 

@@ -79,7 +79,7 @@ def test_without_a_terminal_older_worktrees_need_the_flag(up: Person) -> None:
     assert up.names("ls", "--published") == ["tool"]
     notes = {item["name"]: item["note"] for item in up.items("pending")}
     assert "rootsd approve tool --worktrees" in notes["fix"]
-    up.rootsd("approve", "tool", "--worktrees")
+    up.rootsd("approve", "tool", "--worktrees", "--yes")
     published = set(up.names("ls", "--published"))
     assert {"tool", "fix"} <= published
     up.rootsd("undo")
@@ -109,13 +109,12 @@ def test_files_that_agents_execute_are_shown_before_the_key(up: Person, press: P
     (risky / ".mcp.json").write_text("{}\n")
     up.wait_until_listed("risky", "pending")
     plan = _answer(up, "approve", "--all", "--dry-run")
-    assert [(each["name"], each["files"]) for each in plan["executed"]] == [
-        ("risky", [".mcp.json"])
-    ]
+    risks = {each["name"]: each["risk"] for each in plan["confirmation"]["projects"]}
+    assert risks["risky"] == "runs code: .mcp.json"
     done = press("n", "approve", "--all")
     assert (done.status, up.names("ls", "--published")) == (1, [])
-    assert "risky  .mcp.json" in done.output
-    up.rootsd("approve", "--all")
+    assert "runs code: .mcp.json" in done.output
+    up.rootsd("approve", "--all", "--yes")
     assert "risky" in up.names("ls", "--published")
 
 

@@ -8,13 +8,14 @@ from posixpath import join, normpath
 from typing import Any
 
 import anyio
+from msgspec.structs import replace
 
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
 from rootsd.control.services import ControlServices, ScanStats
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import NotPresent
+from rootsd.core.errors import NotPresent, Unconfirmed
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import (
@@ -42,13 +43,22 @@ from rootsd.wire.daemon import (
     SessionItem,
     SessionStatus,
 )
-from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.decisions import (
+    AddRuleRequest,
+    ApplyMode,
+    DecideRequest,
+    DecisionVerb,
+    RemoveRuleRequest,
+    TagRequest,
+)
+from rootsd.wire.guard import UndoRequest
 from rootsd.wire.request import ControlRequest
 from support.ledger_harness import HANG_GUARD, SOURCES, FakeSaver, LedgerHarness
 from support.process_table import ProcessTable
 from support.sample_decisions import NOON, PERSON
 
 CWD = "/home/ann/src"
+Confirmable = DecideRequest | TagRequest | AddRuleRequest | RemoveRuleRequest | UndoRequest
 APPROVE, DENY, FORGET = DecisionVerb.APPROVE, DecisionVerb.DENY, DecisionVerb.FORGET
 LINKS = {
     b"/home/ann/link": b"/home/ann/src/p1",
@@ -279,7 +289,22 @@ class ControlHarness:
     async def ask(
         self, request: ControlRequest, connection: ConnectionState | None = None
     ) -> dict[str, Any]:
-        """Return the result of a request, on a new connection or on `connection`."""
+        """Return the result of a request, on a new connection or on `connection`.
+
+        The person confirms what the request decides about.
+        """
+        try:
+            return await self.ask_unconfirmed(request, connection)
+        except Unconfirmed:
+            assert isinstance(request, Confirmable)
+            plan = await self.ask_unconfirmed(replace(request, effect=ApplyMode.DRY_RUN))
+            tokens = tuple(each["token"] for each in plan["confirmation"]["projects"])
+            return await self.ask_unconfirmed(replace(request, confirmed=tokens), connection)
+
+    async def ask_unconfirmed(
+        self, request: ControlRequest, connection: ConnectionState | None = None
+    ) -> dict[str, Any]:
+        """Do the same as `ask`, but let the gate refuse a request about several projects."""
         call = RequestContext(PERSON, connection=connection or ConnectionState())
         with anyio.fail_after(HANG_GUARD):
             return await self.dispatcher.answer(request, call)

@@ -23,11 +23,16 @@ class Objection(Exception):
     """An error that the fake returns instead of a result."""
 
     def __init__(
-        self, code: ErrorCode, message: str, remedy: str = "", choices: tuple[str, ...] = ()
+        self,
+        code: ErrorCode,
+        message: str,
+        remedy: str = "",
+        choices: tuple[str, ...] = (),
+        **more: object,
     ) -> None:
         super().__init__(message)
         self.data: dict[str, Any] = {
-            "code": code.value, "remedy": remedy, "choices": list(choices),
+            "code": code.value, "remedy": remedy, "choices": list(choices), **more,
         }  # fmt: skip
 
 
@@ -54,6 +59,10 @@ class FakeDaemon:
     def asked(self, method: str) -> list[dict[str, Any]]:
         """Return the params of all requests of this method."""
         return [params for name, params in self.requests if name == method]
+
+    def ordered(self, method: str) -> list[dict[str, Any]]:
+        """Return the params of all requests of this method that were not dry runs."""
+        return [params for params in self.asked(method) if params.get("effect") != "dry-run"]
 
     def __enter__(self) -> Self:
         self.socket.parent.mkdir(0o700, parents=True, exist_ok=True)

@@ -99,8 +99,10 @@ class PublicationModel:
             if self.ruled(path, approve=True):
                 folder.vouched_since = self.since(path)
                 folder.vouched, folder.decided = folder.seen, True
-            elif folder.seen == YOUNG and self.main_since(folder) is False:
-                folder.inherited, folder.decided = False, True
+            elif (since := self.main_since(folder)) is not None and (
+                within(path, folder.main or b"") or (folder.seen == YOUNG and since is False)
+            ):
+                folder.inherited, folder.decided = since, True
 
     def since(self, path: bytes) -> bool:
         """Return the start of an approval of `path` given now. An existing approval keeps its

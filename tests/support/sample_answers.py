@@ -134,7 +134,8 @@ ANSWERS: Mapping[str, Answer] = {
     "sessions": {**a_listing(SESSION), "confined": [CONFINED]},
     "why": {
         "revision": 8, "path": "/home/ann/src/acme/api/README", "published": True,
-        "voices": list(VOICES), "obstacles": [], "items": [ITEMS[0]], "warnings": [],
+        "root": "acme/api", "voices": list(VOICES), "obstacles": [], "items": [ITEMS[0]],
+        "warnings": [],
     },
     "check": {
         "published": True, "verdict": "approved", "root": "acme/api", "access": "read-write",

@@ -1,41 +1,69 @@
-"""Approve from the command line: plan, show the plan, ask for a key, and send.
+"""Send an order after a person has confirmed it: facts, question, order, result.
 
-An approval can publish more than its words name: a glob or `--all` covers many projects, and a
-main checkout has worktrees. On a terminal, a person sees the plan and confirms it with one key.
-The order that is then sent names exactly the worktrees that were shown, by their identities.
-Without a terminal, the named projects are published without a question. Worktrees that are older
-than the approval are published only after a key, or with `--worktrees`.
+An order can do more than its words name: a glob, a rule, or a folder covers many projects, and a
+main checkout has worktrees. Every verb that decides goes through `decide`, in four steps:
 
-An approval of a linked worktree or a submodule can include its Git directory in a pending
-checkout, for programs behind the wall. It does so only after another key, or with `--shared-git`.
+1. *Facts.* A dry run of the order says what it would decide about.
+2. *Question.* If that is more than one project, a person sees the list with names and risks, and
+   presses a key. `--yes` is the same answer in advance.
+3. *Order.* The order carries the tokens of the listed projects. The daemon refuses an order about
+   several projects that were not listed. Then the list is shown again.
+4. *Result.* Each verb prints its own.
+
+Without a terminal and without `--yes`, the order is sent as it is. It succeeds if it decides about
+one project.
+
+An approval asks two more questions. Worktrees that are older than the approval are published only
+after a key, or with `--worktrees`. An approval of a linked worktree or a submodule includes its
+Git directory in a pending checkout, for programs behind the wall, only after another key, or with
+`--shared-git`.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees, print_result
+from rootsd.cli.affected import affected_lines
+from rootsd.cli.decisions import (
+    confirmable_git_directories,
+    confirmable_worktrees,
+    print_result,
+)
 from rootsd.cli.formatting import describe_shared_git, path_of, pluralize, shorten_home
 from rootsd.cli.invocation import Invocation
-from rootsd.core.errors import ErrorCode, Exit, RootsdError
+from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest
+from rootsd.system.ipc.rpc import DaemonError
+from rootsd.wire.decisions import (
+    AddRuleRequest,
+    ApplyMode,
+    ApprovalScope,
+    DecideRequest,
+    DecisionVerb,
+    RemoveRuleRequest,
+    TagRequest,
+)
+from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection, ShowQuery
 
-BULK_THRESHOLD = 10
 _MOST_LINES = 20
 _MOST_SESSIONS = 9  # one key for each
+# Projects can appear while a person reads the list. Then it is shown again, but not for ever.
+_ROUNDS = 3
 _GLOB = frozenset("*?[")
 _UNDO = "rootsd undo takes this back."
 _NO_GIT_DIRECTORY = "No project of this approval uses the Git directory of a pending checkout."
 
 Item = Mapping[str, Any]
+ConfirmedOrder = DecideRequest | TagRequest | AddRuleRequest | RemoveRuleRequest | UndoRequest
+OrderT = TypeVar("OrderT", bound=ConfirmedOrder)
 
 
 class ConfirmationPrompt(Protocol):
@@ -53,6 +81,8 @@ class ExistingWorktrees(Enum):
 
     ASK = auto()
     PUBLISH = auto()
+    AS_ORDERED = auto()
+    """Publish those that the order names."""
 
 
 class PendingGitDirectories(Enum):
@@ -60,17 +90,24 @@ class PendingGitDirectories(Enum):
 
     ASK = auto()
     INCLUDE = auto()
+    AS_ORDERED = auto()
+    """Include those that the order names."""
 
 
 class KeyPolicy(Enum):
-    """Whether to ask a person for a key."""
+    """Whether to ask a person for a key, or to take the answer from `--yes`."""
 
     IF_THERE = auto()
     NEVER = auto()
 
+    @classmethod
+    def for_flag(cls, *, yes: bool) -> KeyPolicy:
+        """Return the policy for the flag `--yes`."""
+        return cls.NEVER if yes else cls.IF_THERE
+
 
 class Confirmation(Struct, frozen=True):
-    """How an approval is confirmed."""
+    """How an order is confirmed."""
 
     prompt: ConfirmationPrompt
     existing_worktrees: ExistingWorktrees = ExistingWorktrees.ASK
@@ -81,7 +118,8 @@ class Confirmation(Struct, frozen=True):
     def needs_plan(self) -> bool:
         """Return whether the person confirmed in advance something that only a plan lists."""
         return (
-            self.existing_worktrees is ExistingWorktrees.PUBLISH
+            self.key is KeyPolicy.NEVER
+            or self.existing_worktrees is ExistingWorktrees.PUBLISH
             or self.git_directories is PendingGitDirectories.INCLUDE
         )
 
@@ -91,55 +129,106 @@ class Confirmation(Struct, frozen=True):
         return self.key is KeyPolicy.IF_THERE and not flags.no_input and self.prompt.is_there()
 
 
-def confirm_and_send(
-    invocation: Invocation, order: DecideRequest, confirmation: Confirmation
-) -> int:
-    """Ask for confirmation if the approval needs it, send it, and return the exit status."""
+class Decided(Struct, Generic[OrderT], frozen=True):
+    """An order as it was sent, its plan if there was one, and the daemon's answer."""
+
+    order: OrderT
+    plan: Mapping[str, Any] | None
+    answer: dict[str, Any]
+
+
+def decide(
+    invocation: Invocation, order: OrderT, confirmation: Confirmation
+) -> Decided[OrderT] | None:
+    """Ask for confirmation if the order needs it, and send it. None means that nothing changed.
+
+    Raises Unconfirmed if the order decides about several projects and nobody can be asked, and
+    what the daemon answers.
+    """
     if order.effect is ApplyMode.DRY_RUN:
-        print_result(invocation, order, invocation.call(order))
-        return Exit.OK
-    plan: dict[str, Any] | None = None
-    if confirmation.asks(invocation) or confirmation.needs_plan:
+        return Decided(order, None, invocation.call(order))
+    has_plan = confirmation.asks(invocation) or confirmation.needs_plan
+    for round_ in range(_ROUNDS):
+        sent, plan = order, None
+        if has_plan:
+            try:
+                plan = _planned(invocation, order)
+            except RootsdError as error:
+                answered = _for_one_session(invocation, order, confirmation, error)
+                if answered is None:
+                    return None
+                order, plan = answered, _planned(invocation, answered)
+            chosen = _confirmed(invocation, order, plan, confirmation)
+            if chosen is None:
+                return None
+            sent = chosen
         try:
-            plan = _planned(invocation, order)
-        except RootsdError as error:
-            answer = _for_one_session(invocation, order, confirmation, error)
-            if answer is None:
-                invocation.output.message("Nothing was published.")
-                return Exit.FAILED
-            order, plan = answer, _planned(invocation, answer)
-    if plan is not None:
-        confirmed = _confirmed(invocation, order, plan, confirmation)
-        if confirmed is None:
-            invocation.output.message("Nothing was published.")
-            return Exit.FAILED
-        order = confirmed
-    decided = invocation.call(order)
-    print_result(invocation, order, decided)
-    if _is_open_ended(order) and decided["items"]:
-        invocation.output.message(_UNDO)
-    if plan is None:
-        _add_to_unknown(invocation, order, decided, confirmation)
-    if confirmation.git_directories is PendingGitDirectories.INCLUDE and not (
-        confirmable_git_directories(plan or decided) or order.shared_git
-    ):
-        invocation.output.message(_NO_GIT_DIRECTORY)
+            return Decided(sent, plan, invocation.call(sent))
+        except DaemonError as error:
+            if not error.unconfirmed:
+                raise
+            is_answered = bool(sent.confirmed) or confirmation.asks(invocation)
+            if not is_answered or round_ == _ROUNDS - 1:
+                raise _how_to_confirm(invocation, error) from error
+    raise AssertionError("the last round returns or raises")
+
+
+def confirm_and_send(
+    invocation: Invocation, order: DecideRequest | TagRequest, confirmation: Confirmation
+) -> int:
+    """Send an order about projects through `decide`, print its effect, and return the status."""
+    decided: Decided[DecideRequest | TagRequest] | None = decide(invocation, order, confirmation)
+    if decided is None:
+        return declined(invocation, order)
+    order, answer = decided.order, decided.answer
+    print_result(invocation, order, answer)
+    if not isinstance(order, DecideRequest) or order.effect is ApplyMode.DRY_RUN:
+        return Exit.OK
+    if order.verb is DecisionVerb.APPROVE:
+        if _is_open_ended(order) and answer["items"]:
+            invocation.output.message(_UNDO)
+        order = _add_to_unknown(invocation, decided, confirmation)
+        includes_git = confirmation.git_directories is PendingGitDirectories.INCLUDE
+        if includes_git and not (
+            confirmable_git_directories(decided.plan or answer) or order.shared_git
+        ):
+            invocation.output.message(_NO_GIT_DIRECTORY)
     return Exit.OK
 
 
+def declined(invocation: Invocation, order: ConfirmedOrder) -> int:
+    """Say that nothing was changed, and return the exit status for that."""
+    is_approval = isinstance(order, DecideRequest) and order.verb is DecisionVerb.APPROVE
+    invocation.output.message(f"Nothing was {'published' if is_approval else 'changed'}.")
+    return Exit.FAILED
+
+
+def _how_to_confirm(invocation: Invocation, error: RootsdError) -> Unconfirmed:
+    """Return the error with the reason why nobody was asked, and the whole command to type."""
+    why = (
+        "--no-input forbids the question" if invocation.flags.no_input else "no terminal to ask on"
+    )
+    verb, *words = shlex.split(invocation.command)
+    command = shlex.join(["rootsd", verb, *words, "--yes", *invocation.arguments])
+    listed = "--dry-run lists them"
+    return Unconfirmed(f"{error.message} ({why}; {listed})", command)
+
+
 def _for_one_session(
-    invocation: Invocation, order: DecideRequest, confirmation: Confirmation, error: RootsdError
-) -> DecideRequest | None:
+    invocation: Invocation, order: OrderT, confirmation: Confirmation, error: RootsdError
+) -> OrderT | None:
     """Ask which of several sessions gets the folder; return None to publish nothing.
 
     Raises `error` if it has another reason, or if nobody can be asked.
     """
     if error.code is not ErrorCode.AMBIGUOUS or not confirmation.asks(invocation):
         raise error
+    if not isinstance(order, DecideRequest) or order.verb is not DecisionVerb.APPROVE:
+        raise error
     if order.select is not Selection.NAMED or len(order.refs) != 1:
         raise error
     (item,) = invocation.call(ShowQuery(order.cwd, order.refs))["items"]
-    return answer_one_session(order, item, confirmation.prompt.press)
+    return cast("OrderT | None", answer_one_session(order, item, confirmation.prompt.press))
 
 
 def answer_one_session(
@@ -174,60 +263,96 @@ def answer_one_session(
                 _write("n  none")
 
 
+def _planned(invocation: Invocation, order: ConfirmedOrder) -> dict[str, Any]:
+    """Return the effect that the order would have."""
+    return invocation.call(replace(order, effect=ApplyMode.DRY_RUN))
+
+
 def _confirmed(
-    invocation: Invocation,
-    order: DecideRequest,
-    plan: Mapping[str, Any],
-    confirmation: Confirmation,
-) -> DecideRequest | None:
-    """Return the order with what a person confirmed, or None to publish nothing."""
+    invocation: Invocation, order: OrderT, plan: Mapping[str, Any], confirmation: Confirmation
+) -> OrderT | None:
+    """Return the order with what a person confirmed, or None to change nothing."""
     asks, prompt = confirmation.asks(invocation), confirmation.prompt
-    trees: Sequence[Item] = ()
-    if asks or confirmation.existing_worktrees is ExistingWorktrees.PUBLISH:
-        trees = confirmable_worktrees(plan)
-    directories: Sequence[Item] = ()
-    if asks or confirmation.git_directories is PendingGitDirectories.INCLUDE:
-        directories = confirmable_git_directories(plan)
-    if asks and (trees or _is_bulk(order, plan)):
-        chosen = _ask(prompt, order, plan, trees)
-        if chosen is None:
-            return None
-        trees = chosen
+    trees, directories = _further(plan, confirmation, asks=asks)
+    alone, alone_plan = order, plan
+    if trees and isinstance(order, DecideRequest):
+        order = replace(
+            order,
+            worktrees=tuple(tree["id"] for tree in trees),
+            worktrees_shown=tuple(tree["identity"] for tree in trees),
+        )
+        plan = {**_planned(invocation, order), "items": plan["items"]}
+    if asks and (trees or "confirmation" in plan):
+        match _ask(prompt, order, plan, trees):
+            case _Answer.NOTHING:
+                return None
+            case _Answer.WITHOUT_WORKTREES:
+                order, plan = alone, alone_plan
+            case _Answer.EVERYTHING:
+                pass
     if asks and directories:
         chosen = _ask_about_git_directories(prompt, directories)
         if chosen is None:
             return None
         directories = chosen
-    return replace(
-        order,
-        worktrees=tuple(tree["id"] for tree in trees),
-        worktrees_shown=tuple(tree["identity"] for tree in trees),
-        shared_git=tuple(each["root"] for each in directories),
-        shared_git_shown=tuple(each["identity"] for each in directories),
+    if directories and isinstance(order, DecideRequest):
+        order = replace(
+            order,
+            shared_git=tuple(each["root"] for each in directories),
+            shared_git_shown=tuple(each["identity"] for each in directories),
+        )
+    if asks or confirmation.key is KeyPolicy.NEVER:
+        return with_tokens(order, plan)
+    return order
+
+
+def _further(
+    plan: Item, confirmation: Confirmation, *, asks: bool
+) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Return the worktrees and the Git directories that the approval could include as well."""
+    trees = confirmation.existing_worktrees
+    git = confirmation.git_directories
+    has_trees = trees is ExistingWorktrees.PUBLISH or (asks and trees is ExistingWorktrees.ASK)
+    has_git = git is PendingGitDirectories.INCLUDE or (asks and git is PendingGitDirectories.ASK)
+    return (
+        confirmable_worktrees(plan) if has_trees else (),
+        confirmable_git_directories(plan) if has_git else (),
     )
 
 
+def with_tokens(order: OrderT, plan: Mapping[str, Any]) -> OrderT:
+    """Return the order, confirmed for the projects that its `plan` lists."""
+    confirmation = plan.get("confirmation")
+    if confirmation is None:
+        return order
+    return replace(order, confirmed=tuple(each["token"] for each in confirmation["projects"]))
+
+
 def _add_to_unknown(
-    invocation: Invocation,
-    order: DecideRequest,
-    decided: Mapping[str, Any],
-    confirmation: Confirmation,
-) -> None:
-    """Handle what a person can confirm for a folder that was unknown before its approval."""
-    again = _confirmed(invocation, order, {**decided, "items": ()}, confirmation)
-    if again is not None and again != order:
-        print_result(invocation, again, invocation.call(again))
+    invocation: Invocation, decided: Decided[Any], confirmation: Confirmation
+) -> DecideRequest:
+    """Handle what a person can confirm for a folder that was unknown before its approval.
+
+    Return the last order that was sent.
+    """
+    plan, answer = decided.plan, decided.answer
+    order: DecideRequest = decided.order
+    if plan is None:
+        return order
+    fresh = {
+        "worktrees": _not_in(plan, confirmable_worktrees(answer), "worktrees", "id"),
+        "shared_git": _not_in(plan, confirmable_git_directories(answer), "shared_git", "root"),
+    }
+    again = _confirmed(invocation, order, {**fresh, "items": (), "warnings": ()}, confirmation)
+    if again is None or again == order:
+        return order
+    print_result(invocation, again, invocation.call(again))
+    return again
 
 
-def _planned(invocation: Invocation, order: DecideRequest) -> dict[str, Any] | None:
-    """Return the effect that the order would have; None for an unknown folder."""
-    try:
-        return invocation.call(replace(order, effect=ApplyMode.DRY_RUN))
-    except RootsdError as error:
-        # The order itself adds the unknown folder, or fails with the right error.
-        if error.code is ErrorCode.NOTHING_MATCHED:
-            return None
-        raise
+def _not_in(plan: Item, items: Sequence[Item], key: str, id_: str) -> list[Item]:
+    known = {each[id_] for each in plan.get(key, ())}
+    return [each for each in items if each[id_] not in known]
 
 
 def _is_open_ended(order: DecideRequest) -> bool:
@@ -236,39 +361,66 @@ def _is_open_ended(order: DecideRequest) -> bool:
     return order.select is not Selection.NAMED or is_glob
 
 
-def _is_bulk(order: DecideRequest, plan: Mapping[str, Any]) -> bool:
-    is_risky = len(plan["items"]) > BULK_THRESHOLD or bool(plan.get("executed"))
-    return _is_open_ended(order) and is_risky
+class _Answer(Enum):
+    """What a person wants to do of a plan."""
+
+    EVERYTHING = auto()
+    WITHOUT_WORKTREES = auto()
+    NOTHING = auto()
 
 
 def _ask(
-    prompt: ConfirmationPrompt,
-    order: DecideRequest,
-    plan: Mapping[str, Any],
-    trees: Sequence[Item],
-) -> Sequence[Item] | None:
-    """Show the plan and ask; return the worktrees to publish, or None to publish nothing."""
-    if _is_bulk(order, plan):
-        _show_bulk(plan)
+    prompt: ConfirmationPrompt, order: ConfirmedOrder, plan: Item, trees: Sequence[Item]
+) -> _Answer:
+    """Show the plan, ask, and return the answer."""
+    _show(order, plan, trees)
+    has_choice = bool(trees) and bool(plan["items"])
+    question = f"{_question(order, plan, trees)} [{'y,p,n' if has_choice else 'y,n'}] "
+    while True:
+        match prompt.press(question):
+            case "y":
+                return _Answer.EVERYTHING
+            case "p" if has_choice:
+                return _Answer.WITHOUT_WORKTREES
+            case "n" | "q":
+                return _Answer.NOTHING
+            case _:
+                _write("y  do everything above")
+                if has_choice:
+                    _write("p  publish the projects without these worktrees")
+                _write("n  change nothing")
+
+
+def _show(order: ConfirmedOrder, plan: Item, trees: Sequence[Item]) -> None:
+    """Show what a person is about to confirm."""
+    if (confirmation := plan.get("confirmation")) is not None:
+        for line in affected_lines(confirmation):
+            _write(line)
+    if isinstance(order, DecideRequest) and order.verb is DecisionVerb.APPROVE:
+        for folder in sorted({each["within"] for each in _listed(plan)} - {None}):
+            where = shlex.quote(shorten_home(folder)) if " " in folder else shorten_home(folder)
+            _write(f"To publish only the projects in it instead: rootsd approve --under {where}")
     if trees:
         _write("These worktrees are older than this approval. Clients would see them, too:")
         _write_some([_place(tree) for tree in trees])
-    is_alone = not plan["items"]
-    what = _what(plan["items"], trees)
-    keys = "y,p,n" if trees and not is_alone else "y,n"
-    while True:
-        match prompt.press(f"Publish {what}? [{keys}] "):
-            case "y":
-                return trees
-            case "p" if trees and not is_alone:
-                return ()
-            case "n" | "q":
-                return None
-            case _:
-                _write("y  publish everything above")
-                if trees and not is_alone:
-                    _write("p  publish the projects without these worktrees")
-                _write("n  publish nothing")
+
+
+def _question(order: ConfirmedOrder, plan: Item, trees: Sequence[Item]) -> str:
+    match order:
+        case DecideRequest(verb=DecisionVerb.APPROVE):
+            return f"Publish {_what(plan, trees)}?"
+        case DecideRequest(verb=DecisionVerb.DENY):
+            return f"Deny {_count(plan)}?"
+        case DecideRequest():
+            return f"Forget the decisions about {_count(plan)}?"
+        case TagRequest():
+            return f"Change the tags of {_count(plan)}?"
+        case AddRuleRequest():
+            return "Add this rule?"
+        case RemoveRuleRequest():
+            return "Remove this rule?"
+        case UndoRequest():
+            return "Undo this?"
 
 
 def _ask_about_git_directories(
@@ -291,25 +443,29 @@ def _ask_about_git_directories(
                 _write("q  publish nothing")
 
 
-def _show_bulk(plan: Mapping[str, Any]) -> None:
-    _write(f"{pluralize(len(plan['items']), 'project')} would be published.")
-    if executed := plan.get("executed", ()):
-        _write(f"Agents execute files in {len(executed)} of them:")
-        _write_some([f"{each['name']}  {_files(each)}" for each in executed])
-
-
-def _files(each: Item) -> str:
-    return " ".join(each["files"]) or "could not be scanned in time"
-
-
-def _what(items: Sequence[Item], trees: Sequence[Item]) -> str:
-    worktrees = pluralize(len(trees), "worktree")
-    if not items:
+def _what(plan: Item, trees: Sequence[Item]) -> str:
+    """Return what an approval publishes, such as `api and 2 worktrees`."""
+    items, worktrees = plan["items"], pluralize(len(trees), "worktree")
+    if not items and trees:
         return worktrees
-    projects = (
-        safe_label(items[0]["name"]) if len(items) == 1 else pluralize(len(items), "project")
-    )
+    apart = {tree["id"] for tree in trees}
+    listed = [each for each in _listed(plan) if each["id"] not in apart]
+    inside = sum(1 for each in listed if each["within"] is not None)
+    projects = pluralize(len(listed) - inside, "project")
+    if len(items) == 1:
+        projects = safe_label(items[0]["name"])
+    if inside:
+        projects = f"{projects} with the {pluralize(inside, 'project')} in it"
     return f"{projects} and {worktrees}" if trees else projects
+
+
+def _count(plan: Item) -> str:
+    return pluralize(len(_listed(plan)), "project")
+
+
+def _listed(plan: Item) -> Sequence[Item]:
+    confirmation = plan.get("confirmation")
+    return [] if confirmation is None else confirmation["projects"]
 
 
 def _place(tree: Item) -> str:

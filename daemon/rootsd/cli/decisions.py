@@ -42,7 +42,7 @@ DRY_RUN_NOTICE = "Dry run: nothing was changed."
 _DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _NAMING_COLUMNS = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
 # Keys that not every response has.
-_OPTIONAL_KEYS = ("rules", "worktrees", "shared_git", "published", "executed", "renewed")
+_OPTIONAL_KEYS = ("rules", "worktrees", "shared_git", "published", "confirmation", "renewed")
 _ALREADY = {
     DecisionVerb.APPROVE: "already approved",
     DecisionVerb.DENY: "already denied",
@@ -80,7 +80,7 @@ def print_result(invocation: Invocation, order: ProjectOrder, decided: Mapping[s
         output.message(f"{name}: approved again, for the running sessions")
     for item in decided["unchanged"]:
         output.message(f"{safe_label(item['name'])}: {_already_message(order)}")
-        for remedy in _removal_hints(order, item):
+        for remedy in _removal_hints(invocation, order, item):
             output.message(f"  {remedy}")
     for item in (*decided["items"], *decided["unchanged"]):
         if (for_session := item.get("session")) is not None and item["verdict"] == "approved":
@@ -132,13 +132,22 @@ def _how_to_publish(main: str) -> str:
     return f"rootsd approve {shlex.quote(main)} --worktrees"
 
 
-def _removal_hints(order: ProjectOrder, item: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the commands that stop proposals of `item`, if `order` forgets projects by name."""
+def _removal_hints(
+    invocation: Invocation, order: ProjectOrder, item: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield the commands that stop proposals of `item`, if `order` forgets projects by name.
+
+    A denial also covers everything below a folder. So it is a hint only if it denies this one.
+    """
     if not isinstance(order, DecideRequest) or order.verb is not DecisionVerb.FORGET:
         return
     if order.select is not Selection.NAMED:
         return
-    yield f"to stop proposing it: rootsd deny {item['id']}"
+    denial = DecideRequest(
+        DecisionVerb.DENY, cwd="/", refs=(item["id"],), effect=ApplyMode.DRY_RUN
+    )
+    if "confirmation" not in invocation.call(denial):
+        yield f"to stop proposing it: rootsd deny {item['id']}"
     if item.get("parent"):
         yield "to exclude folders of a parent by name: rootsd parent set --help"
 

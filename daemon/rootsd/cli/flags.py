@@ -42,6 +42,7 @@ class VerbCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments. Store the verb first: a usage error names it, too."""
         _store_command_words(ctx)
+        ctx.obj.arguments = tuple(args)
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

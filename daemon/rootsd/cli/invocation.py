@@ -30,6 +30,8 @@ class Invocation(Struct, dict=True):
 
     flags: Flags = field(default_factory=Flags)
     command: str = "status"
+    arguments: tuple[str, ...] = ()
+    """The arguments of the verb, as typed."""
     has_called: bool = False
     """Whether the daemon has answered."""
 

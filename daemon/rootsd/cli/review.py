@@ -1,6 +1,7 @@
 """Review pending projects one after the other, with one key for each decision.
 
-Each key sends at most one order, and the next question comes after the daemon's response. So the
+Each key sends at most one order, and the next question comes after the daemon's response. A key
+about several projects lists them first, and needs another key. So the
 review can end at any time (a key, ^C, a lost connection), and every project is either decided or
 pending.
 """
@@ -13,7 +14,14 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from rootsd.cli.confirm import answer_one_session
+from rootsd.cli.confirm import (
+    Confirmation,
+    ConfirmationPrompt,
+    ExistingWorktrees,
+    PendingGitDirectories,
+    answer_one_session,
+    decide,
+)
 from rootsd.cli.decisions import confirmable_worktrees
 from rootsd.cli.formatting import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of, shorten_home
 from rootsd.cli.invocation import Invocation
@@ -54,11 +62,8 @@ _GRANTS: Mapping[str, tuple[ApprovalScope, Access | None]] = {
 _BATCH_SIZE = 50  # the helper that reads the projects has a deadline for each request
 
 
-class ReviewPrompt(Protocol):
+class ReviewPrompt(ConfirmationPrompt, Protocol):
     """A person who can be asked."""
-
-    def press(self, question: str) -> str:
-        """Return one key."""
 
     def line(self, question: str) -> str:
         """Return a line of text."""
@@ -182,16 +187,13 @@ class Review(Struct):
             key = self.prompt.press(question)
             try:
                 match key:
-                    case "a" | "d":
-                        self._decide(key, rest)
-                        return key
                     case "s" | "q":
                         return key
                     case "r":
                         rest[0] = self._rename(rest[0])
-                    case "y" | "n" | "w" | "g" | "e" | "p" | "P" if key in keys:
-                        self._decide(key, rest[:1])
-                        return key
+                    case "y" | "n" | "a" | "d" | "w" | "g" | "e" | "p" | "P" if key in keys:
+                        if self._decide(key, rest if key in "ad" else rest[:1]):
+                            return key
                     case _:
                         _print_lines(*_help(keys))
             except RootsdError as error:
@@ -211,7 +213,8 @@ class Review(Struct):
         if rest and rest[0] != before:
             self._show(rest[0])
 
-    def _decide(self, key: str, meant: Sequence[Item]) -> None:
+    def _decide(self, key: str, meant: Sequence[Item]) -> bool:
+        """Send the order of a key. Return False if the person does not confirm what it covers."""
         verb = DecisionVerb.DENY if key in "nd" else DecisionVerb.APPROVE
         span, access = _GRANTS.get(key, (ApprovalScope.USUAL, None))
         trees = confirmable_worktrees(meant[0]) if key == "w" else ()
@@ -236,9 +239,17 @@ class Review(Struct):
         if verb is DecisionVerb.APPROVE:
             answer = answer_one_session(order, meant[0], self.prompt.press)
             if answer is None:
-                return
+                return False
             order = answer
-        decided = self.invocation.call(order)
+        confirmation = Confirmation(
+            self.prompt,
+            ExistingWorktrees.AS_ORDERED,
+            git_directories=PendingGitDirectories.AS_ORDERED,
+        )
+        sent = decide(self.invocation, order, confirmation)
+        if sent is None:
+            return False
+        decided = sent.answer
         count = len(decided["items"]) + len(decided["unchanged"])
         self.decided.update(ids)
         if verb is DecisionVerb.APPROVE:
@@ -255,6 +266,7 @@ class Review(Struct):
                 self.decided.add(tree["id"])
                 _print_lines(f"also approved {safe_label(path_of(tree), limit=None)}")
         self.invocation.output.warn(decided["warnings"])
+        return True
 
     def _rename(self, item: Item) -> Item:
         name = self.prompt.line("name: ")

@@ -1,9 +1,9 @@
-"""Read what the disk shows about projects now: facts, risks, origins, and executed files.
+"""Read what the disk shows about projects now: facts, risks, and origins.
 
 The helper reads the facts and the risks, because a read may hang. An origin is read when a person
 decides about a project. It is compared when the project is proposed again. A person who is about
-to approve many projects sees the files that agents execute. `RefreshWorktrees` updates the
-worktrees of repositories in the catalog before a person sees them.
+to decide about many projects sees their risks. `RefreshWorktrees` updates the worktrees of
+repositories in the catalog before a person sees them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rootsd.helper.questions import (
     ask_risks,
     ask_tracking,
 )
-from rootsd.vcs.facts import collect_facts, collect_risks, list_executed_files
+from rootsd.vcs.facts import collect_facts, collect_risks
 from rootsd.vcs.origin import read_origin
 
 CollectFacts = Callable[[Sequence[Project]], Awaitable[Sequence[Facts]]]
@@ -237,50 +237,6 @@ class OriginReader:
                 origin = read_origin(project.path, project.observed.kind)
                 if origin:
                     found[project.path] = origin
-        return found
-
-
-FindExecutedFiles = Callable[[Iterable[Project]], Awaitable[Mapping[bytes, Sequence[str]]]]
-
-_EXECUTED_SECONDS = 10.0
-
-
-async def no_executed_files(_projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
-    """Return no files for any project."""
-    return {}
-
-
-class ExecutedFileFinder:
-    """Finds the files in projects that agents execute, in its own thread.
-
-    `responds` returns whether the file system of a path responds.
-    """
-
-    def __init__(self, responds: Callable[[bytes], bool]) -> None:
-        self._responds = responds
-        self._threads = CapacityLimiter(1)
-
-    async def of(self, projects: Iterable[Project]) -> Mapping[bytes, Sequence[str]]:
-        """Return the files that agents execute, by the path of their project.
-
-        Projects without such files are left out. A project that could not be read in time has an
-        empty list.
-        """
-        here = [
-            project
-            for project in projects
-            if project.observed.presence is Presence.PRESENT
-            and project.observed.kind is not ProjectKind.URI
-        ]
-        return await to_thread.run_sync(self._read, here, limiter=self._threads)
-
-    def _read(self, projects: Sequence[Project]) -> Mapping[bytes, Sequence[str]]:
-        end, found = time.monotonic() + _EXECUTED_SECONDS, dict[bytes, Sequence[str]]()
-        for project in projects:
-            if time.monotonic() > end or not self._responds(project.path):
-                found[project.path] = ()
-            elif files := list_executed_files(project.path, project.observed.kind):
-                found[project.path] = files
         return found
 
 

@@ -21,6 +21,7 @@ from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.projects import ProjectItem, RequestNote, SharedGitItem, WorktreeItem
 
+NO_LONGER_LISTED = "no longer listed"
 _UNDECIDED_REASONS = (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
 
 
@@ -159,11 +160,23 @@ def dropped_project_items(
     before: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
 ) -> list[ProjectItem]:
     """Return the items of undecided projects that were in `before` and are gone from the disk."""
+    items = unlisted_project_items(before, projects, parents)
+    for item in items:
+        item["presence"] = Presence.MISSING.value
+        item["note"] = None
+    return items
+
+
+def unlisted_project_items(
+    before: Catalog, projects: Iterable[Project], parents: Sequence[Parent]
+) -> list[ProjectItem]:
+    """Return the items of forgotten projects that were in `before`, and that no scan finds."""
     items = project_items(before, projects, parents)
     for item in items:
         item["verdict"] = Verdict.PENDING.value
-        item["presence"] = Presence.MISSING.value
-        item["lapsed"] = item["note"] = None
+        item["published"] = False
+        item["lapsed"] = None
+        item["note"] = NO_LONGER_LISTED
     return items
 
 
@@ -189,7 +202,7 @@ def _project_item(catalog: Catalog, project: Project, parents: Sequence[Parent])
         lapsed=ruling.lapse.reason.value if ruling.lapse and ruling.is_lapsed else None,
         incomplete=seen.incomplete.value if seen.incomplete else None,
         tags=list(ruling.tags),
-        access=ruling.access.value,
+        access=ruling.access.value if root is None else root.access.value,
         parent=_parent_of(project, parents),
         discovered_at=rfc3339(seen.first_seen),
         decided_at=rfc3339(decided_at) if decided_at else None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rootsd.control.facts import ReadOrigins, no_origins
 from rootsd.control.references import (
     ReferenceResolver,
     ResolvedReference,
@@ -21,16 +22,28 @@ from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import IdentityChanged, UnknownProject
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Project, Rule, Verdict
+from rootsd.core.model import Access, LapseReason, Project, Rule, Verdict
 from rootsd.core.paths import contains
 from rootsd.core.uris import looks_like_uri
 from rootsd.state.ledger import Ledger
-from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 
 _BY_NAME = "rootsd approve PATH"
 _MAX_NAMED = 10
+_REPLACED = (LapseReason.REPLACED, LapseReason.RETARGETED)
+
+
+def should_reinstate(request: DecideRequest, project: Project) -> bool:
+    """Return whether a request to restore everything covers a project that no person approved.
+
+    A rule or a main checkout had approved it. Then that giver must approve it again.
+    """
+    lapse = project.ruling.lapse
+    is_by_person = lapse is None or lapse.by is None or lapse.by.may_decide
+    asks_for_more = request.tags or request.lasts is not None or request.access is Access.READ
+    return request.select is Selection.LAPSED and not is_by_person and not asks_for_more
 
 
 class ProjectSelection(Struct, frozen=True):
@@ -49,6 +62,18 @@ class ProjectSelection(Struct, frozen=True):
         """Return the number of projects."""
         return len(self.projects)
 
+    def as_known(self, now: Catalog) -> ProjectSelection:
+        """Return the selection once its folders are in the ledger, without resolving it again.
+
+        Raises UnknownProject if one of them is not there any more.
+        """
+        for project in self.projects:
+            if project.path not in now.projects:
+                shown = safe_label(project.path, limit=None)
+                raise UnknownProject(f"no project is known at {shown} any more", "rootsd scan")
+        projects = tuple(now.projects[project.path] for project in self.projects)
+        return replace(self, catalog=now, projects=projects, unseen=())
+
     def without_changed(self, now: Catalog) -> ProjectSelection:
         """Return the selection without the projects that changed on disk since it was made."""
         unchanged, warnings = [], [*self.warnings]
@@ -66,13 +91,15 @@ class ProjectSelector(Struct, frozen=True):
 
     `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.
     `propose` reads one folder and adds it to the catalog. It raises RootsdError if it finds no
-    folder. `observe_project` reads the folder the same way and adds nothing.
+    folder. `observe_project` reads the folder the same way and adds nothing. `origins_of` reads
+    where projects come from.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
     observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
+    origins_of: ReadOrigins = no_origins
 
     async def choose(self, request: DecideRequest) -> ProjectSelection:
         """Return the projects that the request means. Each reference is resolved once.
@@ -110,20 +137,26 @@ class ProjectSelector(Struct, frozen=True):
         under = b"/"
         if request.under is not None:
             under = await to_thread.run_sync(self._canonical, request.under, request.cwd)
+        among: Iterable[Project] = catalog.projects.values()
+        if request.refs:
+            resolver = self._resolver(catalog, request.cwd)
+            among = await to_thread.run_sync(resolver.all, request.refs)
         selected = [
             project
-            for project in sorted(catalog.projects.values(), key=lambda p: p.path)
+            for project in sorted(among, key=lambda p: p.path)
             if contains(under, project.path) and _is_considered(catalog, project, request.select)
         ]
         fits = _inclusion_test(catalog, request.verb)
         fitting = tuple(p for p in selected if fits(p) and not self._has_ended(request, p))
+        elsewhere = await self._other_origins(request, fitting)
+        fitting = tuple(p for p in fitting if p.path not in elsewhere)
         paths = {project.path for project in fitting}
         others = [p for p in selected if p.path not in paths]
         warnings = (
             *(
                 _left_out(catalog, p, why)
                 for p in others
-                if (why := self._why_left_out(catalog, request, p)) is not None
+                if (why := elsewhere.get(p.path) or self._why_left_out(catalog, request, p))
             ),
             *_name_warnings(catalog, request, others),
         )
@@ -132,9 +165,25 @@ class ProjectSelector(Struct, frozen=True):
             nothing = "no project there is pending"
             if request.select is Selection.LAPSED:
                 nothing = "no approval there has lapsed"
-            remedy = _BY_NAME if _name_warnings(catalog, request, others) else "rootsd ls"
+            by_name = elsewhere or _name_warnings(catalog, request, others)
+            remedy = _BY_NAME if by_name else "rootsd ls"
             raise UnknownProject("; ".join(warnings) or nothing, remedy)
         return ProjectSelection(catalog, fitting, warnings, rules)
+
+    async def _other_origins(
+        self, request: DecideRequest, lapsed: Sequence[Project]
+    ) -> Mapping[bytes, str]:
+        """Return why an approval that is to be restored was for another repository, by path.
+
+        A folder with another origin is not what the person approved, wherever it lies.
+        """
+        if request.verb is not DecisionVerb.APPROVE or request.select is not Selection.LAPSED:
+            return {}
+        # A rule, or a main checkout, gives its approval to any repository.
+        restored = [p for p in lapsed if not should_reinstate(request, p)]
+        origins = await self.origins_of(restored)
+        whys = ((p.path, _why_other_origin(p, origins.get(p.path))) for p in restored)
+        return {path: why for path, why in whys if why is not None}
 
     def _has_ended(self, request: DecideRequest, project: Project) -> bool:
         """Return whether a lapsed approval that is to be restored would have ended by now."""
@@ -151,27 +200,14 @@ class ProjectSelector(Struct, frozen=True):
     async def _look_at_unknown(
         self, request: DecideRequest, unknown: Sequence[ResolvedReference]
     ) -> Sequence[ProjectObserved]:
-        """Read the folders that no scan has found, and return those that are not proposed yet.
+        """Read the folders that no scan has found, and return them.
 
-        An approval proposes them first. A denial does not, because a rule could approve a folder
-        between the proposal and the denial. Check all other references first, so that a request
-        that fails has no effect.
+        Check all other references first, so that a request that fails has no effect.
         """
         if request.verb is DecisionVerb.FORGET:
             return ()
         meant_projects(each for each in unknown if not _looks_like_a_path(each.reference))
-        paths = [each.path for each in unknown if each.path is not None]
-        if request.verb is DecisionVerb.DENY:
-            return [await self.observe_project(path) for path in paths]
-        for path in paths:
-            if request.effect is ApplyMode.DRY_RUN:
-                shown = safe_label(path, limit=None)
-                raise UnknownProject(
-                    f"{shown} is not known yet, and a dry run proposes nothing",
-                    "rootsd approve PATH",
-                )
-            await self.propose(path)
-        return ()
+        return [await self.observe_project(each.path) for each in unknown if each.path is not None]
 
     def _resolver(self, catalog: Catalog, cwd: str) -> ReferenceResolver:
         return ReferenceResolver(catalog, lambda typed: self._canonical(typed, cwd))
@@ -273,7 +309,7 @@ def _is_considered(catalog: Catalog, project: Project, select: Selection) -> boo
 
 def _lapsed_rules(catalog: Catalog, request: DecideRequest) -> tuple[Rule, ...]:
     """Return the lapsed rules, if the request approves everything that lapsed."""
-    is_all = request.verb is DecisionVerb.APPROVE and request.under is None
+    is_all = request.verb is DecisionVerb.APPROVE and request.under is None and not request.refs
     if not is_all or request.select is not Selection.LAPSED:
         return ()
     return tuple(rule for rule in catalog.rules if rule.verdict is Verdict.PENDING)
@@ -284,6 +320,20 @@ def _obstacle(catalog: Catalog, project: Project) -> str | None:
     if project.path in catalog.decision_context.holding_denied:
         return "it holds a denied project"
     return catalog.why_unpublishable(project)
+
+
+def _why_other_origin(project: Project, now: str | None) -> str | None:
+    """Return why the repository at a lapsed approval is another one, or None.
+
+    Without a recorded origin, only a replaced folder can be another repository.
+    """
+    before, lapse = project.ruling.origin, project.ruling.lapse
+    is_replaced = lapse is not None and lapse.reason in _REPLACED
+    if before == now or (before is None and not is_replaced):
+        return None
+    was = f"was {safe_label(before, limit=None)}" if before else "was not known"
+    is_now = safe_label(now, limit=None) if now else "not there any more"
+    return f"its origin is {is_now}, and {was} when you approved it"
 
 
 def _left_out(catalog: Catalog, project: Project, why: str) -> str:

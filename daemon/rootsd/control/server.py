@@ -31,7 +31,7 @@ from rootsd.control.routes import (
     Subscription,
 )
 from rootsd.core.changes import AuditRecord
-from rootsd.core.errors import AmbiguousReference, CallerRefused, RootsdError
+from rootsd.core.errors import AmbiguousReference, CallerRefused, RootsdError, Unconfirmed
 from rootsd.core.guard import Guard, Process, ProcessChain
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
@@ -275,6 +275,8 @@ def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorRespons
         data["choices"] = list(error.choices)
     if isinstance(error, ChallengeNeeded):
         data["challenge"] = error.challenge
+    if isinstance(error, Unconfirmed):
+        data["unconfirmed"] = True
     return jsonrpc.ErrorResponse(id_, ERROR_CODE, error.message, data)
 
 

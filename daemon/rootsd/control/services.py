@@ -12,10 +12,8 @@ from msgspec import Struct, field
 
 from rootsd.control.facts import (
     CollectFacts,
-    FindExecutedFiles,
     ReadOrigins,
     ReadRisks,
-    no_executed_files,
     no_facts,
     no_origins,
     no_risks,
@@ -157,7 +155,6 @@ class ControlServices(Struct, frozen=True):
     facts_of: CollectFacts = no_facts
     risks_of: ReadRisks = no_risks
     origins_of: ReadOrigins = no_origins
-    executed_in: FindExecutedFiles = no_executed_files
     real_path: Callable[[str, str], bytes] = real_path
     is_canonical: Callable[[bytes], bool] = never_canonical
     state: bytes = b"/"

@@ -33,6 +33,7 @@ from rootsd.core.decide import (
 )
 from rootsd.core.model import (
     UNDECIDED,
+    Access,
     Decision,
     Identity,
     Presence,
@@ -42,6 +43,7 @@ from rootsd.core.model import (
     Rule,
     SessionKey,
     Verdict,
+    stricter_access,
 )
 from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
 from rootsd.core.policy import NO_POLICY, MachinePolicy
@@ -124,7 +126,10 @@ class Catalog:
             if judgment.reason is VerdictReason.HOLDS_DENIED:
                 judgment, publishing = judge_behind_wall(project, context), withheld
             if is_published(project, judgment):
-                publishing[project.path] = root_of(project, self._disambiguated.get(project.path))
+                name = self._disambiguated.get(project.path)
+                publishing[project.path] = root_of(
+                    project, name, self._access_of(project, judgment)
+                )
                 if (identity := project.observed.identity) is not None:
                     identities[project.path] = identity
         derived = judgments, roots, withheld, identities, denied, self.policy
@@ -134,6 +139,13 @@ class Catalog:
         new._update_sorted_roots(before, changed)
         new._update_pending_count(before, changed)
         return new
+
+    def _access_of(self, project: Project, judgment: Judgment) -> Access:
+        """Return the access of a root. A worktree gets no more than its main checkout."""
+        access, main = project.ruling.access, project.observed.main_checkout
+        if judgment.reason is not VerdictReason.MAIN_CHECKOUT or main is None:
+            return access
+        return stricter_access(access, self.projects[main].ruling.access)
 
     def with_places(self, places: RefusedPlaces) -> Catalog:
         """Return this catalog with other refused places, and all projects judged again.
@@ -289,6 +301,11 @@ class Catalog:
     def including_git(self) -> Mapping[bytes, Project]:
         """Return the projects whose approval includes a Git directory in another checkout."""
         return {p.path: p for p in self.projects.values() if _includes_git(p)}
+
+    @cached_property
+    def named(self) -> AbstractSet[bytes]:
+        """Return the folders that only a person proposed."""
+        return frozenset(p.path for p in self.projects.values() if p.observed.named)
 
     @cached_property
     def missing_approved(self) -> Mapping[bytes, Project]:
@@ -485,6 +502,7 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "worktrees": lambda project: project.observed.main_checkout,
     "missing_approved": lambda project: project if _is_missing_approved(project) else None,
     "including_git": lambda project: project if _includes_git(project) else None,
+    "named": lambda project: project.observed.named,
     "expiring": _end_of,
     "session_bound": _session_of,
     "ids": lambda project: project.id,
@@ -589,7 +607,7 @@ def affected_paths(
     """
     near = {*touched, *(project.path for project in catalog.containing(touched))}
     if overruled:
-        near.update(_below(overruled, catalog.projects))
+        near.update(paths_below(overruled, catalog.projects))
     worktrees = catalog.worktrees
     return near.union(*(worktrees[path] for path in worktrees.keys() & near))
 
@@ -606,7 +624,7 @@ def identities_behind(path: bytes, catalog: Catalog) -> Mapping[bytes, Identity]
     return {at: identities[at] for at in settling if at in identities}
 
 
-def _below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
+def paths_below(folders: AbstractSet[bytes], paths: Iterable[bytes]) -> Iterable[bytes]:
     """Return the paths that are below one of the folders."""
     if len(folders) > _FEW_FOLDERS:
         return (path for path in paths if not folders.isdisjoint(_folders_above(path)))

@@ -30,7 +30,8 @@ if all of these are true:
 * It is not a parent, and it contains no parent, no main checkout, and no other known project. It
   may contain worktrees that inherit from the same main checkout, because they are published too.
 * Neither its `.git` file nor its entry was replaced since the last grant.
-* Its entry was born after the approval, or a person saw the worktree and confirmed it.
+* Its entry was born after the approval, or a person saw the worktree and confirmed it, or it lies
+  in its main checkout. Clients of that root read such a worktree anyway.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from msgspec import Struct
 
 from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
+    Access,
     ActorKind,
     Identity,
     LapseReason,
@@ -283,7 +285,8 @@ def inheritance_blocker(project: Project, context: DecisionContext) -> Inheritan
     """Return why a worktree gets no grant from its approved main checkout, or None.
 
     The result is also None if `project` is not a worktree, or if its main checkout is not
-    approved. A person can overrule `InheritanceBlocker.OLDER`, but no other blocker.
+    approved. A person can overrule `InheritanceBlocker.OLDER`, but no other blocker. A worktree in
+    its main checkout is never too old, because clients read it as a part of that root anyway.
     """
     main = project.observed.main_checkout
     since = context.approved_since(main) if main is not None else None
@@ -294,6 +297,8 @@ def inheritance_blocker(project: Project, context: DecisionContext) -> Inheritan
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
         return InheritanceBlocker.REPLACED
+    if main is not None and contains(main, project.path):
+        return None
     born = entry_born_ns(project.observed.identity)
     return InheritanceBlocker.OLDER if born is None or born <= since else None
 
@@ -389,15 +394,20 @@ def is_published(project: Project, judgment: Judgment) -> bool:
     )
 
 
-def root_of(project: Project, name: str | None = None) -> PublishedRoot:
-    """Return a published project as clients see it, under `name` or else under its frozen name."""
+def root_of(
+    project: Project, name: str | None = None, access: Access | None = None
+) -> PublishedRoot:
+    """Return a published project as clients see it.
+
+    Its name is `name`, or else the frozen one. Its access is `access`, or else that of its ruling.
+    """
     ruling, decision = project.ruling, project.ruling.decision
     session = None if decision is None else decision.session
     return PublishedRoot(
         path=project.path,
         name=name or ruling.name or text_of(project.path),
         kind=project.observed.kind,
-        access=ruling.access,
+        access=access or ruling.access,
         tags=ruling.tags,
         main_checkout=project.observed.main_checkout,
         approval=0 if decision is None else decision.number,

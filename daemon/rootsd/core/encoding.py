@@ -318,6 +318,7 @@ def _decision(decision: Decision) -> Json:
             "since": decision.since_ns,
             "session": _map_optional(decision.session, _session),
             "shared_git": _map_optional(decision.shared_git, _identity),
+            "proposes": 1 if decision.proposes else None,
         }
     )
 
@@ -334,6 +335,7 @@ def _read_decision(fields: RecordReader) -> Decision:
         fields.maybe("since", fields.number),
         _map_optional(fields.maybe("session", fields.inner), _read_session),
         _map_optional(fields.maybe("shared_git", fields.inner), _read_identity),
+        bool(fields.maybe("proposes", fields.number)),
     )
 
 

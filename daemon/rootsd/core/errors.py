@@ -116,6 +116,12 @@ class BadConfig(RootsdError):
         return "; ".join(line.strip() for line in self.message.split("\n"))
 
 
+class Unconfirmed(RootsdError):
+    """An order about several projects that no person has confirmed. It changed nothing."""
+
+    code = ErrorCode.REFUSED
+
+
 class DaemonUnreachable(RootsdError):
     """No answer from the daemon."""
 

@@ -110,6 +110,7 @@ class Approve(Struct, frozen=True):
     * `since_ns`: see `Decision.since_ns`.
     * `session`: the one session that the approval is for, or None for all.
     * `shared_git`: see `Decision.shared_git`; the checkout that the person saw.
+    * `proposes`: see `Decision.proposes`.
     """
 
     path: bytes
@@ -125,6 +126,7 @@ class Approve(Struct, frozen=True):
     since_ns: int | None = None
     session: SessionKey | None = None
     shared_git: Identity | None = None
+    proposes: bool = False
 
 
 class Reinstate(Struct, frozen=True):
@@ -139,14 +141,21 @@ class Reinstate(Struct, frozen=True):
 
 
 class Deny(Struct, frozen=True):
-    """Never publish `path` or anything below it. A denial stays until a person takes it back."""
+    """Never publish `path` or anything below it. A denial stays until a person takes it back.
+
+    `proposes` is that of a `Decision`.
+    """
 
     path: bytes
     actor: Actor
+    proposes: bool = False
 
 
 class Forget(Struct, frozen=True):
-    """Make the project undecided again. A project that is gone from the disk is dropped."""
+    """Make the project undecided again.
+
+    A project that is gone from the disk, or that only a person proposed, is dropped.
+    """
 
     path: bytes
     actor: Actor

@@ -263,6 +263,8 @@ class Decision(Struct, frozen=True):
     * `session`: the one session that the approval is for and ends with, or None for all sessions.
     * `shared_git`: the undecided checkout whose Git directory the approval includes for programs
       behind the wall, or None. See `rootsd.core.shared_git`.
+    * `proposes`: whether the same command proposed the folder, which no scan had found. To undo
+      the decision then also takes the proposal back.
     """
 
     verdict: Verdict
@@ -275,6 +277,7 @@ class Decision(Struct, frozen=True):
     since_ns: int | None = None
     session: SessionKey | None = None
     shared_git: Identity | None = None
+    proposes: bool = False
 
 
 class Grant(Struct, frozen=True):

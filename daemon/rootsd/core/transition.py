@@ -224,6 +224,11 @@ def _is_undecided_by_people(project: Project) -> bool:
     )
 
 
+def is_only_named(project: Project) -> bool:
+    """Return whether only a person has proposed `project`, so that no scan finds it again."""
+    return project.observed.named or project.observed.kind is ProjectKind.URI
+
+
 def _is_same(one: Identity | None, other: Identity | None) -> bool:
     return one is not None and other is not None and one.same_as(other)
 
@@ -328,6 +333,7 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
         order.since_ns,
         order.session,
         order.shared_git,
+        order.proposes,
     )
     return replace(
         project,
@@ -362,6 +368,10 @@ def _restored(project: Project, order: Restore, now: datetime) -> Project | None
             )
     restored = replace(project, ruling=replace(order.ruling, grants=()))
     is_gone = project.observed.presence is Presence.MISSING
+    undone = order.undone.decision
+    is_unproposed = undone is not None and undone.proposes and is_only_named(project)
+    if is_unproposed and restored.ruling == UNDECIDED:
+        return None
     return None if is_gone and _is_undecided_by_people(restored) else restored
 
 
@@ -392,13 +402,13 @@ def _check_approvable(project: Project, shown_identity: Identity | None) -> None
 def _denied(project: Project, order: Deny, now: datetime) -> Project:
     """Return the project with a denial, which binds to the path and so to any folder there."""
     ruling = project.ruling
-    decision = Decision(Verdict.DENIED, order.actor, now)
+    decision = Decision(Verdict.DENIED, order.actor, now, proposes=order.proposes)
     denied = Ruling(decision=decision, name=ruling.name, tags=ruling.tags, by_person=True)
     return replace(project, ruling=denied)
 
 
 def _forgotten(project: Project) -> Project | None:
     """Return the project as undecided, or None if no scan would find it again."""
-    if project.observed.presence is Presence.MISSING or project.observed.kind is ProjectKind.URI:
+    if project.observed.presence is Presence.MISSING or is_only_named(project):
         return None
     return replace(project, ruling=UNDECIDED)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
@@ -135,11 +136,16 @@ class DiscoveryAdapter:
         """Keep discovery's list of roots up to date for as long as the daemon runs.
 
         Discovery watches each published or withheld root, and each pending checkout whose Git
-        directory an approval includes. It also looks for approved roots that are gone.
+        directory an approval includes. It also looks for approved roots that are gone, and
+        stops tracking the folders that a person named and took back.
         """
         seen: tuple[object, ...] = ()
+        named: AbstractSet[bytes] = frozenset()
         while True:
             catalog, revision = self._ledger.catalog, self._ledger.revision
+            if taken_back := named - catalog.named - catalog.projects.keys():
+                self._discovery.release(taken_back)
+            named = catalog.named
             awaited, withheld = catalog.missing_approved, catalog.withheld.keys()
             included = included_checkouts(catalog)
             if seen != (revision, withheld, included, id(awaited)):

@@ -22,7 +22,7 @@ from rootsd import __version__
 from rootsd.confine.daemon import Confinement, confine_daemon
 from rootsd.confine.session_reports import WALLS, left_behind
 from rootsd.control.dispatch import Dispatcher
-from rootsd.control.facts import ExecutedFileFinder, FactsCollector, OriginReader, RiskReader
+from rootsd.control.facts import FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import AgentActivity
 from rootsd.control.references import real_path
 from rootsd.control.server import ControlServer, HelperProcessView, helper_problems, make_guard
@@ -273,7 +273,6 @@ class Daemon:
             facts_of=self._facts.facts_of,
             risks_of=RiskReader(self._helper, self._hung_mounts.responds).of,
             origins_of=OriginReader(self._hung_mounts.responds).of,
-            executed_in=ExecutedFileFinder(self._hung_mounts.responds).of,
             real_path=resolve_path,
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),

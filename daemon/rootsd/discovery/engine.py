@@ -250,6 +250,17 @@ class DiscoveryEngine:
         self._report(observation)
         return observation
 
+    def release(self, paths: Iterable[bytes]) -> None:
+        """Stop tracking the folders that a person named, and no longer wants to see listed.
+
+        A repository may still link to one of them.
+        """
+        for path in paths:
+            if self._tracked.is_named(path):
+                self._tracked.forget(path)
+                if self._worktrees.links_to(path):
+                    self._report(self._probe(path))
+
     def scan_worktrees(self, mains: Iterable[bytes]) -> None:
         """Find the worktrees that the repositories `mains` link to now."""
         for main in mains:

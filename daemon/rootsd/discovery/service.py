@@ -173,6 +173,10 @@ class Discovery:
         """Check these paths and report them even if nothing changed."""
         self._queue.put(_Task(partial(self._engine.recheck, paths)))
 
+    def release(self, paths: AbstractSet[bytes]) -> None:
+        """Stop tracking these folders, which a person named and took back."""
+        self._queue.put(_Task(partial(self._engine.release, paths)))
+
     def probe(self, path: bytes) -> Future[Observation]:
         """Check one folder, inside or outside of the parents, and report it."""
         return self._ask(lambda: self._engine.probe(path))

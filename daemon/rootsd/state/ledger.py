@@ -118,6 +118,14 @@ def _is_conflict(seen: Project, catalog: Catalog) -> bool:
     return known.ruling.lapse is None or known.ruling.lapse == seen.ruling.lapse
 
 
+CheckPlan = Callable[[Catalog, Plan], None]
+"""A check of a plan before it takes effect. It gets the catalog before the plan, and may raise."""
+
+
+def _accept(_before: Catalog, _made: Plan) -> None:
+    pass
+
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -269,7 +277,11 @@ class Ledger:
             await self._write()
 
     async def execute(
-        self, orders: Sequence[Order | ProjectObserved], *, seen: Iterable[Project] = ()
+        self,
+        orders: Sequence[Order | ProjectObserved],
+        *,
+        seen: Iterable[Project] = (),
+        check: CheckPlan = _accept,
     ) -> Plan:
         """Carry out all orders or none of them.
 
@@ -277,7 +289,8 @@ class Ledger:
         folder that is not known yet. A rule does not publish that folder before the orders apply.
 
         `seen` holds projects as they were when the orders were chosen. Raises Conflict if there is
-        a newer decision about one of them, OrderRefused, or the error of the store.
+        a newer decision about one of them, OrderRefused, what `check` raises for the plan, or the
+        error of the store.
 
         Orders that only narrow take effect even if the disk refuses them. They stay in memory and
         are written as soon as possible. If one of the orders widens, all of them wait for the
@@ -288,7 +301,7 @@ class Ledger:
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):
-                made = await self._execute(orders, seen)
+                made = await self._execute(orders, seen, check)
         with anyio.CancelScope(shield=True):
             await self._write()
         # The change woke the waiting tasks, so they come before this one in the event loop's
@@ -398,7 +411,10 @@ class Ledger:
         return await self._queue.run_exclusively(work)
 
     async def _execute(
-        self, orders: Sequence[Order | ProjectObserved], seen: Iterable[Project]
+        self,
+        orders: Sequence[Order | ProjectObserved],
+        seen: Iterable[Project],
+        check: CheckPlan,
     ) -> Plan:
         refuse_conflicts(seen, self._catalog)
         approvals = [order for order in orders if isinstance(order, Approve | Reinstate | Restore)]
@@ -411,6 +427,7 @@ class Ledger:
             if seen_now:
                 await self._apply(plan(self._catalog, seen_now, self._now()))
         made = plan(self._catalog, orders, self._now())
+        check(self._catalog, made)
         if only_narrows(self._catalog, made):
             return await self._apply(made)
         await self._queue.write(made.changes)

@@ -336,15 +336,6 @@ def _is_entered(entry: os.DirEntry[bytes], device: int) -> bool:
         return False
 
 
-def list_executed_files(path: bytes, kind: ProjectKind) -> list[str]:
-    """Return the relative paths of the files that agents and git execute. Raises nothing.
-
-    This makes about 30 lstat(2) calls and reads one small git file.
-    """
-    executed = find_executed(path, *_settings_and_hooks(git_dirs_of(path, kind)))
-    return list(dict.fromkeys(os.fsdecode(each.path) for each in executed))
-
-
 def _settings_and_hooks(dirs: GitDirs | None) -> tuple[GitConfig, bytes | None]:
     """Return the git settings and the folder of hooks; none without a git directory."""
     if dirs is None:

@@ -49,17 +49,38 @@ class ApprovalScope(StrEnum):
     """All sessions, until the approval is revoked."""
 
 
-class ExecutedItem(TypedDict):
-    """A project with files that agents execute."""
+class AffectedItem(TypedDict):
+    """A project that an order decides about."""
 
+    token: str
+    """The word for this project in `confirmed`."""
     id: str
     """The id of the project."""
     name: str
     """The name of the project."""
     path: str | None
-    """The path of the project, or null if it is not UTF-8."""
-    files: list[str]
-    """The paths of the files, relative to the project."""
+    """The path or URI of the project, or null if it is not UTF-8."""
+    path_b64: str | None
+    """The path in base64 if it is not UTF-8, otherwise null."""
+    before: str | None
+    """The verdict before the order, or null for a folder that was unknown."""
+    after: str
+    """The verdict after the order."""
+    within: str | None
+    """The new root that shows the project to clients, if its own verdict does not."""
+    risk: str | None
+    """The risks in words, as in a listing, if clients will see the project. Null if they were not
+    read.
+    """
+
+
+class ConfirmationItem(TypedDict):
+    """What a person has to see and confirm before an order about more than one project."""
+
+    projects: list[AffectedItem]
+    """The projects, by path."""
+    parents: list[str]
+    """The parents that the order covers, with every project that appears there later."""
 
 
 class DecideResult(TypedDict):
@@ -83,9 +104,8 @@ class DecideResult(TypedDict):
     """
     published: NotRequired[list[str]]
     """The paths of all folders that become visible to clients, or would without a dry run."""
-    executed: NotRequired[list[ExecutedItem]]
-    """In a dry run of an approval of many projects, the projects with files that agents execute.
-    """
+    confirmation: NotRequired[ConfirmationItem]
+    """In a dry run of an order about more than one project, what a person has to confirm."""
     renewed: NotRequired[list[str]]
     """The ids of those `items` that were already approved in the same way. The new approval adds
     them to running sessions.
@@ -109,6 +129,9 @@ class DecideRequest(ControlRequest, frozen=True):
     An approval also publishes the `worktrees` that a person confirmed. Each of these is the `id`
     of a `WorktreeItem` with `confirmable`, and `worktrees_shown` has its `identity`. If one of
     them is another directory now, nothing is decided.
+
+    An order about more than one project needs the `token` of each of them in `confirmed`. They are
+    in the `ConfirmationItem` of a dry run.
 
     Likewise, each of `shared_git` is the `root` of a `SharedGitItem` with `confirmable`, and
     `shared_git_shown` has its `identity`. Programs behind the wall may then use that Git
@@ -135,6 +158,7 @@ class DecideRequest(ControlRequest, frozen=True):
     worktrees_shown: tuple[str, ...] = ()
     shared_git: tuple[str, ...] = ()
     shared_git_shown: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
 
 
 class AddResult(TypedDict):
@@ -204,7 +228,10 @@ class RenameRequest(ControlRequest, frozen=True):
 
 
 class TagRequest(ControlRequest, frozen=True):
-    """Add the tags `on` to the projects and remove the tags `off`: `DecideResult`."""
+    """Add the tags `on` to the projects and remove the tags `off`: `DecideResult`.
+
+    `confirmed` is that of a `DecideRequest`.
+    """
 
     method: ClassVar[str] = "tag"
     result: ClassVar[type] = DecideResult
@@ -214,6 +241,7 @@ class TagRequest(ControlRequest, frozen=True):
     on: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
     effect: ApplyMode = ApplyMode.APPLY
+    confirmed: tuple[str, ...] = ()
 
 
 class RuleListing(TypedDict):
@@ -249,6 +277,8 @@ class RuleResult(TypedDict):
     """The projects that it matches, as they are after the order."""
     warnings: list[str]
     """What a person should know, one sentence each."""
+    confirmation: NotRequired[ConfirmationItem]
+    """In a dry run of an order about more than one project, what a person has to confirm."""
 
 
 class AddRuleRequest(ControlRequest, frozen=True):
@@ -264,16 +294,21 @@ class AddRuleRequest(ControlRequest, frozen=True):
     pattern: str
     cwd: str
     effect: ApplyMode = ApplyMode.APPLY
+    confirmed: tuple[str, ...] = ()
 
 
 class RemoveRuleRequest(ControlRequest, frozen=True):
-    """Remove rule `number`. Verdicts that it alone gave end: `RuleResult`."""
+    """Remove rule `number`. Verdicts that it alone gave end: `RuleResult`.
+
+    `confirmed` is that of a `DecideRequest`.
+    """
 
     method: ClassVar[str] = "rule-rm"
     result: ClassVar[type] = RuleResult
 
     number: int
     effect: ApplyMode = ApplyMode.APPLY
+    confirmed: tuple[str, ...] = ()
 
 
 class FocusTarget(StrEnum):

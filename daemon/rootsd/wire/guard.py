@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.guard import Guard
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.decisions import ApplyMode, ConfirmationItem
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest, EmptyResult
 
@@ -135,6 +135,8 @@ class ErrorDetails(TypedDict):
     """The projects that match an ambiguous reference."""
     challenge: NotRequired[Challenge]
     """What a person has to confirm before the command is sent again."""
+    unconfirmed: NotRequired[bool]
+    """True for an order about several projects that lacks `confirmed`."""
 
 
 CHALLENGE_ANSWER = "typed"
@@ -152,12 +154,15 @@ class UndoResult(TypedDict):
     """Their projects, as they are now."""
     warnings: list[str]
     """What a person should know, one sentence each."""
+    confirmation: NotRequired[ConfirmationItem]
+    """In a dry run that would give several projects more, what a person has to confirm."""
 
 
 class UndoRequest(ControlRequest, frozen=True):
     """Undo event `seq` of the log: `UndoResult`.
 
-    Without `seq`, undo the newest order of a person that is not undone.
+    Without `seq`, undo the newest order of a person that is not undone. `confirmed` is that of a
+    `DecideRequest`.
     """
 
     method: ClassVar[str] = "undo"
@@ -165,3 +170,4 @@ class UndoRequest(ControlRequest, frozen=True):
 
     seq: int | None = None
     effect: ApplyMode = ApplyMode.APPLY
+    confirmed: tuple[str, ...] = ()

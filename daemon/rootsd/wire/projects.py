@@ -439,6 +439,10 @@ class WhyResult(TypedDict):
     """The canonical path, or the URI."""
     published: bool
     """Whether clients see it. This depends on the verdict and on the disk."""
+    root: str | None
+    """The name of the root that shows it to clients, or null. It may be a root around the project,
+    which has a verdict of its own.
+    """
     items: list[ProjectItem]
     """The project at or above the path, if there is one."""
     voices: list[ReasonItem]

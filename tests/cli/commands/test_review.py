@@ -67,7 +67,7 @@ def test_a_key_decides_and_the_end_summarizes_the_decisions(waiting: FakeDaemon)
     assert "approved /src/api" in told
     assert "1 approved, 0 denied, 0 still pending. rootsd undo " in told
     assert terminal.ended() == 0
-    assert waiting.asked("decide") == [
+    assert waiting.ordered("decide") == [
         {"verb": "approve", "cwd": "/", "refs": ["r7k2"], "shown": ["0a1b"]}
     ]
 
@@ -77,7 +77,7 @@ def test_an_interrupt_decides_nothing_and_restores_the_terminal(waiting: FakeDae
     terminal.until("q,?] ")
     terminal.press("\x03")
     assert terminal.ended() == 130
-    assert waiting.asked("decide") == []
+    assert waiting.ordered("decide") == []
 
 
 def test_with_follow_it_waits_for_more_until_it_is_interrupted(waiting: FakeDaemon) -> None:

@@ -18,8 +18,9 @@ VOICES = [
 
 def why(**changes: object) -> dict[str, Any]:
     return {
-        "revision": 8, "path": "/src/api", "published": True, "voices": VOICES, "obstacles": [],
-        "items": [an_item(verdict="approved")], "warnings": [], **changes,
+        "revision": 8, "path": "/src/api", "published": True, "root": "api", "voices": VOICES,
+        "obstacles": [],
+        "items": [an_item(verdict="approved", published=True)], "warnings": [], **changes,
     }  # fmt: skip
 
 
@@ -36,6 +37,10 @@ def test_in_a_pipe_each_reason_is_a_line(daemon: FakeDaemon, shell: Shell) -> No
     ("changes", "sentence"),
     [
         ({"path": "/src/api/x"}, "/src/api/x lies in api, which is published."),
+        (
+            {"root": "all", "items": [an_item(verdict="pending")]},
+            "/src/api is api. Clients can read it, because it lies in the root all.",
+        ),
         (
             {"published": False, "items": [an_item(verdict="pending")]},
             "/src/api is api, which is not published: it is pending.",

@@ -342,7 +342,12 @@ async def test_a_challenge_is_answered_on_the_plain_terminal(
             raise RootsdError("the word typed was not the one asked for")
         return PLAN
 
-    daemon.answers["decide"] = Challenged()
+    def challenge(params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("effect") == "dry-run":  # which decides nothing
+            return PLAN
+        raise Challenged
+
+    daemon.answers["decide"] = challenge
     monkeypatch.setattr(RootsdScreen, "suspend", suspend)
     monkeypatch.setattr(control_client, "call", call)
     async with a_screen() as person:

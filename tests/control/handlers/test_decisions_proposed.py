@@ -23,8 +23,8 @@ from support.sample_decisions import approved, identity, project
 async def test_a_dry_run_proposes_no_folder_either() -> None:
     control = ControlHarness()
     control.world.disk.folders[path(1)] = identity(1)
-    with pytest.raises(UnknownProject, match="not known yet"):
-        await control.decide(APPROVE, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
+    would = await control.decide(APPROVE, "/home/ann/src/p1", effect=ApplyMode.DRY_RUN)
+    assert names(would["items"]) == ["p1"]
     assert control.discovery.proposed == []
     assert control.world.ledger.catalog.projects == {}
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from rootsd.core.errors import IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.model import UNDECIDED, Project
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.decisions import ApplyMode, DecideRequest
 from rootsd.wire.projects import Selection
-from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
+from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.core_samples import UNIDENTIFIABLE, identity
 from support.ledger_harness import (
     HOME,
@@ -155,7 +155,10 @@ async def test_a_concurrent_change_does_not_stop_a_selection() -> None:
     control = ControlHarness(project(1), project(2), project(3), project(4))
     control.world.disk.folders[path(2)] = identity(20)
     del control.world.disk.folders[path(3)]
-    done = await control.decide(APPROVE, select=Selection.PENDING)
+    everything = DecideRequest(APPROVE, CWD, select=Selection.PENDING)
+    plan = await control.ask(replace(everything, effect=ApplyMode.DRY_RUN))
+    listed = tuple(each["token"] for each in plan["confirmation"]["projects"])
+    done = await control.ask_unconfirmed(replace(everything, confirmed=listed))
     assert names(done["items"]) == ["p1", "p4"]
     assert done["warnings"] == [f"p{n} is left out: it changed just now" for n in (2, 3)]
     assert await control.world.told() == {path(1), path(4)}

@@ -137,7 +137,7 @@ def published():
 
 try:
     person.rootsd("up", str(person.parent), str(far))
-    person.rootsd("approve", "--all")
+    person.rootsd("approve", "--all", "--yes")
     # `--all` leaves out worktrees that git may not have made: this file system has no birth times.
     person.rootsd("approve", "tree")
     # On a busy machine, a file system of another process may answer too late at first.

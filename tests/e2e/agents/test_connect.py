@@ -85,7 +85,7 @@ def test_a_connected_client_follows_decisions_until_it_is_disconnected(
     program, (client, place) = PROGRAMS[name], CLIENTS[name]
     with DefaultPlaces(tmp_path, ["api", "old", "web"]) as world:
         settings = world.home / place
-        world.rootsd("approve", "api", "old")
+        world.rootsd("approve", "api", "old", "--yes")
         texts: list[bytes] = []
         answers: list[str] = []
 

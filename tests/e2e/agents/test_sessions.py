@@ -42,7 +42,7 @@ def test_a_session_is_known_and_gets_decisions(program: AgentProgram, tmp_path: 
     """
     around = tmp_path / "around"
     with AgentWorld(tmp_path, ["api", "old", "web", "wanted"]) as world:
-        world.rootsd("approve", "api", "old")
+        world.rootsd("approve", "api", "old", "--yes")
 
         def decide() -> None:
             world.rootsd("approve", "web")

@@ -25,7 +25,7 @@ def test_a_wrapped_server_gets_the_workspace_of_the_session(
     """
     record = tmp_path / "record"
     with AgentWorld(tmp_path, ["api", "private", "during"]) as world:
-        world.rootsd("approve", "api", "private")
+        world.rootsd("approve", "api", "private", "--yes")
         recorder = (sys.executable, roots_recorder.__file__, str(record))
         wrapped = Server((str(ROOTSD), "run", "--", *recorder), world.bridge().environment)
         script = [

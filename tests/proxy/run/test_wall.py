@@ -19,6 +19,7 @@ from rootsd.cli.control_client import call
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery
 from support.bridges import notice
+from support.confirmed_orders import call_confirmed
 from support.person import Person, Resident
 from support.polling import until
 from support.repositories import git
@@ -113,12 +114,12 @@ def person(resident: Resident, monkeypatch: pytest.MonkeyPatch) -> Resident:
     others |= {*resident.parent.glob("*/inner")}
     for folder in others:
         shutil.rmtree(folder)
-        call(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
+        call_confirmed(DecideRequest(DecisionVerb.FORGET, "/", (str(folder),)))
     if others:
         resident.rootsd("scan")  # a folder inside a repository is not watched
     until(lambda: len(call(ProjectsQuery("/"))["items"]) == len(NAMES))
-    call(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
-    call(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha",)))
+    call_confirmed(DecideRequest(DecisionVerb.FORGET, "/", NAMES))
+    call_confirmed(DecideRequest(DecisionVerb.APPROVE, "/", ("alpha",)))
     return resident
 
 

@@ -37,7 +37,8 @@ _complete_pending = completion.projects(Selection.PENDING)
         "rootsd approve beta/api --for 8h --read-only\n"
         "rootsd approve --all --under ~/src/acme --dry-run\n"
         "rootsd approve acme/api --worktrees\n"
-        "rootsd approve --lapsed --all"
+        "rootsd approve --lapsed\n"
+        "rootsd approve --lapsed acme/api"
     ),
 )
 @click.argument("refs", nargs=-1, metavar="REF...", shell_complete=_complete_pending)
@@ -72,7 +73,7 @@ _complete_pending = completion.projects(Selection.PENDING)
 @click.option(
     "--lapsed",
     is_flag=True,
-    help="all approvals that have lapsed, including rules",
+    help="all approvals that have lapsed, including rules, or those of REF",
 )
 @click.option(
     "--under",
@@ -83,14 +84,14 @@ _complete_pending = completion.projects(Selection.PENDING)
 @click.option(
     "--worktrees",
     is_flag=True,
-    help="also publish their existing worktrees; on a terminal, a key confirms it",
+    help="also publish their existing worktrees; a key or --yes confirms it",
 )
 @click.option(
     "--shared-git",
     is_flag=True,
     help="also let programs behind the wall use the Git directory of a pending checkout",
 )
-@click.option("--yes", is_flag=True, help="do not ask for a key")
+@click.option("--yes", is_flag=True, help="do not ask for a key, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
 @pass_invocation
 def command(  # noqa: PLR0913 - one for each flag
@@ -119,10 +120,16 @@ def command(  # noqa: PLR0913 - one for each flag
     proposes and approves it in one step. The approval holds for the directory that is there now.
     To add a project to the running sessions, approve it again by its name.
 
-    Worktrees that git adds later are published with their main checkout. For existing worktrees,
-    approve lists the folders on a terminal and asks for a key. Without a terminal, they stay
-    pending unless you use --worktrees. A glob, --all, or --under asks for a key if it covers more
-    than ten projects, or files that agents execute.
+    If this publishes more than one project, approve lists them with their risks and secrets, and
+    asks for a key. A folder that holds other projects counts as all of them: --under PATH approves
+    these one by one instead. Without a terminal, approve then needs --yes.
+
+    Worktrees that git adds later are published with their main checkout, and so are those inside
+    it. For other existing worktrees, approve lists the folders on a terminal and asks for a key.
+    Without a terminal, they stay pending unless you use --worktrees and --yes.
+
+    --lapsed restores earlier approvals: all of them, or those of REF. It leaves out a folder that
+    has another origin now.
 
     A linked worktree or a submodule uses the Git directory of another checkout. If that checkout
     is pending, git works in the root behind the wall only if the approval includes the Git
@@ -133,10 +140,14 @@ def command(  # noqa: PLR0913 - one for each flag
     more. If several sessions have requested it, approve asks which one gets it.
     """
     is_open_ended = everything or lapsed or under is not None
+    if lapsed and refs and not everything and under is None:
+        is_open_ended = False  # these of the lapsed ones
     _check_selection(refs, name, is_open_ended=is_open_ended)
     select = Selection.NAMED
-    if is_open_ended:
-        select = Selection.LAPSED if lapsed else Selection.PENDING
+    if lapsed:
+        select = Selection.LAPSED
+    elif is_open_ended:
+        select = Selection.PENDING
     order = DecideRequest(
         DecisionVerb.APPROVE,
         cwd=invocation.cwd,
@@ -159,7 +170,7 @@ def _confirmation(*, worktrees: bool, shared_git: bool, yes: bool) -> Confirmati
     return Confirmation(
         Keyboard(),
         ExistingWorktrees.PUBLISH if worktrees else ExistingWorktrees.ASK,
-        KeyPolicy.NEVER if yes else KeyPolicy.IF_THERE,
+        KeyPolicy.for_flag(yes=yes),
         PendingGitDirectories.INCLUDE if shared_git else PendingGitDirectories.ASK,
     )
 

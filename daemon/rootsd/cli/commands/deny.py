@@ -5,10 +5,13 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completion
+from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
 from rootsd.cli.decisions import OrderOutput, effect_of, print_result
 from rootsd.cli.flags import pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.remote import RemoteVerbCommand
+from rootsd.cli.terminal import Keyboard
+from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"
@@ -23,13 +26,17 @@ SECTION = "Decide"
 @click.argument(
     "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
 )
+@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what would be denied")
 @pass_invocation
-def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
+def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run: bool) -> int:
     """Never publish these projects or anything below them. Published ones are withdrawn at once.
 
     A denial holds for the path, even if another folder appears there, until you forget or approve
     it. You can also deny the path of an unknown folder.
+
+    If this denies more than one project, for example because you name a folder of projects, deny
+    lists them and asks for a key. Without a terminal, it needs --yes.
 
     deny names each synced client whose list cannot express a path.
     """
@@ -37,11 +44,16 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> 
 
     effect = effect_of(dry_run=dry_run)
     order = DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)
-    decided = invocation.call(order)
+    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
+    decided = decide(invocation, order, confirmation)
+    if decided is None:
+        return declined(invocation, order)
+    answer = decided.answer
     paths = [
         item["path"]
-        for item in (*decided["items"], *decided["unchanged"])
+        for item in (*answer["items"], *answer["unchanged"])
         if item["kind"] != "uri" and item["path"] is not None
     ]
     not_written = sync_control.not_written(invocation, paths)
-    print_result(invocation, order, {**decided, "warnings": [*decided["warnings"], *not_written]})
+    print_result(invocation, order, {**answer, "warnings": [*answer["warnings"], *not_written]})
+    return Exit.OK

@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
+from rootsd.cli.confirm import Confirmation, KeyPolicy, confirm_and_send
+from rootsd.cli.decisions import OrderOutput, effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.terminal import Keyboard
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"
@@ -22,15 +24,19 @@ SECTION = "Decide"
 @click.argument(
     "refs", nargs=-1, required=True, metavar="REF...", shell_complete=completion.projects()
 )
+@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what would be forgotten")
 @pass_invocation
-def command(invocation: Invocation, *, refs: tuple[str, ...], dry_run: bool) -> None:
+def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run: bool) -> int:
     """Forget the decision on a project.
 
-    The project is pending again. If its folder is gone, it is no longer listed.
+    The project is pending again. It is no longer listed if its folder is gone, or if no scan
+    found it and only you proposed it.
+
+    If this concerns more than one project, forget lists them and asks for a key. Without a
+    terminal, it needs --yes.
     """
     effect = effect_of(dry_run=dry_run)
-    send_and_print(
-        invocation,
-        DecideRequest(DecisionVerb.FORGET, cwd=invocation.cwd, refs=refs, effect=effect),
-    )
+    order = DecideRequest(DecisionVerb.FORGET, cwd=invocation.cwd, refs=refs, effect=effect)
+    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
+    return confirm_and_send(invocation, order, confirmation)

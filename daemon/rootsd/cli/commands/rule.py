@@ -8,13 +8,16 @@ from typing import Any
 import click
 
 from rootsd.cli import completion
+from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
 from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
 from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.formatting import PROJECT_COLUMNS, age, coverage_of, pattern_of, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.terminal import Keyboard
 from rootsd.cli.theme import Tone
+from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict
 from rootsd.wire.decisions import (
@@ -115,16 +118,25 @@ def _as_row(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 )
 @click.argument("verb", type=click.Choice(list(_VERBS)))
 @click.argument("glob", shell_complete=completion.folders)
+@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what it would cover")
 @pass_invocation
-def add(invocation: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
+def add(invocation: Invocation, *, verb: str, glob: str, yes: bool, dry_run: bool) -> int:
     """Approve or deny everything that GLOB matches, and print the projects that it covers now.
 
     Quote GLOB. *, ?, and [...] match within one component of a path; ** matches any number of
     components. A rule also covers everything below a match.
+
+    If the rule changes more than one project now, add lists them and asks for a key. Without a
+    terminal, it needs --yes.
     """
     effect = effect_of(dry_run=dry_run)
-    ruled = invocation.call(AddRuleRequest(_VERBS[verb], glob, invocation.cwd, effect))
+    order = AddRuleRequest(_VERBS[verb], glob, invocation.cwd, effect)
+    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
+    decided = decide(invocation, order, confirmation)
+    if decided is None:
+        return declined(invocation, order)
+    ruled = decided.answer
     number = ruled["rule"]["number"]
     new = "would be added" if dry_run else "added"
     done = new if ruled["is_new"] else "exists already"
@@ -135,21 +147,29 @@ def add(invocation: Invocation, *, verb: str, glob: str, dry_run: bool) -> None:
     )
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
+    return Exit.OK
 
 
 @command.command(
     "rm", cls=VerbCommand, prints=(RuleOutput,), epilog="rootsd rule\nrootsd rule rm 1"
 )
 @click.argument("number", type=click.IntRange(min=1), shell_complete=completion.rules)
+@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show the effect on its projects")
 @pass_invocation
-def remove(invocation: Invocation, *, number: int, dry_run: bool) -> None:
+def remove(invocation: Invocation, *, number: int, yes: bool, dry_run: bool) -> int:
     """Remove a rule, and print the projects that it covered, as they are now.
 
-    Projects that only this rule had approved or denied are pending again.
+    Projects that only this rule had approved or denied are pending again. If there is more than
+    one, rm lists them and asks for a key. Without a terminal, it needs --yes.
     """
     effect = effect_of(dry_run=dry_run)
-    ruled = invocation.call(RemoveRuleRequest(number, effect))
+    order = RemoveRuleRequest(number, effect)
+    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
+    decided = decide(invocation, order, confirmation)
+    if decided is None:
+        return declined(invocation, order)
+    ruled = decided.answer
     _show(invocation, ruled, effect)
     pattern = safe_label(pattern_of(ruled["rule"]), limit=None)
     verb = _WORDS.get(ruled["rule"]["verdict"], "approve")  # only an approve rule can lapse
@@ -157,6 +177,7 @@ def remove(invocation: Invocation, *, number: int, dry_run: bool) -> None:
     invocation.output.message(f"Rule {number} {gone}: {verb} {pattern}.")
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
+    return Exit.OK
 
 
 def _show(invocation: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -> None:
@@ -165,5 +186,7 @@ def _show(invocation: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -
         "is_new": ruled["is_new"],
         "dry_run": effect is ApplyMode.DRY_RUN,
     }
+    if "confirmation" in ruled:
+        extra["confirmation"] = ruled["confirmation"]
     answer = CommandResult(ruled["items"], ruled["revision"], ruled["warnings"], extra)
     invocation.output.show(answer, PROJECT_COLUMNS)

@@ -8,11 +8,14 @@ from typing import TypedDict
 import click
 
 from rootsd.cli import completion
-from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
+from rootsd.cli.confirm import Confirmation, KeyPolicy, confirm_and_send
+from rootsd.cli.decisions import OrderOutput, effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import PROJECT_COLUMNS
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.terminal import Keyboard
+from rootsd.core.errors import Exit
 from rootsd.wire.decisions import TagRequest
 from rootsd.wire.projects import ProjectListing, ProjectsQuery
 
@@ -66,6 +69,7 @@ class TagsOutput(TypedDict):
     help="remove this tag; may be repeated",
     shell_complete=completion.tags,
 )
+@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what would be tagged")
 @pass_invocation
 def command(
@@ -74,23 +78,28 @@ def command(
     ref: str | None,
     tags: tuple[str, ...],
     off: tuple[str, ...],
+    yes: bool,
     dry_run: bool,
-) -> None:
+) -> int:
     """Add tags to projects, or remove them. Without arguments, list all tags.
 
     Tags are published with the root. bridge and run accept --only tag:TAG, and focus limits
     sessions to a tag. With REF alone, show the projects with their tags.
+
+    Sessions get the roots that share a tag with theirs. So if REF is a glob for more than one
+    project, tag lists them and asks for a key. Without a terminal, it needs --yes.
     """
     if ref is None:
         _list(invocation)
     elif tags or off:
-        send_and_print(
-            invocation, TagRequest((ref,), invocation.cwd, tags, off, effect_of(dry_run=dry_run))
-        )
+        order = TagRequest((ref,), invocation.cwd, tags, off, effect_of(dry_run=dry_run))
+        confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
+        return confirm_and_send(invocation, order, confirmation)
     else:
         listing = invocation.call(ProjectsQuery(invocation.cwd, refs=(ref,)))
         answer = CommandResult(listing["items"], listing["revision"], listing["warnings"])
         invocation.output.show(answer, PROJECT_COLUMNS)
+    return Exit.OK
 
 
 def _list(invocation: Invocation) -> None:

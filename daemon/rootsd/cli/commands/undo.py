@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
 from rootsd.cli.decisions import effect_of
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT, shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
-from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.cli.terminal import Keyboard
+from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.guard import UndoRequest, UndoResult
 
@@ -41,14 +43,19 @@ class UndoOutput(UndoResult):
     epilog="rootsd undo\nrootsd undo 41\nrootsd undo --dry-run",
 )
 @click.argument("seq", metavar="[SEQ]", required=False, type=click.IntRange(min=1))
+@click.option("--yes", is_flag=True, help="do not ask, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what would be undone")
 @pass_invocation
-def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
+def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool) -> int:
     """Undo your last command with all its decisions, or one entry of the log by its number.
 
     This restores approvals, denials, rules, names, tags, the focus, and the guard. An approval is
     restored only for the same folder. If a later command depends on an entry, undo that command
     first. If you repeat undo, it takes back the previous command.
+
+    If the command had also proposed the folder, undo takes the proposal back, too. If an undo
+    would approve more than one project again, it lists them and asks for a key. Without a
+    terminal, it then needs --yes.
 
     If rootsd removed links that a program behind the wall left in a git directory, after your last
     command, undo puts the links back.
@@ -56,16 +63,24 @@ def command(invocation: Invocation, *, seq: int | None, dry_run: bool) -> None:
     report = _newest_report(invocation) if seq is None else None
     if report is not None:
         _put_back(invocation, report, dry_run=dry_run)
-        return
-    done = invocation.call(UndoRequest(seq, effect_of(dry_run=dry_run)))
+        return Exit.OK
+    order = UndoRequest(seq, effect_of(dry_run=dry_run))
+    confirmation = Confirmation(Keyboard(), key=KeyPolicy.for_flag(yes=yes))
+    decided = decide(invocation, order, confirmation)
+    if decided is None:
+        return declined(invocation, order)
+    done = decided.answer
     output = invocation.output
     extra = {"undone": done["undone"], "dry_run": dry_run, "links": []}
+    if "confirmation" in done:
+        extra["confirmation"] = done["confirmation"]
     answer = CommandResult(done["items"], done["revision"], done["warnings"], extra)
     output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be undone" if dry_run else "undone"
     for event in done["undone"]:
         what = safe_label(shorten_home(event["path"] or event["what"]), limit=None)
         output.message(f"{would}: {event['seq']} {event['verb']} {what}")
+    return Exit.OK
 
 
 def _newest_report(invocation: Invocation) -> SessionReport | None:

@@ -51,7 +51,7 @@ def command(invocation: Invocation, *, path: str) -> int:
     """
     why = invocation.call(WhyQuery(absolute_path(path)))
     output = invocation.output
-    extra = {name: why[name] for name in ("path", "published", "voices", "obstacles")}
+    extra = {name: why[name] for name in ("path", "published", "root", "voices", "obstacles")}
     if output.is_json:
         output.object(CommandResult(why["items"], why["revision"], why["warnings"], extra))
     else:
@@ -68,6 +68,9 @@ def _summary(why: Mapping[str, Any]) -> str:
     name = safe_label(item["name"])
     is_itself = path_of(item) == why["path"]
     subject = f"{path} is {name}" if is_itself else f"{path} lies in {name}"
+    if why["published"] and not item["published"]:
+        root = safe_label(why["root"])
+        return f"{subject}. Clients can read it, because it lies in the root {root}."
     if why["published"]:
         return f"{subject}, which is published."
     reasons = [f"it is {item['verdict']}"] if item["verdict"] != "approved" else []

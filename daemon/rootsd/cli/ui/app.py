@@ -22,6 +22,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from rootsd.cli import control_client
+from rootsd.cli.confirm import with_tokens
 from rootsd.cli.formatting import path_of, pluralize, shorten_home
 from rootsd.cli.layout import width
 from rootsd.cli.theme import Tone
@@ -36,7 +37,7 @@ from rootsd.cli.ui.widgets import Bar, RowList, TextView, Word
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.system.ipc import rpc
-from rootsd.wire.decisions import ApplyMode, DecideRequest, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ProjectsQuery, RiskReading, ShowQuery, WhyQuery
@@ -386,7 +387,9 @@ class RootsdScreen(App[RootsdError | None]):
             ApproveDialog(targets, plan, await self._risks_of(targets))
         )
         if order is not None:
-            await self._decide(order)
+            # The dialog listed the worktrees, so with those that were chosen, this is no surprise.
+            again = await self._ask(orders.as_plan(order)) if order.worktrees else plan
+            await self._decide(with_tokens(order, again))
 
     async def _risks_of(self, targets: list[Target]) -> list[Paragraph]:
         """Read what the person should look at before they approve the targets."""
@@ -406,11 +409,16 @@ class RootsdScreen(App[RootsdError | None]):
             self._run(lambda: self._deny([target.row for target in targets]))
 
     async def _deny(self, rows: list[ProjectRow]) -> None:
-        title = f"Deny {len(rows):,} projects?"
-        if len(rows) == 1 or await self.push_screen_wait(
-            ConfirmDialog(title, details.about_marked(rows))
-        ):
-            await self._decide(orders.denial(rows))
+        order = orders.denial(rows)
+        plan = await self._ask(orders.as_plan(order))
+        listed = plan.get("confirmation")
+        if listed is None and len(rows) == 1:
+            await self._decide(order)
+            return
+        count = len(rows) if listed is None else len(listed["projects"])
+        about = [*details.about_affected(plan)] or details.about_marked(rows)
+        if await self.push_screen_wait(ConfirmDialog(f"Deny {count:,} projects?", about)):
+            await self._decide(with_tokens(order, plan))
 
     async def _decide(self, order: DecideRequest) -> None:
         decided = await self._order(order)
@@ -423,9 +431,10 @@ class RootsdScreen(App[RootsdError | None]):
         self._run(self._undo)
 
     async def _undo(self) -> None:
-        plan = await self._ask(UndoRequest(effect=ApplyMode.DRY_RUN))
+        order = UndoRequest()
+        plan = await self._ask(orders.as_plan(order))
         if await self.push_screen_wait(ConfirmDialog("Undo this?", details.about_undo(plan))):
-            undone = await self._order(UndoRequest())
+            undone = await self._order(with_tokens(order, plan))
             self._say(f"Undone: {pluralize(len(undone['undone']), 'decision')}.", Tone.GOOD)
 
     def action_why(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rootsd.cli.affected import affected_lines
 from rootsd.cli.confined import describe_engine, describe_network, describe_roots
 from rootsd.cli.formatting import (
     LABEL_WIDTH,
@@ -116,8 +117,15 @@ def risks_of_several(listing: Mapping[str, Any]) -> Iterator[Paragraph]:
     yield from (Paragraph("risk", warning, Tone.ATTENTION) for warning in listing["warnings"])
 
 
+def about_affected(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
+    """Yield the projects that an order decides about, if they are several, with their risks."""
+    if (confirmation := plan.get("confirmation")) is not None:
+        yield from (Paragraph("", line, Tone.ATTENTION) for line in affected_lines(confirmation))
+
+
 def about_plan(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
     """Yield what an approval would publish."""
+    yield from about_affected(plan)
     for git in plan.get("shared_git", ()):
         yield Paragraph("git data", describe_shared_git(git), Tone.ATTENTION)
     for tree in plan.get("worktrees", ()):
@@ -142,7 +150,8 @@ def about_why(why: Mapping[str, Any]) -> list[Paragraph]:
 
 def about_undo(plan: Mapping[str, Any]) -> list[Paragraph]:
     """Return the events that an undo takes back."""
-    return [Paragraph(event["verb"], event["path"] or event["what"]) for event in plan["undone"]]
+    events = [Paragraph(event["verb"], event["path"] or event["what"]) for event in plan["undone"]]
+    return [*events, *about_affected(plan)]
 
 
 def label_of(paragraph: Paragraph) -> str:

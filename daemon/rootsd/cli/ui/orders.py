@@ -8,7 +8,7 @@ refuses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from msgspec import Struct
@@ -20,6 +20,9 @@ from rootsd.cli.ui.board import ProjectRow
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access
 from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest, DecisionVerb
+from rootsd.wire.guard import UndoRequest
+
+PlannedOrder = TypeVar("PlannedOrder", DecideRequest, UndoRequest)
 
 
 class BadInput(RootsdError):
@@ -84,6 +87,11 @@ def approval(
         shared_git=tuple(each["root"] for each in directories),
         shared_git_shown=tuple(each["identity"] for each in directories),
     )
+
+
+def as_plan(order: PlannedOrder) -> PlannedOrder:
+    """Return the dry run of an order."""
+    return replace(order, effect=ApplyMode.DRY_RUN)
 
 
 def denial(rows: Sequence[ProjectRow]) -> DecideRequest:

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,8 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed_widening
+from rootsd.control.facts import ReadRisks, no_risks
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import project_items
 from rootsd.control.routes import (
@@ -28,6 +30,7 @@ from rootsd.control.routes import (
     query_route,
 )
 from rootsd.control.services import ControlServices, EventStore
+from rootsd.core.affected import affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
 from rootsd.core.encoding import FocusRecord, ProjectRecord
@@ -35,13 +38,13 @@ from rootsd.core.errors import CallerRefused, CannotUndo, UnknownRule
 from rootsd.core.guard import Guard
 from rootsd.core.history import FOCUS_SUBJECT, HistoryEvent, SubjectKind, rule_number
 from rootsd.core.inputs import Order as LedgerOrder
-from rootsd.core.inputs import Restore, RestoreRule
+from rootsd.core.inputs import ProjectObserved, Restore, RestoreRule
 from rootsd.core.labels import safe_label
 from rootsd.core.model import UNDECIDED, Actor, ActorKind, Parent, Rule, Ruling
 from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.undo import UndoStep, last_undoable_order, plan_undo, undone_events
-from rootsd.state.ledger import Ledger
+from rootsd.state.ledger import CheckPlan, Ledger
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     MAX_LOG_WAIT_S,
@@ -62,7 +65,16 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     guard, archive = services.command_guard, services.archive
     yield from AuditLogHandlers(services.ledger, guard, archive).routes()
-    yield from UndoHandlers(services.ledger, guard, archive, services.discovery.parents).routes()
+    discovery = services.discovery
+    yield from UndoHandlers(
+        services.ledger,
+        guard,
+        archive,
+        discovery.parents,
+        discovery.propose,
+        discovery.observe_project,
+        services.risks_of,
+    ).routes()
 
 
 class AuditLogHandlers(Struct, frozen=True):
@@ -237,12 +249,15 @@ class UnknownEvent(UnknownRule):
 
 
 class UndoHandlers(Struct, frozen=True):
-    """Handles `UndoRequest`."""
+    """Handles `UndoRequest`. `propose` and `observe_project` are those of `ProjectSelector`."""
 
     ledger: Ledger
     command_guard: CommandGuard
     archive: EventStore
     parents: Callable[[], Sequence[Parent]]
+    propose: Callable[[bytes], Awaitable[None]]
+    observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
+    risks_of: ReadRisks = no_risks
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -251,25 +266,49 @@ class UndoHandlers(Struct, frozen=True):
     async def undo(self, request: UndoRequest, actor: Actor) -> UndoResult:
         """Take events back, all or none.
 
-        Raises CannotUndo, UnknownEvent, or the error that refuses an approval that it would
-        restore.
+        Raises CannotUndo, UnknownEvent, Unconfirmed, or the error that refuses an approval that it
+        would restore.
         """
         steps = await self.ledger.run_exclusively(partial(self._steps, request.seq))
+        confirmation = None
+        orders = _undo_orders(steps, actor)
+        # The decision to restore may be about a folder that was forgotten with that decision.
+        unknown = [o.path for o in orders if isinstance(o, Restore) and self._is_unknown(o)]
+        seen = [await self.observe_project(path) for path in unknown]
+        before, would = self.ledger.catalog, self.ledger.dry_run([*seen, *orders])
         if request.effect is ApplyMode.DRY_RUN:
-            catalog = self.ledger.dry_run(_undo_orders(steps, actor)).catalog
+            catalog = would.catalog
+            if affected_projects(before, would).are_wider:
+                confirmation = await confirmation_of(before, would, self.risks_of)
         else:
-            catalog = await self._carried_out(steps, actor)
+            check = refuse_unconfirmed_widening(request.confirmed)
+            check(before, would)
+            for path in unknown:
+                await self.propose(path)
+            catalog = await self._carried_out(steps, orders, actor, check)
         paths = [s.event.subject.key for s in steps if s.event.subject.kind is SubjectKind.PROJECT]
         known = [catalog.projects[path] for path in paths if path in catalog.projects]
-        return UndoResult(
+        result = UndoResult(
             revision=self.ledger.revision,
             undone=log_items([step.event for step in steps]),
             items=project_items(catalog, known, self.parents()),
             warnings=[],
         )
+        if confirmation is not None:
+            result["confirmation"] = confirmation
+        return result
 
-    async def _carried_out(self, steps: Sequence[UndoStep], actor: Actor) -> Catalog:
-        made = await self.ledger.execute(_undo_orders(steps, actor))
+    def _is_unknown(self, order: Restore) -> bool:
+        return order.ruling != UNDECIDED and order.path not in self.ledger.catalog.projects
+
+    async def _carried_out(
+        self,
+        steps: Sequence[UndoStep],
+        orders: Sequence[LedgerOrder],
+        actor: Actor,
+        check: CheckPlan,
+    ) -> Catalog:
+        made = await self.ledger.execute(orders, check=check)
         for step in steps:
             if step.event.subject.kind is SubjectKind.SETTING:
                 await self._set_back(step, actor)

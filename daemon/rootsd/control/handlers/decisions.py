@@ -9,7 +9,7 @@ the approval is then only for that session and only for reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,24 +17,26 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed
 from rootsd.control.facts import (
-    FindExecutedFiles,
     ReadOrigins,
+    ReadRisks,
     RefreshWorktrees,
-    no_executed_files,
     no_origins,
     no_refresh,
+    no_risks,
 )
 from rootsd.control.handlers.rules import rule_item
 from rootsd.control.items import (
     dropped_project_items,
     project_items,
     shared_git_item,
+    unlisted_project_items,
     worktree_items,
 )
 from rootsd.control.references import check_label, check_name, check_tag, is_glob
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
-from rootsd.control.selection import ProjectSelection, ProjectSelector
+from rootsd.control.selection import ProjectSelection, ProjectSelector, should_reinstate
 from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
 from rootsd.core.catalog import Catalog
@@ -45,6 +47,7 @@ from rootsd.core.errors import (
     NameTaken,
     OrderRefused,
     RootsdError,
+    Unconfirmed,
     UnknownProject,
 )
 from rootsd.core.inputs import (
@@ -67,14 +70,16 @@ from rootsd.core.model import (
     Expiry,
     Identity,
     Parent,
+    Presence,
     Project,
-    ProjectKind,
     SessionKey,
     Verdict,
     stricter_access,
 )
-from rootsd.core.paths import is_utf8, text_of
+from rootsd.core.paths import text_of
+from rootsd.core.plan import Plan
 from rootsd.core.shared_git import GitAccess, shared_git
+from rootsd.core.transition import is_only_named
 from rootsd.state.ledger import Conflict, Ledger
 from rootsd.wire.decisions import (
     MAX_APPROVAL_S,
@@ -83,7 +88,6 @@ from rootsd.wire.decisions import (
     DecideRequest,
     DecideResult,
     DecisionVerb,
-    ExecutedItem,
 )
 from rootsd.wire.projects import Selection, SharedGitItem
 from rootsd.wire.request import BadRequest
@@ -120,7 +124,11 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     discovery = services.discovery
     selector = ProjectSelector(
-        services.ledger, services.real_path, discovery.propose, discovery.observe_project
+        services.ledger,
+        services.real_path,
+        discovery.propose,
+        discovery.observe_project,
+        services.origins_of,
     )
     return DecisionHandlers(
         services.ledger,
@@ -129,7 +137,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.requests,
         services.origins_of,
         discovery.refresh_worktrees,
-        services.executed_in,
+        services.risks_of,
     ).routes()
 
 
@@ -137,8 +145,8 @@ class DecisionHandlers(Struct, frozen=True):
     """Handles `DecideRequest`.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `refresh_worktrees` updates the worktrees of repositories in the catalog. `executed_in`
-    finds files that agents execute.
+    from. `refresh_worktrees` updates the worktrees of repositories in the catalog. `risks_of`
+    reads what a person should know about many projects.
     """
 
     ledger: Ledger
@@ -147,26 +155,55 @@ class DecisionHandlers(Struct, frozen=True):
     requests: SessionRequests = NO_SESSION_REQUESTS
     origins_of: ReadOrigins = no_origins
     refresh_worktrees: RefreshWorktrees = no_refresh
-    executed_in: FindExecutedFiles = no_executed_files
+    risks_of: ReadRisks = no_risks
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
         return (command_route(DecideRequest, self.carry_out, self._guarded_command),)
 
     async def carry_out(self, request: DecideRequest, actor: Actor) -> DecideResult:
-        """Decide about the projects of the request. On RootsdError, nothing has changed."""
+        """Decide about the projects of the request. On RootsdError, nothing has changed.
+
+        Raises Unconfirmed if there are several, and `confirmed` does not stand for them.
+        """
         _check_request(request, self.ledger.catalog)
+        proposed: set[bytes] = set()
         while True:
             chosen = await self.selector.choose(request)
+            is_applied = request.effect is ApplyMode.APPLY
+            if is_applied and chosen.unseen and request.verb is DecisionVerb.APPROVE:
+                await self._refuse_before_proposing(request, actor, chosen)
+                for folder in chosen.unseen:
+                    await self.selector.propose(folder.path)
+                    proposed.add(folder.path)
+                chosen = chosen.as_known(self.ledger.catalog)
+            if is_applied and request.verb is DecisionVerb.DENY:
+                proposed.update(folder.path for folder in chosen.unseen)
             try:
-                decided = await self._carry_out(request, actor, chosen)
+                decided = await self._carry_out(request, actor, chosen, proposed)
             except Conflict:
                 continue  # another request came first, so resolve and plan with the new catalog
-            if request.effect is ApplyMode.APPLY:
+            if is_applied:
                 for folder in chosen.unseen:
                     with suppress(RootsdError):  # the folder is gone, and stays denied
                         await self.selector.propose(folder.path)
             return decided
+
+    async def _refuse_before_proposing(
+        self, request: DecideRequest, actor: Actor, chosen: ProjectSelection
+    ) -> None:
+        """Raise what the approval would raise while its folders are still unknown.
+
+        An approval that is refused then leaves no trace.
+        """
+        planned = replace(request, effect=ApplyMode.DRY_RUN)
+        would = await self._carry_out(planned, actor, chosen, ())
+        confirmation = would.get("confirmation")
+        projects = [] if confirmation is None else confirmation["projects"]
+        if not {each["token"] for each in projects} <= set(request.confirmed):
+            raise Unconfirmed(
+                f"this decides about {len(projects):,} projects, and nobody has confirmed that"
+            )
 
     def _guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
         if request.effect is ApplyMode.DRY_RUN:
@@ -206,8 +243,13 @@ class DecisionHandlers(Struct, frozen=True):
         return [*lines, f"and {more} more"] if more > 0 else lines
 
     async def _carry_out(
-        self, request: DecideRequest, actor: Actor, chosen: ProjectSelection
+        self,
+        request: DecideRequest,
+        actor: Actor,
+        chosen: ProjectSelection,
+        proposed: Container[bytes],
     ) -> DecideResult:
+        """Decide about the `chosen` projects. The request itself has added those in `proposed`."""
         if request.name is not None and len(chosen.projects) != 1:
             raise NameTaken("--as names one project, but several match", "rootsd ls")
         if request.name is not None:
@@ -221,8 +263,9 @@ class DecisionHandlers(Struct, frozen=True):
         origins = await self.origins_of(chosen.projects) if is_applied else {}
         sessions = await self.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
-        confirmed = _confirmed_worktrees(request, before)
-        included = _included_checkouts(request, before)
+        known = chosen.catalog if chosen.unseen else before
+        confirmed = _confirmed_worktrees(request, known)
+        included = _included_checkouts(request, known)
         while True:
             orders = [
                 _verdict_order(
@@ -235,6 +278,7 @@ class DecisionHandlers(Struct, frozen=True):
                         sessions.get(each.path),
                         confirmed.get(each.path, ()),
                         included.get(each.path),
+                        each.path in proposed,
                     ),
                 )
                 for each in chosen.projects
@@ -246,7 +290,7 @@ class DecisionHandlers(Struct, frozen=True):
             fresh = [order for order in orders if order.path not in skipped]
             try:
                 inputs = [*rule_orders, *chosen.unseen, *fresh]
-                after = await self._applied(request.effect, inputs, chosen.projects)
+                made = await self._applied(request, inputs, chosen.projects)
                 break
             except OrderRefused:
                 # In a selection, one project that has just changed does not stop the others.
@@ -254,26 +298,31 @@ class DecisionHandlers(Struct, frozen=True):
                 if request.select is Selection.NAMED or not 0 < len(unchanged) < len(chosen):
                     raise
                 chosen = unchanged
-        answer = self._decided(chosen, after, {order.path for order in fresh})
+        answer = self._decided(chosen, made.catalog, {order.path for order in fresh})
         if renewed:
             answer["renewed"] = [p.id for p in chosen.projects if p.path in renewed]
         if approves:
-            await self._add_publication_facts(request, chosen, before, after, answer)
-        if self.ledger.unsaved and request.effect is ApplyMode.APPLY:
+            self._add_publication_facts(chosen, before, made.catalog, answer)
+        await self._add_confirmation(request, before, made, answer)
+        return answer
+
+    async def _add_confirmation(
+        self, request: DecideRequest, before: Catalog, made: Plan, answer: DecideResult
+    ) -> None:
+        """Add to a dry run what a person has to confirm, and to a decision what is not saved."""
+        if request.effect is ApplyMode.DRY_RUN:
+            confirmation = await confirmation_of(before, made, self.risks_of)
+            if confirmation is not None:
+                answer["confirmation"] = confirmation
+        elif self.ledger.unsaved:
             answer["warnings"].append(
                 "the disk refuses to keep this: it holds until the daemon ends"
             )
-        return answer
 
-    async def _add_publication_facts(
-        self,
-        request: DecideRequest,
-        chosen: ProjectSelection,
-        before: Catalog,
-        after: Catalog,
-        answer: DecideResult,
+    def _add_publication_facts(
+        self, chosen: ProjectSelection, before: Catalog, after: Catalog, answer: DecideResult
     ) -> None:
-        """Add worktrees, published paths, and the files that agents execute to `answer`."""
+        """Add worktrees, Git directories, and published paths to `answer`."""
         trees = worktree_items(after, (project.path for project in chosen.projects))
         answer["worktrees"] = [tree for tree in trees if after.ids[tree["id"]] not in before.roots]
         fresh = {item["id"] for item in answer["items"]}
@@ -285,40 +334,26 @@ class DecisionHandlers(Struct, frozen=True):
         answer["published"] = [
             text_of(path) for path in sorted(after.roots.keys() - before.roots.keys())
         ]
-        refs = request.refs
-        is_broad = (
-            request.select is not Selection.NAMED or len(refs) > 1 or any(map(is_glob, refs))
-        )
-        if request.effect is ApplyMode.DRY_RUN and is_broad:
-            projects = [project for project in chosen.projects if project.id in fresh]
-            found = await self.executed_in(projects)
-            answer["executed"] = [
-                ExecutedItem(
-                    id=project.id,
-                    name=after.name_of(after.projects[project.path]),
-                    path=text_of(project.path) if is_utf8(project.path) else None,
-                    files=list(found[project.path]),
-                )
-                for project in projects
-                if project.path in found
-            ]
 
     async def _applied(
         self,
-        effect: ApplyMode,
+        request: DecideRequest,
         orders: Sequence[LedgerOrder | ProjectObserved],
         seen: Sequence[Project],
-    ) -> Catalog:
-        if effect is ApplyMode.DRY_RUN:
-            return self.ledger.dry_run(orders).catalog
-        return (await self.ledger.execute(orders, seen=seen)).catalog
+    ) -> Plan:
+        if request.effect is ApplyMode.DRY_RUN:
+            return self.ledger.dry_run(orders)
+        check = refuse_unconfirmed(request.confirmed)
+        return await self.ledger.execute(orders, seen=seen, check=check)
 
     def _decided(
         self, chosen: ProjectSelection, after: Catalog, changed: set[bytes]
     ) -> DecideResult:
         parents = self.parents()
         known = [after.projects[p.path] for p in chosen.projects if p.path in after.projects]
-        dropped = (p for p in chosen.projects if p.path not in after.projects)
+        dropped = [p for p in chosen.projects if p.path not in after.projects]
+        gone = [p for p in dropped if p.observed.presence is Presence.MISSING]
+        unlisted = [p for p in dropped if p.observed.presence is not Presence.MISSING]
         withheld = [
             f"{safe_label(after.name_of(p))} is withheld: it holds a denied project"
             for p in after.containing(changed)
@@ -328,7 +363,8 @@ class DecisionHandlers(Struct, frozen=True):
             revision=self.ledger.revision,
             items=[
                 *project_items(after, (p for p in known if p.path in changed), parents),
-                *dropped_project_items(chosen.catalog, dropped, parents),
+                *dropped_project_items(chosen.catalog, gone, parents),
+                *unlisted_project_items(chosen.catalog, unlisted, parents),
             ],
             unchanged=project_items(after, (p for p in known if p.path not in changed), parents),
             warnings=[*chosen.warnings, *withheld],
@@ -361,13 +397,15 @@ class _ApprovalContext(Struct, frozen=True):
     """The facts about one project that the catalog does not have.
 
     They are its origin, the session that the approval is about, its worktrees that the person
-    confirmed, and the undecided checkout whose Git directory the person included.
+    confirmed, the undecided checkout whose Git directory the person included, and whether the
+    request itself has proposed the folder.
     """
 
     origin: str | None
     session: SessionKey | None
     worktrees: tuple[ConfirmedWorktree, ...]
     shared_git: Identity | None
+    is_proposed: bool
 
 
 def _verdict_order(
@@ -392,12 +430,13 @@ def _verdict_order(
                 worktrees=context.worktrees,
                 session=session_for(request, context.session),
                 shared_git=context.shared_git,
+                proposes=context.is_proposed,
             )
-            if _should_reinstate(request, project):
+            if should_reinstate(request, project):
                 return Reinstate(project.path, approval, actor)
             return approval
         case DecisionVerb.DENY:
-            return Deny(project.path, actor)
+            return Deny(project.path, actor, context.is_proposed)
         case DecisionVerb.FORGET:
             return Forget(project.path, actor)
 
@@ -476,17 +515,6 @@ def _shared_git_of(catalog: Catalog, path: bytes) -> SharedGitItem | None:
     return shared_git_item(catalog, project)
 
 
-def _should_reinstate(request: DecideRequest, project: Project) -> bool:
-    """Return whether a request to restore everything covers a project that no person approved.
-
-    A rule or a main checkout had approved it. Then that giver must approve it again.
-    """
-    lapse = project.ruling.lapse
-    is_by_person = lapse is None or lapse.by is None or lapse.by.may_decide
-    asks_for_more = request.tags or request.lasts is not None or request.access is Access.READ
-    return request.select is Selection.LAPSED and not is_by_person and not asks_for_more
-
-
 def _access(request: DecideRequest, project: Project, session: SessionKey | None) -> Access:
     """Return the access to give. A restored approval gives no more access than it gave before."""
     ruling, access = project.ruling, access_for(request, project, session)
@@ -534,5 +562,5 @@ def _is_unchanged(catalog: Catalog, order: VerdictOrder) -> bool:
         case Deny():
             return ruling.decision is not None and ruling.decision.verdict is Verdict.DENIED
         case Forget():
-            is_uri = catalog.projects[order.path].observed.kind is ProjectKind.URI
-            return ruling == UNDECIDED and not is_uri  # forgetting a URI removes it
+            # To forget what only a person proposed removes it.
+            return ruling == UNDECIDED and not is_only_named(catalog.projects[order.path])

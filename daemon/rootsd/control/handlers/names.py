@@ -8,6 +8,8 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed
+from rootsd.control.facts import ReadRisks, no_risks
 from rootsd.control.items import project_items
 from rootsd.control.references import (
     ReferenceResolver,
@@ -33,7 +35,7 @@ _MAX_CHOICES = 20
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     parents = services.discovery.parents
-    return NameHandlers(services.ledger, services.real_path, parents).routes()
+    return NameHandlers(services.ledger, services.real_path, parents, services.risks_of).routes()
 
 
 class NameHandlers(Struct, frozen=True):
@@ -42,6 +44,7 @@ class NameHandlers(Struct, frozen=True):
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
+    risks_of: ReadRisks = no_risks
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -66,7 +69,7 @@ class NameHandlers(Struct, frozen=True):
         for project in chosen:
             check_name(request.name, project.path, catalog)
         renames = [Rename(project.path, request.name, actor) for project in chosen]
-        return await self._carry_out(request.effect, chosen, renames)
+        return await self._carry_out(request.effect, (), chosen, renames)
 
     async def tag(self, request: TagRequest, actor: Actor) -> DecideResult:
         """Add tags to projects and remove tags. Raises BadRequest for an invalid tag."""
@@ -77,7 +80,7 @@ class NameHandlers(Struct, frozen=True):
             raise BadRequest(f"{shown} cannot be added and removed at once", "rootsd tag --help")
         chosen = await self._chosen(self.ledger.catalog, request.refs, request.cwd)
         retags = [Retag(project.path, request.on, request.off, actor) for project in chosen]
-        return await self._carry_out(request.effect, chosen, retags)
+        return await self._carry_out(request.effect, request.confirmed, chosen, retags)
 
     async def _chosen(
         self, catalog: Catalog, references: Sequence[str], cwd: str
@@ -88,16 +91,22 @@ class NameHandlers(Struct, frozen=True):
         return await to_thread.run_sync(resolver.all, references)
 
     async def _carry_out(
-        self, effect: ApplyMode, chosen: Sequence[Project], orders: Sequence[Rename | Retag]
+        self,
+        effect: ApplyMode,
+        confirmed: Sequence[str],
+        chosen: Sequence[Project],
+        orders: Sequence[Rename | Retag],
     ) -> DecideResult:
+        confirmation = None
         if effect is ApplyMode.DRY_RUN:
-            made = self.ledger.dry_run(orders)
+            before, made = self.ledger.catalog, self.ledger.dry_run(orders)
+            confirmation = await confirmation_of(before, made, self.risks_of)
         else:
-            made = await self.ledger.execute(orders)
+            made = await self.ledger.execute(orders, check=refuse_unconfirmed(confirmed))
         changed = {change.path for change in made.changes if hasattr(change, "path")}
         known = [made.catalog.projects[project.path] for project in chosen]
         parents = self.parents()
-        return DecideResult(
+        result = DecideResult(
             revision=self.ledger.revision,
             items=project_items(made.catalog, (p for p in known if p.path in changed), parents),
             unchanged=project_items(
@@ -105,6 +114,9 @@ class NameHandlers(Struct, frozen=True):
             ),
             warnings=[],
         )
+        if confirmation is not None:
+            result["confirmation"] = confirmation
+        return result
 
 
 def _rename_command(request: RenameRequest) -> GuardedCommand | None:

@@ -105,13 +105,17 @@ class PathStatusHandlers(Struct, frozen=True):
         """
         path = await self._canonical(query.path)
         revision = (await self.ledger.current()).revision
+        root = await self.ledger.root_at(path)
         catalog = self.ledger.catalog
         project = catalog.project_containing(path)
         known = [] if project is None else [project]
+        # A root for one session is published, too, but `check` cannot tell which session asks.
+        root = root or (catalog.roots.get(project.path) if project is not None else None)
         return WhyResult(
             revision=revision,
             path=text_of(path),
-            published=project is not None and project.path in catalog.roots,
+            published=root is not None,
+            root=None if root is None else root.name,
             items=project_items(catalog, known, self.parents(), self.note_on),
             voices=[] if project is None else _reasons(project, catalog),
             obstacles=_no_project(path, catalog, self.parents())

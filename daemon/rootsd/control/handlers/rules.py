@@ -10,6 +10,8 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed
+from rootsd.control.facts import ReadRisks, no_risks
 from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
 from rootsd.control.services import ControlServices
@@ -26,6 +28,7 @@ from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import (
     AddRuleRequest,
     ApplyMode,
+    ConfirmationItem,
     RemoveRuleRequest,
     RuleListing,
     RuleResult,
@@ -38,7 +41,7 @@ from rootsd.wire.request import BadRequest
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     parents = services.discovery.parents
-    return RuleHandlers(services.ledger, services.real_path, parents).routes()
+    return RuleHandlers(services.ledger, services.real_path, parents, services.risks_of).routes()
 
 
 class RuleHandlers(Struct, frozen=True):
@@ -47,6 +50,7 @@ class RuleHandlers(Struct, frozen=True):
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
+    risks_of: ReadRisks = no_risks
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -80,14 +84,13 @@ class RuleHandlers(Struct, frozen=True):
         lapsed = None
         if request.verdict is Verdict.APPROVED:
             lapsed = _existing_rule(catalog, Verdict.PENDING, pattern)
-        if lapsed is None:
-            ruling = AddRule(pattern, request.verdict, actor)
-            catalog = await self._catalog_after(ruling, request.effect)
-            return self._result(catalog.rules[-1], catalog, catalog, is_new=True)
-        again = ApproveRule(lapsed.number, actor)
-        catalog = await self._catalog_after(again, request.effect)
-        rule = next(rule for rule in catalog.rules if rule.number == lapsed.number)
-        return self._result(rule, catalog, catalog, is_new=True)
+        ruling: AddRule | ApproveRule = AddRule(pattern, request.verdict, actor)
+        if lapsed is not None:
+            ruling = ApproveRule(lapsed.number, actor)
+        now, confirmation = await self._carry_out(ruling, request)
+        number = now.rules[-1].number if lapsed is None else lapsed.number
+        rule = next(rule for rule in now.rules if rule.number == number)
+        return self._result(rule, now, now, confirmation, is_new=True)
 
     async def remove(self, request: RemoveRuleRequest, actor: Actor) -> RuleResult:
         """Remove a rule. Raises UnknownRule."""
@@ -95,28 +98,42 @@ class RuleHandlers(Struct, frozen=True):
         rule = next((rule for rule in before.rules if rule.number == request.number), None)
         if rule is None:
             raise UnknownRule(f"there is no rule {request.number}", "rootsd rule ls")
-        after = await self._catalog_after(RemoveRule(request.number, actor), request.effect)
-        return self._result(rule, before, after, is_new=False)
+        after, confirmation = await self._carry_out(RemoveRule(request.number, actor), request)
+        return self._result(rule, before, after, confirmation, is_new=False)
 
-    async def _catalog_after(
-        self, ruling: AddRule | ApproveRule | RemoveRule, effect: ApplyMode
-    ) -> Catalog:
-        if effect is ApplyMode.DRY_RUN:
-            return self.ledger.dry_run([ruling]).catalog
-        return (await self.ledger.execute([ruling])).catalog
+    async def _carry_out(
+        self,
+        ruling: AddRule | ApproveRule | RemoveRule,
+        request: AddRuleRequest | RemoveRuleRequest,
+    ) -> tuple[Catalog, ConfirmationItem | None]:
+        """Return the catalog after the order, and for a dry run what a person has to confirm."""
+        if request.effect is ApplyMode.DRY_RUN:
+            before, made = self.ledger.catalog, self.ledger.dry_run([ruling])
+            return made.catalog, await confirmation_of(before, made, self.risks_of)
+        check = refuse_unconfirmed(request.confirmed)
+        return (await self.ledger.execute([ruling], check=check)).catalog, None
 
     def _result(
-        self, rule: Rule, matched_in: Catalog, now: Catalog, *, is_new: bool
+        self,
+        rule: Rule,
+        matched_in: Catalog,
+        now: Catalog,
+        confirmation: ConfirmationItem | None = None,
+        *,
+        is_new: bool,
     ) -> RuleResult:
         covered = _covered(rule, matched_in)
         present = [now.projects[p.path] for p in covered if p.path in now.projects]
-        return RuleResult(
+        result = RuleResult(
             revision=self.ledger.revision,
             rule=_rule_item(rule, covered),
             is_new=is_new,
             items=project_items(now, present, self.parents()),
             warnings=_policy_warnings(rule, present, now),
         )
+        if confirmation is not None:
+            result["confirmation"] = confirmation
+        return result
 
     def _refuse_home_folder(self, pattern: bytes) -> None:
         if any(matches(pattern, home) for home in self.ledger.catalog.places.homes):

@@ -27,10 +27,12 @@ class DaemonError(RootsdError):
     """An error that the daemon returned.
 
     `choices` are the candidates for an ambiguous reference. `challenge` names the terminal on
-    which the daemon showed a word that the person has to type.
+    which the daemon showed a word that the person has to type. `unconfirmed` is true for an order
+    about several projects that no person has confirmed.
     """
 
     challenge: dict[str, Any] | None = None
+    unconfirmed = False
 
     def __init__(self, message: str, remedy: str, code: ErrorCode, choices: list[str]) -> None:
         super().__init__(message, remedy)
@@ -173,6 +175,7 @@ def _error(error: dict[str, Any]) -> DaemonError:
     challenge = data.get("challenge")
     if isinstance(challenge, dict) and isinstance(challenge.get("terminal"), str):
         explained.challenge = challenge
+    explained.unconfirmed = data.get("unconfirmed") is True
     return explained
 
 

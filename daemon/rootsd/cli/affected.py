@@ -1,0 +1,71 @@
+"""List the projects that an order decides about, before a person confirms it. Pure.
+
+A person must be able to read the whole list, and to see first what matters in it. So projects with
+risks have a line each, and the names of all others share lines. The names are untrusted; each one
+becomes a label here.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rootsd.cli.formatting import path_of, pluralize, shorten_home
+from rootsd.core.labels import safe_label
+
+Item = Mapping[str, Any]
+
+_MOST_RISKS = 100
+_MOST_NAMES = 500
+_WIDTH = 76
+
+
+def affected_lines(confirmation: Item) -> Iterator[str]:
+    """Yield the lines about a `ConfirmationItem`: names, risks, and parents that it covers."""
+    groups: dict[str, list[Item]] = {}
+    for each in confirmation["projects"]:
+        groups.setdefault(_effect(each), []).append(each)
+    for effect, projects in groups.items():
+        yield f"{pluralize(len(projects), 'project')} would {effect}:"
+        yield from _group_lines(projects)
+    for parent in confirmation["parents"]:
+        where = safe_label(shorten_home(parent), limit=None)
+        yield f"{where} is a parent, so this includes each project that appears there later."
+
+
+def _effect(each: Item) -> str:
+    if each["within"] is not None:
+        where = safe_label(shorten_home(each["within"]), limit=None)
+        return f"be readable as a part of {where}"
+    if each["before"] == each["after"]:
+        return "change"
+    return {"approved": "be published", "denied": "be denied"}.get(each["after"], "be pending")
+
+
+def _group_lines(projects: Sequence[Item]) -> Iterator[str]:
+    risky = [each for each in projects if _risk_of(each)]
+    for each in risky[:_MOST_RISKS]:
+        where = safe_label(shorten_home(path_of(each)), limit=None)
+        yield f"  {safe_label(each['name'])}  {where}  {safe_label(_risk_of(each), limit=None)}"
+    rest = [each for each in projects if not _risk_of(each)] + risky[_MOST_RISKS:]
+    names = [safe_label(each["name"]) for each in rest[:_MOST_NAMES]]
+    # A name may contain a space, so a comma separates names.
+    yield from textwrap.wrap(
+        ", ".join(names),
+        _WIDTH,
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    if (more := len(rest) - _MOST_NAMES) > 0:
+        yield f"  and {more:,} more: --dry-run lists them"
+
+
+def _risk_of(each: Item) -> str:
+    """Return the risks of a project that clients will see; empty if there are none."""
+    is_shown = each["within"] is not None or each["after"] == "approved"
+    if not is_shown:
+        return ""
+    return "its risks could not be read in time" if each["risk"] is None else str(each["risk"])

@@ -1,0 +1,166 @@
+"""Find the projects that an order decides about, which may be more than a person typed.
+
+The words of an order do not tell this. A glob, a rule, or a denied folder covers many projects,
+the root of a whole folder shows clients every project in it, and an undo can bring all of them
+back. Only the plan of the order tells: this module compares the catalog before it with the catalog
+after it. An order about several projects needs a person's confirmation of exactly these
+(`rootsd.control.confirmation`).
+
+A worktree is not counted when it only follows its main checkout: when clients read it anyway as a
+part of that root, or when it loses the approval that it inherited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from hashlib import sha256
+
+from msgspec import Struct
+
+from rootsd.core.catalog import Catalog, paths_below
+from rootsd.core.changes import ChangeVerb, ProjectChange
+from rootsd.core.encoding import identity_fingerprint
+from rootsd.core.model import Access, Presence, Project, Verdict
+from rootsd.core.paths import ancestors, contains
+from rootsd.core.plan import Plan
+
+_ORDER = (Verdict.DENIED, Verdict.PENDING, Verdict.APPROVED)
+_TOKEN_LENGTH = 16
+_BY_ITSELF = (ChangeVerb.OBSERVED, ChangeVerb.LAPSED)
+
+
+class AffectedProject(Struct, frozen=True):
+    """A project that an order decides about.
+
+    * `project`: the project after the order; the project before it, if it is dropped.
+    * `before`, `after`: its verdicts. `before` is None for a folder that was unknown.
+    * `within`: the new root that shows the project to clients, if the project itself stays as it
+      is.
+    * `is_wider`: whether the order gives the project more than it had.
+    """
+
+    project: Project
+    before: Verdict | None
+    after: Verdict
+    within: bytes | None
+    is_wider: bool
+
+    @property
+    def token(self) -> str:
+        """Return a word that stands for this project, its folder, and its new verdict."""
+        identity = identity_fingerprint(self.project.observed.identity)
+        digest = sha256()
+        for part in (self.project.path, self.after.value.encode(), identity.encode()):
+            digest.update(len(part).to_bytes(8) + part)
+        return digest.hexdigest()[:_TOKEN_LENGTH]
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether clients can read the project after the order."""
+        return self.within is not None or self.after is Verdict.APPROVED
+
+
+class AffectedProjects(Struct, frozen=True):
+    """All projects that an order decides about, by path, and the parents that it covers.
+
+    A new root or a denial that covers a parent also covers every project that appears there later.
+    """
+
+    projects: tuple[AffectedProject, ...]
+    parents: tuple[bytes, ...]
+
+    @property
+    def are_several(self) -> bool:
+        """Return whether the order decides about more than one project, now or later."""
+        return len(self.projects) > 1 or bool(self.parents)
+
+    @property
+    def are_wider(self) -> bool:
+        """Return whether the order gives any of several projects more than it had."""
+        return self.are_several and any(each.is_wider for each in self.projects)
+
+    def are_among(self, tokens: Container[str]) -> bool:
+        """Return whether a person has confirmed each of these projects, by its token."""
+        return all(each.token in tokens for each in self.projects)
+
+
+def affected_projects(before: Catalog, made: Plan) -> AffectedProjects:
+    """Return what the plan `made` of orders decides about. `before` is the catalog before it."""
+    after = made.catalog
+    changed = _ordered(made) | _judged_differently(before, after)
+    opened = (after.roots.keys() | after.withheld.keys()) - before.roots.keys()
+    opened -= before.withheld.keys()
+    shown = {
+        path
+        for path in paths_below(opened, after.projects)
+        if path not in changed and after.projects[path].observed.presence is not Presence.MISSING
+    }
+    decided = changed | opened
+    affected = [
+        each
+        for path in sorted(changed | shown)
+        if (each := _affected(path, before, after, opened)) is not None
+        and not _only_follows(each, decided)
+    ]
+    covering = [path for path in changed if path in opened or path in after.denied - before.denied]
+    parents = after.decision_context.parents
+    covered = (parent for parent in parents if any(contains(path, parent) for path in covering))
+    return AffectedProjects(tuple(affected), tuple(covered))
+
+
+def _ordered(made: Plan) -> set[bytes]:
+    """Return the projects that an order names, even if their verdicts stay."""
+    changes = (change for change in made.changes if isinstance(change, ProjectChange))
+    return {change.path for change in changes if change.verb not in _BY_ITSELF}
+
+
+def _judged_differently(before: Catalog, after: Catalog) -> set[bytes]:
+    known = before.judgments
+    return {
+        path
+        for path, now in after.judgments.items()
+        if (was := known.get(path)) is not now
+        and (
+            was is None
+            or was.verdict is not now.verdict
+            or (path in before.roots) is not (path in after.roots)
+        )
+    }
+
+
+def _affected(
+    path: bytes, before: Catalog, after: Catalog, opened: Container[bytes]
+) -> AffectedProject | None:
+    """Return the project at `path` as affected; None if its folder is gone and so is its row."""
+    earlier, now = before.projects.get(path), after.projects.get(path)
+    project = now or earlier
+    assert project is not None, "the path is in one of the catalogs"
+    was = before.judgments[path].verdict if earlier is not None else None
+    is_gone = now is None and project.observed.presence is Presence.MISSING
+    if is_gone and was is not Verdict.DENIED:
+        return None
+    verdict = after.judgments[path].verdict if now is not None else Verdict.PENDING
+    within = None
+    if verdict is not Verdict.APPROVED and path.startswith(b"/"):
+        within = next((each for each in ancestors(path) if each in opened), None)
+    is_wider = (
+        _ORDER.index(verdict) > _ORDER.index(was or Verdict.PENDING)
+        or within is not None
+        or path in opened
+        or _access(path, after) > _access(path, before)
+    )
+    return AffectedProject(project, was, verdict, within, is_wider)
+
+
+def _access(path: bytes, catalog: Catalog) -> int:
+    root = catalog.roots.get(path)
+    return 0 if root is None else 1 + (root.access is Access.READ_WRITE)
+
+
+def _only_follows(each: AffectedProject, decided: Container[bytes]) -> bool:
+    """Return whether a worktree only follows its main checkout, about which the order decides."""
+    main = each.project.observed.main_checkout
+    if main is None or main not in decided:
+        return False
+    has_lost_inherited = (each.before, each.after) == (Verdict.APPROVED, Verdict.PENDING)
+    return contains(main, each.project.path) or has_lost_inherited
