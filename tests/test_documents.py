@@ -285,7 +285,7 @@ def test_from_nothing_a_client_sees_two_roots_after_three_commands(reader: Reade
     snippet = next(block.text for block in blocks(CLIENTS, "json") if "mcpServers" in block.text)
     server = json.loads(snippet)["mcpServers"]["rootsd"]
     reader.types("rootsd up ~/src")
-    reader.types("rootsd approve api tool")
+    reader.types("rootsd approve api tool --yes")
     calls = (
         {"id": 1, "method": "initialize",
          "params": {"protocolVersion": "2025-06-18", "capabilities": {},

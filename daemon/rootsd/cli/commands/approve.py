@@ -116,20 +116,18 @@ def command(  # noqa: PLR0913 - one for each flag
 ) -> int:
     """Publish projects to MCP clients, from now on.
 
-    REF is a name, an id, a path, or a glob over names and paths. The path of an unknown folder
-    proposes and approves it in one step. The approval holds for the directory that is there now.
-    To add a project to the running sessions, approve it again by its name.
+    REF is a name, an id, a path, or a glob. The path of an unknown folder proposes and approves it
+    in one step. The approval holds for the directory that is there now. To add a project to the
+    running sessions, approve it again by its name.
 
     If this publishes more than one project, approve lists them with their risks and secrets, and
     asks for a key. A folder that holds other projects counts as all of them: --under PATH approves
     these one by one instead. Without a terminal, approve then needs --yes.
 
     Worktrees that git adds later are published with their main checkout, and so are those inside
-    it. For other existing worktrees, approve lists the folders on a terminal and asks for a key.
-    Without a terminal, they stay pending unless you use --worktrees and --yes.
-
-    --lapsed restores earlier approvals: all of them, or those of REF. It leaves out a folder that
-    has another origin now.
+    it. For other existing worktrees, a key confirms the list. Without a terminal, they stay
+    pending unless you use --worktrees and --yes. --lapsed leaves out a folder that has another
+    origin now.
 
     A linked worktree or a submodule uses the Git directory of another checkout. If that checkout
     is pending, git works in the root behind the wall only if the approval includes the Git
@@ -139,20 +137,13 @@ def command(  # noqa: PLR0913 - one for each flag
     read-only, for that session alone, and ends with the session. Use --write or --always to grant
     more. If several sessions have requested it, approve asks which one gets it.
     """
-    is_open_ended = everything or lapsed or under is not None
-    if lapsed and refs and not everything and under is None:
-        is_open_ended = False  # these of the lapsed ones
-    _check_selection(refs, name, is_open_ended=is_open_ended)
-    select = Selection.NAMED
-    if lapsed:
-        select = Selection.LAPSED
-    elif is_open_ended:
-        select = Selection.PENDING
+    is_broad = everything or under is not None
+    _check_selection(refs, name, is_open_ended=is_broad or (lapsed and not refs))
     order = DecideRequest(
         DecisionVerb.APPROVE,
         cwd=invocation.cwd,
         refs=refs,
-        select=select,
+        select=_selection(lapsed=lapsed, is_broad=is_broad),
         under=under,
         name=name,
         tags=tags,
@@ -184,6 +175,13 @@ def _check_selection(refs: tuple[str, ...], name: str | None, *, is_open_ended: 
         )
     if name is not None and (is_open_ended or len(refs) != 1):
         raise click.UsageError("--as needs exactly one project")
+
+
+def _selection(*, lapsed: bool, is_broad: bool) -> Selection:
+    """Return what the flags select. Names then choose among the lapsed approvals."""
+    if lapsed:
+        return Selection.LAPSED
+    return Selection.PENDING if is_broad else Selection.NAMED
 
 
 def _access(*, read_only: bool, write: bool) -> Access | None:

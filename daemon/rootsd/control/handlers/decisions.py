@@ -250,10 +250,7 @@ class DecisionHandlers(Struct, frozen=True):
         proposed: Container[bytes],
     ) -> DecideResult:
         """Decide about the `chosen` projects. The request itself has added those in `proposed`."""
-        if request.name is not None and len(chosen.projects) != 1:
-            raise NameTaken("--as names one project, but several match", "rootsd ls")
-        if request.name is not None:
-            check_name(request.name, chosen.projects[0].path, chosen.catalog)
+        _check_new_name(request, chosen)
         expiries, lasts = self.ledger.expiries, request.lasts
         ends = expiries.after(lasts) if lasts is not None else None
         approves = request.verb is DecisionVerb.APPROVE
@@ -391,6 +388,15 @@ def _check_request(request: DecideRequest, catalog: Catalog) -> None:
         check_label(request.name)
     for tag in request.tags:
         check_tag(tag, catalog)
+
+
+def _check_new_name(request: DecideRequest, chosen: ProjectSelection) -> None:
+    """Raise NameTaken or BadRequest if the projects cannot get the name of the request."""
+    if request.name is None:
+        return
+    if len(chosen.projects) != 1:
+        raise NameTaken("--as names one project, but several match", "rootsd ls")
+    check_name(request.name, chosen.projects[0].path, chosen.catalog)
 
 
 class _ApprovalContext(Struct, frozen=True):
