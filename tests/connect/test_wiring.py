@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -65,6 +66,18 @@ TEXTS = {
 @pytest.fixture
 def client_home(tmp_path: Path) -> ClientHome:
     return ClientHome(tmp_path)
+
+
+def test_codex_waits_for_rootsd_before_its_first_request(client_home: ClientHome) -> None:
+    file = client_home.settings("codex", CODEX)
+    wiring = client_home.wiring("codex")
+    wiring.connect(WISH, Consent.NONE)
+    found = tomllib.loads(file.read_text())["mcp_servers"]
+    assert found["rootsd"]["required"] is True
+    assert "required" not in found["files"], "that one is not ours"
+    assert wiring.state().wired is Wired.YES
+    wiring.take_back(None)
+    assert file.read_text() == CODEX
 
 
 def entry_of(file: Path, *keys: str) -> object:

@@ -103,6 +103,16 @@ async def test_a_long_scan_reports_its_progress(home: Path) -> None:
     assert counts[-1] > 500
 
 
+async def test_the_first_scan_is_over_when_the_catalog_holds_what_it_found(home: Path) -> None:
+    make_repository(home / "src" / "one")
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        with anyio.fail_after(HANG_GUARD):
+            await surveyor.first_scan()
+        [status] = surveyor.parent_status(ledger.catalog)
+        assert status["state"] == "watched"
+        assert list(ledger.catalog.projects) == [raw(home / "src" / "one")]
+
+
 async def test_a_parent_added_later_is_scanned(home: Path) -> None:
     make_repository(home / "work" / "three")
     async with running_adapter(home, home / "src") as (surveyor, ledger):

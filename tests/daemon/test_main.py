@@ -17,6 +17,7 @@ import pytest
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
 from rootsd.state.store.revisions import REVISIONS_NAME
+from rootsd.state.store.session_history import SessionHistoryStore, StoredSession
 from rootsd.system.ipc.connect import connect
 from rootsd.system.lock import DaemonLock, LockRecord
 from rootsd.system.runtime_dir import find_runtime_dir
@@ -235,6 +236,21 @@ def test_the_sdk_is_loaded_only_for_an_mcp_client(home: Path) -> None:
         maps = Path(f"/proc/{daemon.pid}/maps")
         if maps.exists():
             assert "pydantic_core" not in maps.read_text()
+        assert ask("status").returncode == 0
+
+
+def test_the_sdk_is_loaded_before_a_client_waits_for_it_if_there_was_ever_one(
+    home: Path, rootsd_dir: Path
+) -> None:
+    """Codex waits about one second for the first answer, and the SDK alone may take longer."""
+    (rootsd_dir / "state").mkdir(mode=0o700, parents=True)
+    history = SessionHistoryStore(rootsd_dir / "state" / "sessions.db")
+    history.save({"a": StoredSession("{}")})
+    history.close()
+    with running_program(home) as daemon:
+        maps = Path(f"/proc/{daemon.pid}/maps")
+        if maps.exists():
+            assert until(lambda: "pydantic_core" in maps.read_text())
         assert ask("status").returncode == 0
 
 

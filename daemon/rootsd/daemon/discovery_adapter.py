@@ -83,6 +83,7 @@ class DiscoveryAdapter:
         self._hung_mounts = hung_mounts or HungMountDetector()
         self._parents: tuple[Parent, ...] = ()
         self._status = DiscoveryStatus()
+        self._status_changed = anyio.Event()
         self._inbox: list[Observation] = []
         self._arrived = anyio.Event()
         self._idle = anyio.Event()
@@ -176,6 +177,12 @@ class DiscoveryAdapter:
             if parent.path != path and contains(parent.path, path) and not self._is_seen(parent):
                 await self.scan(parent.path, None)
 
+    async def first_scan(self) -> None:
+        """Return once every parent was scanned at least once since the start."""
+        while not all(map(self._is_seen, self._parents)):
+            await self._status_changed.wait()
+        await self._idle.wait()
+
     def _is_seen(self, parent: Parent) -> bool:
         states = {report.path: report.state for report in self._status.parents}
         return states.get(parent.path, ParentState.SCANNING) is not ParentState.SCANNING
@@ -260,7 +267,12 @@ class DiscoveryAdapter:
         self._loop.call_soon_threadsafe(action)
 
     def _note_status(self, status: DiscoveryStatus) -> None:
-        self._loop.call_soon_threadsafe(setattr, self, "_status", status)
+        self._loop.call_soon_threadsafe(self._take_status, status)
+
+    def _take_status(self, status: DiscoveryStatus) -> None:
+        self._status = status
+        self._status_changed.set()
+        self._status_changed = anyio.Event()
 
     def _progress_into(self, sink: ProgressSink) -> Callable[[ScanProgress], None]:
         def forward(progress: ScanProgress) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -372,10 +372,18 @@ class Daemon:
             on_ready()
             self._supervisor.ready()
             group.start_soon(health.keep_reporting)
+            group.start_soon(self._load_sdk_when_idle)
             await self._stopping.wait()
             log.info("stopping")
             self._supervisor.stopping()
             group.cancel_scope.cancel()
+
+    async def _load_sdk_when_idle(self) -> None:
+        """Load the MCP SDK if there was ever a client, because the next one may not wait long."""
+        await self._discovery.first_scan()
+        with suppress(RootsdError):  # without the history, the first client waits
+            if await to_thread.run_sync(self._session_store.has_any):
+                await self._session_server.load_early()
 
     def about(self) -> DaemonStatus:
         """Return the version, process id, start time, and confinement."""

@@ -35,6 +35,16 @@ def test_saved_sessions_are_loaded_in_the_order_in_which_they_began(file: Path) 
     assert items(store, last=0) == []
 
 
+def test_it_tells_whether_there_was_ever_a_session_and_makes_no_file(file: Path) -> None:
+    store = SessionHistoryStore(file)
+    assert not store.has_any()
+    assert not file.exists()
+    store.save({})
+    assert not store.has_any()
+    store.save({"a": StoredSession("1")})
+    assert SessionHistoryStore(file).has_any()
+
+
 def test_open_sessions_are_found_again(file: Path) -> None:
     SessionHistoryStore(file).save(
         {"a": StoredSession("1", is_open=True), "b": StoredSession("2")}

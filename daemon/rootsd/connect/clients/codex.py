@@ -11,6 +11,7 @@ from rootsd.connect.base import (
     ClientFacts,
     ClientTrial,
     DescribedClient,
+    EntryForm,
     HealthCheck,
     HookFile,
     SettingsPlace,
@@ -27,6 +28,8 @@ CLIENTS = (
             ),
             keys=("mcp_servers",),
             language=TOML,
+            # Otherwise it waits about a second, and its first request then has no rootsd tools.
+            form=EntryForm(more={"required": True}),
             programs=("codex",),
             trial=ClientTrial.TRIED,
             hook=HookFile(

@@ -1,7 +1,9 @@
-"""Accept MCP connections as sessions, and load the MCP SDK for the first of them.
+"""Accept MCP connections as sessions, and load the MCP SDK for them.
 
-The SDK takes 50 MB and half a second to load. A daemon without MCP clients never loads it. A
-thread loads it, so the daemon answers other requests in the meantime.
+The SDK takes 50 MB and half a second to load, or several on a busy machine. Some clients wait one
+second for their first answer. So a daemon that has had clients loads it as soon as it is idle, and
+any other daemon loads it for its first client, if one ever comes. A thread loads it, so the daemon
+answers other requests in the meantime.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from enum import StrEnum
@@ -32,6 +35,8 @@ from rootsd.system.ipc.unix_socket import Peer
 from rootsd.system.process_exit import ProcessHandle
 
 log = logging.getLogger(__name__)
+
+_SWITCH_INTERVAL_S = 0.0005  # a tenth of the default
 
 ServeSession = Callable[..., Awaitable[StrEnum]]
 """`serve_session` of rootsd.mcp.connection, which is imported for the first connection only."""
@@ -65,6 +70,11 @@ class SessionServer:
         self._serve_session: ServeSession | None = None
         self._request_rates = TokenBuckets(requests_per_process)
         self._scheduler = FairScheduler()
+
+    async def load_early(self) -> None:
+        """Load the SDK before a client waits for it, unless another version was installed."""
+        if self._serve_session is None and _installation() == self._installed:
+            await self._load()
 
     async def serve(self, stream: SocketStream, peer: Peer, mark_active: MarkActive) -> None:
         """Serve one connection to its end."""
@@ -122,7 +132,13 @@ def _import_serve_session() -> ServeSession:
 
     Call this in a thread, because it takes half a second.
     """
-    from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
+    # The import must not hold the interpreter for long, because commands wait for it.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        from rootsd.mcp.connection import serve_session  # noqa: PLC0415 - the SDK takes 50 MB
+    finally:
+        sys.setswitchinterval(interval)
 
     # What is loaded by now stays until the daemon ends. Without this, each full collection would
     # search it for garbage. That takes more than 20 ms, in which no session is notified.

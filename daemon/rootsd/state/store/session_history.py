@@ -89,6 +89,10 @@ class SessionHistoryStore:
                 self._start_anew(error)
                 return []
 
+    def has_any(self) -> bool:
+        """Return whether there was ever a session. This makes no file."""
+        return self.file.exists() and bool(self.load(1))
+
     def load_open(self) -> list[StoredSession]:
         """Return the sessions that were open when the file was written."""
         with self._lock:
