@@ -129,13 +129,12 @@ def command(  # noqa: PLR0913 - one for each flag
     pending unless you use --worktrees and --yes. --lapsed leaves out a folder that has another
     origin now.
 
-    A linked worktree or a submodule uses the Git directory of another checkout. If that checkout
-    is pending, git works in the root behind the wall only if the approval includes the Git
-    directory: with a key on a terminal, or with --shared-git.
+    A linked worktree or a submodule uses the Git directory of another checkout. If that one is
+    pending, git works behind the wall only if the approval includes it: by a key or --shared-git.
 
     If a running session has requested the folder, the approval answers that request. It is then
-    read-only, for that session alone, and ends with the session. Use --write or --always to grant
-    more. If several sessions have requested it, approve asks which one gets it.
+    read-only, for that session alone, and ends with it. Use --write or --always to grant more. If
+    several sessions have requested it, approve asks which one gets it.
     """
     is_broad = everything or under is not None
     _check_selection(refs, name, is_open_ended=is_broad or (lapsed and not refs))
