@@ -226,6 +226,112 @@ def test_without_the_folder_of_the_session_nothing_is_allowed(
     assert ask("Read", {"file_path": "/src/api/a.py"}) is None
 
 
+def test_a_relative_folder_of_the_session_allows_nothing(
+    daemon: FakeDaemon, ask: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a scope, the daemon counts each root as inside."""
+    daemon.answers["check"] = lambda params: checked(
+        {**params, "workspace": params.get("workspace", WORKSPACE)}
+    )
+    for folder in (".", "api", "", "~", "~/api"):
+        monkeypatch.setenv("CLAUDE_PROJECT_DIR", folder)
+        assert ask("Read", {"file_path": "/src/api/a.py"}) is None
+        assert ask("Read", {"file_path": "/src/secret/a.py"}) == DENY
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", WORKSPACE)
+    assert ask("Read", {"file_path": "/src/api/a.py"}) == ALLOW
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "answer"),
+    [
+        ("Glob", {"pattern": "link/**"}, DENY),
+        ("Glob", {"pattern": "link/a.py"}, DENY),
+        ("Glob", {"pattern": "link/../secret/*"}, DENY),
+        ("Glob", {"pattern": "lib/**", "path": "/src/api/link"}, DENY),
+        ("Glob", {"pattern": "link/**", "path": "/src/api/lib"}, DENY),
+        ("Glob", {"pattern": "outside/*"}, None),
+        ("Grep", {"pattern": "x", "glob": "link/*.py"}, DENY),
+        ("Grep", {"pattern": "x", "glob": "outside/*.py"}, None),
+        ("Grep", {"pattern": "link/", "glob": "*.py"}, ALLOW),
+        ("Glob", {"pattern": "plain/**"}, ALLOW),
+    ],
+)
+def test_a_pattern_may_lead_through_a_link(
+    daemon: FakeDaemon, ask: Hook, tool: str, given: dict[str, object], answer: str | None
+) -> None:
+    daemon.answers["check"] = lambda params: checked({**params, "path": followed(params["path"])})
+    assert ask(tool, given) == answer
+
+
+def followed(path: str) -> str:
+    """Return where a path leads if /src/api/lib has two links: the daemon resolves it so."""
+    path = path.replace("/./", "/")
+    for link, target in (("link", "/src/secret"), ("outside", "/etc")):
+        for folder in ("/src/api/lib", "/src/api"):
+            path = f"{path}/".replace(f"{folder}/{link}/", f"{target}/").rstrip("/")
+    return os.path.normpath(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("file:///src/secret/a.py", DENY),
+        ("file://localhost/src/secret/a.py", DENY),
+        ("FILE:///src/secret/a.py", DENY),
+        ("file:/src/secret/a.py", DENY),
+        ("file:///src/s%65cret/a.py", DENY),
+        (" file:///src/secret/a.py", DENY),
+        ("file:///src/secret/a.py#L1", DENY),
+        ("file:///src/new/a.py", None),
+        ("file:///etc/passwd", None),
+        ("file:///src/api/a.py", ALLOW),
+    ],
+)
+def test_the_uri_of_a_file_is_resolved(
+    daemon: FakeDaemon, ask: Hook, path: str, answer: str | None
+) -> None:
+    assert ask("Read", {"file_path": path}) == answer
+
+
+def test_only_a_strict_hook_denies_what_it_cannot_judge(
+    daemon: FakeDaemon,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said(text: bytes, *flags: str) -> str:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        assert hook.main(["claude-code", *flags]) == 0
+        return capsys.readouterr().out
+
+    inside = json.dumps(a_call("Read", {"file_path": "/src/api/a.py"}, "claude-code")).encode()
+    other = json.dumps(a_call("Bash", {"command": "ls"}, "claude-code")).encode()
+    assert said(inside, hook.STRICT) == said(inside)
+    assert said(other, hook.STRICT) == said(other) == ""
+    daemon.answers["check"] = Objection(ErrorCode.BUSY, "it is busy")
+    for text in (inside, b"", b"{", b" " * (hook.MAX_INPUT_BYTES + 1)):
+        assert said(text) == ""
+        answer = json.loads(said(text, hook.STRICT))["hookSpecificOutput"]
+        assert answer["permissionDecision"] == DENY
+        assert "(try: " in answer["permissionDecisionReason"]
+
+
+def test_a_strict_hook_denies_without_a_daemon(
+    rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CALL.encode())))
+    assert hook.main([hook.STRICT, "claude-code"]) == 0
+    answer = json.loads(capsys.readouterr().out)["hookSpecificOutput"]
+    assert answer["permissionDecision"] == DENY
+    assert "(try: rootsd up)" in answer["permissionDecisionReason"]
+
+
+def test_a_client_that_lets_failed_hooks_pass_has_no_strict_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert hook.main(["codex", hook.STRICT]) == 1
+    assert "name one client: claude-code (" in capsys.readouterr().err
+
+
 def test_without_a_daemon_there_is_no_opinion(ask: Hook) -> None:
     assert ask("Read", {"file_path": "/src/secret/a.py"}) is None
 

@@ -8,9 +8,12 @@ standard input. The answer is one of three:
 * no opinion otherwise, also if the input is odd or no daemon answers. Then nothing is printed, and
   the agent decides as it does without this hook.
 
+With `--strict`, a call that cannot be judged is denied: the input is odd, or no daemon answers.
+Claude Code can refuse calls whose hook cannot even start, so it is the client for that.
+
 A hook is a convenience and not a boundary. It does not see the paths in shell commands, and a hook
-that fails lets the call pass. An agent waits for it at each call, so it is as lean as
-`rootsd.check`: the standard library only, and one short connection.
+that fails lets the call pass, unless it is strict. An agent waits for it at each call, so it is as
+lean as `rootsd.check`: the standard library only, and one short connection.
 
 Each client has its own names for its tools and for its answers; see `CLIENTS`. Sources: the hooks
 references of the clients, and runs of Claude Code 2.1, Codex 0.169, and Copilot CLI 1.0, as of
@@ -37,7 +40,9 @@ MAX_INPUT_BYTES = 1 << 24  # a call contains the whole text that a tool writes
 _MAX_PATHS = 64  # one call may name several files
 
 DENIED = "rootsd: a person denied this folder. Do not try another way to open it; ask them."
+UNKNOWN = "rootsd cannot tell whether a person denied this folder: {} (try: {})"
 ALLOWED = "rootsd: this is in the workspace of the session"
+STRICT = "--strict"
 _PATCH_MARKS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _INSIDE, _DENIED, _NEITHER = "inside", "denied", "neither"
 
@@ -190,6 +195,8 @@ CLIENTS = {
     "gemini": _GEMINI,
     "qwen": _QWEN,
 }
+STRICT_CLIENTS = ("claude-code",)
+"""Those that can refuse calls whose hook fails."""
 
 
 def main(words: list[str]) -> int:
@@ -198,22 +205,36 @@ def main(words: list[str]) -> int:
     The exit status is 0 with an answer and without one. It is 1 for an unknown client: to the
     agents, 2 would mean that the call is refused.
     """
-    client = CLIENTS.get(words[0]) if len(words) == 1 else None
-    if client is None:
-        sys.stderr.write(
-            f"error: name one client: {', '.join(CLIENTS)} (try: rootsd hook --help)\n"
-        )
+    names = [word for word in words if word != STRICT]
+    client = CLIENTS.get(names[0]) if len(names) == 1 else None
+    known = tuple(CLIENTS) if names == words else STRICT_CLIENTS
+    if client is None or names[0] not in known:
+        sys.stderr.write(f"error: name one client: {', '.join(known)} (try: rootsd hook --help)\n")
         return Exit.FAILED
-    text = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
-    if len(text) > MAX_INPUT_BYTES:
-        return Exit.OK
     try:
-        answer = decide(client, parse_json(text), os.environ)
-    except (RootsdError, Unparsable, OSError, ValueError):
-        return Exit.OK  # no opinion; to print anything might be taken as an answer
+        answer = decide(client, _read_call(), os.environ)
+    except (RootsdError, Unparsable, OSError, ValueError) as error:
+        if names == words:
+            return Exit.OK  # no opinion; to print anything might be taken as an answer
+        answer = json.dumps(client.answer("deny", UNKNOWN.format(*_reason(error))))
     if answer is not None:
         sys.stdout.write(answer + "\n")
     return Exit.OK
+
+
+def _read_call() -> object:
+    """Return the call on standard input. Raises Unparsable."""
+    text = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(text) > MAX_INPUT_BYTES:
+        raise Unparsable("the call is too long")
+    return parse_json(text)
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """Return why a call cannot be judged, and a command that helps."""
+    if isinstance(error, RootsdError):
+        return error.message, error.remedy or "rootsd doctor"
+    return "its input is odd", "rootsd doctor"
 
 
 def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> str | None:
@@ -235,11 +256,16 @@ def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> 
         paths = [*paths, *_patched(patch)]
     pattern = given.get(client.searchers.get(tool, ""))
     wide = _leads_elsewhere(pattern)
-    if wide and isinstance(pattern, str):
-        paths = [*paths, _fixed_part(pattern)]
+    if isinstance(pattern, str):  # its fixed part may lead through a link, too
+        fixed = _fixed_part(pattern)
+        home = os.path.expanduser(fixed)
+        paths = [*paths, *(os.path.join(path, form) for path in paths for form in (fixed, home))]
     if not paths:
         return None
     workspace = environment.get(client.project, "") if client.project else ""
+    if not os.path.isabs(workspace):
+        # Relative to which folder, only the client knows. Without a scope, any root would do.
+        workspace = ""
     verdicts = _verdicts([form for path in paths for form in _spellings(path, cwd)], workspace)
     if _DENIED in verdicts:
         return json.dumps(client.answer("deny", DENIED))
@@ -308,11 +334,14 @@ def _fixed_part(pattern: str) -> str:
 def _spellings(path: str, cwd: str) -> list[str]:
     """Return the absolute paths that a client may open for `path`.
 
-    Clients expand `~`, and some remove spaces at the ends or normalize Unicode.
+    Clients expand `~`, and some remove spaces at the ends or normalize Unicode. Some take the URI
+    of a file (RFC 8089), with and without `%` escapes.
     """
     forms = [path]
     if (trimmed := path.strip()) != path:
         forms.append(trimmed)
+    if trimmed[:5].lower() == "file:":
+        forms += _paths_of_uri(trimmed)
     if trimmed.startswith("~"):
         forms.append(os.path.expanduser(trimmed))
     if not path.isascii():
@@ -322,13 +351,24 @@ def _spellings(path: str, cwd: str) -> list[str]:
     return [os.path.join(cwd, form) for form in dict.fromkeys(forms)]
 
 
+def _paths_of_uri(uri: str) -> list[str]:
+    """Return the paths that `file:PATH`, `file:///PATH`, or `file://HOST/PATH` may mean."""
+    from urllib.parse import unquote  # noqa: PLC0415 - rarely needed
+
+    rest = uri[len("file:") :]
+    if rest.startswith("//"):
+        rest = rest[2 + len(rest[2:].partition("/")[0]) :]
+    plain = [rest, rest.partition("#")[0].partition("?")[0]]
+    return [form for text in plain for form in (text, unquote(text)) if form]
+
+
 def _verdicts(paths: list[str], workspace: str) -> list[str]:
     """Return for each path whether it is inside the workspace, denied, or neither.
 
     Raises RootsdError if the daemon does not answer.
     """
     found = []
-    scope = {"workspace": workspace} if os.path.isabs(workspace) else {}
+    scope = {"workspace": workspace} if workspace else {}
     with rpc.connect_control() as channel:
         channel.settimeout(TIMEOUT_S)
         for path in paths:

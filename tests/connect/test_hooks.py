@@ -11,8 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd import hook
+from rootsd.connect.base import HookUse
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import Consent, HookUse, ToolAccess
+from rootsd.connect.wiring import Consent, ToolAccess
 from support.client_home import ROOTSD, WISH, ClientHome, client_named
 
 HOOKED = replace(WISH, hook=HookUse.YES)
@@ -61,7 +62,7 @@ def test_a_new_file_has_the_hook_and_is_removed(client_home: ClientHome, name: s
     assert known is not None
     command = f"{ROOTSD} hook {name}"
     assert {each.removesuffix(" || true") for each in commands_in(value)} == {command}
-    for keys, entry in known.entries_for(command).items():
+    for keys, entry in known.entries_for(HookUse.YES, command).items():
         assert value[keys[0]][keys[1]] == [entry]
         assert keys[1] in hook.CLIENTS[name].events
     assert wiring.state().hook is HookUse.YES
@@ -82,6 +83,52 @@ def test_a_persons_hooks_stay(client_home: ClientHome, name: str) -> None:
     file.write_text(file.read_text().replace("// mine", "// also mine"))
     wiring.take_back(None)
     assert file.read_text() == MINE.replace("// mine", "// also mine")
+
+
+def test_a_strict_hook_refuses_calls_whose_hook_fails(client_home: ClientHome) -> None:
+    wiring, file = client_home.wiring("claude-code"), file_of(client_home, "claude-code")
+    wiring.connect(HOOKED, Consent.NONE)
+    plain = file.read_text()
+    assert "onFailure" not in plain
+    strict = wiring.wish_again(replace(WISH, hook=HookUse.STRICT))
+    wiring.connect(strict, Consent.NONE)
+    [entry] = json.loads(file.read_text())["hooks"]["PreToolUse"][0]["hooks"]
+    assert entry["command"] == f"{ROOTSD} hook claude-code --strict"
+    assert entry["onFailure"] == "block"
+    assert wiring.state().hook is HookUse.STRICT
+    assert wiring.connect(wiring.wish_again(WISH), Consent.NONE) == []
+    wiring.connect(wiring.wish_again(HOOKED), Consent.NONE)
+    assert file.read_text() == plain
+    assert wiring.state().hook is HookUse.YES
+
+
+def test_a_strict_hook_without_a_record_is_removed_first(client_home: ClientHome) -> None:
+    wiring, file = client_home.wiring("claude-code"), file_of(client_home, "claude-code")
+    wiring.connect(replace(WISH, hook=HookUse.STRICT), Consent.NONE)
+    client_home.record.save("claude-code", str(file), None)
+    client_home.record.save("claude-code", str(wiring.settings), None)
+    assert wiring.wish_again(WISH).hook is HookUse.STRICT
+    changes, left = wiring.take_back(None)
+    assert ([change.path for change in changes], left) == ([file, wiring.settings], [])
+    assert "hook" not in file.read_text()
+
+
+def test_a_client_without_strict_hooks_gets_a_plain_one(client_home: ClientHome) -> None:
+    wiring = client_home.wiring("codex")
+    wiring.connect(replace(WISH, hook=HookUse.STRICT), Consent.NONE)
+    assert wiring.state().hook is HookUse.YES
+    assert "strict" not in file_of(client_home, "codex").read_text()
+
+
+def test_the_programs_of_hooks_are_found(client_home: ClientHome) -> None:
+    wiring, file = client_home.wiring("claude-code"), file_of(client_home, "claude-code")
+    assert wiring.hook_programs() == []
+    wiring.connect(replace(HOOKED, variables={"ROOTSD_DIR": "/a b"}), Consent.NONE)
+    assert wiring.hook_programs() == [ROOTSD]
+    file.write_text(file.read_text().replace(f" {ROOTSD} hook", " /gone/rootsd hook"))
+    assert wiring.hook_programs() == ["/gone/rootsd"]
+    file.write_text("{")
+    assert wiring.hook_programs() == []
 
 
 def test_hook_and_tools_share_a_file_and_are_told_apart(client_home: ClientHome) -> None:

@@ -15,14 +15,13 @@ from typing import Any
 
 import pytest
 
-from rootsd.connect.base import McpClient
+from rootsd.connect.base import HookUse, McpClient
 from rootsd.connect.edits import AddedEntry, Change, take_back
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import ServerId
 from rootsd.connect.wiring import (
     ClientWiring,
     Consent,
-    HookUse,
     ToolAccess,
     Wired,
     WiringWish,

@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 from ruamel.yaml import YAML
 
+from rootsd.connect.base import HookUse
 from rootsd.connect.edits import EntryTaken
 from rootsd.connect.record import ConnectRecordDamaged
 from rootsd.connect.registry import all_clients
@@ -21,7 +22,6 @@ from rootsd.connect.servers import ServerId
 from rootsd.connect.wiring import (
     ClientWiring,
     Consent,
-    HookUse,
     ToolAccess,
     Wired,
     WiringIncomplete,

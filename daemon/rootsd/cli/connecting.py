@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rootsd.cli.decisions import DRY_RUN_NOTICE
 from rootsd.cli.formatting import pluralize, shorten_home
@@ -23,7 +25,15 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.server_trials import ServerTrials
-from rootsd.connect.base import ClientEnvironment, ClientTrial, McpClient, Platform, ToolFile
+from rootsd.connect.base import (
+    ClientEnvironment,
+    ClientTrial,
+    HookUse,
+    McpClient,
+    Platform,
+    ToolFile,
+)
+from rootsd.connect.health import read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import BRIDGE
@@ -31,7 +41,6 @@ from rootsd.connect.wiring import (
     ClientWiring,
     Consent,
     FileChange,
-    HookUse,
     ToolAccess,
     Wired,
     WiringIncomplete,
@@ -220,6 +229,48 @@ class ClientConnector:
             self._tell_connected(client, wiring, changes)
             self._tell_variables(client, wiring.state().variables)
 
+    def remove_hook(self, client: McpClient, environment: ClientEnvironment) -> str | None:
+        """Remove our permission hook in one home. Return its file, or None if there is none.
+
+        Without rootsd, a strict hook would refuse each call. Raises RootsdError.
+        """
+        wiring, hook = self.wiring(client, environment), client.facts.hook
+        state = wiring.state()
+        wish = wiring.wish_again(WiringWish(state.rootsd, variables=state.variables))
+        if hook is None or wish.hook is HookUse.NO:
+            return None
+        file = str(hook.place.locate(environment))
+        if not self._questions.dry_run:
+            try:
+                is_wired = state.wired is not Wired.NO
+                wiring.take_back(replace(wish, hook=HookUse.NO) if is_wired else None)
+            except NotEditable as error:
+                shown = shorten_home(file)
+                raise WiringRefused(f"{shown} is not edited: {error}", f"ls -l {shown}") from error
+        return file
+
+    def check_hook(self, client: McpClient, use: HookUse) -> None:
+        """Warn if a client has no permission hooks, or cannot refuse calls whose hook fails."""
+        title, hook = client.facts.title, client.facts.hook
+        if use is not HookUse.NO and hook is None:
+            why = f": {client.facts.no_hook}" if client.facts.no_hook else ""
+            self.report.warnings.append(f"{title} has no permission hook that rootsd answers{why}")
+        if use is not HookUse.STRICT or hook is None:
+            return
+        if hook.strict is None:
+            self.report.warnings.append(
+                f"{title} lets a call pass whose hook fails, so its hook is not strict"
+            )
+            return
+        version = read_version(client, self._environment)
+        numbers = tuple(int(part) for part in re.findall(r"\d+", version))
+        if version and numbers < hook.strict_since:
+            since = ".".join(map(str, hook.strict_since))
+            self.report.warnings.append(
+                f"{title} {version} lets a call pass whose hook cannot start."
+                f" Version {since} and newer refuse it"
+            )
+
     def offer_worktrees(self, client: McpClient) -> None:
         """Offer to watch the folder in which a client makes worktrees.
 
@@ -366,7 +417,7 @@ class ClientConnector:
         self.report.add(
             client, wiring.settings, result,
             wrapped=[server.label for server in state.wrapped],
-            tools_allowed=state.tools is ToolAccess.ALLOW, hook=state.hook is HookUse.YES,
+            tools_allowed=state.tools is ToolAccess.ALLOW, hook=state.hook is not HookUse.NO,
         )  # fmt: skip
         messages = self.report.messages
         if changes and state.wired is Wired.NO:

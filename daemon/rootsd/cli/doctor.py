@@ -82,33 +82,39 @@ def install_profile(
 
 
 def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
-    """Check that the command of each entry of rootsd in the settings of clients exists."""
+    """Check that the programs of all entries and hooks of rootsd in clients exist."""
     topic = "client entry"
     environment = client_environment()
     record = ConnectRecord(invocation.places.state)
     try:
         homes = ClientHomes(invocation.places.state, environment)
-        found = [
-            (client, home, entry)
+        wirings = [
+            (client, home, ClientWiring(client, home, record))
             for client in all_clients().values()
             for home in homes.all(client)
-            for entry in ClientWiring(client, home, record).rootsd_entries()
         ]
     except RootsdError as trouble:
         yield error(topic, trouble.message, trouble.remedy)
         return
-    for client, home, entry in found:
-        if shutil.which(entry.words[0], path=home.variables.get("PATH", "")) is None:
-            file = client.settings(home)
-            again = f"rootsd connect {client.facts.name}"
-            shown = safe_label(entry.server.label, limit=None)
-            yield error(
-                topic,
-                f"{client.facts.title} cannot start {shown} in"
-                f" {safe_label(shorten_home(str(file)), limit=None)}:"
-                f" {safe_label(entry.words[0], limit=None)} is no program",
-                client.facts.home(home).command(again, environment.variables),
-            )
+    for client, home, wiring in wirings:
+        hook = client.facts.hook
+        started = [
+            (safe_label(entry.server.label, limit=None), client.settings(home), entry.words[0])
+            for entry in wiring.rootsd_entries()
+        ]
+        if hook is not None:
+            file = hook.place.locate(home)
+            started += [("its permission hook", file, each) for each in wiring.hook_programs()]
+        for shown, file, program in started:
+            if shutil.which(program, path=home.variables.get("PATH", "")) is None:
+                again = f"rootsd connect {client.facts.name}"
+                yield error(
+                    topic,
+                    f"{client.facts.title} cannot start {shown} in"
+                    f" {safe_label(shorten_home(str(file)), limit=None)}:"
+                    f" {safe_label(program, limit=None)} is no program",
+                    client.facts.home(home).command(again, environment.variables),
+                )
 
 
 def _notifications(invocation: Invocation) -> DoctorFinding:

@@ -8,10 +8,10 @@ Without it, a container goes if it is empty then, which means the same to a clie
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rootsd.connect.base import ENTRY_NAME, EntryForm, HookFile, McpClient, ToolFile
+from rootsd.connect.base import ENTRY_NAME, EntryForm, HookFile, HookUse, McpClient, ToolFile
 from rootsd.connect.edits import (
     AddedEntry,
     AppendedItems,
@@ -21,7 +21,7 @@ from rootsd.connect.edits import (
     hook_commands,
     place_of,
 )
-from rootsd.connect.servers import HOOK, ServerId, is_bridge, is_rootsd
+from rootsd.connect.servers import HOOK, STRICT, ServerId, is_bridge, is_rootsd
 from rootsd.connect.wraps import ServerWrap
 from rootsd.settings import json_spans
 from rootsd.settings.formats import Keys
@@ -91,11 +91,38 @@ def _wrapped(
     return WrappedServer(server, keys, words[1 : count + 1], program, None)
 
 
+def hook_use(hook: HookFile, changes: Iterable[Change]) -> HookUse:
+    """Return which hook of ours is among the changes of a client."""
+    commands = [
+        command
+        for change in changes
+        if isinstance(change, AppendedItems) and change.keys in hook.entries
+        for item in change.items
+        for command in hook_commands(item)
+    ]
+    if any(STRICT in hook_words(command) for command in commands):
+        return HookUse.STRICT
+    return HookUse.YES if commands else HookUse.NO
+
+
+def hook_words(command: str) -> list[str]:
+    """Return the words of a command that runs `rootsd hook`, or none for another command."""
+    try:
+        words = shlex.split(command.removesuffix(" || true"))
+    except ValueError:
+        return []
+    if words[:1] == ["env"] and words[1:2] and words[1].startswith(f"{OVERRIDE}="):
+        words = words[2:]
+    return words if is_rootsd(words) and words[1:2] == [HOOK] else []
+
+
 def _is_our_hook(client: str, hook: HookFile, keys: Keys, item: object) -> bool:
+    forms = {HookUse.YES: [HOOK, client], HookUse.STRICT: [HOOK, client, STRICT]}
     return any(
-        item == hook.entries_for(command)[keys]
+        item == hook.entries_for(use, command)[keys]
         for command in _commands(item)
-        if _runs_hook(command, client)
+        for use, words in forms.items()
+        if hook_words(command)[1:] == words and hook.possible(use) is use
     )
 
 
@@ -103,13 +130,3 @@ def _commands(item: object) -> Iterator[str]:
     for command in hook_commands(item):
         yield command
         yield command.removesuffix(" || true")
-
-
-def _runs_hook(command: str, client: str) -> bool:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return False
-    if words[:1] == ["env"] and words[1:2] and words[1].startswith(f"{OVERRIDE}="):
-        words = words[2:]
-    return is_rootsd(words) and words[1:] == [HOOK, client]

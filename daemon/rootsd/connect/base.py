@@ -189,20 +189,39 @@ class ToolPermission(Struct, frozen=True):
     items: tuple[str, ...] = ()
 
 
+class HookUse(Enum):
+    """Whether a client asks rootsd before each call of a file tool.
+
+    With STRICT, it refuses a call whose hook fails.
+    """
+
+    NO = "no"
+    YES = "yes"
+    STRICT = "strict"
+
+
 class HookFile(Struct, frozen=True):
     """Where a client keeps its permission hooks: a JSON file at `place`.
 
     `entries` has our entry in the array at each key. In its strings, `HOOK_COMMAND` stands for our
-    command. `language` has the text of a new file.
+    command. `strict` has the entries of a strict hook, if the client can refuse calls whose hook
+    fails, which it does from the version `strict_since`. `language` has the text of a new file.
     """
 
     place: SettingsPlace
     entries: Mapping[Keys, Mapping[str, Any]]
     language: JsonFormat = JSON
+    strict: Mapping[Keys, Mapping[str, Any]] | None = None
+    strict_since: tuple[int, ...] = ()
 
-    def entries_for(self, command: str) -> dict[Keys, dict[str, Any]]:
+    def entries_for(self, use: HookUse, command: str) -> dict[Keys, dict[str, Any]]:
         """Return the entries that run `command`."""
-        return {keys: _with_command(entry, command) for keys, entry in self.entries.items()}
+        entries = self.strict if use is HookUse.STRICT and self.strict else self.entries
+        return {keys: _with_command(entry, command) for keys, entry in entries.items()}
+
+    def possible(self, use: HookUse) -> HookUse:
+        """Return `use`, or YES if the client has no strict hooks."""
+        return HookUse.YES if use is HookUse.STRICT and self.strict is None else use
 
 
 def members(value: Any, keys: Keys) -> dict[str, Any]:  # noqa: ANN401 - a JSON value
@@ -219,9 +238,11 @@ class NewJsonFile(JsonFormat):
         self.new_file = new_file
 
 
-def nested_hook(event: str, timeout: int, tools: str = ".*") -> dict[Keys, Mapping[str, Any]]:
+def nested_hook(
+    event: str, timeout: int, tools: str = ".*", more: Mapping[str, Any] | None = None
+) -> dict[Keys, Mapping[str, Any]]:
     """Return our entry in the form of Claude Code, which others have, too."""
-    hook = {"type": "command", "command": HOOK_COMMAND, "timeout": timeout}
+    hook = {"type": "command", "command": HOOK_COMMAND, "timeout": timeout, **(more or {})}
     return {("hooks", event): {"matcher": tools, "hooks": [hook]}}
 
 

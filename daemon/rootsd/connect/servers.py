@@ -15,6 +15,7 @@ from rootsd.core.labels import safe_label
 RUN = "run"
 BRIDGE = "bridge"
 HOOK = "hook"
+STRICT = "--strict"
 _ADDRESSES = ("url", "httpUrl", "serverUrl", "uri")
 _REMOTE_TYPES = frozenset(("http", "https", "sse", "remote", "streamable-http", "ws"))
 _BUILT_IN_TYPES = frozenset(("builtin", "frontend", "inline_python", "platform"))

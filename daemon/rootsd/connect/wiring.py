@@ -19,7 +19,13 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rootsd.connect.adopt import adopted_entries, adopted_hooks, adopted_items
+from rootsd.connect.adopt import (
+    adopted_entries,
+    adopted_hooks,
+    adopted_items,
+    hook_use,
+    hook_words,
+)
 from rootsd.connect.base import (
     ENTRY_NAME,
     JSON,
@@ -27,6 +33,7 @@ from rootsd.connect.base import (
     ClientHome,
     ClientLock,
     EntryForm,
+    HookUse,
     McpClient,
     ToolFile,
     members,
@@ -39,6 +46,7 @@ from rootsd.connect.edits import (
     add_entry,
     all_servers,
     append_items,
+    hook_commands,
     take_back,
     with_containers,
     wrap_of,
@@ -47,6 +55,8 @@ from rootsd.connect.edits import (
 from rootsd.connect.record import ChangedFile, ConnectRecord, digest
 from rootsd.connect.servers import (
     BRIDGE,
+    HOOK,
+    STRICT,
     ServerEntry,
     ServerId,
     is_bridge,
@@ -72,13 +82,6 @@ class ToolAccess(Enum):
 
     ASK = "ask"
     ALLOW = "allow"
-
-
-class HookUse(Enum):
-    """Whether the client asks rootsd before each call of a file tool."""
-
-    NO = "no"
-    YES = "yes"
 
 
 class Consent(Enum):
@@ -261,10 +264,11 @@ class ClientWiring:
         lists = {change.keys for change in adopted if isinstance(change, AppendedItems)}
         facts = self._client.facts
         has_tools = facts.tools is not None and facts.tools.keys in lists
-        has_hook = facts.hook is not None and not lists.isdisjoint(facts.hook.entries)
         is_allowed = has_tools or ToolAccess.ALLOW in (now.tools, wish.tools)
         tools = ToolAccess.ALLOW if is_allowed else ToolAccess.ASK
-        hook = HookUse.YES if has_hook or HookUse.YES in (now.hook, wish.hook) else HookUse.NO
+        there = hook_use(facts.hook, adopted) if facts.hook is not None else HookUse.NO
+        uses = (wish.hook, now.hook, there)
+        hook = next((use for use in uses if use is not HookUse.NO), HookUse.NO)
         return replace(wish, tools=tools, hook=hook, wraps={**earlier, **wish.wraps})
 
     def special_reasons(self, wish: WiringWish) -> list[str]:
@@ -478,9 +482,9 @@ class ClientWiring:
         own = [path for path, changed in known.items() if self._home_place in changed.homes]
         others = [Path(path) for path in reversed(own) if path not in wanted]
         if wish is None:
-            others += [
-                path for path in self.own_files() if str(path) not in known and self.adopted(path)
-            ]
+            # The hook first: a strict one refuses each call if its program is gone.
+            own_files = reversed(self.own_files())
+            others += [path for path in own_files if str(path) not in known and self.adopted(path)]
         return tasks + [(path, _unchanged) for path in others]
 
     def _other_homes(self, own: ChangedFile | None) -> dict[str, ClientHome]:
@@ -505,13 +509,15 @@ class ClientWiring:
             path = tools.place.locate(self._environment)
             tasks[path] = [partial(append_items, keys=tools.keys, items=tools.items)]
         hook = self._client.facts.hook
-        if hook is not None and wish.hook is HookUse.YES:
+        use = hook.possible(wish.hook) if hook is not None else HookUse.NO
+        if hook is not None and use is not HookUse.NO:
             places = [f"{name}={value}" for name, value in wish.variables.items()]
             front = ["env", *places] if places else []
-            command = shlex.join([*front, wish.rootsd, "hook", self._client.facts.name])
+            strict = [STRICT] if use is HookUse.STRICT else []
+            words = [*front, wish.rootsd, HOOK, self._client.facts.name, *strict]
             added = [
                 partial(append_items, keys=keys, items=[entry])
-                for keys, entry in hook.entries_for(command).items()
+                for keys, entry in hook.entries_for(use, shlex.join(words)).items()
             ]
             tasks.setdefault(hook.place.locate(self._environment), []).extend(added)
         return [(path, partial(_apply_all, edits=edits)) for path, edits in tasks.items()]
@@ -533,8 +539,23 @@ class ClientWiring:
         """Return whether we installed our hook."""
         hook = self._client.facts.hook
         own = known.get(str(hook.place.locate(self._environment))) if hook else None
-        is_used = hook and own and not hook.entries.keys().isdisjoint(_appended_to(own))
-        return HookUse.YES if is_used else HookUse.NO
+        return hook_use(hook, own.changes) if hook is not None and own else HookUse.NO
+
+    def hook_programs(self) -> list[str]:
+        """Return the program of each permission hook that runs rootsd.
+
+        The list is empty if the file cannot be read.
+        """
+        hook = self._client.facts.hook
+        if hook is None:
+            return []
+        try:
+            text = SettingsFile(hook.place.locate(self._environment)).read() or ""
+            values = hook.language.values(text) if text else {}
+        except (NotEditable, SettingsUnusable):
+            return []
+        found = [hook_words(command) for command in hook_commands(values.get("hooks"))]
+        return list(dict.fromkeys(words[0] for words in found if words))
 
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:

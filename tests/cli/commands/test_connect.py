@@ -464,3 +464,48 @@ def test_doctor_names_an_entry_whose_command_is_gone(
     said = shell.run("doctor").out
     assert f"Gemini CLI cannot start rootsd in ~/.gemini/settings.json: {program}" in said
     assert "rootsd connect gemini" in said
+
+
+def test_doctor_names_a_hook_whose_program_is_gone(
+    clients: Path, shell: Shell, tmp_path: Path
+) -> None:
+    shell.run("connect", "claude-code", "--hook")
+    program = tmp_path / "rootsd"
+    program.touch(0o755)
+    for file in (clients / ".claude.json", clients / ".claude/settings.json"):
+        file.write_text(file.read_text().replace("/opt/rootsd/bin/rootsd", str(program)))
+    assert "cannot start" not in shell.run("doctor").out
+    program.unlink()
+    said = shell.run("doctor").out
+    where = "its permission hook in ~/.claude/settings.json"
+    assert f"Claude Code cannot start {where}: {program} is no program" in said
+
+
+def test_only_claude_code_gets_a_strict_hook(clients: Path, shell: Shell) -> None:
+    assert "--strict needs --hook" in shell.run("connect", "gemini", "--strict").err
+    done = shell.run("connect", "gemini", "claude-code", "--hook", "--strict")
+    assert "Gemini CLI lets a call pass whose hook fails, so its hook is not strict" in done.err
+    assert "--strict" not in settings(clients).read_text()
+    assert (
+        f'{ROOTSD} hook claude-code --strict"' in (clients / ".claude/settings.json").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "is_old"), [("2.1.197", True), ("2.1.295", False), ("3.0.1", False), ("", False)]
+)
+def test_an_older_client_that_ignores_strictness_is_named(
+    clients: Path,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    version: str,
+    is_old: bool,
+) -> None:
+    program = tmp_path / "programs/claude"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    said = shell.run("connect", "claude-code", "--hook", "--strict").err
+    assert ("Version 2.1.295 and newer refuse it" in said) is is_old

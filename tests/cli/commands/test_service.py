@@ -155,6 +155,31 @@ def test_uninstall_keeps_decisions_and_prints_their_path(
     assert decisions.exists()
 
 
+def test_uninstall_first_removes_the_permission_hooks(
+    installed: UserSession, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a daemon, a strict hook refuses each call."""
+    command = Path.home() / ".local/bin/rootsd"
+    command.parent.mkdir(parents=True, exist_ok=True)
+    command.touch(0o755)
+    monkeypatch.setattr("sys.argv", [str(command)])
+    assert shell.run("connect", "claude-code", "--hook", "--strict").status == 0
+    file = Path.home() / ".claude/settings.json"
+    planned = shell.run("service", "uninstall", "--dry-run")
+    assert "would remove the permission hook in ~/.claude/settings.json\n" in planned.err
+    assert "onFailure" in file.read_text()
+    file.write_text(file.read_text() + "{")
+    refused = shell.run("service", "uninstall")
+    assert refused.status == 1
+    assert f"{file} is not edited" in refused.err
+    assert (installed.units / "rootsd.service").exists()
+    file.write_text(file.read_text().removesuffix("{"))
+    done = shell.run("service", "uninstall")
+    assert done.err.startswith("removed the permission hook in ~/.claude/settings.json\n")
+    assert not file.exists()
+    assert "rootsd" in (Path.home() / ".claude.json").read_text()
+
+
 def test_a_dry_run_lists_the_files_and_removes_nothing(
     installed: UserSession, shell: Shell
 ) -> None:

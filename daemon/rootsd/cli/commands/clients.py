@@ -15,11 +15,11 @@ from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
-from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read_version
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
-from rootsd.connect.wiring import ClientWiring, HookUse, ToolAccess, Wired
+from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
 from rootsd.connect.wraps import WrapMode
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
@@ -224,7 +224,7 @@ def _item(
         "file": str(wiring.settings),
         "wired": state.wired,
         "tools_allowed": state.tools is ToolAccess.ALLOW,
-        "hook": None if facts.hook is None else state.hook is HookUse.YES,
+        "hook": None if facts.hook is None else state.hook is not HookUse.NO,
         "applies": facts.applies,
         "wrapped": [
             {"name": server.label, "confined": wrap.mode is WrapMode.CONFINED}

@@ -23,10 +23,10 @@ from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
 from rootsd.cli.server_trials import ServerTrials, WallChoice
-from rootsd.connect.base import ClientEnvironment, McpClient
+from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
-from rootsd.connect.wiring import HookUse, ToolAccess
+from rootsd.connect.wiring import ToolAccess
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.system.confine_default import confines_by_default
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
@@ -68,6 +68,11 @@ class WrapRefused(RootsdError):
     help="also have the client ask rootsd hook before each call of a file tool",
 )
 @click.option(
+    "--strict",
+    is_flag=True,
+    help="with --hook: have the client refuse a call if the hook fails or no daemon answers",
+)
+@click.option(
     "--allow-tools",
     is_flag=True,
     help="let the model call rootsd's three tools without a question",
@@ -89,6 +94,7 @@ def command(  # noqa: PLR0913 - one for each flag
     no_confine: bool,
     sync_access: bool,
     hook: bool,
+    strict: bool,
     allow_tools: bool,
     yes: bool,
     dry_run: bool,
@@ -104,12 +110,14 @@ def command(  # noqa: PLR0913 - one for each flag
     does not work, without the wall. `rootsd clients` lists what was wrapped.
 
     --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
-    a call pass if the hook fails.
+    a call pass if the hook fails. Claude Code refuses it with --strict, also while no daemon runs.
 
     Clients that were not tried with rootsd are connected only if you name them.
     """
     if no_confine and not wrap:
         raise click.UsageError("--no-confine needs --wrap")
+    if strict and not hook:
+        raise click.UsageError("--strict needs --hook")
     if wrap and place_variables():
         raise WrapRefused(
             "--wrap does not work while ROOTSD_DIR is set: clients start servers without it",
@@ -125,16 +133,12 @@ def command(  # noqa: PLR0913 - one for each flag
     wall = _wall_choice(questions, no_confine=no_confine) if wrap else WallChoice.NEVER
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
-        HookUse.YES if hook else HookUse.NO,
+        HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO,
         ServerTrials(questions, environment, wall) if wrap else None,
     )
     connector = ClientConnector(invocation, questions, environment)
     for client in chosen:
-        if hook and client.facts.hook is None:
-            why = f": {client.facts.no_hook}" if client.facts.no_hook else ""
-            connector.report.warnings.append(
-                f"{client.facts.title} has no permission hook that rootsd answers{why}"
-            )
+        connector.check_hook(client, options.hook)
         connector.connect(client, rootsd, options)
         connector.offer_worktrees(client)
         if sync_access:

@@ -15,7 +15,8 @@ SECTION = "For programs"
 
 @click.command("hook", cls=VerbCommand, epilog="rootsd hook claude-code <call.json")
 @click.argument("client", type=click.Choice(list(hook.CLIENTS)))
-def command(client: str) -> int:
+@click.option("--strict", is_flag=True, help="deny a call that rootsd cannot judge")
+def command(client: str, *, strict: bool) -> int:
     """Answer the permission hook of an agent. Its configuration runs this before each tool call.
 
     The call is read from standard input, as JSON. The answer denies file tools where you denied a
@@ -23,6 +24,7 @@ def command(client: str) -> int:
     other cases, nothing is printed, and the agent asks you or decides as usual.
 
     This is a convenience. It does not see the paths in shell commands, and the agent lets a call
-    pass if the hook fails. docs/SYNC.md shows the configuration of each client.
+    pass if the hook fails or no daemon answers. With --strict (Claude Code only), such a call is
+    denied. docs/SYNC.md shows the configuration of each client.
     """
-    return hook.main([client])
+    return hook.main([client, hook.STRICT] if strict else [client])

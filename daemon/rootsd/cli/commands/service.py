@@ -11,6 +11,7 @@ import click
 
 from rootsd.cli.decisions import DRY_RUN_NOTICE
 from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
@@ -39,6 +40,8 @@ class RemovedFilesOutput(TypedDict):
 
     removed: list[str]
     """Their paths."""
+    hooks_removed: list[str]
+    """The settings files of clients without the permission hook of rootsd now."""
     dry_run: bool
     """Whether nothing was changed, because of `--dry-run`."""
 
@@ -140,13 +143,18 @@ def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> No
 @click.option("--dry-run", is_flag=True, help="only print what would be removed")
 @pass_invocation
 def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
-    """Stop the service and remove its files. Decisions are kept."""
+    """Stop the service and remove its files. Decisions are kept.
+
+    This first removes the permission hooks of rootsd from clients: without a daemon, a strict hook
+    refuses each call.
+    """
     from rootsd.cli import installer
 
     managing = installer.user_supervisor()
     if purge:
         installer.ensure_places_for_purge()
         installer.ensure_clients_are_disconnected(invocation)
+    hooks = _remove_hooks(invocation, dry_run=dry_run) if managing.is_installed() else []
     try:
         if dry_run:
             gone = installer.installed_files(managing)
@@ -159,12 +167,14 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
     if purge:
         gone += installer.data_folders(invocation) if dry_run else installer.purge_data(invocation)
     if invocation.output.is_json:
-        extra = {"removed": [str(file) for file in gone], "dry_run": dry_run}
+        files = [str(file) for file in gone]
+        extra = {"removed": files, "hooks_removed": hooks, "dry_run": dry_run}
         invocation.output.object(CommandResult(extra=extra))
         return
     done = "would remove" if dry_run else "removed"
-    for file in gone:
-        invocation.output.message(f"{done} {safe_label(str(file), limit=None)}")
+    shown = [f"the permission hook in {shorten_home(file)}" for file in hooks]
+    for what in [*shown, *map(str, gone)]:
+        invocation.output.message(f"{done} {safe_label(what, limit=None)}")
     if dry_run:
         invocation.output.message(DRY_RUN_NOTICE)
     elif not purge:
@@ -172,6 +182,28 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
         invocation.output.message(
             f"Decisions are kept in {kept}. To run the daemon without the service: rootsd up"
         )
+
+
+def _remove_hooks(invocation: Invocation, *, dry_run: bool) -> list[str]:
+    """Remove our permission hooks from all clients. Return their files. Raises RootsdError.
+
+    Without a daemon, they can only refuse calls, or take time.
+    """
+    from rootsd.cli.client_homes import ClientHomes
+    from rootsd.cli.connecting import ClientConnector, client_environment
+    from rootsd.cli.questions import Questions
+    from rootsd.connect.registry import all_clients
+
+    environment = client_environment()
+    homes = ClientHomes(invocation.places.state, environment)
+    questions = Questions(invocation, yes=True, dry_run=dry_run)
+    connector = ClientConnector(invocation, questions, environment)
+    found = [
+        connector.remove_hook(client, home)
+        for client in all_clients().values()
+        for home in homes.all(client)
+    ]
+    return [file for file in found if file is not None]
 
 
 @command.command(

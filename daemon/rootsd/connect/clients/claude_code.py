@@ -26,6 +26,7 @@ from rootsd.connect.base import (
 _SETTINGS = SettingsPlace(
     ".claude/settings.json", override="CLAUDE_CONFIG_DIR", below="settings.json"
 )
+_FILE_TOOLS = "Read|Grep|Glob|LS|Edit|MultiEdit|Write|NotebookRead|NotebookEdit"
 
 CLIENTS = (
     DescribedClient(
@@ -50,11 +51,9 @@ CLIENTS = (
             ),
             hook=HookFile(
                 _SETTINGS,
-                nested_hook(
-                    "PreToolUse",
-                    10,
-                    "Read|Grep|Glob|LS|Edit|MultiEdit|Write|NotebookRead|NotebookEdit",
-                ),
+                nested_hook("PreToolUse", 10, _FILE_TOOLS),
+                strict=nested_hook("PreToolUse", 10, _FILE_TOOLS, {"onFailure": "block"}),
+                strict_since=(2, 1, 295),
             ),
             health=HealthCheck(
                 ("mcp", "list"),
