@@ -98,11 +98,10 @@ def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(
     owner.rootsd("approve", "secret-project", environment=at(place))
     for command in ("status", "approve secret-project", f"check {HOME}"):
         done = stranger.run(command.split(), at(place))
-        assert done.returncode not in (0, 3, 4, 5), command
-        assert "is closed to you" in done.stderr
-        assert f"ls -ld {run}" in done.stderr
+        assert done.returncode == 78, command
+        assert f"{place} belongs to another user" in done.stderr
     asked = owner.run("rootsd", "bridge", environment=at(place), uid=STRANGER, said=PING)
-    assert json.loads(asked.stdout)["error"]["data"]["reason"] == "refused"
+    assert "belongs to another user" in json.loads(asked.stdout)["error"]["message"]
     assert "secret-project" not in asked.stdout + asked.stderr
 
     # Opened to all, only the check of the peer's user remains on each end.
@@ -116,14 +115,13 @@ def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(
         stranger.run(["status"], at(place)),
         owner.run("rootsd", "status", environment=at(place), uid=0),
     ):
-        assert done.returncode == 7
-        assert f"belongs to user {owner.uid}, not to you" in done.stderr
+        assert done.returncode == 78
+        assert f"{place} belongs to another user" in done.stderr
     # The owner gets an error about the open folder.
     for command in ("status", "approve secret-project"):
         done = owner.run_rootsd(*command.split(), environment=at(place))
-        assert done.returncode == 7
-        assert "is open to other users" in done.stderr
-        assert f"chmod 700 {run}" in done.stderr
+        assert done.returncode == 78
+        assert f"everybody can write to {place}" in done.stderr
     owner.succeed("chmod", "-R", "go-rwx", str(place))
     owner.rootsd("down", environment=at(place))
 
@@ -134,14 +132,14 @@ def test_a_squatted_folder_is_refused_on_both_ends(owner: UserManager, place: Pa
     try:
         for command in ("status", "approve --all"):
             done = owner.run_rootsd(*command.split(), environment=at(place))
-            assert done.returncode == 7, done.stdout
-            assert f"belongs to user {STRANGER}, not to you" in done.stderr
+            assert done.returncode == 78, done.stdout
+            assert f"{place} belongs to another user" in done.stderr
         asked = owner.run("rootsd", "bridge", environment=at(place), said=PING)
         error = json.loads(asked.stdout)["error"]
-        assert (error["data"]["reason"], str(STRANGER) in error["message"]) == ("refused", True)
-        told = refusal(owner, place)
-        assert f"belongs to user {STRANGER}, not to you" in told
-        assert "set ROOTSD_DIR to your own folder" in told
+        assert "belongs to another user" in error["message"]
+        told = owner.run_rootsd("daemon", environment=at(place)).stderr
+        assert "belongs to another user" in told
+        assert "set it to a folder of yours" in told
     finally:
         squatting.communicate(timeout=60)
 

@@ -116,7 +116,9 @@ def test_the_documented_example_binds_rootsd_and_loses_no_decision(ann: PersonOf
     assert before == {
         "shop": "approved", "api-internal": "approved", "site": "pending", "tool": "approved",
     }  # fmt: skip
-    (ann.home / "policy.toml").write_text(documented("toml"))
+    # `~` is the home in the password database, and not the HOME of the test.
+    example = documented("toml").replace("~/", f"{ann.home}/")
+    (ann.home / "policy.toml").write_text(example)
     (block,) = blocks(TEAMS, "console")
     said = {}
     for command, _ in block.commands:

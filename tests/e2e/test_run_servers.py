@@ -324,7 +324,7 @@ async def test_a_clients_unapproved_folder_becomes_a_proposal(
             assert not await server.is_open(client, folder)
             assert not await server.is_open(client, person.parent / "alpha"), "it is not theirs"
             (waiting,) = [i for i in person.items("pending") if i["name"] == "delta"]
-            assert "run: scripted_server.py asks for it" in str(waiting["note"])
+            assert '(its own name: "run: scripted_server.py") asks for it' in str(waiting["note"])
             await decide(DecisionVerb.APPROVE, "delta")
             await until_open(server, client, folder)
 

@@ -113,7 +113,7 @@ def test_the_summary_appears_once_on_a_terminal_and_again_on_request(person: Per
     person.rootsd("ls")
     first = on_a_terminal(person, "ls")
     assert "upgraded   from 0.1.0" in first
-    assert "store      version 3, is version 7 now" in first
+    assert "store      version 3, is version 8 now" in first
     assert "1 lapsed" in first
     person.rootsd("down")
     person.rootsd("up")

@@ -456,12 +456,14 @@ def test_the_run_proxies_of_a_session_get_the_roots_approved_for_it(person: Pers
         assert allowed(person, others) == ["api"]
 
 
-def test_a_root_request_disappears_with_its_session(person: Person) -> None:
+def test_a_root_request_ends_with_its_session_and_leaves_a_trace(person: Person) -> None:
     with agent(person) as (asking, _):
         asking.shake_hands()
         ask_for(person, asking, "web")
         assert 'asks for it: "x"' in item(person, "web")["note"]
-    until(lambda: item(person, "web")["note"] is None)
+    until(lambda: 'has ended: "x"' in item(person, "web")["note"])
+    (asked,) = (each for each in person.items("log") if each["verb"] == "requested")
+    assert asked["what"].endswith('/web: "x"')
     assert person.names("pending") == ["web"]
     assert not any("request" in each for each in person.items("pending"))
 

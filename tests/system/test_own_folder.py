@@ -110,6 +110,7 @@ def test_a_folder_below_one_that_others_can_write_to_is_refused(top: Path) -> No
     assert f"everybody can write to {top}" in (why(top / "own") or "")
     top.chmod(0o1777)  # as /tmp
     assert why(top / "own") is None
+    assert why(top / "new") is None
 
 
 @pytest.mark.needs("root")

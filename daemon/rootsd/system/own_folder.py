@@ -48,7 +48,7 @@ def why_unusable(folder: bytes, sockets: Iterable[bytes], home: bytes) -> str | 
             on_the_way.update(folders_on_the_way(os.path.join(folder, inner)))
     return (
         _why_project(on_the_way, home)
-        or _why_exposed(on_the_way)
+        or _why_exposed(on_the_way, None if os.path.isdir(folder) else os.getuid())
         or _why_approved(on_the_way, sockets)
     )
 
@@ -120,15 +120,18 @@ def _is_project(folder: bytes) -> bool:
     )
 
 
-def _why_exposed(folders: dict[bytes, None]) -> str | None:
-    """Return who else could replace one of the folders, or None."""
+def _why_exposed(folders: dict[bytes, None], next_owner: int | None) -> str | None:
+    """Return who else could replace one of the folders, or None.
+
+    `next_owner` will own the first part that does not exist; it is None if all parts exist.
+    """
     found = {folder: os.lstat(folder) for folder in folders}
-    for folder, entry in found.items():
+    for folder, entry in reversed(found.items()):  # the innermost one says most
         owners: set[int | None] = {
             other.st_uid for path, other in found.items() if _is_in(path, folder)
         }
-        # The last folder must be private, although nothing lies in it yet.
-        if sentence := _why_replaceable(folder, entry, owners or {None}):
+        # If ROOTSD_DIR exists, it must be private, and a sticky bit is not enough.
+        if sentence := _why_replaceable(folder, entry, owners or {next_owner}):
             return f"is not safe: {sentence}"
     return None
 
