@@ -207,10 +207,7 @@ def test_editors_find_descriptions_and_defaults_beside_the_keys() -> None:
     assert {key for key, each in config_keys() if "default" not in each} == required
 
 
-def test_the_example_in_the_reference_is_a_valid_configuration(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HOME", "/home/ann")  # the usual HOME of tests is a place of the system
+def test_the_example_in_the_reference_is_a_valid_configuration() -> None:
     example = example_file()
     assert example in page()
     assert config_errors(example) == []

@@ -175,6 +175,9 @@ class RefusedPlaces(NamedTuple):
             return (self.home,)
         return (self.home, self.account_home)
 
+    def _is_own(self, home: bytes) -> bool:
+        return home == (self.account_home or self.home)
+
     def why_no_root(self, path: bytes) -> str | None:
         """Return why `path` can never be a root, as a clause, or None if it can."""
         if (reason := self.why_lapsing(path)) is not None:
@@ -255,9 +258,9 @@ class RefusedPlaces(NamedTuple):
     def _reserved(self, path: bytes) -> str | None:
         if path in _PLACES_THEMSELVES:
             return "it is a place of the system, not a project"
-        # Not HOME: with HOME=/usr, it would open /usr.
-        home = self.account_home or self.home
-        if home != b"/" and contains(home, path):
+        # A service user may have a home in /var/lib. But HOME=/usr must not open /usr.
+        opened = (home for home in self.homes if home not in _SYSTEM_TREES or self._is_own(home))
+        if outer_place((home for home in opened if home != b"/"), path) is not None:
             return None
         tree = b"/" + path[1:].partition(b"/")[0]
         if tree in _SYSTEM_TREES and not any(path.startswith(at + b"/") for at in _OPEN_BELOW):
