@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 from draw_screen import text_of_screen
+from textual.events import Key
 from textual.pilot import Pilot
 
 from rootsd.cli.ui.app import RootsdScreen
 from rootsd.core.errors import RootsdError
 from support.ledger_harness import HANG_GUARD
+
+_CHARACTERS = {"space": " ", "slash": "/", "asterisk": "*"}
 
 ScreenPilot = Pilot[RootsdError | None]
 
@@ -25,8 +28,15 @@ class ScreenUser:
         self.app = app
 
     async def presses(self, *keys: str) -> None:
-        """Press keys, and wait until they are handled."""
+        """Press keys, and wait until they are handled. An error is read before."""
+        await self.waits_until(lambda: not self.app.is_in_dropped_burst)
         await self.pilot.press(*keys)
+
+    async def sends_in_one_burst(self, *keys: str) -> None:
+        """Send keys as a terminal does that gets them all at once, and wait until it is quiet."""
+        for key in keys:
+            self.app.post_message(Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None)))
+        await self.pilot.pause()
 
     async def types(self, text: str) -> None:
         """Type a text."""

@@ -155,11 +155,14 @@ async def test_an_approval_has_the_typed_fields_and_the_folder_that_was_shown(
         await person.waits_for(".env")
         await person.presses("a")
         await person.waits_for("Approve this project")
+        await person.waits_for("Enter approves: for ever, writable")
         assert "sensitive" in person.sees
         await person.types("work,#go")
         await person.presses("tab", *"8x", "enter")
         await person.waits_for("is not a duration")
-        await person.presses("backspace", "h", "tab", "space", "enter")
+        await person.presses("backspace", "h", "tab", "space")
+        await person.waits_for("Enter approves: for 8h, read-only")
+        await person.presses("enter")
         await person.waits_for("u takes it back")
     (order,) = orders(daemon)
     assert order == {
@@ -173,11 +176,14 @@ async def test_an_answer_to_a_request_is_read_only_and_for_its_session(daemon: L
         await person.waits_for("requested")
         await person.presses("a")
         await person.waits_for("for all sessions")
+        await person.waits_for("until the session that requested it ends, read-only")
         await person.presses("enter")
         await person.waits_for("u takes it back")
-        await person.presses("a")
+        await person.presses("k", "a")
         await person.waits_for("for all sessions")
-        await person.presses("tab", "tab", "space", "tab", "space", "enter")
+        await person.presses("tab", "tab", "space", "tab", "space")
+        await person.waits_for("Enter approves: for ever, writable")
+        await person.presses("enter")
         await person.waits_until(lambda: len(orders(daemon)) == 2)
     first, second = orders(daemon)
     assert first["access"] == "read"
@@ -197,7 +203,7 @@ async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemo
         await person.waits_for("~/wt (older than this approval)")
         await person.presses("enter")
         await person.waits_until(lambda: len(orders(daemon)) == 1)
-        await person.presses("a")
+        await person.presses("k", "a")
         await person.waits_for("also its older worktrees")
         await person.presses("tab", "tab", "tab", "tab", "space", "enter")
         await person.waits_until(lambda: len(orders(daemon)) == 2)
@@ -435,9 +441,13 @@ async def test_a_daemon_that_hangs_blocks_neither_the_screen_nor_its_end(
     daemon.answers["decide"] = hang
     async with a_screen() as person:
         await person.waits_for("Pending 3")
-        await person.presses("d", "j")
+        await person.presses("d", "escape")  # which cancels
+        await person.waits_for("Nothing was changed.")
+        await person.presses("j")
         await person.waits_for(".env")
-        await person.presses("q")
+        await person.presses("a")
+        await person.waits_for("Reading.")
+        await person.presses("enter", "escape", "q")
     assert not answers.is_set()
     answers.set()
 

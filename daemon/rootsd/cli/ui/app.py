@@ -10,16 +10,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any, ClassVar
 
 from msgspec import Struct
-from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Input
+from textual.worker import Worker
 
 from rootsd.cli import control_client
 from rootsd.cli.confirm import with_tokens
@@ -29,15 +31,26 @@ from rootsd.cli.theme import Tone
 from rootsd.cli.ui import details, orders
 from rootsd.cli.ui.board import Board, PanelKind, ProjectRow, Row, SessionRow
 from rootsd.cli.ui.details import Paragraph
-from rootsd.cli.ui.dialogs import ApproveDialog, ConfirmDialog, FocusDialog, TextDialog
+from rootsd.cli.ui.dialogs import (
+    ApprovalFacts,
+    ApproveDialog,
+    ConfirmDialog,
+    Dialog,
+    FocusDialog,
+    Question,
+    Reader,
+    TextDialog,
+    described,
+)
 from rootsd.cli.ui.live import Away, Changed, Connected, LiveEvent, LiveLink, Unusable
+from rootsd.cli.ui.ordered_input import Job, OrderedInputApp
 from rootsd.cli.ui.orders import Target
 from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
-from rootsd.cli.ui.widgets import Bar, RowList, TextView, Word
+from rootsd.cli.ui.widgets import Bar, PassedRows, RowList, TextView, Word
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.system.ipc import rpc
-from rootsd.wire.decisions import DecideRequest, DecisionVerb
+from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ProjectsQuery, RiskReading, ShowQuery, WhyQuery
@@ -99,7 +112,7 @@ class Status(Struct, frozen=True):
     tone: Tone | None = None
 
 
-class RootsdScreen(App[RootsdError | None]):
+class RootsdScreen(OrderedInputApp[RootsdError | None]):
     """The app. It returns an error if the daemon cannot serve it."""
 
     CSS = CSS
@@ -132,6 +145,10 @@ class RootsdScreen(App[RootsdError | None]):
         self._incoming = self.board
         self._away: RootsdError | None = None
         self._is_drawing = False
+        self._turn = asyncio.Lock()  # commands reach the daemon in the order of their keys
+        self._shown: Sequence[Paragraph] = ()
+        self._problem = ""
+        self._denying: Worker[object] | None = None
         self._selected: Row | Sequence[Target] | None = None
         self._is_reading = False
         self._identities: dict[ProjectRow, str] = {}
@@ -154,7 +171,7 @@ class RootsdScreen(App[RootsdError | None]):
 
     def on_mount(self) -> None:
         """Begin to follow the daemon."""
-        self._rows.focus()
+        self.screen.set_focus(self._rows)
         self.link.start()
 
     def on_unmount(self) -> None:
@@ -164,6 +181,23 @@ class RootsdScreen(App[RootsdError | None]):
     def on_resize(self, event: Resize) -> None:
         """Put the lists side by side, or one above the details."""
         self.set_class(event.size.width < WIDE, "narrow")
+
+    # What a person types
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether the screen that is shown can take the next event."""
+        if isinstance(self.screen, Dialog):
+            return self.screen.is_ready
+        return self._denying is None
+
+    def on_dialog_ready(self) -> None:
+        """Hand over what was typed for the dialog."""
+        self.wake()
+
+    def on_approve_dialog_bad_field(self) -> None:
+        """Drop what was typed ahead, for a list that is not there yet."""
+        self.drop_burst()
 
     # What the daemon sends
 
@@ -253,19 +287,25 @@ class RootsdScreen(App[RootsdError | None]):
         if selected is not None and selected == self._selected:
             return
         self._selected = selected
-        view = self._details
         match selected:
             case None:
-                view.show([Paragraph("", self._why_empty())])
+                self._describe([Paragraph("", self._why_empty())])
             case ProjectRow():
-                view.show(details.about_row(selected, "reading the folder"))
+                self._describe(details.about_row(selected, "reading the folder"))
             case SessionRow():
-                view.show(details.about_session(selected, ()))
+                self._describe(details.about_session(selected, ()))
             case _:
-                view.show(details.about_marked([target.row for target in marked]))
+                self._describe(details.about_marked([target.row for target in marked]))
         if isinstance(selected, ProjectRow | SessionRow) and not self._is_reading:
             self._is_reading = True
-            self.run_worker(self._read_details())
+            begin: Job = self._read_details
+            self.run_worker(begin)
+
+    def _describe(self, paragraphs: Sequence[Paragraph]) -> None:
+        """Show these details, below a problem that has no room in the status line."""
+        self._shown = paragraphs
+        problem = [Paragraph("problem", self._problem, Tone.BAD)] if self._problem else []
+        self._details.show([*problem, *paragraphs])
 
     def _why_empty(self) -> str:
         if self._rows.typed:
@@ -284,7 +324,7 @@ class RootsdScreen(App[RootsdError | None]):
                 if isinstance(row, ProjectRow):
                     paragraphs += details.about_row(row, "the folder could not be read")
             if row is self._selected:
-                self._details.show(paragraphs)
+                self._describe(paragraphs)
         self._is_reading = False
 
     async def _details_of(self, row: ProjectRow | SessionRow) -> list[Paragraph]:
@@ -318,31 +358,46 @@ class RootsdScreen(App[RootsdError | None]):
                 return control_client.call(order)
 
     def _run(self, command: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a command. Its error goes to the status line."""
+        """Run a command after those before it. Its error goes to the status line."""
 
         async def reporting() -> None:
-            try:
-                await command()
-            except RootsdError as error:
-                remedy = f"; try: {error.remedy}" if error.remedy else ""
-                self._say(f"{error.message}{remedy}", Tone.BAD)
-            except KeyboardInterrupt:
-                self._say("Nothing was changed.", Tone.BAD)
+            with self._reporting():
+                async with self._turn:
+                    await command()
 
-        self.run_worker(reporting())
+        begin: Job = reporting
+        self.run_worker(begin)
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except RootsdError as error:
+            self._say(described(error), Tone.BAD)
+        except KeyboardInterrupt:
+            self._say("Nothing was changed.", Tone.BAD)
 
     def _say(self, text: str, tone: Tone | None = None) -> None:
+        """Show a text in the status line, and a long problem also above the details.
+
+        No dialog opens by itself, because it would get the next keys.
+        """
         label = safe_text(text)  # which keeps the escapes of the daemon
         self.status = Status(label, tone)
         self._status_bar.refresh()
-        if tone is Tone.BAD and width(label) >= self.size.width:
-            self.push_screen(TextDialog("Problem", [Paragraph("", text, tone)]))
+        is_long = tone is Tone.BAD and width(label) >= self.size.width
+        if is_long or self._problem:
+            self._problem = text if is_long else ""
+            self._describe(self._shown)
 
     @contextmanager
     def _plain_terminal(
         self, on_interrupt: Callable[[int, FrameType | None], Any] | signal.Handlers
     ) -> Iterator[None]:
-        """Leave the screen, so that another program or a question has the terminal."""
+        """Leave the screen, so that another program or a question has the terminal.
+
+        What was typed ahead is dropped, because it may have been meant for that program.
+        """
         before = signal.getsignal(signal.SIGINT)
         failure: RootsdError | KeyboardInterrupt | None = None
         try:
@@ -356,6 +411,7 @@ class RootsdScreen(App[RootsdError | None]):
                     )
                 finally:
                     signal.signal(signal.SIGINT, before)
+                    self.drop_typed_ahead()
         except SuspendNotSupported as error:
             raise RootsdError("this needs a terminal of its own", "rootsd review") from error
         if failure is not None:
@@ -379,17 +435,18 @@ class RootsdScreen(App[RootsdError | None]):
     def action_approve(self) -> None:
         """Approve the selection, after a dialog."""
         if targets := self._targets_or_say():
-            self._run(lambda: self._approve(targets))
+            self.push_screen(
+                ApproveDialog(
+                    targets,
+                    partial(self._approval_facts, targets),
+                    partial(self._decide, targets),
+                )
+            )
 
-    async def _approve(self, targets: list[Target]) -> None:
-        plan = await self._ask(orders.plan_of(targets))
-        order = await self.push_screen_wait(
-            ApproveDialog(targets, plan, await self._risks_of(targets))
-        )
-        if order is not None:
-            # The dialog listed the worktrees, so with those that were chosen, this is no surprise.
-            again = await self._ask(orders.as_plan(order)) if order.worktrees else plan
-            await self._decide(with_tokens(order, again))
+    async def _approval_facts(self, targets: list[Target]) -> ApprovalFacts:
+        async with self._turn:
+            plan = await self._ask(orders.plan_of(targets))
+            return ApprovalFacts(plan, await self._risks_of(targets))
 
     async def _risks_of(self, targets: list[Target]) -> list[Paragraph]:
         """Read what the person should look at before they approve the targets."""
@@ -397,75 +454,133 @@ class RootsdScreen(App[RootsdError | None]):
         if len(ids) == 1:
             shown = await self._ask(ShowQuery("/", ids))
             return [risk for item in shown["items"] for risk in details.risks_of(item)]
-        self._say(f"Reading {len(ids):,} folders")
         query = ProjectsQuery("/", refs=ids, risks=RiskReading.THOROUGH)
-        risks = [*details.risks_of_several(await self._ask(query))]
-        self._say("")
-        return risks
+        return [*details.risks_of_several(await self._ask(query))]
 
     def action_deny(self) -> None:
         """Deny the selection. Several projects need a yes."""
-        if targets := self._targets_or_say():
-            self._run(lambda: self._deny([target.row for target in targets]))
+        targets = self._targets_or_say()
+        if len(targets) == 1:
+            begin: Job = partial(self._deny_one, targets)
+            self._denying = self.run_worker(begin)
+        elif targets:
+            self._ask_about_denial(targets, partial(self._denial_question, targets))
 
-    async def _deny(self, rows: list[ProjectRow]) -> None:
+    async def _deny_one(self, targets: list[Target]) -> None:
+        """Deny a project, and ask before if that decides about others, too.
+
+        Keys wait until it is known whether there is a question. Nobody expects it, so it drops
+        them.
+        """
+        try:
+            with self._reporting():
+                question = await self._denial_question(targets)
+                if not question.order.confirmed:
+                    self._decide(targets, question.order, {})
+                    return
+
+                async def known() -> Question[DecideRequest]:
+                    return question
+
+                self.drop_burst()
+                self._ask_about_denial(targets, known)
+        finally:
+            self._denying = None
+            self.wake()
+
+    async def _denial_question(self, targets: list[Target]) -> Question[DecideRequest]:
+        rows = [target.row for target in targets]
         order = orders.denial(rows)
-        plan = await self._ask(orders.as_plan(order))
+        async with self._turn:
+            plan = await self._ask(orders.as_plan(order))
         listed = plan.get("confirmation")
-        if listed is None and len(rows) == 1:
-            await self._decide(order)
-            return
         count = len(rows) if listed is None else len(listed["projects"])
         about = [*details.about_affected(plan)] or details.about_marked(rows)
-        if await self.push_screen_wait(ConfirmDialog(f"Deny {count:,} projects?", about)):
-            await self._decide(with_tokens(order, plan))
+        return Question(f"Deny {count:,} projects?", about, with_tokens(order, plan))
 
-    async def _decide(self, order: DecideRequest) -> None:
-        decided = await self._order(order)
-        for rows in self._lists.values():
-            rows.unmark()
+    def _ask_about_denial(
+        self, targets: list[Target], read: Reader[Question[DecideRequest]]
+    ) -> None:
+        self.push_screen(
+            ConfirmDialog("Deny these projects?", read, lambda o: self._decide(targets, o, {}))
+        )
+
+    def _decide(
+        self, targets: Sequence[Target], order: DecideRequest, plan: Mapping[str, Any]
+    ) -> None:
+        """Send a decision. The next key is about the rows that it leaves.
+
+        `plan` is the dry run that a person saw, if its projects still have to be confirmed.
+        """
+        rows = self._rows
+        stays = order.verb is DecisionVerb.APPROVE and rows.kind is PanelKind.ROOTS
+        passed = rows.pass_over(() if stays else {target.row.id for target in targets})
+        self._run(partial(self._send, order, plan, rows, passed))
+
+    async def _send(
+        self, order: DecideRequest, plan: Mapping[str, Any], rows: RowList, passed: PassedRows
+    ) -> None:
+        try:
+            # The dialog listed the worktrees, so with those that were chosen, this is no surprise.
+            seen = await self._ask(orders.as_plan(order)) if order.worktrees else plan
+            decided = await self._order(with_tokens(order, seen))
+        except (RootsdError, KeyboardInterrupt):
+            rows.take_back(passed)
+            raise
         self._say(_outcome(order, decided), Tone.GOOD)
 
     def action_undo(self) -> None:
         """Undo the last command, after a yes."""
-        self._run(self._undo)
+        self.push_screen(
+            ConfirmDialog(
+                "Undo this?", self._undo_question, lambda o: self._run(partial(self._undo, o))
+            )
+        )
 
-    async def _undo(self) -> None:
+    async def _undo_question(self) -> Question[UndoRequest]:
         order = UndoRequest()
-        plan = await self._ask(orders.as_plan(order))
-        if await self.push_screen_wait(ConfirmDialog("Undo this?", details.about_undo(plan))):
-            undone = await self._order(with_tokens(order, plan))
-            self._say(f"Undone: {pluralize(len(undone['undone']), 'decision')}.", Tone.GOOD)
+        async with self._turn:
+            plan = await self._ask(orders.as_plan(order))
+        return Question("Undo this?", details.about_undo(plan), with_tokens(order, plan))
+
+    async def _undo(self, order: UndoRequest) -> None:
+        undone = await self._order(order)
+        self._say(f"Undone: {pluralize(len(undone['undone']), 'decision')}.", Tone.GOOD)
 
     def action_why(self) -> None:
         """Show the reasons for the verdict on the row under the cursor."""
         row = self._rows.current
         if isinstance(row, ProjectRow):
-            self._run(lambda: self._why(row))
+            self.push_screen(TextDialog("Why", partial(self._why, row)))
 
-    async def _why(self, row: ProjectRow) -> None:
-        why = await self._ask(WhyQuery(row.path))
-        await self.push_screen_wait(TextDialog("Why", details.about_why(why)))
+    async def _why(self, row: ProjectRow) -> list[Paragraph]:
+        async with self._turn:
+            return details.about_why(await self._ask(WhyQuery(row.path)))
 
     def action_focus_tag(self) -> None:
         """Ask for the tag to focus on."""
-        self._run(self._focus_tag)
+        self.push_screen(
+            FocusDialog(
+                self.board.tags(),
+                self.board.focus,
+                lambda request: self._run(partial(self._focus_tag, request)),
+            )
+        )
 
-    async def _focus_tag(self) -> None:
-        request = await self.push_screen_wait(FocusDialog(self.board.tags(), self.board.focus))
-        if request is not None:
-            focus = await self._order(request)
-            count = pluralize(len(focus["roots"]), "root")
-            on = f"Focus on {safe_label(focus['tag'])}" if focus["tag"] else "No focus"
-            self._say(f"{on}: sessions see {count}.", Tone.GOOD)
+    async def _focus_tag(self, request: SetFocusRequest) -> None:
+        focus = await self._order(request)
+        count = pluralize(len(focus["roots"]), "root")
+        on = f"Focus on {safe_label(focus['tag'])}" if focus["tag"] else "No focus"
+        self._say(f"{on}: sessions see {count}.", Tone.GOOD)
 
     def action_edit(self) -> None:
         """Open the folder of the row in the editor."""
         row = self._rows.current
         if isinstance(row, ProjectRow):
-            self._run(lambda: self._edit(row))
+            with self._reporting():
+                self._edit(row)
 
-    async def _edit(self, row: ProjectRow) -> None:
+    def _edit(self, row: ProjectRow) -> None:
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if not editor:
             raise RootsdError("neither VISUAL nor EDITOR is set", "export EDITOR=vi")
@@ -489,7 +604,11 @@ class RootsdScreen(App[RootsdError | None]):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(TextDialog("Keys", [Paragraph(f"{k:<18}", v) for k, v in _HELP]))
+
+        async def keys() -> list[Paragraph]:
+            return [Paragraph(f"{key:<18}", effect) for key, effect in _HELP]
+
+        self.push_screen(TextDialog("Keys", keys))
 
     # Moving and searching
 
@@ -501,8 +620,8 @@ class RootsdScreen(App[RootsdError | None]):
     def action_go_to(self, number: int) -> None:
         """Go to a list by its place."""
         self.active = [*PanelKind][number]
-        self._mark_active()  # first, because a hidden list takes no focus
-        self._rows.focus()
+        self._mark_active()
+        self.screen.set_focus(self._rows)
 
     def action_mark(self) -> None:
         """Select the row under the cursor."""
@@ -512,7 +631,7 @@ class RootsdScreen(App[RootsdError | None]):
         """Ask for the words to search for."""
         self._search.value = self._rows.typed
         self._search.add_class("shown")
-        self._search.focus()
+        self.screen.set_focus(self._search)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search while the person types."""
@@ -525,16 +644,19 @@ class RootsdScreen(App[RootsdError | None]):
             self._leave_search()
 
     def action_end_search(self) -> None:
-        """Show all rows again, or remove the marks if there is no search."""
-        if self._rows.typed or self._search.has_class("shown"):
+        """Cancel a denial, or end the search, or remove the marks."""
+        if self._denying is not None:
+            self._denying.cancel()
+            self._say("Nothing was changed.", Tone.BAD)
+        elif self._rows.typed or self._search.has_class("shown"):
             self._leave_search()
             self._rows.search("")
         else:
             self._rows.unmark()
 
     def _leave_search(self) -> None:
+        self.screen.set_focus(self._rows)  # first, because the focus leaves a hidden widget
         self._search.remove_class("shown")
-        self._rows.focus()
 
 
 def _run_editor(editor: str, folder: str) -> None:

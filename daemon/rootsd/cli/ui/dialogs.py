@@ -2,69 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Label
 
 from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
 from rootsd.cli.theme import Tone
 from rootsd.cli.ui.details import Paragraph, about_plan
-from rootsd.cli.ui.orders import ApprovalForm, BadInput, Target, approval
+from rootsd.cli.ui.ordered_input import Job
+from rootsd.cli.ui.orders import ApprovalForm, BadInput, Target, approval, effect_of
 from rootsd.cli.ui.widgets import Bar, TextView, Word
+from rootsd.core.errors import RootsdError
 from rootsd.wire.decisions import DecideRequest, FocusTarget, SetFocusRequest
+from rootsd.wire.request import ControlRequest
+
+Facts = TypeVar("Facts")
+Reader = Callable[[], Awaitable[Facts]]
+"""Reads what a dialog shows. Raises RootsdError."""
 
 _CLOSE = Word(" Esc close ", "screen.dismiss(None)", Tone.COMMAND)
+_READING = Paragraph("", "Reading. Keys that you type now wait. Esc cancels.")
 
 
 def _keys(*words: Word) -> Bar:
     return Bar(lambda _: [word for each in words for word in (each, Word("  "))], "dialog-keys")
 
 
-class TextDialog(ModalScreen[None]):
+class Dialog(ModalScreen[None], Generic[Facts]):
+    """A dialog that opens at once, and then reads what it shows.
+
+    It takes no input before `is_ready`, and posts `Ready` then. If the reading fails, it shows the
+    error and stays, because the rest of what a person typed is meant for the dialog. An answer is
+    given in a call, before the dialog closes, so it comes before the next key.
+    """
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
+    class Ready(Message):
+        """The dialog takes input from now on."""
+
+    def __init__(self, title: str, read: Reader[Facts]) -> None:
+        super().__init__()
+        self._title, self._read = title, read
+        self.is_ready = False
+        self.has_failed = False
+
+    def compose(self) -> ComposeResult:
+        """Make the widgets that need no facts."""
+        with Vertical(classes="dialog large"):
+            yield Label(self._title, classes="title", markup=False)
+            yield TextView([_READING])
+            yield Vertical(id="fields")
+            yield _keys(*self.key_words())
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        begin: Job = self._fill
+        self.run_worker(begin)
+
+    async def _fill(self) -> None:
+        try:
+            facts = await self._read()
+            if self.is_current:  # otherwise, Escape has closed it
+                await self.show_facts(facts)
+        except RootsdError as error:
+            self.has_failed = True
+            if self.is_current:
+                problem = Paragraph("problem", described(error), Tone.BAD)
+                self.query_one(TextView).show([problem])
+        if not self.is_current:
+            return
+        self.set_focus(self.query_one(TextView) if self.has_failed else self.first_field())
+        self.is_ready = True
+        self.post_message(self.Ready())
+
+    async def show_facts(self, facts: Facts) -> None:
+        """Show what was read."""
+        raise NotImplementedError
+
+    def key_words(self) -> Sequence[Word]:
+        """Return the words of the last line."""
+        return (_CLOSE,)
+
+    def first_field(self) -> Widget:
+        """Return the widget that gets the focus."""
+        return self.query_one(TextView)
+
+
+def described(error: RootsdError) -> str:
+    """Return the message of an error, with the command that helps."""
+    return f"{error.message}; try: {error.remedy}" if error.remedy else error.message
+
+
+class TextDialog(Dialog[Sequence[Paragraph]]):
     """Text to read. Any of `q`, Enter and Escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss(None)", show=False)
     ]
 
-    def __init__(self, title: str, paragraphs: Iterable[Paragraph]) -> None:
-        super().__init__()
-        self._title, self._paragraphs = title, [*paragraphs]
-
-    def compose(self) -> ComposeResult:
-        """Make the widgets."""
-        with Vertical(classes="dialog large"):
-            yield Label(self._title, classes="title", markup=False)
-            yield TextView(self._paragraphs)
-            yield _keys(_CLOSE)
+    async def show_facts(self, facts: Sequence[Paragraph]) -> None:
+        """Show the text."""
+        self.query_one(TextView).show(facts)
 
 
-class ConfirmDialog(ModalScreen[bool]):
+Order = TypeVar("Order", bound=ControlRequest)
+
+
+class Question(Struct, Generic[Order], frozen=True):
+    """A question about `order`, which is confirmed for what it lists."""
+
+    title: str
+    paragraphs: Sequence[Paragraph]
+    order: Order
+
+
+class ConfirmDialog(Dialog[Question[Order]]):
     """A question that `y` or Enter answers with yes. Escape and `n` answer it with no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,enter", "dismiss(True)", show=False),
-        Binding("escape,n,q", "dismiss(False)", show=False),
+        Binding("y,enter", "yes", show=False),
+        Binding("escape,n,q", "dismiss(None)", show=False),
     ]
 
-    def __init__(self, title: str, paragraphs: Iterable[Paragraph]) -> None:
-        super().__init__()
-        self._title, self._paragraphs = title, [*paragraphs]
+    def __init__(
+        self, title: str, read: Reader[Question[Order]], confirmed: Callable[[Order], None]
+    ) -> None:
+        super().__init__(title, read)
+        self._confirmed = confirmed
+        self._question: Question[Order] | None = None
 
-    def compose(self) -> ComposeResult:
-        """Make the widgets."""
-        with Vertical(classes="dialog large"):
-            yield Label(self._title, classes="title", markup=False)
-            yield TextView(self._paragraphs)
-            yield _keys(
-                Word(" y yes ", "screen.dismiss(True)", Tone.COMMAND),
-                Word(" n no ", "screen.dismiss(False)", Tone.COMMAND),
-            )
+    def key_words(self) -> Sequence[Word]:
+        """Return the words of the last line."""
+        return (
+            Word(" y yes ", "screen.yes", Tone.COMMAND),
+            Word(" n no ", "screen.dismiss(None)", Tone.COMMAND),
+        )
+
+    async def show_facts(self, facts: Question[Order]) -> None:
+        """Show the question, and what it is about."""
+        self._question = facts
+        self.query_one(".title", Label).update(facts.title)
+        self.query_one(TextView).show(facts.paragraphs)
+
+    def action_yes(self) -> None:
+        """Answer with yes, unless there is nothing to confirm."""
+        if not self.is_ready:
+            return
+        if self._question is not None:
+            self._confirmed(self._question.order)
+        self.dismiss()
 
 
 class Tick(Checkbox, inherit_bindings=False):
@@ -83,8 +178,18 @@ class Tick(Checkbox, inherit_bindings=False):
         super().watch_value()
 
 
-class ApproveDialog(ModalScreen[DecideRequest | None]):
-    """The fields of an approval, below its plan. Enter approves, Escape changes nothing."""
+class ApprovalFacts(Struct, frozen=True):
+    """The dry run of an approval, and what a person should look at before it."""
+
+    plan: Mapping[str, Any]
+    risks: Sequence[Paragraph]
+
+
+class ApproveDialog(Dialog[ApprovalFacts]):
+    """The fields of an approval, below its plan. Enter approves, Escape changes nothing.
+
+    A line above the keys says for how long Enter approves, and whether for writing.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", show=False),
@@ -93,53 +198,88 @@ class ApproveDialog(ModalScreen[DecideRequest | None]):
         Binding("up", "app.focus_previous", show=False),
     ]
 
+    class BadField(Message):
+        """Enter approved nothing, because a field is wrong."""
+
     def __init__(
-        self, targets: Sequence[Target], plan: Mapping[str, Any], risks: Sequence[Paragraph]
+        self,
+        targets: Sequence[Target],
+        read: Reader[ApprovalFacts],
+        approved: Callable[[DecideRequest, Mapping[str, Any]], None],
     ) -> None:
-        super().__init__()
-        self._targets, self._plan, self._risks = targets, plan, risks
+        super().__init__(_title(len(targets)), read)
+        self._targets, self._approved = targets, approved
+        self._plan: Mapping[str, Any] = {}
 
-    def compose(self) -> ComposeResult:
-        """Make the widgets. Fields that have no use here are left out."""
-        count = len(self._targets)
+    def key_words(self) -> Sequence[Word]:
+        """Return the words of the last line."""
+        return (
+            Word(" Enter approve ", "screen.approve", Tone.COMMAND),
+            Word(" Tab next field ", "app.focus_next", Tone.COMMAND),
+            Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
+        )
+
+    async def show_facts(self, facts: ApprovalFacts) -> None:
+        """Show the plan, and make the fields that have a use in it."""
+        self._plan = facts.plan
+        self.query_one(TextView).show([*facts.risks, *about_plan(facts.plan)])
+        await self.query_one("#fields").mount(*self._fields())
+        self._show_effect()
+
+    def _fields(self) -> Iterator[Widget]:
         is_answer = any(target.row.request for target in self._targets)
-        with Vertical(classes="dialog large"):
-            yield Label(_title(count), classes="title", markup=False)
-            yield TextView(self._paragraphs(), id_="plan")
-            if count == 1:
-                yield _field("name", "as proposed")
-            yield _field("tags", "none")
-            yield _field("duration", "8h, 2d; empty: until you revoke it")
-            yield Tick("read only", value=is_answer, id="read-only", compact=True)
-            if is_answer:
-                yield Tick("for all sessions, not only this one", id="always", compact=True)
-            if confirmable_worktrees(self._plan):
-                yield Tick("also its older worktrees", id="worktrees", compact=True)
-            if confirmable_git_directories(self._plan):
-                yield Tick("also the Git data of the other checkout", id="git", compact=True)
-            yield Label("", id="wrong", markup=False)
-            yield _keys(
-                Word(" Enter approve ", "screen.approve", Tone.COMMAND),
-                Word(" Tab next field ", "app.focus_next", Tone.COMMAND),
-                Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
-            )
+        if len(self._targets) == 1:
+            yield _field("name", "as proposed")
+        yield _field("tags", "none")
+        yield _field("duration", "8h, 2d; empty: for ever")
+        yield Tick("read only", value=is_answer, id="read-only", compact=True)
+        if is_answer:
+            yield Tick("for all sessions, not only this one", id="always", compact=True)
+        if confirmable_worktrees(self._plan):
+            yield Tick("also its older worktrees", id="worktrees", compact=True)
+        if confirmable_git_directories(self._plan):
+            yield Tick("also the Git data of the other checkout", id="git", compact=True)
+        yield Label("", id="effect", markup=False)
 
-    def on_mount(self) -> None:
-        """Begin in the tags, since most approvals need no other field."""
-        self.query_one("#tags", Input).focus()
+    def first_field(self) -> Widget:
+        """Return the tags, since most approvals need no other field."""
+        return self.query_one("#tags", Input)
+
+    def on_input_changed(self) -> None:
+        """Say what Enter does now."""
+        self._show_effect()
+
+    def on_checkbox_changed(self) -> None:
+        """Say what Enter does now."""
+        self._show_effect()
+
+    def _show_effect(self) -> None:
+        try:
+            effect = f"Enter approves: {effect_of(self._targets, self._plan, self._form())}"
+            is_wrong = False
+        except BadInput as error:
+            effect, is_wrong = error.message, True
+        label = self.query_one("#effect", Label)
+        label.set_class(is_wrong, "wrong")
+        label.update(effect)
 
     def on_input_submitted(self) -> None:
         """Approve."""
         self.action_approve()
 
     def action_approve(self) -> None:
-        """Return the approval, or say which field is wrong."""
-        try:
-            order = approval(self._targets, self._plan, self._form())
-        except BadInput as error:
-            self.query_one("#wrong", Label).update(error.message)
+        """Give the approval, unless a field is wrong or there is no plan."""
+        if not self.is_ready:
             return
-        self.dismiss(order)
+        if not self.has_failed:
+            try:
+                order = approval(self._targets, self._plan, self._form())
+            except BadInput:
+                self._show_effect()
+                self.post_message(self.BadField())
+                return
+            self._approved(order, self._plan)
+        self.dismiss()
 
     def _form(self) -> ApprovalForm:
         return ApprovalForm(
@@ -158,9 +298,6 @@ class ApproveDialog(ModalScreen[DecideRequest | None]):
     def _is_on(self, field: str) -> bool:
         return any(found.value for found in self.query(f"#{field}").results(Checkbox))
 
-    def _paragraphs(self) -> list[Paragraph]:
-        return [*self._risks, *about_plan(self._plan)]
-
 
 def _title(count: int) -> str:
     return "Approve this project" if count == 1 else f"Approve {count:,} projects"
@@ -174,49 +311,65 @@ def _field(name: str, hint: str) -> Horizontal:
     )
 
 
-class FocusDialog(ModalScreen[SetFocusRequest | None]):
-    """The tag to focus on. The input proposes known tags."""
+class FocusDialog(Dialog[None]):
+    """The tag to focus on. The start of a known tag is enough."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", show=False)]
 
-    def __init__(self, tags: Sequence[str], focus: str | None) -> None:
-        super().__init__()
-        self._tags, self._focus = tags, focus
+    def __init__(
+        self,
+        tags: Sequence[str],
+        focus: str | None,
+        chosen: Callable[[SetFocusRequest], None],
+    ) -> None:
+        super().__init__("Focus on a tag", _nothing_to_read)
+        self._tags, self._focus, self._chosen = tags, focus, chosen
 
-    def compose(self) -> ComposeResult:
-        """Make the widgets."""
-        with Vertical(classes="dialog"):
-            yield Label("Focus on a tag", classes="title", markup=False)
-            yield TextView(
-                [
-                    Paragraph("focus", self._focus or "none: sessions see all roots"),
-                    Paragraph("tags", " ".join(self._tags) or "no project has a tag"),
-                ]
-            )
-            yield _field("tag", "empty: no focus")
-            yield Tick("also in running sessions", value=True, id="now", compact=True)
-            yield _keys(
-                Word(" Enter focus ", "screen.focus_on_tag", Tone.COMMAND),
-                Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
-            )
+    def key_words(self) -> Sequence[Word]:
+        """Return the words of the last line."""
+        return (
+            Word(" Enter focus ", "screen.focus_on_tag", Tone.COMMAND),
+            Word(" Esc cancel ", "screen.dismiss(None)", Tone.COMMAND),
+        )
 
-    def on_mount(self) -> None:
-        """Begin in the input."""
-        self.query_one("#tag", Input).focus()
+    async def show_facts(self, facts: None) -> None:
+        """Show the tags, and make the fields."""
+        del facts
+        self.query_one(TextView).show(
+            [
+                Paragraph("focus", self._focus or "none: sessions see all roots"),
+                Paragraph("tags", " ".join(self._tags) or "no project has a tag"),
+            ]
+        )
+        await self.query_one("#fields").mount(
+            _field("tag", "empty: no focus"),
+            Tick("also in running sessions", value=True, id="now", compact=True),
+        )
+
+    def first_field(self) -> Widget:
+        """Return the input."""
+        return self.query_one("#tag", Input)
 
     def on_input_submitted(self) -> None:
         """Set the focus."""
         self.action_focus_on_tag()
 
     def action_focus_on_tag(self) -> None:
-        """Return the request. The start of a known tag is enough."""
+        """Give the request."""
+        if not self.is_ready:
+            return
         typed = self.query_one("#tag", Input).value.strip().lstrip("#")
         is_now = self.query_one("#now", Checkbox).value
         reach = FocusTarget.ALL if is_now else FocusTarget.LATER
-        self.dismiss(SetFocusRequest(self._known(typed) or None, reach))
+        self._chosen(SetFocusRequest(self._known(typed) or None, reach))
+        self.dismiss()
 
     def _known(self, typed: str) -> str:
         if typed in self._tags or not typed:
             return typed
         starting = [tag for tag in self._tags if tag.startswith(typed)]
         return starting[0] if len(starting) == 1 else typed
+
+
+async def _nothing_to_read() -> None:
+    return

@@ -94,6 +94,27 @@ def as_plan(order: PlannedOrder) -> PlannedOrder:
     return replace(order, effect=ApplyMode.DRY_RUN)
 
 
+def effect_of(targets: Sequence[Target], plan: Mapping[str, Any], form: ApprovalForm) -> str:
+    """Return for how long `approval` approves, and whether for writing. Raises BadInput."""
+    order = approval(targets, plan, form)
+    asked = sum(bool(target.row.request) for target in targets)
+    lasts = "for ever" if order.lasts is None else f"for {form.duration.strip()}"
+    if asked and not form.is_for_all_sessions:
+        session = "until the session that requested it ends"
+        lasts = session if asked == len(targets) else f"{lasts}, or {session}"
+    return f"{lasts}, {_described_access(order, plan)}"
+
+
+def _described_access(order: DecideRequest, plan: Mapping[str, Any]) -> str:
+    if order.access is not None:
+        access = {order.access}
+    else:  # an approved project keeps the access that it has
+        access = {Access(item["access"]) for item in (*plan["items"], *plan["unchanged"])}
+    if access == {Access.READ}:
+        return "read-only"
+    return "writable" if Access.READ not in access else "some read-only, the others writable"
+
+
 def denial(rows: Sequence[ProjectRow]) -> DecideRequest:
     """Return the denial of the rows. A denial holds for the path, whatever is there."""
     return DecideRequest(DecisionVerb.DENY, cwd="/", refs=tuple(row.id for row in rows))

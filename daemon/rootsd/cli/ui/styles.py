@@ -39,6 +39,8 @@ ModalScreen { align: center middle; background: ansi_default; }
 .field .label { width: 13; }
 .field Input { width: 1fr; }
 Checkbox { background: ansi_default; border: none; height: 1; padding: 0; }
-#wrong { color: ansi_red; height: auto; }
+#fields { height: auto; }
+#effect { height: auto; text-style: bold; }
+#effect.wrong { color: ansi_red; }
 #dialog-keys { margin-top: 1; }
 """

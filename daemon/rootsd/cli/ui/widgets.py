@@ -6,7 +6,7 @@ no name is ever parsed as markup. Each text becomes a label before it becomes a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,6 +57,14 @@ def fitted_path(path: str, cells: int) -> str:
 
 def _cut(label: str, cells: int) -> str:
     return set_cell_size(label, max(cells - 1, 0)) + "…" if cells > 0 else ""
+
+
+class PassedRows(Struct, frozen=True):
+    """What `RowList.pass_over` changed: the marks, and the rows that had and got the cursor."""
+
+    marks: Mapping[str, str]
+    before: str | None
+    after: str | None
 
 
 class RowList(ScrollView, can_focus=True):
@@ -138,6 +146,36 @@ class RowList(ScrollView, can_focus=True):
         """Remove all marks."""
         self.marks.clear()
         self._changed()
+
+    def pass_over(self, ids: Collection[str]) -> PassedRows:
+        """Remove all marks, and move the cursor off these rows, which are about to go.
+
+        So the next key is about the next row, whether or not the daemon has answered by then.
+        """
+        before, marks = self.current, dict(self.marks)
+        self.marks.clear()
+        if before is not None and before.id in ids:
+            later = range(self._cursor + 1, len(self.rows))
+            earlier = range(self._cursor - 1, -1, -1)
+            left = (at for at in (*later, *earlier) if self.rows[at].id not in ids)
+            self._cursor = next(left, self._cursor)
+        self._move_to(self._cursor)
+        after = self.current
+        return PassedRows(
+            marks,
+            None if before is None else before.id,
+            None if after is None else after.id,
+        )
+
+    def take_back(self, passed: PassedRows) -> None:
+        """Undo `pass_over`, because the rows stay. A cursor that moved on stays where it is."""
+        now = {row.id: row.identity for row in self._all if isinstance(row, ProjectRow)}
+        marks = {id_: seen for id_, seen in passed.marks.items() if now.get(id_) == seen}
+        self.marks = {**marks, **self.marks}
+        if self.current is not None and self.current.id == passed.after:
+            places = (at for at, row in enumerate(self.rows) if row.id == passed.before)
+            self._cursor = next(places, self._cursor)
+        self._move_to(self._cursor)
 
     def _select(self) -> None:
         before = self.current
@@ -349,7 +387,9 @@ class Bar(Widget):
         return Strip(segments).crop_extend(0, self.size.width, _PLAIN)
 
     async def on_click(self, event: Click) -> None:
-        """Run the action of the word."""
+        """Run the action of the word. The second click of two may be on another screen's word."""
+        if event.chain > 1:
+            return
         end = 0
         for word in self._words(self.size.width):
             end += cell_len(word.text)
