@@ -219,7 +219,7 @@ async def test_several_projects_are_approved_together(daemon: LiveDaemon) -> Non
         await person.waits_for("Pending 2 of 3, 2 selected")
         await person.presses("a")
         await person.waits_for("Approve 2 projects")
-        assert "acme/api: runs code: .mcp.json" in person.sees
+        await person.waits_for("acme/api: runs code: .mcp.json")
         await person.presses("enter")
         await person.waits_until(lambda: bool(orders(daemon)))
     (order,) = orders(daemon)
