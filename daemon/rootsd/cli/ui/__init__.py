@@ -11,6 +11,7 @@ How it works:
   that the person saw, so a folder that was swapped in the meantime is not approved. It is pure.
 * `details` writes the lines about a selection, risks first. It is pure.
 * `widgets` has the lists. A list draws only its visible rows, so 5,000 rows cost as much as 50.
+* `ordered_input` hands over the keys one at a time, so that typing ahead is safe.
 * `dialogs` asks for a name, tags, a duration, or a yes. `app` connects all of these.
 
 All text about projects is hostile. It becomes a label (`rootsd.core.labels`) and then a segment of
