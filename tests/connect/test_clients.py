@@ -6,13 +6,22 @@ test once, and review the new file.
 
 from __future__ import annotations
 
+import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from rootsd.connect.base import ClientEnvironment, ClientTrial, Platform, SettingsPlace, ToolFile
+from rootsd.connect.base import (
+    ClientEnvironment,
+    ClientTrial,
+    HomeVariable,
+    Platform,
+    SettingsPlace,
+    ToolFile,
+)
 from rootsd.connect.edits import AddedEntry, add_entry, all_servers
 from rootsd.connect.registry import all_clients
 from rootsd.connect.servers import list_servers
@@ -26,7 +35,7 @@ HOME = Path("/home/ann")
 EXPECTED = {
     "amp", "claude-code", "claude-desktop", "cline", "cline-vscode", "codex", "continue",
     "copilot", "cursor", "gemini", "goose", "lm-studio", "opencode", "qwen", "vscode",
-    "vscode-insiders", "windsurf", "zed",
+    "vscode-insiders", "vscode-server", "vscodium", "windsurf", "zed",
 }  # fmt: skip
 
 
@@ -105,7 +114,9 @@ def test_a_client_is_found_by_its_program_its_settings_or_its_folder(tmp_path: P
 
 def test_an_empty_override_and_place_fall_back_to_the_home_folder() -> None:
     environment = ClientEnvironment(HOME, {"X": ""}, Platform.MACOS)
-    assert SettingsPlace("a", override="X", below="b").locate(environment) == HOME / "a"
+    assert (
+        SettingsPlace("a", variables=(HomeVariable("X", "b"),)).locate(environment) == HOME / "a"
+    )
 
 
 _PLANTED = '''"""A client of a test."""
@@ -127,3 +138,89 @@ def test_a_new_client_is_one_file(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout == "Planted\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "linux", "macos"),
+    [
+        ("vscode", {"XDG_CONFIG_HOME": "/x"}, "/x/Code/User/mcp.json", ""),
+        ("vscodium", {"XDG_CONFIG_HOME": "/x"}, "/x/VSCodium/User/mcp.json", ""),
+        ("zed", {"XDG_CONFIG_HOME": "/x"}, "/x/zed/settings.json", ""),
+        (
+            "claude-desktop", {"XDG_CONFIG_HOME": "/x"},
+            "/x/Claude/claude_desktop_config.json", "",
+        ),
+        ("gemini", {"GEMINI_CLI_HOME": "/x"}, "/x/.gemini/settings.json", "same"),
+        ("qwen", {"QWEN_HOME": "/x"}, "/x/settings.json", "same"),
+        ("continue", {"CONTINUE_GLOBAL_DIR": "/x"}, "/x/config.yaml", "same"),
+        ("cline", {"CLINE_DIR": "/x"}, "/x/data/settings/cline_mcp_settings.json", "same"),
+        (
+            "cline", {"CLINE_DIR": "/y", "CLINE_DATA_DIR": "/x"},
+            "/x/settings/cline_mcp_settings.json", "same",
+        ),
+        (
+            "cline", {"CLINE_DATA_DIR": "/y", "CLINE_MCP_SETTINGS_PATH": "/x/mcp.json"},
+            "/x/mcp.json", "same",
+        ),
+        ("codex", {"CODEX_HOME": "/x"}, "/x/config.toml", "same"),
+        ("opencode", {"XDG_CONFIG_HOME": "/x"}, "/x/opencode/opencode.json", "same"),
+    ],
+)  # fmt: skip
+def test_a_variable_moves_the_settings_as_the_client_does(
+    name: str, variables: dict[str, str], linux: str, macos: str
+) -> None:
+    client, usual = client_named(name), place(name, Platform.MACOS)
+    on_linux = ClientEnvironment(HOME, variables, Platform.LINUX)
+    on_macos = ClientEnvironment(HOME, variables, Platform.MACOS)
+    assert str(client.settings(on_linux)) == linux
+    assert str(client.settings(on_macos)) == (linux if macos == "same" else usual)
+    home = client.facts.home(on_linux)
+    assert {name: value for name, value in home.variables.items() if value} == variables
+    assert str(client.settings(ClientEnvironment(HOME, {}, Platform.LINUX).in_home(home))) == linux
+    relative = {each: value.removeprefix("/") for each, value in variables.items()}
+    in_folder = ClientEnvironment(HOME, relative, Platform.LINUX)
+    assert str(client.settings(in_folder)) == place(name, Platform.LINUX)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "below"),
+    [("codex", "CODEX_HOME", "worktrees"), ("cline", "CLINE_DIR", "worktrees")],
+)
+def test_a_variable_moves_the_folder_of_worktrees(name: str, variable: str, below: str) -> None:
+    worktrees = client_named(name).facts.worktrees
+    assert worktrees is not None
+    moved = ClientEnvironment(HOME, {variable: "/x"}, Platform.LINUX)
+    usual = ClientEnvironment(HOME, {variable: "x"}, Platform.LINUX)
+    assert str(worktrees.locate(moved)) == f"/x/{below}"
+    assert str(worktrees.locate(usual)) == str(HOME / f".{name}" / below)
+
+
+def test_settings_that_are_only_named_are_found(tmp_path: Path) -> None:
+    environment = ClientEnvironment(tmp_path, {}, Platform.LINUX)
+
+    def named() -> list[str]:
+        return [
+            sentence
+            for client in all_clients().values()
+            for other in client.facts.others
+            for sentence in other.sentences(environment)
+        ]
+
+    assert named() == []
+    profile = tmp_path / ".config/Code/User/profiles/-3c8ff5b"
+    for folder in (
+        profile,
+        tmp_path / ".var/app/com.visualstudio.code/config",
+        tmp_path / ".var/app/com.vscodium.codium/config",
+        tmp_path / ".var/app/dev.zed.Zed/config",
+    ):
+        folder.mkdir(parents=True)  # fmt: skip
+    (profile.parent / "a-file").touch()
+    assert [sentence.partition(" ha")[0] for sentence in named()] == [
+        "VS Code", "VS Code from Flatpak", "VSCodium from Flatpak", "Zed from Flatpak",
+    ]  # fmt: skip
+    assert (
+        f"{profile}; rootsd does not change it (try: code --profile NAME --add-mcp" in named()[0]
+    )
+    words = shlex.split(named()[0].partition("(try: ")[2].removesuffix(")"))
+    assert json.loads(words[-1])["args"] == ["bridge"]

@@ -176,6 +176,11 @@ def found_clients(environment: ClientEnvironment) -> list[McpClient]:
     return [client for client in all_clients().values() if client.is_found(environment)]
 
 
+def other_settings(client: McpClient, environment: ClientEnvironment) -> list[str]:
+    """Return a sentence for each of the settings of a client that rootsd does not change."""
+    return [each for other in client.facts.others for each in other.sentences(environment)]
+
+
 def is_tried(client: McpClient) -> bool:
     """Return whether rootsd's own tests connect the real program."""
     return client.facts.trial is ClientTrial.TRIED
@@ -293,9 +298,9 @@ class ClientConnector:
         from rootsd.cli import config_edit, lifecycle
         from rootsd.system.config import read_config
 
-        if not client.facts.worktrees:
+        if client.facts.worktrees is None:
             return
-        folder = self._environment.home / client.facts.worktrees
+        folder = client.facts.worktrees.locate(self._environment)
         place = os.fsencode(os.path.realpath(folder))
         known = read_config(self._invocation.places.config_file).parents
         shown = safe_label(shorten_home(str(folder)), limit=None)
@@ -433,6 +438,10 @@ class ClientConnector:
                 f"{facts.title} was not tried with rootsd. Please check that it lists rootsd."
             )
         messages += facts.notes
+        messages += [
+            f"{safe_label(each, limit=None)}."
+            for each in other_settings(client, self._environment)
+        ]
         if facts.hook is not None and state.hook is HookUse.NO:
             messages.append(
                 f"To deny what you deny to the file tools of {facts.title}, by a permission hook:"

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rootsd import __version__
 from rootsd.cli.client_homes import ClientHomes
-from rootsd.cli.connecting import client_environment
+from rootsd.cli.connecting import client_environment, other_settings
 from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.confine.probe import Probe, allow_namespaces_command, probe
@@ -52,6 +52,7 @@ def run_checks(invocation: Invocation) -> Iterator[DoctorCheck]:
         yield DoctorCheck(doctor_checks.check_wall(probe(), wall_requirement(POLICY_FILE)))
     yield DoctorCheck(_notifications(invocation))
     yield from map(DoctorCheck, _entries(invocation))
+    yield from map(DoctorCheck, _other_settings())
     yield from _folders(invocation)
     running = _daemon(invocation)
     yield running
@@ -115,6 +116,14 @@ def _entries(invocation: Invocation) -> Iterator[DoctorFinding]:
                     f" {safe_label(program, limit=None)} is no program",
                     client.facts.home(home).command(again, environment.variables),
                 )
+
+
+def _other_settings() -> Iterator[DoctorFinding]:
+    """Name the settings of clients that `connect` does not change."""
+    environment = client_environment()
+    for client in all_clients().values():
+        for sentence in other_settings(client, environment):
+            yield ok("client settings", safe_label(sentence, limit=None))
 
 
 def _notifications(invocation: Invocation) -> DoctorFinding:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from rootsd.settings.formats import JsonFormat, Keys, SettingsFormat, TomlFormat, YamlFormat
+from rootsd.system.private_files import display_path
 
 ENTRY_NAME = "rootsd"
 """The name of our entry among the servers of a client."""
@@ -79,26 +80,63 @@ class ClientHome(Struct, frozen=True):
         return " ".join([*front, *(f"{k}={shlex.quote(v)}" for k, v in named.items()), words])
 
 
+class HomeVariable(Struct, frozen=True):
+    """A variable that names another place on some `platforms`. `below` is the path from there."""
+
+    name: str
+    below: str = ""
+    platforms: tuple[Platform, ...] = tuple(Platform)
+
+
 class SettingsPlace(Struct, frozen=True):
     """Where a file is: `linux` and `macos` are relative to the home folder.
 
-    The variable `override` may name a folder instead, and `below` is the path from there. Without
-    `macos`, the file has the same place on both systems.
+    The first of the `variables` that is set names another place. A relative value is ignored: it
+    would mean another file in each folder. Without `macos`, the file has the same place on both
+    systems.
     """
 
     linux: str
     macos: str = ""
-    override: str = ""
-    below: str = ""
+    variables: tuple[HomeVariable, ...] = ()
 
     def locate(self, environment: ClientEnvironment) -> Path:
         """Return the absolute path. Its folder has no links, so each file has one path."""
-        moved = environment.variables.get(self.override, "") if self.override else ""
-        if os.path.isabs(moved):
-            return _after_links(Path(moved, self.below))
+        for variable in self.variables:
+            value = environment.variables.get(variable.name, "")
+            if environment.platform in variable.platforms and os.path.isabs(value):
+                return _after_links(Path(value, variable.below))
         is_macos = environment.platform is Platform.MACOS
         below = self.macos if is_macos and self.macos else self.linux
         return _after_links(environment.home / below)
+
+
+def in_config_home(below: str, macos: str = "") -> SettingsPlace:
+    """Return the place of a file in the base folder for settings (XDG), of Linux alone."""
+    moved = HomeVariable("XDG_CONFIG_HOME", below, (Platform.LINUX,))
+    return SettingsPlace(f".config/{below}", macos, (moved,))
+
+
+class OtherSettings(Struct, frozen=True):
+    """Settings of the same client that `connect` does not change.
+
+    `what` is a sentence with `{}` for the folder. `place` is the folder, or a pattern for several.
+    """
+
+    what: str
+    place: SettingsPlace
+
+    def sentences(self, environment: ClientEnvironment) -> list[str]:
+        """Return a sentence for each folder that is there."""
+        pattern = self.place.locate(environment)
+        found = sorted(each for each in pattern.parent.glob(pattern.name) if each.is_dir())
+        return [self.what.format(display_path(each)) for each in found]
+
+
+def from_flatpak(title: str, application: str) -> OtherSettings:
+    """Return the settings of a client that Flatpak installed. It cannot run programs outside."""
+    what = f"{title} from Flatpak has its own settings in {{}}; rootsd does not change them"
+    return OtherSettings(what, SettingsPlace(f".var/app/{application}/config"))
 
 
 def _after_links(path: Path) -> Path:
@@ -298,8 +336,9 @@ class ClientFacts(Struct, frozen=True):
     * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
     * `hook`: where it keeps its permission hooks, if `rootsd hook` answers them.
     * `applies`: when it notices a change.
-    * `worktrees`: the folder, relative to home, in which it makes worktrees for itself. Without
-      it, the client makes none, or makes them in the checkout.
+    * `worktrees`: the folder in which it makes worktrees for itself. Without it, the client makes
+      none, or makes them in the checkout.
+    * `others`: settings that it has elsewhere, and that rootsd only names.
     * `no_hook`: why the hooks that it has are of no use for that.
     * `notes`: sentences that `rootsd connect` prints.
     """
@@ -321,7 +360,8 @@ class ClientFacts(Struct, frozen=True):
     no_hook: str = ""
     health: HealthCheck | None = None
     lock: ClientLock = ClientLock.NONE
-    worktrees: str = ""
+    worktrees: SettingsPlace | None = None
+    others: tuple[OtherSettings, ...] = ()
     notes: tuple[str, ...] = ()
 
     def home(self, environment: ClientEnvironment) -> ClientHome:
@@ -329,7 +369,13 @@ class ClientFacts(Struct, frozen=True):
         places = [*self.places, *([self.folder] if self.folder is not None else [])]
         places += [self.tools.place] if self.tools is not None and self.tools.place else []
         places += [self.hook.place] if self.hook is not None else []
-        names = {place.override for place in places if place.override}
+        places += [self.worktrees] if self.worktrees is not None else []
+        names = {
+            variable.name
+            for place in places
+            for variable in place.variables
+            if environment.platform in variable.platforms
+        }
         values = {name: environment.variables.get(name, "") for name in sorted(names)}
         kept = {name: value if os.path.isabs(value) else "" for name, value in values.items()}
         return ClientHome(str(environment.home), kept)

@@ -509,3 +509,16 @@ def test_an_older_client_that_ignores_strictness_is_named(
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     said = shell.run("connect", "claude-code", "--hook", "--strict").err
     assert ("Version 2.1.295 and newer refuse it" in said) is is_old
+
+
+def test_settings_that_are_not_changed_are_named(clients: Path, shell: Shell) -> None:
+    (clients / ".config/Code/User/profiles/-3c8ff5b").mkdir(parents=True)
+    (clients / ".var/app/dev.zed.Zed/config").mkdir(parents=True)
+    profile = f"a profile with servers of its own in {clients}/.config/Code/User/profiles/-3c8"
+    flatpak = f"Zed from Flatpak has its own settings in {clients}/.var/app/dev.zed.Zed/config"
+    assert profile in shell.run("connect", "vscode").err
+    said = shell.run("clients", "--no-check").err
+    assert profile in said
+    assert flatpak in said
+    examined = " ".join(shell.run("doctor").out.split())
+    assert flatpak in examined

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import click
 
 from rootsd.cli.client_homes import ClientHomes
-from rootsd.cli.connecting import client_environment
+from rootsd.cli.connecting import client_environment, other_settings
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
@@ -21,6 +21,7 @@ from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import ClientWiring, ToolAccess, Wired
 from rootsd.connect.wraps import WrapMode
+from rootsd.core.labels import safe_label
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
@@ -188,6 +189,9 @@ def command(invocation: Invocation, *, everything: bool, no_check: bool) -> None
     problems = [f"{item['client']}: {item['problem']}" for item in items if item["problem"]]
     problems += _refused_servers(items)
     invocation.output.show(CommandResult(items, warnings=problems), _COLUMNS)
+    for client in all_clients().values():
+        for sentence in other_settings(client, environment):
+            invocation.output.message(f"{safe_label(sentence, limit=None)}.")
     if invocation.output.on_terminal:
         _explain(invocation, items)
 

@@ -5,7 +5,7 @@ Source: the owner's manual of its vendor.
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient, HomeVariable, SettingsPlace
 
 CLIENTS = (
     DescribedClient(
@@ -15,8 +15,7 @@ CLIENTS = (
             places=(
                 SettingsPlace(
                     ".config/amp/settings.json",
-                    override="XDG_CONFIG_HOME",
-                    below="amp/settings.json",
+                    variables=(HomeVariable("XDG_CONFIG_HOME", "amp/settings.json"),),
                 ),
             ),
             keys=("amp.mcpServers",),

@@ -16,6 +16,7 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HomeVariable,
     HookFile,
     SettingsPlace,
     ToolFile,
@@ -24,7 +25,7 @@ from rootsd.connect.base import (
 )
 
 _SETTINGS = SettingsPlace(
-    ".claude/settings.json", override="CLAUDE_CONFIG_DIR", below="settings.json"
+    ".claude/settings.json", variables=(HomeVariable("CLAUDE_CONFIG_DIR", "settings.json"),)
 )
 _FILE_TOOLS = "Read|Grep|Glob|LS|Edit|MultiEdit|Write|NotebookRead|NotebookEdit"
 
@@ -34,14 +35,16 @@ CLIENTS = (
             name="claude-code",
             title="Claude Code",
             places=(
-                SettingsPlace(".claude.json", override="CLAUDE_CONFIG_DIR", below=".claude.json"),
+                SettingsPlace(
+                    ".claude.json", variables=(HomeVariable("CLAUDE_CONFIG_DIR", ".claude.json"),)
+                ),
             ),
             keys=("mcpServers",),
             projects=("projects",),
             project_file=".mcp.json",
             form=EntryForm(fixed={"type": "stdio"}),
             programs=("claude",),
-            folder=SettingsPlace(".claude", override="CLAUDE_CONFIG_DIR"),
+            folder=SettingsPlace(".claude", variables=(HomeVariable("CLAUDE_CONFIG_DIR"),)),
             trial=ClientTrial.TRIED,
             tools=ToolPermission(
                 ToolFile.LIST,

@@ -5,7 +5,7 @@ Source: the guide to local servers of the Model Context Protocol project.
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient, in_config_home
 
 CLIENTS = (
     DescribedClient(
@@ -13,8 +13,8 @@ CLIENTS = (
             name="claude-desktop",
             title="Claude Desktop",
             places=(
-                SettingsPlace(
-                    ".config/Claude/claude_desktop_config.json",
+                in_config_home(
+                    "Claude/claude_desktop_config.json",
                     macos="Library/Application Support/Claude/claude_desktop_config.json",
                 ),
             ),

@@ -16,28 +16,41 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HomeVariable,
     SettingsPlace,
+    in_config_home,
 )
 
 _FILE = "cline_mcp_settings.json"
 _EXTENSION = f"Code/User/globalStorage/saoudrizwan.claude-dev/settings/{_FILE}"
 _LIMIT = {"timeout": 60}
+# The first that is set wins (`resolveMcpSettingsPath` of its source).
+_SETTINGS = SettingsPlace(
+    f".cline/data/settings/{_FILE}",
+    variables=(
+        HomeVariable("CLINE_MCP_SETTINGS_PATH"),
+        HomeVariable("CLINE_DATA_DIR", f"settings/{_FILE}"),
+        HomeVariable("CLINE_DIR", f"data/settings/{_FILE}"),
+    ),
+)
 
 CLIENTS = (
     DescribedClient(
         ClientFacts(
             name="cline",
             title="Cline",
-            places=(SettingsPlace(f".cline/data/settings/{_FILE}"),),
+            places=(_SETTINGS,),
             keys=("mcpServers",),
             form=EntryForm(
                 fixed={"type": "stdio"}, inside="transport", more=_LIMIT, wrapped=_LIMIT
             ),
             programs=("cline",),
-            folder=SettingsPlace(".cline"),
+            folder=SettingsPlace(".cline", variables=(HomeVariable("CLINE_DIR"),)),
             trial=ClientTrial.TRIED,
             health=HealthCheck(("config", "mcp"), listed=rf"(?m)^ +{ENTRY_NAME} \["),
-            worktrees=".cline/worktrees",
+            worktrees=SettingsPlace(
+                ".cline/worktrees", variables=(HomeVariable("CLINE_DIR", "worktrees"),)
+            ),
         )
     ),
     DescribedClient(
@@ -45,9 +58,7 @@ CLIENTS = (
             name="cline-vscode",
             title="Cline in VS Code",
             places=(
-                SettingsPlace(
-                    f".config/{_EXTENSION}", macos=f"Library/Application Support/{_EXTENSION}"
-                ),
+                in_config_home(_EXTENSION, macos=f"Library/Application Support/{_EXTENSION}"),
             ),
             keys=("mcpServers",),
         )

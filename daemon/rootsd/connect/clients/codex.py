@@ -13,19 +13,23 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HomeVariable,
     HookFile,
     SettingsPlace,
     nested_hook,
 )
+
+
+def _in_home(below: str) -> SettingsPlace:
+    return SettingsPlace(f".codex/{below}", variables=(HomeVariable("CODEX_HOME", below),))
+
 
 CLIENTS = (
     DescribedClient(
         ClientFacts(
             name="codex",
             title="Codex",
-            places=(
-                SettingsPlace(".codex/config.toml", override="CODEX_HOME", below="config.toml"),
-            ),
+            places=(_in_home("config.toml"),),
             keys=("mcp_servers",),
             language=TOML,
             # Otherwise it waits about a second, and its first request then has no rootsd tools.
@@ -33,11 +37,11 @@ CLIENTS = (
             programs=("codex",),
             trial=ClientTrial.TRIED,
             hook=HookFile(
-                SettingsPlace(".codex/hooks.json", override="CODEX_HOME", below="hooks.json"),
+                _in_home("hooks.json"),
                 nested_hook("PreToolUse", 10, "apply_patch|Bash"),
             ),
             health=HealthCheck(("mcp", "list"), listed=rf"(?m)^{ENTRY_NAME}\s"),
-            worktrees=".codex/worktrees",
+            worktrees=_in_home("worktrees"),
         )
     ),
 )

@@ -14,6 +14,7 @@ from rootsd.connect.base import (
     ClientFacts,
     DescribedClient,
     EntryForm,
+    HomeVariable,
     SettingsPlace,
 )
 from rootsd.settings import yaml_spans
@@ -51,7 +52,12 @@ CLIENTS = (
         ClientFacts(
             name="continue",
             title="Continue",
-            places=(SettingsPlace(".continue/config.yaml"),),
+            places=(
+                SettingsPlace(
+                    ".continue/config.yaml",
+                    variables=(HomeVariable("CONTINUE_GLOBAL_DIR", "config.yaml"),),
+                ),
+            ),
             keys=("mcpServers",),
             language=YAML,
             form=EntryForm(fixed={"name": ENTRY_NAME}),

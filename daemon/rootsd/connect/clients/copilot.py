@@ -13,31 +13,29 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HomeVariable,
     HookFile,
     NewJsonFile,
     SettingsPlace,
 )
+
+
+def _in_home(below: str) -> SettingsPlace:
+    return SettingsPlace(f".copilot/{below}", variables=(HomeVariable("COPILOT_HOME", below),))
+
 
 CLIENTS = (
     DescribedClient(
         ClientFacts(
             name="copilot",
             title="Copilot CLI",
-            places=(
-                SettingsPlace(
-                    ".copilot/mcp-config.json", override="COPILOT_HOME", below="mcp-config.json"
-                ),
-            ),
+            places=(_in_home("mcp-config.json"),),
             keys=("mcpServers",),
             form=EntryForm(fixed={"type": "local", "tools": ["*"]}),
             programs=("copilot",),
             trial=ClientTrial.TRIED,
             hook=HookFile(
-                SettingsPlace(
-                    ".copilot/hooks/rootsd.json",
-                    override="COPILOT_HOME",
-                    below="hooks/rootsd.json",
-                ),
+                _in_home("hooks/rootsd.json"),
                 # It refuses each call whose hook fails, so a missing rootsd would refuse them all.
                 {
                     ("hooks", "PreToolUse"): {

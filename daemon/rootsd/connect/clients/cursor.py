@@ -27,7 +27,7 @@ CLIENTS = (
                 },
                 NewJsonFile('{"version": 1}\n'),
             ),
-            worktrees=".cursor/worktrees",
+            worktrees=SettingsPlace(".cursor/worktrees"),
         )
     ),
 )

@@ -13,6 +13,7 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     HealthCheck,
+    HomeVariable,
     HookFile,
     SettingsPlace,
     ToolFile,
@@ -26,20 +27,22 @@ LISTING = HealthCheck(
     listed=rf" {ENTRY_NAME}: ",
     connected=rf" {ENTRY_NAME}: .*- Connected",
 )
+# The variable replaces the home folder (`packages/core/src/utils/paths.ts`).
+_SETTINGS = SettingsPlace(
+    ".gemini/settings.json", variables=(HomeVariable("GEMINI_CLI_HOME", ".gemini/settings.json"),)
+)
 
 CLIENTS = (
     DescribedClient(
         ClientFacts(
             name="gemini",
             title="Gemini CLI",
-            places=(SettingsPlace(".gemini/settings.json"),),
+            places=(_SETTINGS,),
             keys=("mcpServers",),
             programs=("gemini",),
             trial=ClientTrial.TRIED,
             tools=TOOLS_IN_ENTRY,
-            hook=HookFile(
-                SettingsPlace(".gemini/settings.json"), nested_hook("BeforeTool", 10_000)
-            ),
+            hook=HookFile(_SETTINGS, nested_hook("BeforeTool", 10_000)),
             health=replace(
                 LISTING,
                 problems={

@@ -11,6 +11,7 @@ from rootsd.connect.base import (
     ClientFacts,
     DescribedClient,
     EntryForm,
+    HomeVariable,
     SettingsPlace,
 )
 
@@ -22,8 +23,7 @@ CLIENTS = (
             places=(
                 SettingsPlace(
                     ".config/goose/config.yaml",
-                    override="XDG_CONFIG_HOME",
-                    below="goose/config.yaml",
+                    variables=(HomeVariable("XDG_CONFIG_HOME", "goose/config.yaml"),),
                 ),
             ),
             keys=("extensions",),

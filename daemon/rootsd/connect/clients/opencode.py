@@ -12,6 +12,7 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     HealthCheck,
+    HomeVariable,
     SettingsPlace,
 )
 
@@ -23,8 +24,7 @@ CLIENTS = (
             places=tuple(
                 SettingsPlace(
                     f".config/opencode/{name}",
-                    override="XDG_CONFIG_HOME",
-                    below=f"opencode/{name}",
+                    variables=(HomeVariable("XDG_CONFIG_HOME", f"opencode/{name}"),),
                 )
                 for name in ("opencode.json", "opencode.jsonc")
             ),

@@ -9,23 +9,28 @@ from rootsd.connect.base import (
     ClientFacts,
     ClientTrial,
     DescribedClient,
+    HomeVariable,
     HookFile,
     SettingsPlace,
     nested_hook,
 )
 from rootsd.connect.clients.gemini import LISTING, TOOLS_IN_ENTRY
 
+_SETTINGS = SettingsPlace(
+    ".qwen/settings.json", variables=(HomeVariable("QWEN_HOME", "settings.json"),)
+)
+
 CLIENTS = (
     DescribedClient(
         ClientFacts(
             name="qwen",
             title="Qwen Code",
-            places=(SettingsPlace(".qwen/settings.json"),),
+            places=(_SETTINGS,),
             keys=("mcpServers",),
             programs=("qwen",),
             trial=ClientTrial.TRIED,
             tools=TOOLS_IN_ENTRY,
-            hook=HookFile(SettingsPlace(".qwen/settings.json"), nested_hook("PreToolUse", 10_000)),
+            hook=HookFile(_SETTINGS, nested_hook("PreToolUse", 10_000)),
             health=LISTING,
         )
     ),

@@ -1,22 +1,31 @@
 """Zed. Its settings have comments, in one place on both systems.
 
-Source: the vendor's documentation of context servers.
+It reads `XDG_CONFIG_HOME` on Linux alone.
+
+Sources: the vendor's documentation of context servers, and `crates/paths` of its source.
 """
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, EntryForm, SettingsPlace
+from rootsd.connect.base import (
+    ClientFacts,
+    DescribedClient,
+    EntryForm,
+    from_flatpak,
+    in_config_home,
+)
 
 CLIENTS = (
     DescribedClient(
         ClientFacts(
             name="zed",
             title="Zed",
-            places=(SettingsPlace(".config/zed/settings.json"),),
+            places=(in_config_home("zed/settings.json", macos=".config/zed/settings.json"),),
             keys=("context_servers",),
             form=EntryForm(fixed={"source": "custom"}),
             programs=("zed", "zeditor"),
             applies="at once",
+            others=(from_flatpak("Zed", "dev.zed.Zed"),),
         )
     ),
 )
