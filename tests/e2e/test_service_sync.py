@@ -46,9 +46,12 @@ def synced(installation: Path) -> Iterator[UserManager]:
 
 
 def test_its_unit_runs(synced: UserManager) -> None:
-    status = json.loads(synced.rootsd("sync", "--json"))
-    assert str(status["pid"]) == synced.shown(UNIT, "MainPID")
-    assert status["warnings"] == []
+    def status() -> Any:  # noqa: ANN401 - a JSON value
+        return json.loads(synced.rootsd("sync", "--json"))
+
+    # `sync add` writes the list itself, so the process may start after that.
+    until(lambda: str(status()["pid"]) == synced.shown(UNIT, "MainPID"))
+    assert status()["warnings"] == []
 
 
 def test_after_a_kill_of_everything_the_unit_withdraws_the_grants(synced: UserManager) -> None:
