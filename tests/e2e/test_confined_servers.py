@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,12 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from rootsd.connect.base import ClientEnvironment, Platform
+from rootsd.connect.launch import launch_of
+from rootsd.connect.named_paths import ReachableFiles, path_needs
+from rootsd.connect.servers import ServerEntry, ServerId
+from rootsd.connect.wraps import ServerWrap
+from rootsd.core.wall import WallSettings
 from support import node_packages
 from support.person import Person
 from support.real_servers import ROOTLESS_SERVERS, SERVERS, Server, tells_time, thinks
@@ -108,6 +115,30 @@ async def test_without_the_wall_they_read_every_folder(person: Installer, sizes:
         with anyio.fail_after(HANG_GUARD_S):
             async with client_of(person, server) as client:
                 assert await server.is_open(client, person.parent / "gamma"), name
+
+
+async def test_a_memory_outside_the_roots_is_found_and_kept_as_connect_shows_it(
+    person: Installer,
+) -> None:
+    folder = person.home / "notes"
+    folder.mkdir()
+    file = folder / "memory.json"
+    file.touch()
+    flags = ("--env", f"MEMORY_FILE_PATH={file}")
+    server = replace(OF_OTHERS["server-memory"], flags=flags)
+    variables = {"MEMORY_FILE_PATH": str(file)}
+    entry = ServerEntry(ServerId("memory"), tuple(server.command()), variables)
+    environment = ClientEnvironment(node_packages.HOME, person.environment(), Platform.LINUX)
+    launch = launch_of(entry, (), environment)
+    reachable = ReachableFiles(node_packages.HOME, WallSettings())
+    [need] = path_needs(launch, reachable, environment.variables["PATH"])
+    assert (need.path, need.origin) == (str(file), "MEMORY_FILE_PATH")
+    assert need.shown is not None
+    shown = ServerWrap(shown=(need.shown,))
+    for wrap, is_kept in ((shown, True), (ServerWrap(), False)):  # the second is the control
+        with anyio.fail_after(HANG_GUARD_S):
+            async with client_of(person, server, *wrap.front("rootsd")[2:-1]) as client:
+                assert await server.is_open(client, folder) is is_kept
 
 
 def test_they_are_twelve_servers() -> None:

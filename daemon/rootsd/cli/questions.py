@@ -38,6 +38,13 @@ class Questions:
             return False
         return self._press(f"{question} [y/N] ") in ("y", "Y")
 
+    def chooses(self, question: str, keys: str) -> str:
+        """Return which of `keys` a person presses, or an empty text. Enter chooses nothing."""
+        if self.dry_run or not self.has_person:
+            return ""
+        key = self._press(f"{question} [{'/'.join(keys)}/N] ").lower()
+        return key if key and key in keys else ""
+
     def _press(self, question: str) -> str:
         key = self._keyboard.press(question)
         if key == "q":

@@ -143,6 +143,17 @@ def _after_links(path: Path) -> Path:
     return Path(os.path.realpath(path.parent), path.name)
 
 
+class Placeholder(Enum):
+    """A notation in an entry that a client replaces by a value."""
+
+    BRACES = "${NAME}"
+    DEFAULT = "${NAME:-value}"
+    BARE = "$NAME"
+    ENV = "${env:NAME}"
+    CURLY = "{env:NAME}"
+    EDITOR = "${userHome}"
+
+
 class EntryForm(Struct, frozen=True):
     """How a client writes the command of a server.
 
@@ -333,6 +344,7 @@ class ClientFacts(Struct, frozen=True):
     * `keys`: lead to the object that has the servers.
     * `projects`: lead to an object that has, by the path of a project, servers at `keys`, too.
       `project_file` is a file in a project with servers at `keys`.
+    * `placeholders`: that it replaces in the command and the variables of an entry.
     * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
     * `hook`: where it keeps its permission hooks, if `rootsd hook` answers them.
     * `applies`: when it notices a change.
@@ -351,6 +363,7 @@ class ClientFacts(Struct, frozen=True):
     project_file: str = ""
     language: SettingsFormat = JSON
     form: EntryForm = field(default_factory=EntryForm)
+    placeholders: tuple[Placeholder, ...] = ()
     programs: tuple[str, ...] = ()
     folder: SettingsPlace | None = None
     trial: ClientTrial = ClientTrial.NOT_TRIED

@@ -28,6 +28,7 @@ _EXIT_S = 3.0
 _CHUNK = 1 << 16
 _MAX_BYTES = 16 << 20
 _REASON_LIMIT = 160
+_OWN, _OWN_LIMIT = "rootsd run: ", 10_000
 _ERROR = re.compile(r"[\w.]*(?:Error|Exception)\b")
 _INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -158,4 +159,8 @@ def _reason(messages: IO[bytes]) -> str:
     messages.seek(max(0, size - _CHUNK))
     lines = messages.read().decode("utf-8", "replace").strip().splitlines()
     named = [line for line in lines if _ERROR.match(line)]
-    return safe_label((named or lines)[-1].strip(), _REASON_LIMIT) if lines else ""
+    if not lines:
+        return ""
+    line = (named or lines)[-1].strip()
+    # What rootsd itself prints has a path to copy.
+    return safe_label(line, _OWN_LIMIT if line.startswith(_OWN) else _REASON_LIMIT)

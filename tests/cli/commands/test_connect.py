@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pexpect
@@ -344,6 +345,210 @@ def test_the_servers_of_a_project_are_wrapped_and_those_in_its_files_named(
     assert item["not_wrapped"] == [{"name": f"team (in {project}/.mcp.json)", "reason": why}]
     shell.run("disconnect", "claude-code")
     assert (clients / ".claude.json").read_text() == before
+
+
+def wrap_entry(
+    home: Path,
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    entry: Mapping[str, object],
+    *options: str,
+    script: str = _WORKS,
+) -> str:
+    """Connect with --wrap and options, with this entry as the server `files`."""
+    wrap(home, shell, monkeypatch, script)
+    shell.run("disconnect", "gemini")
+    settings(home).write_text(json.dumps({"mcpServers": {"files": entry}}))
+    return shell.run("connect", "gemini", "--wrap", *options).err
+
+
+def test_a_server_that_would_lose_a_file_is_not_wrapped_until_a_person_shows_the_file(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = clients / "notes" / "memory.json"
+    memory.parent.mkdir()
+    memory.write_text("{}")
+    entry = {"command": "npx", "args": ["x"], "env": {"MEMORY_FILE_PATH": str(memory)}}
+    said = wrap_entry(clients, shell, monkeypatch, entry)
+    assert words_of(clients) == ["npx", "x"]
+    assert (
+        "files is not wrapped: behind the wall it would not reach ~/notes/memory.json"
+        " (MEMORY_FILE_PATH) (try: rootsd connect gemini --wrap --write ~/notes)"
+    ) in said
+    before = json.dumps({"mcpServers": {"files": entry}})
+    for use in ("--write", "--read", "--keep"):
+        wrap_entry(clients, shell, monkeypatch, entry, use, str(memory.parent))
+        shown = [use, str(memory.parent)]
+        assert words_of(clients) == ["rootsd", "run", "--confine", *shown, "--", "npx", "x"]
+        if use == "--keep":  # no record is left
+            shutil.rmtree(Path(os.environ["ROOTSD_DIR"]) / "state" / "connect")
+        assert shell.run("disconnect", "gemini").status == 0
+        assert json.loads(settings(clients).read_text()) == json.loads(before)
+
+
+def test_without_a_look_at_its_paths_the_same_server_would_be_wrapped(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: the trial alone does not notice the lost file."""
+    memory = clients / "notes" / "memory.json"
+    memory.parent.mkdir()
+    memory.write_text("{}")
+    entry = {"command": "npx", "args": ["x"], "env": {"MEMORY_FILE_PATH": str(memory)}}
+    monkeypatch.setattr("rootsd.cli.server_trials.path_needs", lambda *_: [])
+    wrap_entry(clients, shell, monkeypatch, entry)
+    assert words_of(clients) == ["rootsd", "run", "--confine", "--", "npx", "x"]
+
+
+@pytest.mark.parametrize("wall", ["--confine", "--no-confine"])
+def test_a_server_that_is_limited_to_a_folder_is_not_widened(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, wall: str
+) -> None:
+    folder = clients / "My Documents"
+    folder.mkdir()
+    entry = {"command": "npx", "args": ["server-filesystem", str(folder)]}
+    options = ["--no-confine"] if wall == "--no-confine" else []
+    said = wrap_entry(clients, shell, monkeypatch, entry, *options)
+    assert words_of(clients) == ["npx", "server-filesystem", str(folder)]
+    assert "its command limits it to ~/My Documents, and a wrapped server can get the" in said
+    again = " ".join(["--wrap", *options, "--write", f"'{folder}'"])
+    assert f"(try: rootsd connect gemini {again})" in said
+    wrap_entry(clients, shell, monkeypatch, entry, *options, "--write", str(folder))
+    assert words_of(clients)[:3] == ["rootsd", "run", wall]
+    assert ("--write" in words_of(clients)) is (wall == "--confine")
+
+
+def test_a_file_beside_those_of_others_needs_a_folder_of_its_own(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"command": "npx", "args": ["x"], "env": {"DB": "~/new.db"}}
+    said = wrap_entry(clients, shell, monkeypatch, entry)
+    assert words_of(clients) == ["npx", "x"]
+    assert "behind the wall it would not reach ~/new.db (DB)" in said
+    why = "to change a file, it needs the folder, so move ~/new.db into a folder of its own"
+    assert why in said
+    assert "try: rootsd connect gemini --wrap" not in said
+    (clients / "new.db").touch()
+    said = wrap_entry(clients, shell, monkeypatch, entry)
+    assert why in said
+    assert "try: rootsd connect gemini --wrap --read ~/new.db)" in said
+    wrap_entry(clients, shell, monkeypatch, entry, "--read", str(clients / "new.db"))
+    assert "--read" in words_of(clients)
+
+
+def test_a_server_in_a_virtual_environment_and_with_state_of_its_own_gets_both(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv, state = clients / ("e" * 150) / "venv", clients / ".config" / "my-server"
+    (venv / "bin").mkdir(parents=True)
+    state.mkdir(parents=True)
+    (venv / "pyvenv.cfg").touch()
+    program = venv / "bin" / "my-server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    said = wrap_entry(clients, shell, monkeypatch, {"command": str(program)})
+    assert words_of(clients) == [
+        "rootsd", "run", "--confine", "--read", str(venv), "--keep", str(state), "--",
+        str(program),
+    ]  # fmt: skip
+    assert f"files gets its virtual environment: --read ~/{'e' * 150}/venv" in said
+    assert "files keeps a copy of its own state: --keep ~/.config/my-server" in said
+
+
+def test_a_reason_of_rootsd_is_never_cut(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"rootsd run: x is outside the wall; try: --read /{'d' * 400}"
+    said = wrap_entry(
+        clients, shell, monkeypatch, {"command": "npx"}, script=f"echo '{line}' >&2; exit 1"
+    )
+    assert line in said
+
+
+def test_a_server_with_a_working_directory_is_tried_there_and_not_limited_to_it(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = clients / "srv"
+    folder.mkdir()
+    monkeypatch.setenv("SRV", str(folder))
+    entry = {"command": "npx", "args": ["x"], "cwd": "${SRV}"}
+    said = wrap_entry(clients, shell, monkeypatch, entry)
+    assert "would not reach ~/srv (its working directory)" in said
+    script = f'[ "$PWD" = {folder} ] || exit 1\n{_WORKS}'
+    wrap_entry(clients, shell, monkeypatch, entry, "--read", str(folder), script=script)
+    assert words_of(clients) == [
+        "rootsd", "run", "--confine", "--all", "--client-roots", "auto", "--read", str(folder),
+        "--", "npx", "x",
+    ]  # fmt: skip
+    shell.run("disconnect", "gemini")
+    assert json.loads(settings(clients).read_text())["mcpServers"]["files"] == entry
+
+
+def test_a_server_that_only_its_client_can_start_is_wrapped_without_a_trial(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"command": "npx", "args": ["${input:key}"]}
+    said = wrap_entry(clients, shell, monkeypatch, entry, script="exit 1")
+    assert words_of(clients) == ["rootsd", "run", "--confine", "--", "npx", "${input:key}"]
+    assert "files is wrapped without a trial, because rootsd does not know what Gemini CLI" in said
+    assert "${input:key}" in said
+    assert "Trying files" not in said
+
+
+def test_a_whole_command_line_is_split_and_restored(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"command": "npx -y 'my server'", "args": ["x"]}
+    wrap_entry(clients, shell, monkeypatch, entry)
+    assert words_of(clients) == [
+        "rootsd", "run", "--confine", "--", "npx", "-y", "my server", "x",
+    ]  # fmt: skip
+    shell.run("disconnect", "gemini")
+    assert json.loads(settings(clients).read_text())["mcpServers"]["files"] == entry
+    said = wrap_entry(clients, shell, monkeypatch, {"command": "cd /x && npx"})
+    assert "files is not wrapped: its command is a line for a shell" in said
+
+
+@pytest.mark.parametrize(("key", "use"), [("w", "--write"), ("k", "--keep"), ("\r", "")])
+def test_a_person_shows_a_file_by_a_key(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, key: str, use: str
+) -> None:
+    memory = clients / "notes" / "memory.json"
+    memory.parent.mkdir()
+    memory.touch()
+    entry = {"command": "npx", "args": ["x", "--memory", str(memory)]}
+    wrap(clients, shell, monkeypatch, _WORKS)
+    shell.run("disconnect", "gemini")
+    settings(clients).write_text(json.dumps({"mcpServers": {"files": entry}}))
+    monkeypatch.setattr("rootsd.cli.questions.Keyboard.is_there", lambda _: True)
+    asked: list[str] = []
+
+    def press(_: object, question: str) -> str:
+        asked.append(question)
+        return key if "memory.json" in question else "n"
+
+    monkeypatch.setattr("rootsd.cli.questions.Keyboard.press", press)
+    shell.run("connect", "gemini", "--wrap")
+    place = str(memory if use == "--read" else memory.parent)
+    shown = ["rootsd", "run", "--confine", use, place, "--"] if use else []
+    assert words_of(clients) == [*shown, "npx", "x", "--memory", str(memory)]
+    [question] = [each for each in asked if "memory.json" in each]
+    assert "would not reach ~/notes/memory.json (its command). Let it (r)ead" in question
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--read", "/usr"], "--read needs --wrap"),
+        (["--wrap", "--keep", "/no/such"], "--keep: /no/such does not exist"),
+    ],
+)
+def test_options_for_paths_are_checked(
+    clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
+    done = shell.run("connect", "gemini", *options)
+    assert (done.status, said in done.err) == (2, True)
+    assert settings(clients).read_text() == GEMINI
 
 
 def test_clients_lists_what_is_wired_and_what_was_not_tried(clients: Path, shell: Shell) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
@@ -24,10 +25,13 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
 from rootsd.cli.server_trials import ServerTrials, WallChoice
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
+from rootsd.connect.named_paths import ReachableFiles
 from rootsd.connect.registry import all_clients
 from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import ToolAccess
+from rootsd.connect.wraps import PathUse, ShownPath
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.system.config import read_config
 from rootsd.system.confine_default import confines_by_default
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 
@@ -46,6 +50,35 @@ class WrapRefused(RootsdError):
     code = ErrorCode.USAGE
 
 
+_PATHS = {
+    PathUse.READ: "with --wrap: let servers that name this path read it",
+    PathUse.WRITE: "with --wrap: let servers that name this path change it",
+    PathUse.KEEP: "with --wrap: give servers that name this path a copy, and keep its changes",
+}
+
+
+def _path_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that show paths to servers."""
+    for use, text in reversed(_PATHS.items()):
+        option = click.option(
+            use.value, multiple=True, metavar="PATH", type=click.Path(), help=text
+        )
+        command = option(command)
+    return command
+
+
+def _typed_paths(values: Mapping[str, tuple[str, ...]]) -> tuple[ShownPath, ...]:
+    """Return the paths that a person typed, by the names of the options."""
+    found = []
+    for use in _PATHS:
+        for typed in values[use.value.removeprefix("--")]:
+            path = os.path.abspath(os.path.expanduser(typed))
+            if not os.path.exists(path):
+                raise click.UsageError(f"{use}: {path} does not exist")
+            found.append(ShownPath(use, path))
+    return tuple(found)
+
+
 @click.command(
     "connect",
     cls=VerbCommand,
@@ -57,6 +90,7 @@ class WrapRefused(RootsdError):
 @click.option("--all", "everything", is_flag=True, help="connect every client that was found")
 @click.option("--wrap", is_flag=True, help="also run the client's other servers under rootsd run")
 @click.option("--no-confine", is_flag=True, help="with --wrap: do not put servers behind the wall")
+@_path_options
 @click.option(
     "--sync-access",
     is_flag=True,
@@ -87,6 +121,7 @@ class WrapRefused(RootsdError):
 @pass_invocation
 def command(  # noqa: PLR0913 - one for each flag
     invocation: Invocation,
+    /,
     clients: tuple[str, ...],
     *,
     everything: bool,
@@ -98,6 +133,7 @@ def command(  # noqa: PLR0913 - one for each flag
     allow_tools: bool,
     yes: bool,
     dry_run: bool,
+    **paths: tuple[str, ...],
 ) -> int:
     """Connect MCP clients: write rootsd into each client's own configuration.
 
@@ -109,20 +145,19 @@ def command(  # noqa: PLR0913 - one for each flag
     decisions, too. connect starts each of them once to try it: first behind the wall, and if that
     does not work, without the wall. `rootsd clients` lists what was wrapped.
 
+    An entry may name files that its server would not reach behind the wall, or folders to which
+    you limited the server. connect names these, and asks. Without a terminal, --read, --write, and
+    --keep decide; else the server is left alone.
+
     --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
     a call pass if the hook fails. Claude Code refuses it with --strict, also while no daemon runs.
 
     Clients that were not tried with rootsd are connected only if you name them.
     """
-    if no_confine and not wrap:
-        raise click.UsageError("--no-confine needs --wrap")
     if strict and not hook:
         raise click.UsageError("--strict needs --hook")
-    if wrap and place_variables():
-        raise WrapRefused(
-            "--wrap does not work while ROOTSD_DIR is set: clients start servers without it",
-            "unset ROOTSD_DIR",
-        )
+    shown = _typed_paths(paths)
+    _check_wrap(shown, wrap=wrap, no_confine=no_confine)
     questions = Questions(invocation, yes=yes, dry_run=dry_run)
     environment = client_environment()
     chosen = _chosen(questions, environment, clients, everything=everything)
@@ -131,10 +166,11 @@ def command(  # noqa: PLR0913 - one for each flag
         words = ["connect", *(client.facts.name for client in chosen)]
         invocation.announce(" ".join(words + ["--allow-tools"] * allow_tools))
     wall = _wall_choice(questions, no_confine=no_confine) if wrap else WallChoice.NEVER
+    reachable = _reachable(invocation, environment) if wrap else None
     options = ConnectOptions(
         ToolAccess.ALLOW if allow_tools else ToolAccess.ASK,
         HookUse.STRICT if strict else HookUse.YES if hook else HookUse.NO,
-        ServerTrials(questions, environment, wall) if wrap else None,
+        ServerTrials(questions, environment, wall, reachable, shown) if reachable else None,
     )
     connector = ClientConnector(invocation, questions, environment)
     for client in chosen:
@@ -144,6 +180,23 @@ def command(  # noqa: PLR0913 - one for each flag
         if sync_access:
             connector.sync_access(client)
     return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _check_wrap(shown: Sequence[ShownPath], *, wrap: bool, no_confine: bool) -> None:
+    """Refuse options that make no sense together. Raises UsageError and WrapRefused."""
+    if (no_confine or shown) and not wrap:
+        raise click.UsageError(f"{shown[0].use if shown else '--no-confine'} needs --wrap")
+    if wrap and place_variables():
+        raise WrapRefused(
+            "--wrap does not work while ROOTSD_DIR is set: clients start servers without it",
+            "unset ROOTSD_DIR",
+        )
+
+
+def _reachable(invocation: Invocation, environment: ClientEnvironment) -> ReachableFiles:
+    """Return what servers reach behind the wall. Raises BadConfig."""
+    settings = read_config(invocation.places.config_file).wall
+    return ReachableFiles(environment.home, settings)
 
 
 def _wall_choice(questions: Questions, *, no_confine: bool) -> WallChoice:

@@ -18,6 +18,7 @@ from rootsd.connect.base import (
     HealthCheck,
     HomeVariable,
     HookFile,
+    Placeholder,
     SettingsPlace,
     ToolFile,
     ToolPermission,
@@ -43,6 +44,10 @@ CLIENTS = (
             projects=("projects",),
             project_file=".mcp.json",
             form=EntryForm(fixed={"type": "stdio"}),
+            placeholders=(
+                Placeholder.BRACES,
+                Placeholder.DEFAULT,
+            ),
             programs=("claude",),
             folder=SettingsPlace(".claude", variables=(HomeVariable("CLAUDE_CONFIG_DIR"),)),
             trial=ClientTrial.TRIED,

@@ -16,6 +16,7 @@ from rootsd.connect.base import (
     HomeVariable,
     HookFile,
     NewJsonFile,
+    Placeholder,
     SettingsPlace,
 )
 
@@ -32,6 +33,10 @@ CLIENTS = (
             places=(_in_home("mcp-config.json"),),
             keys=("mcpServers",),
             form=EntryForm(fixed={"type": "local", "tools": ["*"]}),
+            placeholders=(
+                Placeholder.BRACES,
+                Placeholder.DEFAULT,
+            ),
             programs=("copilot",),
             trial=ClientTrial.TRIED,
             hook=HookFile(

@@ -8,6 +8,7 @@ from rootsd.connect.base import (
     DescribedClient,
     HookFile,
     NewJsonFile,
+    Placeholder,
     SettingsPlace,
 )
 
@@ -18,6 +19,10 @@ CLIENTS = (
             title="Cursor",
             places=(SettingsPlace(".cursor/mcp.json"),),
             keys=("mcpServers",),
+            placeholders=(
+                Placeholder.ENV,
+                Placeholder.EDITOR,
+            ),
             programs=("cursor", "cursor-agent"),
             hook=HookFile(
                 SettingsPlace(".cursor/hooks.json"),

@@ -15,6 +15,7 @@ from rootsd.connect.base import (
     HealthCheck,
     HomeVariable,
     HookFile,
+    Placeholder,
     SettingsPlace,
     ToolFile,
     ToolPermission,
@@ -39,6 +40,10 @@ CLIENTS = (
             title="Gemini CLI",
             places=(_SETTINGS,),
             keys=("mcpServers",),
+            placeholders=(
+                Placeholder.BRACES,
+                Placeholder.BARE,
+            ),
             programs=("gemini",),
             trial=ClientTrial.TRIED,
             tools=TOOLS_IN_ENTRY,

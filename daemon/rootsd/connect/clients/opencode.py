@@ -13,6 +13,7 @@ from rootsd.connect.base import (
     EntryForm,
     HealthCheck,
     HomeVariable,
+    Placeholder,
     SettingsPlace,
 )
 
@@ -35,6 +36,7 @@ CLIENTS = (
                 arguments=None,
                 environment="environment",
             ),
+            placeholders=(Placeholder.CURLY,),
             programs=("opencode",),
             trial=ClientTrial.TRIED,
             no_hook="its hooks are code that it loads, and run no command",

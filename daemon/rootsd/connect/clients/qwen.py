@@ -11,6 +11,7 @@ from rootsd.connect.base import (
     DescribedClient,
     HomeVariable,
     HookFile,
+    Placeholder,
     SettingsPlace,
     nested_hook,
 )
@@ -27,6 +28,10 @@ CLIENTS = (
             title="Qwen Code",
             places=(_SETTINGS,),
             keys=("mcpServers",),
+            placeholders=(
+                Placeholder.BRACES,
+                Placeholder.BARE,
+            ),
             programs=("qwen",),
             trial=ClientTrial.TRIED,
             tools=TOOLS_IN_ENTRY,

@@ -12,6 +12,7 @@ from rootsd.connect.base import (
     DescribedClient,
     EntryForm,
     OtherSettings,
+    Placeholder,
     SettingsPlace,
     from_flatpak,
     in_config_home,
@@ -19,6 +20,7 @@ from rootsd.connect.base import (
 
 _APPLIES = "at once; VS Code asks whether to start the server"
 _FORM = EntryForm(fixed={"type": "stdio"})
+_PLACEHOLDERS = (Placeholder.ENV, Placeholder.EDITOR)
 
 
 def _edition(
@@ -38,6 +40,7 @@ def _edition(
             places=(in_config_home(below, macos=f"{support}/{below}"),),
             keys=("servers",),
             form=_FORM,
+            placeholders=_PLACEHOLDERS,
             programs=(program,),
             applies=_APPLIES,
             others=(
@@ -56,6 +59,7 @@ def _remote(name: str, title: str, folder: str) -> DescribedClient:
             places=(SettingsPlace(f"{folder}/data/User/mcp.json"),),
             keys=("servers",),
             form=_FORM,
+            placeholders=_PLACEHOLDERS,
             folder=SettingsPlace(folder),
             applies=_APPLIES,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, SettingsPlace
+from rootsd.connect.base import ClientFacts, DescribedClient, Placeholder, SettingsPlace
 
 CLIENTS = (
     DescribedClient(
@@ -11,6 +11,7 @@ CLIENTS = (
             title="Windsurf",
             places=(SettingsPlace(".codeium/windsurf/mcp_config.json"),),
             keys=("mcpServers",),
+            placeholders=(Placeholder.ENV,),
             programs=("windsurf",),
         )
     ),

@@ -11,6 +11,7 @@ This looks at the disk and changes nothing.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -22,6 +23,8 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
 from rootsd.proxy.confine.options import Opening
+from rootsd.system.program_folder import program_folder
+from rootsd.system.runtime_dir import home_folder
 
 _SSH_FILES = ("config", "config.d", "known_hosts", "known_hosts2", "allowed_signers")
 _GPG_FILES = ("gpg.conf", "common.conf", "pubring.kbx", "pubring.gpg", "public-keys.d")
@@ -123,14 +126,10 @@ def explain_missing(program: str) -> RootsdError:
     found = shutil.which(program)
     if found is None:
         return RootsdError(f"{program} is not installed", f"command -v {program}")
-    real = os.path.realpath(found)
-    folder = os.path.dirname(real)
-    if os.path.basename(folder) == "bin":  # with its libraries
-        folder = os.path.dirname(folder)
-    if folder in ("/", os.path.expanduser("~")):
-        folder = os.path.dirname(real)
+    folder = program_folder(os.path.abspath(found), os.fsdecode(home_folder()))
     return RootsdError(
-        f"{program} or its interpreter is outside the wall: {real}", f"--read {folder}"
+        f"{program} or its interpreter is outside the wall: {found}",
+        f"--read {shlex.quote(folder)}",
     )
 
 
