@@ -145,9 +145,8 @@ def command(  # noqa: PLR0913 - one for each flag
     decisions, too. connect starts each of them once to try it: first behind the wall, and if that
     does not work, without the wall. `rootsd clients` lists what was wrapped.
 
-    An entry may name files that its server would not reach behind the wall, or folders to which
-    you limited the server. connect names these, and asks. Without a terminal, --read, --write, and
-    --keep decide; else the server is left alone.
+    For files that a server would not reach behind the wall, and folders to which you limited it,
+    connect asks. Without a terminal, --read, --write, and --keep decide, or it is left alone.
 
     --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
     a call pass if the hook fails. Claude Code refuses it with --strict, also while no daemon runs.
