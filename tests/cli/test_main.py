@@ -123,7 +123,7 @@ DOCUMENTED = {
         *WALL_FLAGS,
         *WALL_VALUES,
     },
-    "hook": set(),
+    "hook": {"--strict"},
     "connect": {
         "--all",
         "--wrap",
@@ -133,6 +133,7 @@ DOCUMENTED = {
         "--keep",
         "--sync-access",
         "--hook",
+        "--strict",
         "--allow-tools",
         "--yes",
         "--dry-run",
