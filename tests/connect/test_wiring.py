@@ -282,7 +282,7 @@ def test_a_wrapped_server_that_a_person_removed_is_ignored(client_home: ClientHo
 
 
 def test_an_entry_of_a_person_is_left_alone(client_home: ClientHome) -> None:
-    text = '{"mcpServers": {"mine": {"command": "/x/rootsd", "args": ["bridge", "--only", "a"]}}}'
+    text = '{"mcpServers": {"mine": {"command": "rootsd", "args": ["bridge", "--only", "a"]}}}'
     file = client_home.settings("cursor", text)
     wiring = client_home.wiring("cursor")
     assert wiring.connect(WISH, Consent.NONE) == []

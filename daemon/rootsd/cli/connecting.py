@@ -45,6 +45,8 @@ from rootsd.connect.wiring import (
     Wired,
     WiringIncomplete,
     WiringWish,
+    make_folders,
+    remove_folders,
 )
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
@@ -308,11 +310,47 @@ class ClientConnector:
             f"Watch {shown}, where {client.facts.title} makes worktrees?"
         ):
             return
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = make_folders(folder)
+        folder.mkdir(exist_ok=True)  # fails if it is a file
         path = config_edit.validate_parent(self._invocation, str(folder))
-        config_edit.add_parents(self._invocation, [path], {})
+        if config_edit.add_parents(self._invocation, [path], {}):
+            self._record.save_worktrees(client.facts.name, os.fsdecode(path), made)
         lifecycle.reload_if_running(self._invocation, f"connect {client.facts.name}")
         self.report.messages.append(f"{shown} is now watched.")
+
+    def forget_worktrees(self, client: McpClient, homes: Sequence[ClientEnvironment]) -> None:
+        """Stop watching the folders of worktrees that `connect` made a parent.
+
+        Those of the `homes`, which stay connected, stay. Decisions about the worktrees stay, too.
+        A failure is a warning, because the client can be disconnected all the same.
+        """
+        place = client.facts.worktrees
+        kept = {os.path.realpath(place.locate(home)) for home in homes if place is not None}
+        try:
+            for folder, made in self._record.worktrees(client.facts.name).items():
+                if folder not in kept:
+                    self._forget_worktrees(client, folder, made)
+        except RootsdError as error:
+            hint = f" (try: {error.remedy})" if error.remedy else ""
+            why = f"its worktrees are still watched: {error.message}{hint}"
+            self.report.warnings.append(f"{client.facts.title}: {why}")
+
+    def _forget_worktrees(self, client: McpClient, folder: str, made: Sequence[str]) -> None:
+        from rootsd.cli import config_edit, lifecycle
+
+        name, shown = client.facts.name, safe_label(shorten_home(folder), limit=None)
+        if self._questions.dry_run:
+            self.report.messages.append(f"{shown} would no longer be watched.")
+            return
+        try:
+            config_edit.remove_parent(self._invocation, folder)
+        except config_edit.UnknownParent:
+            pass  # a person removed it
+        else:
+            lifecycle.reload_if_running(self._invocation, f"disconnect {name}")
+            self.report.messages.append(f"{shown} is no longer watched.")
+        self._record.save_worktrees(name, folder, None)
+        remove_folders(made)
 
     def sync_access(self, client: McpClient) -> None:
         """Sync the denials to one client from now on, unless it is synced."""
@@ -419,6 +457,14 @@ class ClientConnector:
         result = WiringResult.CONNECTED if changes else WiringResult.UNCHANGED
         if state.wired is Wired.BY_HAND:
             result = WiringResult.BY_HAND
+        if state.wired is Wired.BROKEN:
+            shown, program = (
+                shorten_home(str(wiring.settings)),
+                safe_label(state.rootsd, limit=None),
+            )
+            why = f"its entry starts {program}, which does not exist"
+            self._refuse(client, wiring.settings, why, f"remove the entry from {shown}", None)
+            return
         self.report.add(
             client, wiring.settings, result,
             wrapped=[server.label for server in state.wrapped],

@@ -4,6 +4,7 @@
 written, and the homes of the client that the file belongs to. Each home is a target of its own: a
 change for one takes nothing from another. A file of two homes is restored with the last of them.
 
+It also has the folders of worktrees that became parents, and the folders that were made for them.
 Beside it are the texts from before. Both are written before the file itself. So after a kill at
 any moment, what is ours is known. The texts may hold secrets of the client, so only this user can
 read them, and a disconnect deletes them.
@@ -109,6 +110,20 @@ class ConnectRecord:
         except (Unparsable, KeyError, TypeError, ValueError) as error:
             raise self._damaged(file) from error
 
+    def worktrees(self, client: str) -> dict[str, tuple[str, ...]]:
+        """Return the folders of worktrees that `connect` made a parent, and what it made for them.
+
+        Raises ConnectRecordDamaged and NotPrivate.
+        """
+        file = self.folder / f"{client}{_ENDING}"
+        if not path_exists(file):
+            return {}
+        try:
+            found = parse_json(self._read(file)).get("worktrees", {})
+            return {str(folder): tuple(map(str, made)) for folder, made in found.items()}
+        except (Unparsable, AttributeError, TypeError) as error:
+            raise self._damaged(file) from error
+
     def save(self, client: str, path: str, changed: ChangedFile | None) -> None:
         """Replace what is known about one file of a client; None forgets it.
 
@@ -123,15 +138,34 @@ class ConnectRecord:
             if changed.before is not None:
                 backup = self._backup(changed.before)
                 replace_private_file(backup, changed.before.encode("utf-8"))
+        self._write(client, files, self.worktrees(client))
+        self._delete_unused()
+
+    def save_worktrees(self, client: str, folder: str, made: Sequence[str] | None) -> None:
+        """Replace what is known about one folder of worktrees; None forgets it.
+
+        Raises ConnectRecordDamaged and NotPrivate.
+        """
+        ensure_private_folder(self.folder)
+        worktrees = {each: kept for each, kept in self.worktrees(client).items() if each != folder}
+        if made is not None:
+            worktrees[folder] = tuple(made)
+        self._write(client, self.files(client), worktrees)
+
+    def _write(
+        self,
+        client: str,
+        files: Mapping[str, ChangedFile],
+        worktrees: Mapping[str, Sequence[str]],
+    ) -> None:
         file = self.folder / f"{client}{_ENDING}"
-        if files:
+        if files or worktrees:
             encoded = {each: _encode(value) for each, value in files.items()}
-            text = json.dumps({"version": _VERSION, "files": encoded}, indent=1) + "\n"
-            replace_private_file(file, text.encode("ascii"))
+            record = {"version": _VERSION, "files": encoded, "worktrees": worktrees}
+            replace_private_file(file, (json.dumps(record, indent=1) + "\n").encode("ascii"))
         else:
             with suppress(FileNotFoundError):
                 file.unlink()
-        self._delete_unused()
 
     def _delete_unused(self) -> None:
         """Delete the texts that no client needs."""

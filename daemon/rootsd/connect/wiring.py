@@ -92,11 +92,15 @@ class Consent(Enum):
 
 
 class Wired(StrEnum):
-    """Whether a client has an entry for rootsd, and who wrote it."""
+    """Whether a client has an entry for rootsd, and who wrote it.
+
+    With BROKEN, a person wrote it, and its program does not exist.
+    """
 
     NO = "no"
     YES = "yes"
     BY_HAND = "by hand"
+    BROKEN = "broken"
 
 
 class WiringWish(Struct, frozen=True):
@@ -186,7 +190,8 @@ class ClientWiring:
         ]
         if bridges:
             is_ours = any(isinstance(change, AddedEntry) for change in changes)
-            wired = Wired.YES if is_ours else Wired.BY_HAND
+            is_broken = all(_is_gone(program) for program, _ in bridges)
+            wired = Wired.YES if is_ours else Wired.BROKEN if is_broken else Wired.BY_HAND
         return WiringState(
             wired,
             *(bridges[0] if bridges else ("", {})),
@@ -331,7 +336,7 @@ class ClientWiring:
                     continue
                 made = own.made_folders if own else ()
                 if apply is not _unchanged:
-                    made += _make_folders(path.parent)
+                    made += make_folders(path.parent)
                 is_accepted = consent is Consent.GIVEN or (own is not None and own.is_accepted)
                 homes = {**self._other_homes(own), self._home_place: self._home}
                 new = ChangedFile(None, "", (), is_accepted, made, homes=homes)
@@ -435,7 +440,7 @@ class ClientWiring:
         SettingsFile(path, new.is_accepted, self._consent_command()).update(change)
         if not has_changes:
             self._record.save(name, str(path), None)
-            _remove_folders(new.made_folders)
+            remove_folders(new.made_folders)
         return result, left
 
     def _language(self, path: Path) -> SettingsFormat:
@@ -591,6 +596,11 @@ def _rootsd_entries(form: EntryForm, entries: Mapping[ServerId, Any]) -> list[Se
     ]
 
 
+def _is_gone(program: str) -> bool:
+    """Return whether a program does not exist. Only the client knows where it looks for a name."""
+    return os.path.isabs(program) and not os.access(program, os.X_OK)
+
+
 def _unchanged(text: str) -> tuple[str, list[Change]]:
     return text, []
 
@@ -626,11 +636,11 @@ def _wraps(changes: Sequence[Change]) -> dict[ServerId, ServerWrap]:
     }
 
 
-def _make_folders(folder: Path) -> tuple[str, ...]:
+def make_folders(folder: Path) -> tuple[str, ...]:
     """Make the missing folders for a file, and return them, the outermost one first."""
     if os.path.lexists(folder):
         return ()
-    outer = _make_folders(folder.parent)
+    outer = make_folders(folder.parent)
     try:
         folder.mkdir(FOLDER_MODE)
     except OSError as error:
@@ -640,7 +650,7 @@ def _make_folders(folder: Path) -> tuple[str, ...]:
     return (*outer, str(folder))
 
 
-def _remove_folders(made: Sequence[str]) -> None:
+def remove_folders(made: Sequence[str]) -> None:
     """Remove the folders that were made, as far as they are empty."""
     with suppress(OSError):
         for folder in reversed(made):

@@ -589,6 +589,69 @@ def test_the_folder_for_worktrees_is_offered_and_watched(
     assert "is now watched" not in shell.run("connect", "codex", "--yes").err
 
 
+def test_a_watched_folder_for_worktrees_is_taken_back(
+    clients: Path, shell: Shell, rootsd_dir: Path
+) -> None:
+    config = rootsd_dir / "config" / "config.toml"
+    shell.run("parent", "add", str(clients), "--depth", "2")
+    before = config.read_text()
+    shell.run("connect", "codex", "--yes")
+    assert config.read_text() == before  # the parent contains it
+    shell.run("disconnect", "codex")
+    assert config.read_text() == before
+    shell.run("parent", "rm", str(clients))
+    shell.run("connect", "codex", "--yes")
+    assert "worktrees" in config.read_text()
+    planned = shell.run("disconnect", "codex", "--dry-run").err
+    assert "~/.codex/worktrees would no longer be watched." in planned
+    assert "worktrees" in config.read_text()
+    assert "~/.codex/worktrees is no longer watched." in shell.run("disconnect", "--all").err
+    assert "worktrees" not in config.read_text()
+    assert not (clients / ".codex").exists()
+
+
+def test_a_persons_own_parent_and_other_worktrees_stay(
+    clients: Path, shell: Shell, rootsd_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = rootsd_dir / "config" / "config.toml"
+    mine = clients / ".codex/worktrees/mine"
+    mine.mkdir(parents=True)
+    shell.run("parent", "add", str(mine.parent))
+    before = config.read_text()
+    shell.run("connect", "codex", "--yes")
+    shell.run("disconnect", "codex")
+    assert config.read_text() == before
+    shell.run("parent", "rm", str(mine.parent))
+    shell.run("connect", "codex", "--yes")
+    monkeypatch.setenv("CODEX_HOME", str(clients / "second"))
+    shell.run("connect", "codex", "--yes")
+    assert config.read_text().count("worktrees") == 2
+    shell.run("disconnect", "codex")
+    assert 'path = "~/.codex/worktrees"' in config.read_text()
+    assert "second" not in config.read_text()
+    shell.run("disconnect", "--all")
+    assert "worktrees" not in config.read_text()
+    assert mine.is_dir()
+
+
+def test_an_entry_whose_program_does_not_exist_is_not_connected(
+    clients: Path, shell: Shell, tmp_path: Path
+) -> None:
+    program = tmp_path / "gone/rootsd"
+    entry = {"command": str(program), "args": ["bridge", "--only", "cwd"]}
+    settings(clients).write_text(json.dumps({"mcpServers": {"mine": entry}}))
+    done = shell.run("connect", "gemini")
+    assert done.status == 1
+    assert f"its entry starts {program}, which does not exist" in done.err
+    [item] = [each for each in items(shell.run("clients", "--no-check", "--json").out)
+              if each["client"] == "gemini"]  # fmt: skip
+    assert item["wired"] == "broken"
+    program.parent.mkdir()
+    program.touch(0o755)
+    done = shell.run("connect", "gemini")
+    assert (done.status, done.out.split("\t")[1]) == (0, "connected by hand")
+
+
 def test_a_folder_for_worktrees_that_cannot_be_watched_is_a_warning(
     clients: Path, shell: Shell, rootsd_dir: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from rootsd.cli.client_homes import ClientHomes
@@ -16,6 +18,7 @@ from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
+from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
 from rootsd.sync.record import SyncRecord
 
@@ -67,29 +70,60 @@ def command(
         raise click.UsageError(f"name a client: {', '.join(known)}")
     if not dry_run:
         invocation.announce(f"disconnect {' '.join(names)}")
-    synced = SyncRecord(invocation.places.state)
     for name in names:
         client = all_clients()[name]
         changed = homes.changed(client)
         here = [] if everything and name not in unrecorded else [environment]
-        for home in [*changed, *here] if everything else here:
-            if unwrap:
+        targets = [*changed, *here] if everything else here
+        if unwrap:
+            for home in targets:
                 connector.unwrap(client, home)
-                continue
-            if (file := homes.synced_file(client, home)) is not None:
-                _stop_syncing(invocation, synced, file, name, dry_run=dry_run)
-            connector.disconnect(client, home)
-        again = f"rootsd disconnect {name}"
+        else:
+            connector.forget_worktrees(client, _without(client, changed, targets))
+            _disconnect(invocation, connector, client, targets, dry_run=dry_run)
         if not everything:
-            connector.report.warnings += [
-                f"{client.facts.title} is also connected in {shown}"
-                f" (try: {client.facts.home(home).command(again, environment.variables)})"
-                for home in homes.all(client)[1:]
-                for shown in [shorten_home(str(client.settings(home)))]
-            ]
+            others = homes.all(client)[1:]
+            connector.report.warnings += _also_connected(client, others, environment)
     if not dry_run:
-        _remove_containers(invocation, synced)
+        _remove_containers(invocation, SyncRecord(invocation.places.state))
     return print_report(invocation, connector.report, dry_run=dry_run)
+
+
+def _disconnect(
+    invocation: Invocation,
+    connector: ClientConnector,
+    client: McpClient,
+    targets: Sequence[ClientEnvironment],
+    *,
+    dry_run: bool,
+) -> None:
+    """Disconnect a client in some of its homes, and sync them no longer."""
+    record = SyncRecord(invocation.places.state)
+    homes = ClientHomes(invocation.places.state, client_environment())
+    for home in targets:
+        if (file := homes.synced_file(client, home)) is not None:
+            _stop_syncing(invocation, record, file, client.facts.name, dry_run=dry_run)
+        connector.disconnect(client, home)
+
+
+def _without(
+    client: McpClient, homes: Sequence[ClientEnvironment], others: Sequence[ClientEnvironment]
+) -> list[ClientEnvironment]:
+    """Return those of the homes that are not among the others."""
+    settings = {client.settings(home) for home in others}
+    return [home for home in homes if client.settings(home) not in settings]
+
+
+def _also_connected(
+    client: McpClient, homes: Sequence[ClientEnvironment], environment: ClientEnvironment
+) -> list[str]:
+    """Return a sentence for each home in which a client stays connected."""
+    again = f"rootsd disconnect {client.facts.name}"
+    return [
+        f"{client.facts.title} is also connected in {shorten_home(str(client.settings(home)))}"
+        f" (try: {client.facts.home(home).command(again, environment.variables)})"
+        for home in homes
+    ]
 
 
 def _stop_syncing(
