@@ -126,3 +126,31 @@ def test_without_a_daemon_count_ends_with_status_69_and_no_number(
 ) -> None:
     assert check.count_pending() == 69
     assert capsys.readouterr().out == ""
+
+
+def test_a_word_that_is_no_path_is_sent_as_a_name_and_what_exists_is_not(
+    daemon: FakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.answers["check"] = checked()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "api").mkdir()
+    (tmp_path / "broken").symlink_to("nowhere")
+    for word in ("api", "broken", "./web", "..", ".", "/src/web", "web", "acme/web", "/src/w*"):
+        check.main(word)
+    names = {each["path"]: each.get("name") for each in daemon.asked("check")}
+    assert {path: name for path, name in names.items() if name is not None} == {
+        f"{tmp_path}/web": "web",
+        f"{tmp_path}/acme/web": "acme/web",
+        "/src/w*": "/src/w*",
+    }
+
+
+def test_an_ambiguous_name_lists_its_choices(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several = "a* matches several projects"
+    daemon.answers["check"] = Objection(ErrorCode.AMBIGUOUS, several, "rootsd ls", ("api", "app"))
+    assert check.main("a*") == 6
+    assert capsys.readouterr().err == (
+        "error: a* matches several projects (try: rootsd ls)\n  api\n  app\n"
+    )

@@ -28,18 +28,19 @@ def main(path: str, *, write: bool = False) -> int:
     """Return the exit status for `path`.
 
     It is 0 for a root, 3 for a pending or lapsed project, 4 for a denied one, 5 for an unknown
-    path, and 69 if no daemon answers.
+    path, 6 for a name of several projects, and 69 if no daemon answers.
 
-    Print nothing, except for one line on standard error if no daemon answers. With `write`, a
+    Print nothing, except for an error on standard error in the last two cases. With `write`, a
     read-only root counts as denied. In a sandbox that hides the control socket, ask the MCP
     socket. It can only tell 0 or 5 and, with `write`, 4 for a read-only root.
     """
     try:
-        absolute = absolute_path(path)
+        absolute, name = absolute_path(path), possible_name(path)
+        asked = {"path": absolute} if name is None else {"path": absolute, "name": name}
         try:
-            answer = _ask("check", {"path": absolute})
+            answer = _ask("check", asked)
         except connect.ControlSocketHidden:
-            answer = check_in_sandbox(absolute)
+            answer = check_in_sandbox(absolute, name)
     except RootsdError as error:
         return _failed(error)
     return status_of(answer, write=write)
@@ -63,19 +64,37 @@ def status_of(checked: PathCheckResult | Mapping[str, Any], *, write: bool) -> E
     return _STATUS.get(checked["verdict"] or "", Exit.NOTHING_MATCHED)
 
 
-def check_in_sandbox(absolute: str) -> dict[str, Any]:
+def check_in_sandbox(absolute: str, name: str | None) -> dict[str, Any]:
     """Return the answer of the MCP socket, in the form of the daemon's other answer.
 
-    A program in a sandbox learns only whether the path is in a root. A published root that the
-    sandbox does not show counts as none. Raises RootsdError.
+    A program in a sandbox learns only whether the path is in a root, or `name` is one's name. A
+    published root that the sandbox does not show counts as none. Raises RootsdError.
     """
     from rootsd.system.ipc import resolve  # noqa: PLC0415 - only needed in a sandbox
 
-    root = resolve.resolve_root(absolute, TIMEOUT_S)
+    root = None if name is None else resolve.resolve_root({"name": name}, TIMEOUT_S)
+    named = root
+    if root is None:
+        root = resolve.resolve_root({"path": absolute}, TIMEOUT_S)
     if root is None or (root["path"] is not None and not os.path.isdir(root["path"])):
         return {"published": False, "verdict": None, "root": None, "access": None}
-    name, access = root["name"], root["access"]
-    return {"published": True, "verdict": "approved", "root": name, "access": access}
+    found = {
+        "published": True, "verdict": "approved", "root": root["name"], "access": root["access"],
+    }  # fmt: skip
+    return found if named is None else {**found, "named_path": root["path"] or root["uri"]}
+
+
+def possible_name(path: str) -> str | None:
+    """Return `path` if it may be a name, an id, or a glob, and None if it is certainly a path.
+
+    What exists is a path. So a project cannot take the place of a folder by its name.
+    """
+    is_glob = "*" in path or "?" in path or "[" in path
+    if path in ("", ".") or path.startswith("./") or ".." in path.split("/") or "://" in path:
+        return None
+    if path.startswith("/") and not is_glob:
+        return None
+    return None if os.path.lexists(path) else path
 
 
 def absolute_path(path: str) -> str:
@@ -109,4 +128,6 @@ def _ask(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def _failed(error: RootsdError) -> int:
     remedy = f" (try: {error.remedy})" if error.remedy else ""
     sys.stderr.write(f"error: {error.message}{remedy}\n")
+    for choice in getattr(error, "choices", ()):  # of an ambiguous name
+        sys.stderr.write(f"  {choice}\n")
     return exit_of(error.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -254,3 +255,24 @@ def test_a_damaged_start_file_is_not_reported_as_a_bug(person: Person) -> None:
         if words != ("bridge",):
             assert done.returncode == 69, (words, done)
     assert person.run("up").returncode == 0
+
+
+def test_names_are_references_for_check_and_why_too(person: Person) -> None:
+    """What exists is a path: a project cannot take the place of a folder by its name."""
+    api = person.clone("api")
+    person.clone("web")
+    person.rootsd("up", str(person.parent))
+    person.rootsd("approve", "api")
+    (id_,) = [item["id"] for item in person.items("ls") if item["name"] == "api"]
+    for word in ("api", id_, "ap[i]", "src/api"):
+        assert person.run("check", word).returncode == 0, word
+        assert json.loads(person.rootsd("why", word, "--json"))["path"] == str(api), word
+    assert person.run("check", "web").returncode == 3
+    assert person.run("check", "none").returncode == 5
+    for verb in ("check", "why"):
+        several = person.run(verb, "*")
+        assert (several.returncode, "api" in several.stderr, "web" in several.stderr) == (
+            6,
+            True,
+            True,
+        )

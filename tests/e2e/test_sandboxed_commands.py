@@ -65,6 +65,7 @@ def test_check_uses_the_available_socket(person: Person) -> None:
     assert (checked(two), checked("--write", two)) == (0, 4)
     # This socket does not reveal pending folders.
     assert checked(str(person.parent / "three")) == checked(str(person.parent)) == 5
+    assert [checked(word) for word in ("one", "three", "none")] == [0, 5, 5]
     person.rootsd("down")
     done = inside(person, "check", one)
     assert done.returncode == 69

@@ -401,10 +401,15 @@ class PathCheckResult(TypedDict):
     """The name of the root that holds the path, or null."""
     access: str | None
     """A value of `Access`, or null."""
+    named_path: NotRequired[str]
+    """The path or URI of the project, if `name` of the query means one."""
 
 
 class CheckQuery(ControlRequest, frozen=True):
     """Ask for the status of `path`, an absolute path or a URI: `PathCheckResult`.
+
+    `name` is the word that a person typed, if nothing exists at `path`. If it is a REF of one
+    project, the status is that of the project. It is an error if it means several.
 
     `workspace` is an absolute path or null. If it is set, only roots count that would be in the
     workspace of a session that begins there.
@@ -415,6 +420,7 @@ class CheckQuery(ControlRequest, frozen=True):
 
     path: str
     workspace: str | None = None
+    name: str | None = None
 
 
 class ReasonItem(TypedDict):
@@ -456,9 +462,13 @@ class WhyResult(TypedDict):
 
 
 class WhyQuery(ControlRequest, frozen=True):
-    """Ask for the reasons for the verdict on the project at or above `path`: `WhyResult`."""
+    """Ask for the reasons for the verdict on the project at or above `path`: `WhyResult`.
+
+    `name` is that of a `CheckQuery`.
+    """
 
     method: ClassVar[str] = "why"
     result: ClassVar[type] = WhyResult
 
     path: str
+    name: str | None = None

@@ -43,4 +43,4 @@ def test_without_json_it_prints_nothing(daemon: FakeDaemon, shell: Shell) -> Non
 def test_the_help_lists_the_statuses(shell: Shell) -> None:
     out = shell.run("check", "--help").out
     told = [line.split()[0] for line in out.splitlines() if line[:4].strip().isdigit()]
-    assert told == ["0", "3", "4", "5", "69"]
+    assert told == ["0", "3", "4", "5", "6", "69"]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rootsd.control.handlers.path_status import PathStatusHandlers
 from rootsd.core.decide import VerdictReason
+from rootsd.core.errors import AmbiguousReference
 from rootsd.core.model import (
     Access,
     Decision,
@@ -70,7 +71,7 @@ async def test_the_status_of_a_path(
     root: str | None,
 ) -> None:
     checked = await ControlHarness(*projects).ask(CheckQuery(where))
-    assert list(checked) == list(PathCheckResult.__annotations__)
+    assert [*checked, "named_path"] == list(PathCheckResult.__annotations__)
     access = "read-write" if published else None
     assert checked == {
         "published": published, "verdict": verdict, "root": root, "access": access,
@@ -258,3 +259,42 @@ async def test_a_plain_path_is_resolved_without_a_thread() -> None:
     assert (await handlers.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
     assert (await handlers.check(CheckQuery("/home/ann/link")))["published"] is False
     assert asked == [path(1), b"/home/ann/link"]
+
+
+def _handlers(control: ControlHarness) -> PathStatusHandlers:
+    return PathStatusHandlers(
+        control.world.ledger, lambda typed, _: bytes_of(typed), list, lambda _: None
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [("p1", 1), ("r2", 2), ("p[2]", 2), ("/home/ann/*/p1", 1), ("src/p2", 2), ("p2*", 2)],
+)
+async def test_a_word_that_is_no_path_is_a_reference(word: str, number: int) -> None:
+    control = ControlHarness(approved(1), project(2))
+    handlers = _handlers(control)
+    nowhere = f"/work/{word}"
+    why = await handlers.why(WhyQuery(nowhere, word))
+    assert why["path"] == text_of(path(number))
+    status = await handlers.check(CheckQuery(nowhere, name=word))
+    assert status["named_path"] == text_of(path(number))
+    assert status["published"] is (number == 1)
+
+
+@pytest.mark.parametrize("word", ["p*", "/home/ann/src/*"])
+async def test_a_glob_of_several_projects_is_ambiguous(word: str) -> None:
+    handlers = _handlers(ControlHarness(approved(1), project(2)))
+    for asked in (handlers.why(WhyQuery("/x", word)), handlers.check(CheckQuery("/x", name=word))):
+        with pytest.raises(AmbiguousReference) as caught:
+            await asked
+        assert caught.value.choices == ("p1", "p2")
+
+
+async def test_a_word_that_names_nothing_is_the_path() -> None:
+    """A file that is still to be written is in the root of its folder."""
+    handlers = _handlers(ControlHarness(approved(1)))
+    new_file = f"{text_of(path(1))}/new.py"
+    status = await handlers.check(CheckQuery(new_file, name="new.py"))
+    assert (status["published"], "named_path" in status) == (True, False)
+    assert (await handlers.why(WhyQuery("/work/none", "none")))["items"] == []

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import click
 
-from rootsd.check import absolute_path, check_in_sandbox, status_of
+from rootsd.check import absolute_path, check_in_sandbox, possible_name, status_of
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
@@ -26,7 +26,7 @@ class CheckedPathItem(PathCheckResult):
     """The status of a path."""
 
     path: str
-    """The path, made absolute, or the URI."""
+    """The path, made absolute, or the URI. For a REF, that of its project."""
 
 
 class CheckOutput(TypedDict):
@@ -42,7 +42,7 @@ class CheckOutput(TypedDict):
     prints=(CheckOutput,),
     epilog="rootsd check . && echo inside\nrootsd check --write ~/src/api/main.py",
 )
-@click.argument("path", shell_complete=completion.files)
+@click.argument("path", metavar="PATH|REF", shell_complete=completion.projects_or_files)
 @click.option("--write", is_flag=True, help="treat a read-only root as denied")
 @pass_invocation
 def command(invocation: Invocation, *, path: str, write: bool) -> int:
@@ -53,18 +53,22 @@ def command(invocation: Invocation, *, path: str, write: bool) -> int:
     3   the project is pending or lapsed, or cannot be reached
     4   the project is denied
     5   no project is known there
+    6   the name or glob means several projects
     69  no daemon answers
 
+    A word that is no existing path is read as a name, an id, or a glob of one project.
+
     Behind the wall and in sandboxes that hide the control socket, the answer is only whether the
-    path is in a published root that is shown there (0) or not (5). Prints nothing, except with
-    --json.
+    path is in a published root that is shown there (0) or not (5), and only names are known.
+    Prints nothing, except with --json.
     """
-    whole = absolute_path(path)
+    whole, name = absolute_path(path), possible_name(path)
     checked: dict[str, Any]
     try:
-        checked = invocation.call(CheckQuery(whole))
+        checked = dict(invocation.call(CheckQuery(whole, name=name)))
     except ControlSocketHidden:
-        checked = check_in_sandbox(whole)
+        checked = check_in_sandbox(whole, name)
+    item = {"path": checked.get("named_path", whole), **checked}
     if invocation.output.is_json:
-        invocation.output.object(CommandResult([{"path": whole, **checked}]))
+        invocation.output.object(CommandResult([item]))
     return status_of(checked, write=write)

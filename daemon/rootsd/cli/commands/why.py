@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rootsd.check import absolute_path
+from rootsd.check import absolute_path, possible_name
 from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import VERDICT_TONES, path_of, shorten_home
@@ -39,17 +39,19 @@ _COLUMNS = (
     "why",
     cls=VerbCommand,
     prints=(WhyResult,),
-    epilog="rootsd why .\nrootsd why ~/src/api/main.py --json",
+    epilog="rootsd why .\nrootsd why api\nrootsd why ~/src/api/main.py --json",
 )
-@click.argument("path", shell_complete=completion.files)
+@click.argument("path", metavar="PATH|REF", shell_complete=completion.projects_or_files)
 @pass_invocation
 def command(invocation: Invocation, *, path: str) -> int:
     """Explain why a path or URI is published or not, with all reasons for and against.
 
+    A word that is no existing path is read as a name, an id, or a glob of one project.
+
     A reason overrides the ones below it; "decides" marks the one that takes effect. The exit
     status is 5 if no project is known at or above the path.
     """
-    why = invocation.call(WhyQuery(absolute_path(path)))
+    why = invocation.call(WhyQuery(absolute_path(path), possible_name(path)))
     output = invocation.output
     extra = {name: why[name] for name in ("path", "published", "root", "voices", "obstacles")}
     if output.is_json:

@@ -10,11 +10,17 @@ from anyio import to_thread
 from msgspec import Struct
 
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
-from rootsd.control.references import canonical_path, never_canonical
+from rootsd.control.references import (
+    ReferenceResolver,
+    canonical_path,
+    never_canonical,
+    reference_to,
+)
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
+from rootsd.core.errors import AmbiguousReference
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
 from rootsd.core.paths import PolicyEntry, bytes_of, contains, is_utf8, text_of
@@ -68,10 +74,18 @@ class PathStatusHandlers(Struct, frozen=True):
     async def check(self, query: CheckQuery) -> PathCheckResult:
         """Return whether the path is in a root as the disk is now, or whether the URI is a root.
 
-        Raises BadRequest if it is neither an absolute path nor a URI.
+        Raises BadRequest if it is neither an absolute path nor a URI, and AmbiguousReference if
+        its name means several projects.
         """
         path = await self._canonical(query.path)
-        where = None if query.workspace is None else await self._canonical(query.workspace)
+        if (named := self._named(query.name, path)) is None:
+            return await self._status(path, query.workspace)
+        status = await self._status(named.path, query.workspace)
+        status["named_path"] = text_of(named.path)
+        return status
+
+    async def _status(self, path: bytes, workspace: str | None) -> PathCheckResult:
+        where = None if workspace is None else await self._canonical(workspace)
         root = await self.ledger.root_at(path)
         if root is not None and where is not None and not self._is_in_workspace(root, where):
             return PathCheckResult(
@@ -104,6 +118,8 @@ class PathStatusHandlers(Struct, frozen=True):
         path nor a URI.
         """
         path = await self._canonical(query.path)
+        named = self._named(query.name, path)
+        path = path if named is None else named.path
         revision = (await self.ledger.current()).revision
         root = await self.ledger.root_at(path)
         catalog = self.ledger.catalog
@@ -123,6 +139,21 @@ class PathStatusHandlers(Struct, frozen=True):
             else _obstacles(project, catalog),
             warnings=[],
         )
+
+    def _named(self, name: str | None, path: bytes) -> Project | None:
+        """Return the project that the typed word `name` means, or None. It is no path that exists.
+
+        Raises AmbiguousReference.
+        """
+        if name is None:
+            return None
+        catalog = self.ledger.catalog
+        [meant] = ReferenceResolver(catalog, lambda _: path).resolve((name,))
+        if len(meant.projects) > 1:
+            choices = [reference_to(catalog, project) for project in meant.projects]
+            shown = safe_label(name, limit=None)
+            raise AmbiguousReference(f"{shown} matches several projects", "rootsd ls", choices)
+        return meant.projects[0] if meant.projects else None
 
     async def _canonical(self, path: str) -> bytes:
         is_uri = looks_like_uri(path)

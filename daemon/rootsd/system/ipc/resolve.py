@@ -11,11 +11,14 @@ from rootsd.system.ipc import connect, root_question
 
 TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
-def resolve_root(path: str, timeout_s: float) -> dict[str, Any] | None:
-    """Return the root that contains `path`, as the tool `resolve_root` reports it, or None.
+def resolve_root(asked: Mapping[str, str], timeout_s: float) -> dict[str, Any] | None:
+    """Return the root with this `path` in it, or this `name`, or None.
+
+    It is in the form of the tool `resolve_root`, and `asked` has its arguments.
 
     Waits up to `timeout_s` seconds for each answer. Raises NotRunning, DaemonUnreachable, and what
     `connect` raises.
@@ -28,7 +31,7 @@ def resolve_root(path: str, timeout_s: float) -> dict[str, Any] | None:
         with channel:
             channel.settimeout(timeout_s)
             try:
-                return root_question.ask_for_root(channel, path)
+                return root_question.ask_for_root(channel, asked)
             except OSError as error:
                 raise DaemonUnreachable("the daemon does not answer", "") from error
             except (ValueError, KeyError, TypeError) as error:

@@ -14,7 +14,7 @@ from rootsd.system.ipc.unix_socket import address_of, peer_of
 
 TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 TIMEOUT_S = 5.0  # the first connection of a daemon takes up to 3 s
@@ -27,13 +27,13 @@ _META = {
 }
 
 
-def ask_for_root(channel: socket.socket, path: str) -> dict[str, Any] | None:
-    """Return the root that contains `path`, as the tool `resolve_root` reports it, or None.
+def ask_for_root(channel: socket.socket, asked: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the root that the tool `resolve_root` finds for the arguments `asked`, or None.
 
     Raises OSError if the daemon does not answer, and ValueError, KeyError, or TypeError if it does
     not answer as expected.
     """
-    params = {"name": "resolve_root", "arguments": {"path": path}, "_meta": _META}
+    params = {"name": "resolve_root", "arguments": dict(asked), "_meta": _META}
     request = {"jsonrpc": "2.0", "id": _ID, "method": "tools/call", "params": params}
     channel.sendall(json.dumps(request).encode("ascii") + b"\n")
     with channel.makefile("rb") as lines:
@@ -54,7 +54,7 @@ def root_with(path: bytes, sockets: Iterable[bytes]) -> str | None:
                 channel.connect(address)
                 if peer_of(channel).uid != os.geteuid():
                     continue
-                root = ask_for_root(channel, path.decode("utf-8", "surrogateescape"))
+                root = ask_for_root(channel, {"path": path.decode("utf-8", "surrogateescape")})
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if root is not None:
