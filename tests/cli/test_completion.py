@@ -81,8 +81,10 @@ def test_an_explanation_cannot_break_the_line_or_the_terminal(daemon: FakeDaemon
 def test_a_word_that_begins_as_a_path_is_left_to_the_shell(projects: FakeDaemon) -> None:
     for typed in ("./", "~/s", "/src"):
         assert kinds_for("approve", typed) == {"dir"}
-    assert kinds_for("check", "x") == {"file"}
+        assert kinds_for("check", typed) == {"file"}
     assert projects.requests == []
+    assert kinds_for("check", "x") == {"file"}, "no project begins so"
+    assert words_for("why", "acme/a") == words_for("show", "acme/a") == ["acme/api"]
 
 
 def test_tags_scopes_parents_and_rules_come_from_the_daemon(projects: FakeDaemon) -> None:

@@ -81,9 +81,8 @@ def projects(select: Selection = Selection.ALL, *extra: str) -> Completer:
 def projects_or_files(
     context: click.Context, param: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Complete projects, and files if a path was begun or no project fits."""
-    is_path = "/" in typed or typed.startswith(".")
-    found = [] if is_path else projects()(context, param, typed)
+    """Complete projects, or files if a path was begun or no project fits."""
+    found = [] if typed.startswith(_PATH_STARTS) else projects()(context, param, typed)
     return found or files(context, param, typed)
 
 
