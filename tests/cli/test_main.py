@@ -116,6 +116,7 @@ DOCUMENTED = {
         "--client-roots",
         "--confine",
         "--env",
+        "--keep-cwd",
         "--name",
         "--no-confine",
         "--only",

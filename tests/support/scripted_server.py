@@ -7,7 +7,7 @@ says what to do:
     echo            return the arguments
     allowed PATH    say whether PATH lies in a root
     reads PATH      do the same as `allowed`, with the text that tools of the protocol return
-    started         return its process, its arguments, and a variable
+    started         return its process, its arguments, two variables, and its working directory
     process         return its process, with the text that tools of the protocol return
     big N           return N letters
     exit N          exit with that status, without an answer
@@ -59,7 +59,10 @@ def call(id_: Any, name: str, value: Any) -> None:  # noqa: ANN401, C901, PLR091
         is_allowed = any(value["path"].startswith(path + "/") for path in PATHS)
         answer(id_, {"content": [{"type": "text", "text": "hello" if is_allowed else "no"}]})
     elif name == "started":
-        told = {"pid": os.getpid(), "words": sys.argv[1:], "roots": os.environ.get("ROOTS")}
+        told = {
+            "pid": os.getpid(), "words": sys.argv[1:], "roots": os.environ.get("ROOTS"),
+            "folder": os.getcwd(), "pwd": os.environ.get("PWD"),
+        }  # fmt: skip
         answer(id_, told)
     elif name == "process":
         answer(id_, {"content": [{"type": "text", "text": str(os.getpid())}]})

@@ -15,8 +15,8 @@ from msgspec import Struct
 from rootsd.connect.servers import RUN, is_wrapped
 
 _END = "--"
-EVERY_ROOT = ("--all", "--client-roots", "auto")
-"""The options for a server whose working directory is not that of the session."""
+EVERY_ROOT = ("--all", "--client-roots", "auto", "--keep-cwd")
+"""The options for a server whose entry names a working directory, which is its own folder."""
 
 
 class WrapMode(StrEnum):

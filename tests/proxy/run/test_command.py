@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.proxy.run.command import PlaceholderError, ServerCommand
+from rootsd.proxy.run.command import (
+    NOT_IN_A_ROOT,
+    PlaceholderError,
+    ServerCommand,
+    uses_working_directory,
+)
 from rootsd.proxy.run.roots import RootFolder
 
 API, WEB = RootFolder(b"/src/api", "api"), RootFolder(b"/src/we b", "acme/web")
@@ -123,3 +128,53 @@ def test_an_invalid_placeholder_is_refused(typed: str) -> None:
 def test_a_flag_placeholder_is_refused_in_a_variable() -> None:
     with pytest.raises(PlaceholderError):
         ServerCommand(["s"], [("X", "{roots:--allow}")], "/none")
+
+
+def folder_of(here: bytes | None, *folders: RootFolder) -> str | None:
+    return ServerCommand(["s"], (), "/none", here).launch(folders).folder
+
+
+def test_a_server_starts_in_its_working_directory_only_in_a_root() -> None:
+    inside = API.path + b"/sub"
+    assert folder_of(inside, API) is None
+    assert folder_of(API.path, API) is None
+    assert folder_of(inside) == folder_of(API.path + b"2", API) == "/none"
+    assert folder_of(None, API) is None
+    assert folder_of(NOT_IN_A_ROOT, API) == "/none"
+
+
+def test_a_server_need_not_wait_for_roots_that_change_nothing() -> None:
+    for here, waits in ((None, False), (NOT_IN_A_ROOT, False), (b"/src/api", True)):
+        assert ServerCommand(["s"], (), "/none", here).needs_roots is waits
+    assert ServerCommand(["s", "{root}"], (), "/none").needs_roots
+
+
+@pytest.mark.parametrize(
+    ("typed", "files", "uses"),
+    [
+        ("node build/index.js", "build/index.js", True),
+        ("node ./index.js", "./index.js", True),
+        ("./server", "./server", True),
+        ("python server.py", "server.py", True),
+        ("python3 -m pkg.server", "pkg/server.py", True),
+        ("python3.11 -m pkg", "pkg/__main__.py", True),
+        ("s --config=conf/a.json", "conf/a.json", True),
+        ("uv run server", "pyproject.toml", True),
+        ("npm start", "package.json", True),
+        ("npx -y some-server", "package.json", False),
+        ("uvx some-server", "pyproject.toml", False),
+        ("uv tool run some-server", "pyproject.toml", False),
+        ("npx -y @scope/server", "", False),
+        ("server serve", "serve", False),
+        ("server .", ".", False),
+        ("server ..", "..", False),
+        ("server ../", "../", False),
+        ("server /src/x.js", "/src/x.js", False),
+        ("server {root}/x.js", "{root}/x.js", False),
+        ("node build/index.js", "", False),
+    ],
+)
+def test_a_command_may_need_the_files_of_its_working_directory(
+    typed: str, files: str, uses: bool
+) -> None:
+    assert uses_working_directory(typed.split(), lambda path: path in files.split()) is uses

@@ -79,6 +79,17 @@ def test_a_server_with_a_denied_folder_needs_a_restart() -> None:
     )
 
 
+def test_a_server_whose_working_directory_is_denied_or_approved_needs_a_restart() -> None:
+    policy = RestartPolicy(ServerCommand(["s"], (), "/none", b"/a/sub"))
+    assert policy.start([A, B]).folder is None
+    assert policy.for_command([A], anywhere) == NO_RESTART, "it never had that one"
+    assert policy.for_command([B], nowhere) == NO_RESTART, "it was deleted"
+    assert policy.for_command([B], anywhere) == RestartDecision(RestartNeed.NARROWER, (A,))
+    assert policy.start([B]).folder == "/none"
+    assert policy.for_command([], anywhere) == NO_RESTART
+    assert policy.for_command([A, B], anywhere) == RestartDecision(RestartNeed.WIDER)
+
+
 def test_a_server_without_an_approved_folder_needs_a_restart() -> None:
     inner, wider = RootFolder(b"/a/inner", "a/inner"), RestartDecision(RestartNeed.WIDER)
     assert RestartPolicy.for_sent_roots([], [A], anywhere) == wider

@@ -59,6 +59,12 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
     metavar="NAME=VALUE",
     help="set a variable for the server; VALUE may name roots, as arguments do",
 )
+@click.option(
+    "--keep-cwd",
+    is_flag=True,
+    help="start the server in this working directory, even if it lies in no root; otherwise it"
+    " then starts in an empty folder",
+)
 @click.option("--name", metavar="NAME", help="the name of this server in rootsd sessions")
 @click.option(
     "--confine",
@@ -82,6 +88,7 @@ def command(  # noqa: PLR0913 - one for each flag
     workspace: bool,
     everything: bool,
     advisory_access: bool,
+    keep_cwd: bool,
     confine: bool,
     no_confine: bool,
     **wall: Any,  # noqa: ANN401 - of several types; wall_words knows them
@@ -115,6 +122,7 @@ def command(  # noqa: PLR0913 - one for each flag
     flags += ["--all"] if everything else []
     flags += ["--client-roots", client_roots] if client_roots else []
     flags += ["--advisory-access"] if advisory_access else []
+    flags += ["--keep-cwd"] if keep_cwd else []
     flags += ["--confine"] if confine else []
     flags += ["--no-confine"] if no_confine else []
     flags += wall_words(wall)

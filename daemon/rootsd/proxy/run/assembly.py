@@ -57,7 +57,7 @@ def run_proxy(
     """
     parts = _parts(options, scope, command, empty_folder)
     proxy = RunProxy(
-        parts.session, parts.out, parts.greeting, needs_roots=command.names_roots, server=server
+        parts.session, parts.out, parts.greeting, needs_roots=command.needs_roots, server=server
     )
     return proxy.run()
 
@@ -106,7 +106,7 @@ def run_confined(
     with ServerWall(owned) as wall:
         parts.restart_policy.wall_is_outdated = lambda: wall.is_outdated
         proxy = RunProxy(
-            parts.session, parts.out, greeting, needs_roots=command.names_roots, wall=wall
+            parts.session, parts.out, greeting, needs_roots=command.needs_roots, wall=wall
         )
         return proxy.run()
 

@@ -10,6 +10,13 @@ Some servers do not ask for roots. Their command can name the roots with these p
     {root}          the first root; this is the one with the working directory, if there is one
     {root:NAME}     the root NAME
 
+A server may also take its working directory for its workspace: those of MCP 2026-07-28 do so in
+place of asking for roots. Clients start servers in `/`, in the home folder, or in a project that
+nobody approved. So a server starts in its working directory only if a root contains it, and else
+in the empty folder. It never starts in another root: programs such as npx and python run code that
+they find in their working directory, and the client did not choose that project. A command that
+names files of its working directory starts there in any case (`uses_working_directory`).
+
 A joined value leaves out a root whose path contains the separator. The server would read two
 folders there, and one of them could be any folder.
 
@@ -21,11 +28,16 @@ nothing (`index.js`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from rootsd.core.paths import contains
 
 if TYPE_CHECKING:  # a start should not wait for the modules that it would load
     from rootsd.proxy.run.roots import RootFolder
+
+NOT_IN_A_ROOT = b"/"
+"""The working directory that stands for all that no root can contain."""
 
 _PLACE = re.compile(r"\{roots(?::(?P<how>[^{}]*))?\}|\{root(?::(?P<name>[^{}]+))?\}")
 _ALL = "{roots}"
@@ -39,12 +51,16 @@ class PlaceholderError(ValueError):
 
 
 class LaunchSpec(NamedTuple):
-    """The words of a command, and the variables to add to the environment."""
+    """The words of a command, and the variables to add to the environment.
+
+    `folder` is the folder to start in; None for the working directory of this process.
+    """
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
     left_out: tuple[tuple[str, str], ...] = ()
     """The paths that no joined value contains, each with the separator in it."""
+    folder: str | None = None
 
 
 class _Roots(NamedTuple):
@@ -81,22 +97,33 @@ class ServerCommand:
     """A command whose words and environment variables may name roots.
 
     A root that does not exist becomes `empty_folder`, because a server without any folder may
-    serve everything. Raises PlaceholderError.
+    serve everything. `here` is the working directory if the server may start there only in a root,
+    else None. Raises PlaceholderError.
     """
 
     def __init__(
-        self, words: Sequence[str], environment: Iterable[tuple[str, str]], empty_folder: str
+        self,
+        words: Sequence[str],
+        environment: Iterable[tuple[str, str]],
+        empty_folder: str,
+        here: bytes | None = None,
     ) -> None:
         self._words = tuple(words)
         self._environment = tuple(environment)
         self._empty_folder = empty_folder
+        self._here = here
         for word in self._words:
             _check(word, may_be_flag=_flag_of(word) is not None)
         for _, value in self._environment:
             _check(value, may_be_flag=False)
         values = [value for _, value in self._environment]
         self.names_roots = any(_PLACE.search(text) for text in (*self._words, *values))
-        """Whether the command depends on the roots."""
+        """Whether the words or variables depend on the roots."""
+
+    @property
+    def needs_roots(self) -> bool:
+        """Whether the server cannot start before the roots are known."""
+        return self.names_roots or self._here not in (None, NOT_IN_A_ROOT)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -110,7 +137,15 @@ class ServerCommand:
         roots = _Roots(paths, known, self._empty_folder, {})
         words = tuple(word for typed in self._words for word in _expanded(typed, roots))
         environment = {name: roots.fill(value, None) for name, value in self._environment}
-        return LaunchSpec(words, environment, tuple(roots.left_out))
+        is_outside = self._here is not None and not any(
+            contains(folder.path, self._here) for folder in folders
+        )
+        return LaunchSpec(
+            words,
+            environment,
+            tuple(roots.left_out),
+            self._empty_folder if is_outside else None,
+        )
 
 
 def _expanded(word: str, roots: _Roots) -> Iterator[str]:
@@ -150,6 +185,43 @@ def _is_whole(path: str, separator: str) -> bool:
     return (path + separator).find(separator) == len(path) and not (separator + path).rfind(
         separator
     )
+
+
+# Programs that run what the project in their working directory says, with the verbs for that.
+_PROJECT_RUNNERS = {
+    "bun": {"run", "start"}, "cargo": {"run"}, "deno": {"run", "task"}, "dotnet": {"run"},
+    "go": {"run"}, "hatch": {"run"}, "npm": {"run", "run-script", "start"}, "pdm": {"run"},
+    "pipenv": {"run"}, "pixi": {"run"}, "pnpm": {"run", "start"}, "poetry": {"run"},
+    "rye": {"run"}, "uv": {"run"}, "yarn": {"run", "start"},
+}  # fmt: skip
+_PROJECT_FILES = (
+    "Cargo.toml", "Pipfile", "deno.json", "go.mod", "package.json", "pixi.toml", "pyproject.toml",
+)  # fmt: skip
+
+
+def uses_working_directory(words: Sequence[str], exists: Callable[[str], bool]) -> bool:
+    """Return whether a command names files of its working directory, as `node out/index.js` does.
+
+    `exists` says whether there is something at a path relative to it.
+    """
+    if any(map(exists, _relative_files(words))):
+        return True
+    verbs = _PROJECT_RUNNERS.get(_base(words[0]), ())
+    verb = next((word for word in words[1:] if not word.startswith("-")), None)
+    return verb in verbs and any(map(exists, _PROJECT_FILES))
+
+
+def _relative_files(words: Sequence[str]) -> Iterator[str]:
+    """Yield what may be a relative path in a command; a plain word such as `serve` is none."""
+    for before, word in zip(("", *words), words, strict=False):
+        value = word.partition("=")[2] if word.startswith("-") else word
+        if before == "-m" and _base(words[0]).startswith("python"):
+            module = value.replace(".", "/")
+            yield from (f"{module}.py", f"{module}/__init__.py", f"{module}/__main__.py")
+        elif not value.startswith("/") and _PLACE.search(value) is None:
+            last = value.rpartition("/")[2]
+            if last.strip(".") and ("/" in value or "." in last.strip(".")):
+                yield value
 
 
 _LAUNCHERS = frozenset(

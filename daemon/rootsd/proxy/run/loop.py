@@ -256,7 +256,8 @@ class RunProxy:
         if self._server is None:
             if self._stopped_by:
                 return 128 + self._stopped_by
-            return None if self._client_open else 0
+            # A client that has left may still wait for answers of a server that starts late.
+            return None if self._client_open or self._needs_roots else 0
         if not self._server.has_ended():
             return None
         if self._is_restarting and not self._stopped_by:

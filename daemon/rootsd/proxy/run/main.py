@@ -3,25 +3,34 @@
 This program starts once per server of each client. So it has one thread and uses the standard
 library only.
 
-A server without a wall, and without roots in its command, does not depend on the daemon. Such a
-server is started as soon as the configuration allows it, and loads its modules while this process
-loads the rest of its own. No message reaches it before that: its pipes are in this process alone.
-If this process fails or is killed meanwhile, the server ends with it (`rootsd.proxy.run.process`).
+A server without a wall, whose command and working directory do not depend on the roots, does not
+depend on the daemon. Such a server is started as soon as the configuration allows it, and loads
+its modules while this process loads the rest of its own. No message reaches it before that: its
+pipes are in this process alone. If this process fails or is killed meanwhile, the server ends with
+it (`rootsd.proxy.run.process`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.core.paths import contains
 from rootsd.proxy.confine.required_wall import RefusedByPolicy, refuse_opening
-from rootsd.proxy.run.command import PlaceholderError, ServerCommand
+from rootsd.proxy.run.command import (
+    NOT_IN_A_ROOT,
+    PlaceholderError,
+    ServerCommand,
+    uses_working_directory,
+)
 from rootsd.proxy.run.options import (
     USAGE,
     ConfinePolicy,
     RunOptions,
     RunUsageError,
+    StartPolicy,
     parse_arguments,
     scope_of,
 )
@@ -31,7 +40,7 @@ from rootsd.proxy.run.runtime_files import make_empty_folder
 from rootsd.proxy.stdio import fill_closed_files
 from rootsd.system.confine_default import config_file, confines_by_default
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.system.runtime_dir import find_runtime_dir, home_folder
 from rootsd.system.sandbox import in_foreign_sandbox, is_inside_wall
 from rootsd.wire.requested_scope import RequestedScope
 
@@ -81,7 +90,7 @@ def _run(options: RunOptions, scope: RequestedScope) -> int:
     empty_folder = make_empty_folder(runtime_dir)
     # If no empty folder can be made, a path that does not exist serves the command as well.
     command = _command(options, os.fsdecode(empty_folder or runtime_dir + b"/nowhere"))
-    server = None if confines or command.names_roots else _start_early(command)
+    server = None if confines or command.needs_roots else _start_early(command)
 
     # Imported here, because the server loads at the same time.
     from rootsd.proxy.run import assembly  # noqa: PLC0415
@@ -133,6 +142,26 @@ def _confines(options: RunOptions) -> bool:
 
 def _command(options: RunOptions, empty_folder: str) -> ServerCommand:
     try:
-        return ServerCommand(options.words, options.environment, empty_folder)
+        return ServerCommand(
+            options.words, options.environment, empty_folder, _leaves_unless_in_root(options)
+        )
     except PlaceholderError as error:
         raise RunUsageError(str(error)) from error
+
+
+def _leaves_unless_in_root(options: RunOptions) -> bytes | None:
+    """Return the working directory if the server may start there only in a root, else None."""
+    if options.start is StartPolicy.HERE:
+        return None
+    values = [value for _, value in options.environment]
+    try:
+        here = os.getcwdb()
+    except FileNotFoundError:
+        return NOT_IN_A_ROOT
+    if contains(here, home_folder()):
+        return NOT_IN_A_ROOT if here == b"/" or not _is_used(options.words, values) else None
+    return None if _is_used(options.words, values) else here
+
+
+def _is_used(words: Sequence[str], values: Sequence[str]) -> bool:
+    return uses_working_directory((*words, *values), os.path.exists)

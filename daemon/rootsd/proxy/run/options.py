@@ -21,9 +21,9 @@ from rootsd.wire.requested_scope import RequestedScope, parse_scope
 USAGE = (
     "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd...]"
     " [--client-roots auto|narrow|override] [--advisory-access] [--env NAME=VALUE]..."
-    f" [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
+    f" [--keep-cwd] [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
 )
-_PLAIN = frozenset({"--workspace", "--all", "--advisory-access"})
+_PLAIN = frozenset({"--workspace", "--all", "--advisory-access", "--keep-cwd"})
 _WITH_VALUE = frozenset({"--only", "--client-roots", "--env", "--name"})
 _CLIENT_ROOTS = ("auto", "narrow", "override")
 
@@ -53,6 +53,13 @@ class ConfinePolicy(Enum):
     REQUIRED = "as the machine's policy says"
 
 
+class StartPolicy(Enum):
+    """Where the server starts."""
+
+    IN_A_ROOT = "in the working directory if a root contains it, else in the empty folder"
+    HERE = "--keep-cwd"
+
+
 _CONFINE_FLAGS = {
     policy.value: policy for policy in (ConfinePolicy.CONFINE, ConfinePolicy.NO_CONFINE)
 }
@@ -70,6 +77,7 @@ class RunOptions(NamedTuple):
     part: ScopeFlag | None = None
     client_roots: ClientRootsPolicy = ClientRootsPolicy.REPORT
     access: AccessPolicy = AccessPolicy.WRITABLE
+    start: StartPolicy = StartPolicy.IN_A_ROOT
     name: str = ""
     confine: ConfinePolicy = ConfinePolicy.CONFIGURED
     wall: ConfineOptions = ConfineOptions()
@@ -138,6 +146,8 @@ def _with_policy(options: RunOptions, policy: ConfinePolicy) -> RunOptions:
 def _with_plain(options: RunOptions, flag: str) -> RunOptions:
     if flag == "--advisory-access":
         return options._replace(access=AccessPolicy.ADVISORY)
+    if flag == StartPolicy.HERE.value:
+        return options._replace(start=StartPolicy.HERE)
     part = ScopeFlag(flag)
     if options.part not in (None, part):
         raise RunUsageError("--all and --workspace cannot be combined")

@@ -76,6 +76,9 @@ class ServerProcess:
                 sandbox.enter()
 
         environment = {**os.environ, **launch.environment}
+        if launch.folder is not None:  # many programs believe PWD
+            environment["PWD"] = launch.folder
+            environment.pop("OLDPWD", None)
         self._is_walled = False  # until there is a waiter
         self._keeper = _start_keeper()
         # In a sandbox, a server must not read what the user types.
@@ -87,6 +90,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=None if self._printer is None else self._printer.stdin,
                 bufsize=0,
+                cwd=launch.folder,
                 env=environment if sandbox is None else sandbox.environment(environment),
                 process_group=self._keeper.pid,
                 preexec_fn=die_with_parent,  # noqa: PLW1509  # there is one thread

@@ -100,7 +100,8 @@ class RestartPolicy:
     def _is_same_command(self, folders: Sequence[RootFolder]) -> bool:
         fresh, running = self._command.launch(folders), self._running
         return running is not None and (
-            (fresh.words, fresh.environment) == (running.words, running.environment)
+            (fresh.words, fresh.environment, fresh.folder)
+            == (running.words, running.environment, running.folder)
         )
 
     @staticmethod

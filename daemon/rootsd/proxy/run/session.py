@@ -407,7 +407,8 @@ class RunSession:
         if self._restart_policy.wall_is_outdated():
             return RestartDecision(RestartNeed.WALL)
         folders = self._provider.folders
-        if self._restart_policy.roots_in_command:
+        # A server that never asked for roots may use its working directory instead.
+        if self._restart_policy.roots_in_command or not self._gate.has_asked:
             return self._restart_policy.for_command(folders, self._provider.folder_exists)
         if not self._gate.stale or not self._router.has_sent_roots:
             return NO_RESTART
