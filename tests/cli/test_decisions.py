@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,23 @@ def test_forgetting_a_pending_project_names_the_command_that_hides_it(
     assert "web: already undecided" in told
     assert "to stop proposing it: rootsd deny w1" in told
     assert "rootsd parent set --help" in told
+    assert daemon.asked("decide")[-1] == {
+        "verb": "deny", "cwd": "/", "refs": ["w1"], "effect": "dry-run",
+    }  # fmt: skip
+
+
+def test_forgetting_never_advises_a_denial_of_more_than_that_project(
+    daemon: FakeDaemon, shell: Shell
+) -> None:
+    def decide(params: dict[str, Any]) -> dict[str, Any]:
+        answer = a_decision(unchanged=[an_item("src", id="w1")])
+        several = {"confirmation": {"projects": [], "parents": ["/src"]}}
+        return {**answer, **several} if params["verb"] == "deny" else answer
+
+    daemon.answers["decide"] = decide
+    told = shell.run("forget", "src").err
+    assert "src: already undecided" in told
+    assert "rootsd deny" not in told
 
 
 def test_a_renewed_approval_is_printed(

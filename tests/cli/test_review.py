@@ -112,6 +112,31 @@ def test_the_rest_of_a_group_is_sent_as_one_order(
     assert orders(waiting) == [(verb, ["id-a", "id-b"])]
 
 
+@pytest.mark.parametrize(("key", "verb"), [("a", "approve"), ("d", "deny")])
+def test_the_rest_of_a_group_is_listed_and_takes_another_key(
+    waiting: FakeDaemon, key: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = [
+        {"token": f"t-{name}", "id": f"id-{name}", "name": name, "path": f"/src/{name}",
+         "path_b64": None, "before": "pending", "after": "approved", "within": None,
+         "risk": "secrets: .env"}
+        for name in "ab"
+    ]  # fmt: skip
+
+    def decide(params: dict[str, Any]) -> dict[str, Any]:
+        confirmation = {"projects": listed, "parents": []}
+        more = {"confirmation": confirmation} if params.get("effect") == "dry-run" else {}
+        return {**a_decision(*ITEMS[:2]), **more}
+
+    waiting.answers["decide"] = decide
+    review, _ = reviewed("s", key, "n", "q")
+    assert (orders(waiting), review.left) == ([], 3)
+    assert "  a  /src/a  secrets: .env\n" in capsys.readouterr().err
+    reviewed("s", key, "y")
+    (order,) = waiting.ordered("decide")
+    assert (order["verb"], order["confirmed"]) == (verb, ["t-a", "t-b"])
+
+
 def test_quitting_decides_nothing_else(waiting: FakeDaemon) -> None:
     review, goes_on = reviewed("s", "q")
     assert (orders(waiting), goes_on) == ([], False)

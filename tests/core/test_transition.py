@@ -226,6 +226,27 @@ def test_forgetting_keeps_a_present_project_and_drops_a_missing_one() -> None:
     assert later(MISSING, Forget(PATH, ANN)) is None
 
 
+def test_forgetting_drops_what_only_a_person_proposed() -> None:
+    for project in (PENDING, ROOT, REFUSED):
+        named = replace(project, observed=replace(project.observed, named=True))
+        assert later(named, Forget(PATH, ANN)) is None
+
+
+@pytest.mark.parametrize("proposes", [True, False])
+def test_undoing_the_decision_that_proposed_a_folder_drops_it(proposes: bool) -> None:
+    named = replace(PENDING, observed=replace(PENDING.observed, named=True))
+    for order in (
+        Approve(PATH, identity(1), ANN, proposes=proposes), Deny(PATH, ANN, proposes=proposes),
+    ):  # fmt: skip
+        decided = kept(named, order)
+        left = later(decided, Restore(PATH, decided.ruling, UNDECIDED, ANN))
+        assert left == (None if proposes else named)
+        # What a scan finds, or a person decided earlier, stays.
+        found = replace(decided, observed=replace(decided.observed, named=False))
+        assert later(found, Restore(PATH, found.ruling, UNDECIDED, ANN)) == PENDING
+        assert later(decided, Restore(PATH, decided.ruling, DENIED, ANN)) is not None
+
+
 @pytest.mark.parametrize("order", [Approve(PATH, None, ANN), Deny(PATH, ANN), Forget(PATH, ANN)])
 def test_an_order_for_an_unknown_project_is_refused(order: ProjectOrder) -> None:
     with pytest.raises(UnknownProject, match="/w/api") as refused:

@@ -96,6 +96,76 @@ def test_on_a_terminal_one_key_publishes_the_listed_worktrees(up: Person, press:
     assert "fix" in up.names("ls", "--published")
 
 
+def test_worktrees_inside_their_checkout_are_published_with_it(up: Person, press: Press) -> None:
+    inner = up.parent / "tool" / ".trees" / "inner"
+    up.git("-C", str(up.parent / "tool"), "worktree", "add", "--detach", str(inner))
+    up.wait_until_listed("inner", "pending")
+    done = press("p", "approve", "tool")
+    assert done.status == 0
+    assert "worktrees are older" in done.output  # the one outside
+    assert "inner  (worktree of" not in done.output
+    assert set(up.names("ls", "--published")) == {"tool", "inner"}
+    assert up.run("check", str(inner)).returncode == 0
+    why = _answer(up, "why", str(inner))
+    assert (why["published"], why["root"]) == (True, "inner")
+    up.rootsd("approve", "tool", "--read-only")
+    (item,) = [each for each in up.items("ls", "--published") if each["name"] == "inner"]
+    assert item["access"] == "read", "no more than its checkout"
+
+
+def test_what_a_person_proposed_is_gone_after_undo_or_forget(up: Person) -> None:
+    plain = up.home / "plain"
+    plain.mkdir()
+
+    def is_listed() -> bool:
+        return "plain" in up.names("ls")
+
+    for verb in ("approve", "deny"):
+        up.rootsd(verb, str(plain))
+        assert is_listed()
+        up.rootsd("undo")
+        assert not is_listed()
+    for orders in ([], [("approve", "plain")], [("deny", "plain")]):
+        up.rootsd("add", str(plain))
+        for order in orders:
+            up.rootsd(*order)
+        up.rootsd("forget", "plain")
+        assert not is_listed()
+    up.rootsd("scan")
+    up.rootsd("down")
+    up.rootsd("up")
+    assert not is_listed(), "nor after a scan and a restart"
+    up.rootsd("approve", str(plain))
+    up.rootsd("forget", "plain")
+    up.rootsd("undo")
+    assert "plain" in up.names("ls", "--published"), "undo brings the decision back"
+    up.rootsd("forget", "fix")
+    assert "fix" in up.names("pending"), "a scan finds it"
+
+
+def test_an_undo_keeps_what_another_command_had_proposed(up: Person) -> None:
+    plain = up.home / "plain"
+    plain.mkdir()
+    up.rootsd("add", str(plain))
+    up.rootsd("approve", "plain")
+    up.rootsd("undo")
+    assert "plain" in up.names("pending")
+
+
+def test_a_slip_for_under_publishes_nothing(up: Person, press: Press) -> None:
+    parent = str(up.parent)
+    for words in (("approve", parent), ("deny", parent), ("approve", "--under", parent)):
+        refused = up.run(*words)
+        assert refused.returncode == 7
+        verb, *rest = words
+        assert f"try: rootsd {verb} --yes {' '.join(rest)}" in refused.stderr
+    assert {item["verdict"] for item in up.items("ls")} == {"pending"}
+    done = press("n", "approve", parent)
+    assert (done.status, up.names("ls", "--published")) == (1, [])
+    assert "would be readable as a part of" in done.output
+    assert "rootsd approve --under" in done.output
+
+
 def test_worktrees_that_git_adds_later_need_no_key(up: Person) -> None:
     up.rootsd("approve", "tool")
     later = up.parent / "later"

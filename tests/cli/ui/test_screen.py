@@ -271,6 +271,30 @@ async def test_a_denial_is_sent_at_once_and_of_several_after_a_yes(daemon: LiveD
     assert len(three["refs"]) == 3
 
 
+async def test_a_denial_of_a_folder_that_holds_projects_lists_them_first(
+    daemon: LiveDaemon,
+) -> None:
+    listed = [
+        {"token": f"t-{name}", "id": name, "name": name, "path": f"/home/ann/src/{name}",
+         "path_b64": None, "before": "pending", "after": "denied", "within": None, "risk": None}
+        for name in ("web", "inner-a", "inner-b")
+    ]  # fmt: skip
+    confirmation = {"projects": listed, "parents": []}
+    daemon.answers["decide"] = {**PLAN, "confirmation": confirmation}
+    async with a_screen() as person:
+        await person.waits_for("Pending 3")
+        await person.presses("d")
+        await person.waits_for("Deny 3 projects?")
+        assert "inner-a, inner-b" in person.sees
+        await person.presses("n")
+        assert orders(daemon) == []
+        await person.presses("d")
+        await person.waits_for("Deny 3 projects?")
+        await person.presses("y")
+        await person.waits_until(lambda: len(orders(daemon)) == 1)
+    assert orders(daemon)[0]["confirmed"] == ["t-web", "t-inner-a", "t-inner-b"]
+
+
 async def test_undo_shows_what_it_takes_back(daemon: LiveDaemon) -> None:
     async with a_screen() as person:
         await person.waits_for("Pending 3")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from rootsd.control import selection
 from rootsd.core.decide import VerdictReason
 from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.history import CHAIN_START, events_for
@@ -14,7 +15,7 @@ from rootsd.core.model import Access, ActorKind, Lapse, LapseReason, Project, Ru
 from rootsd.wire.decisions import ApplyMode, RemoveRuleRequest
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection
-from support.control_harness import APPROVE, ControlHarness
+from support.control_harness import APPROVE, ControlHarness, names
 from support.ledger_harness import path, rule
 from support.sample_decisions import NOON, add, after, decide, project
 
@@ -22,6 +23,75 @@ from support.sample_decisions import NOON, add, after, decide, project
 def _lost(number: int, by: ActorKind | None) -> Project:
     lapse = Lapse(LapseReason.STORE_RESTORED, NOON, by)
     return replace(project(number), ruling=Ruling(lapse=lapse))
+
+
+def _replaced(number: int, origin: str | None, why: LapseReason) -> Project:
+    ruling = Ruling(lapse=Lapse(why, NOON), name=f"p{number}", origin=origin)
+    return replace(project(number), ruling=ruling)
+
+
+def _from(origins: dict[int, str], *lapsed: Project) -> ControlHarness:
+    """Return a harness in which projects have these origins now."""
+    control = ControlHarness(*lapsed)
+
+    async def origins_of(_: object) -> dict[bytes, str]:
+        return {path(number): origin for number, origin in origins.items()}
+
+    control.services = replace(control.services, origins_of=origins_of)
+    return control
+
+
+ACME, EVIL = "https://example.com/acme/api", "https://example.com/evil/api"
+CHANGED = [
+    # origin before and now, the reason of the lapse, whether it is another repository
+    (ACME, ACME, LapseReason.REPLACED, False),
+    (ACME, EVIL, LapseReason.REPLACED, True),
+    (ACME, None, LapseReason.REPLACED, True),
+    (None, EVIL, LapseReason.REPLACED, True),
+    (None, None, LapseReason.REPLACED, False),
+    (ACME, EVIL, LapseReason.RETARGETED, True),
+    (ACME, EVIL, LapseReason.STORE_RESTORED, True),
+    (None, ACME, LapseReason.STORE_RESTORED, False),
+    (None, ACME, LapseReason.EXPOSED, False),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "why", "is_other"), CHANGED)
+async def test_lapsed_approvals_are_not_given_to_another_repository(
+    before: str | None, now: str | None, why: LapseReason, is_other: bool
+) -> None:
+    origins = {2: ACME} | ({1: now} if now is not None else {})
+    control = _from(origins, _replaced(1, before, why), _replaced(2, ACME, why))
+    done = await control.decide(APPROVE, select=Selection.LAPSED)
+    assert names(done["items"]) == (["p2"] if is_other else ["p1", "p2"])
+    left_out = [text for text in done["warnings"] if text.startswith("p1 is left out")]
+    assert bool(left_out) is is_other
+    if is_other:
+        with pytest.raises(UnknownProject, match="p1 is left out: its origin is") as refused:
+            await control.decide(APPROVE, "p1", select=Selection.LAPSED)
+        assert refused.value.remedy == "rootsd approve PATH"
+        assert await control.world.told() == {path(2)}
+        await control.decide(APPROVE, "p1")
+        assert await control.world.told() == {path(1), path(2)}
+
+
+async def test_the_test_notices_a_restored_approval_of_another_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selection, "_why_other_origin", lambda _project, _now: None)
+    with pytest.raises(AssertionError):
+        await test_lapsed_approvals_are_not_given_to_another_repository(*CHANGED[1])
+
+
+async def test_one_lapsed_approval_is_restored_by_its_name() -> None:
+    lapsed = [_replaced(number, ACME, LapseReason.REPLACED) for number in (1, 2)]
+    control = _from({1: ACME, 2: ACME}, *lapsed, project(3))
+    assert names((await control.decide(APPROVE, "p1", select=Selection.LAPSED))["items"]) == ["p1"]
+    assert await control.world.told() == {path(1)}
+    with pytest.raises(UnknownProject, match="no approval there has lapsed"):
+        await control.decide(APPROVE, "p3", select=Selection.LAPSED)
+    with pytest.raises(UnknownProject, match="no project is called nothing"):
+        await control.decide(APPROVE, "nothing", select=Selection.LAPSED)
 
 
 def _reasons(control: ControlHarness, number: int) -> VerdictReason:

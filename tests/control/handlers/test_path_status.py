@@ -78,6 +78,33 @@ async def test_the_status_of_a_path(
     }  # fmt: skip
 
 
+PENDING_INSIDE = at(path(1) + b"/in", project(2))
+
+
+@pytest.mark.parametrize(
+    "projects",
+    [
+        [approved(1)], [project(1)], [denied(1)], [lapsed(project(1))], [suspended(approved(1))],
+        [approved(1), PENDING_INSIDE], [project(1), INSIDE], [approved(1), INSIDE],
+        [approved(1), replace(INSIDE, ruling=denied(2).ruling)], [denied(1), INSIDE],
+        [approved(1), suspended(INSIDE)], [],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "where", ["/home/ann/src/p1", "/home/ann/src/p1/in", "/home/ann/src/p1/in/x"]
+)
+async def test_check_and_why_agree(projects: Sequence[Project], where: str) -> None:
+    control = ControlHarness(*projects)
+    checked, why = await control.ask(CheckQuery(where)), await control.ask(WhyQuery(where))
+    assert (why["published"], why["root"]) == (checked["published"], checked["root"])
+
+
+async def test_why_tells_the_root_around_a_pending_project() -> None:
+    why = await ControlHarness(approved(1), PENDING_INSIDE).ask(WhyQuery("/home/ann/src/p1/in"))
+    assert (why["published"], why["root"]) == (True, "p1")
+    assert [(item["name"], item["verdict"]) for item in why["items"]] == [("in", "pending")]
+
+
 @pytest.mark.parametrize(
     ("outer", "inner", "access"),
     [
