@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rootsd.control.handlers import audit_log, decisions, names, rules
 from rootsd.core.errors import Unconfirmed
-from rootsd.core.model import Access, Verdict
+from rootsd.core.model import Access, Decision, Ruling, Verdict
 from rootsd.core.paths import RefusedPlaces
 from rootsd.wire.decisions import (
     AddRuleRequest,
@@ -29,7 +29,7 @@ from support.control_harness import (
     ControlHarness,
 )
 from support.ledger_harness import HOME, SOURCES, at, lapsed, path, rule
-from support.sample_decisions import approved, denied, identity, project
+from support.sample_decisions import NOON, PERSON, approved, denied, identity, project
 
 FOLDER = SOURCES.decode()
 HOLDER = at(SOURCES, project(9))  # a project in whose folder all others lie
@@ -56,6 +56,12 @@ def with_a_holder() -> ControlHarness:
     return ControlHarness(HOLDER, project(1), project(2), OUTSIDE)
 
 
+def with_a_read_only_holder() -> ControlHarness:
+    decision = Decision(Verdict.APPROVED, PERSON, NOON, identity(9), Access.READ)
+    holder = replace(HOLDER, ruling=Ruling(decision=decision, name="src"))
+    return ControlHarness(holder, project(1), project(2), OUTSIDE)
+
+
 def with_a_rule(verdict: Verdict) -> Callable[[], ControlHarness]:
     return lambda: ControlHarness(project(1), project(2), OUTSIDE, rules=[rule(verdict)])
 
@@ -76,6 +82,7 @@ BULK: list[tuple[Callable[[], ControlHarness], Confirmable]] = [
     (with_a_holder, order(APPROVE, FOLDER, access=Access.READ)),
     (with_roots, order(APPROVE, "p1", "p2", access=Access.READ)),
     (with_roots, order(APPROVE, "p1", "p2")),
+    (with_a_read_only_holder, order(APPROVE, FOLDER, access=Access.READ_WRITE)),
     (pending, order(DENY, "p1", "p2")),
     (pending, order(DENY, "p*")),
     (with_a_holder, order(DENY, FOLDER)),

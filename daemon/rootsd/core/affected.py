@@ -20,7 +20,7 @@ from msgspec import Struct
 from rootsd.core.catalog import Catalog, paths_below
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.model import Access, Presence, Project, Verdict
+from rootsd.core.model import Access, Presence, Project, PublishedRoot, Verdict
 from rootsd.core.paths import ancestors, contains
 from rootsd.core.plan import Plan
 
@@ -34,8 +34,7 @@ class AffectedProject(Struct, frozen=True):
 
     * `project`: the project after the order; the project before it, if it is dropped.
     * `before`, `after`: its verdicts. `before` is None for a folder that was unknown.
-    * `within`: the new root that shows the project to clients, if the project itself stays as it
-      is.
+    * `within`: the root around it that is new or opens more, if the project itself stays as it is.
     * `is_wider`: whether the order gives the project more than it had.
     """
 
@@ -88,8 +87,7 @@ def affected_projects(before: Catalog, made: Plan) -> AffectedProjects:
     """Return what the plan `made` of orders decides about. `before` is the catalog before it."""
     after = made.catalog
     changed = _ordered(made) | _judged_differently(before, after)
-    opened = (after.roots.keys() | after.withheld.keys()) - before.roots.keys()
-    opened -= before.withheld.keys()
+    opened = _opened(before, after)
     shown = {
         path
         for path in paths_below(opened, after.projects)
@@ -106,6 +104,21 @@ def affected_projects(before: Catalog, made: Plan) -> AffectedProjects:
     parents = after.decision_context.parents
     covered = (parent for parent in parents if any(contains(path, parent) for path in covering))
     return AffectedProjects(tuple(affected), tuple(covered))
+
+
+def _opened(before: Catalog, after: Catalog) -> set[bytes]:
+    """Return the roots that are new, or that more sessions get or may write to."""
+    known, now = {**before.withheld, **before.roots}, {**after.withheld, **after.roots}
+    return {
+        path
+        for path, root in now.items()
+        if (was := known.get(path)) is not root
+        and (was is None or _reach(was) < _reach(root) or (was.session and not root.session))
+    }
+
+
+def _reach(root: PublishedRoot) -> int:
+    return 1 if root.access is Access.READ else 2
 
 
 def _ordered(made: Plan) -> set[bytes]:
@@ -147,14 +160,8 @@ def _affected(
         _ORDER.index(verdict) > _ORDER.index(was or Verdict.PENDING)
         or within is not None
         or path in opened
-        or _access(path, after) > _access(path, before)
     )
     return AffectedProject(project, was, verdict, within, is_wider)
-
-
-def _access(path: bytes, catalog: Catalog) -> int:
-    root = catalog.roots.get(path)
-    return 0 if root is None else 1 + (root.access is Access.READ_WRITE)
 
 
 def _only_follows(each: AffectedProject, decided: Container[bytes]) -> bool:

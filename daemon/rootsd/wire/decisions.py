@@ -67,7 +67,7 @@ class AffectedItem(TypedDict):
     after: str
     """The verdict after the order."""
     within: str | None
-    """The new root that shows the project to clients, if its own verdict does not."""
+    """The root around the project that is new or opens more, if the project itself is no root."""
     risk: str | None
     """The risks in words, as in a listing, if clients will see the project. Null if they were not
     read.
