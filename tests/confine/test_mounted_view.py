@@ -45,6 +45,13 @@ class FakeTree:
         self.failing: set[bytes] = set()
         self.broken: dict[bytes, set[bytes]] = {}
         self.attempts = 0
+        self.base_masks: set[bytes] = set()
+
+    def mask_base(self, _: object) -> None:
+        """Do nothing."""
+
+    def repair_base(self) -> bool:
+        return False
 
     def build(self, *_: object) -> None:
         """Do nothing."""
@@ -104,7 +111,7 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
 def view(tmp_path: Path, time: FakeTime, tree: FakeTree) -> MountedView:
     """A view that shows both roots."""
     view = MountedView(WardenSettings(os.fsencode(tmp_path), (), b"/"), os.getpid())
-    assert not view.build(desired(API, DOCS)).failed
+    assert not view.build(desired(API, DOCS), frozenset()).failed
     return view
 
 
@@ -164,7 +171,7 @@ def test_after_an_order_the_pauses_are_short_again(
     for pause in PAUSES:
         time.now += pause
         view.repair()
-    view.change(desired(API))
+    view.change(desired(API), frozenset())
     attempts = tree.attempts
     assert time.timers[-1] == PAUSES[0]
     time.now += PAUSES[0]
@@ -176,7 +183,7 @@ def test_a_root_that_is_no_longer_wanted_is_not_attempted_again(
     view: MountedView, tree: FakeTree, time: FakeTime
 ) -> None:
     lose_cover(view, tree, API)
-    view.change(desired(DOCS))
+    view.change(desired(DOCS), frozenset())
     attempts = tree.attempts
     time.now += 1_000
     view.repair()

@@ -45,17 +45,27 @@ ROOTS = st.builds(
 )
 
 
-@given(st.integers(), st.sampled_from([OrderKind.SET, OrderKind.ADD]), st.lists(ROOTS, max_size=3))
+DENIED = st.none() | st.frozensets(PATHS, max_size=3)
+
+
+@given(
+    st.integers(),
+    st.sampled_from([OrderKind.SET, OrderKind.ADD]),
+    st.lists(ROOTS, max_size=3),
+    DENIED,
+)
 def test_an_order_with_roots_is_encoded_and_decoded(
-    number: int, kind: OrderKind, roots: list[ConfinedRoot]
+    number: int, kind: OrderKind, roots: list[ConfinedRoot], denied: frozenset[bytes] | None
 ) -> None:
-    order = WardenOrder(number, kind, tuple(roots))
+    order = WardenOrder(number, kind, tuple(roots), denied=denied)
     assert decode_order(encode_order(order)) == order
 
 
-@given(st.integers(), st.lists(PATHS, max_size=3))
-def test_an_order_to_remove_is_encoded_and_decoded(number: int, paths: list[bytes]) -> None:
-    order = WardenOrder(number, OrderKind.REMOVE, paths=tuple(paths))
+@given(st.integers(), st.lists(PATHS, max_size=3), DENIED)
+def test_an_order_to_remove_is_encoded_and_decoded(
+    number: int, paths: list[bytes], denied: frozenset[bytes] | None
+) -> None:
+    order = WardenOrder(number, OrderKind.REMOVE, paths=tuple(paths), denied=denied)
     assert decode_order(encode_order(order)) == order
 
 

@@ -196,9 +196,20 @@ async def test_a_change_outside_the_scope_sends_nothing() -> None:
     async with connected(control) as warden:
         answer = await warden.call("confine", name="claude", only=["p1"])
         assert by_path(answer["view"]).keys() == {P1}
-        await control.decide(DENY, "p2")
+        await control.decide(FORGET, "p2")
         await control.decide(DENY, "p1")
         assert await warden.view() == {}
+
+
+async def test_a_denial_outside_the_roots_and_the_scope_is_sent_and_taken_back() -> None:
+    control = ControlHarness(root(1), project(2), project(3))
+    async with connected(control) as warden:
+        answer = await warden.call("confine", name="claude", only=["p1"])
+        assert answer["view"]["denied"] is None
+        await control.decide(DENY, "p2")
+        assert (await warden.next())["params"]["denied"] == [P2]
+        await control.decide(FORGET, "p2")
+        assert (await warden.next())["params"]["denied"] == []
 
 
 async def test_the_workspace_grows_by_approvals_and_survives_a_reconnection() -> None:
@@ -394,7 +405,7 @@ async def test_an_invisible_change_does_not_recompute_views() -> None:
     before, catalog = wardens.roots(), control.world.ledger.catalog
     await control.decide(DENY, "p3")
     assert control.world.ledger.catalog is not catalog
-    assert wardens.roots() is before
+    assert wardens.roots().roots is before.roots
 
 
 async def test_the_end_of_an_approval_is_sent_also_for_a_worktree_that_inherits_it() -> None:

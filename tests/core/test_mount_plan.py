@@ -12,6 +12,7 @@ from rootsd.core.mount_plan import (
     Mask,
     MountAccess,
     MountPurpose,
+    base_masks,
     desired_mounts,
     difference,
 )
@@ -32,6 +33,46 @@ ROOTS = st.lists(
 
 def root(path: bytes, *denied: bytes, shared_git: bytes | None = None) -> ConfinedRoot:
     return ConfinedRoot(path, MountAccess.READ_WRITE, None, frozenset(denied), shared_git)
+
+
+BIN, CACHE, LINKED, STATE = b"/h/bin", b"/h/.cache/uv", b"/h/.local/bin", b"/h/.claude"
+SOURCES = {each: each for each in (b"/h/.gitconfig", BIN, CACHE, STATE + b"/settings")}
+SOURCES[LINKED] = b"/data/bin"
+OTHERS = frozenset((b"/h", STATE))
+
+
+def masked(*denied: bytes, roots: tuple[bytes, ...] = ()) -> tuple[Mask, ...]:
+    return base_masks(SOURCES, OTHERS, denied, roots)
+
+
+def test_a_denied_folder_in_an_entry_of_the_base_is_masked_and_one_elsewhere_is_not() -> None:
+    assert masked(BIN + b"/p", b"/h/project", b"/h/bin2") == (Mask(BIN + b"/p"),)
+    assert masked(BIN + b"/p", BIN + b"/p/inner") == (Mask(BIN + b"/p"),)
+    assert masked() == ()
+
+
+def test_all_entries_at_and_below_a_denied_folder_are_masked() -> None:
+    assert masked(BIN, b"/h/.cache") == (Mask(CACHE), Mask(BIN))
+    assert {mask.path for mask in masked(b"/h")} == SOURCES.keys() - {LINKED}
+    assert {mask.path for mask in masked(b"/")} == SOURCES.keys()
+
+
+def test_the_real_path_of_an_entry_counts() -> None:
+    assert masked(LINKED) == ()
+    for denied, mask in ((b"/data", b""), (b"/data/bin", b""), (b"/data/bin/p", b"/p")):
+        assert masked(denied) == (Mask(LINKED + mask),)
+
+
+def test_what_programs_made_is_not_masked_but_what_a_person_has_in_it_is() -> None:
+    assert masked(STATE + b"/projects") == ()
+    assert masked(STATE) == (Mask(STATE + b"/settings"),)
+    everything = base_masks({b"/h": b"/h", b"/": b"/"}, {STATE}, [STATE + b"/p", b"/h/x"], ())
+    assert everything == (Mask(b"/h/x"),), "the folder of the agent covers the one outside"
+
+
+def test_a_mask_in_the_base_keeps_the_mount_points_of_the_roots_in_it() -> None:
+    roots = (BIN + b"/p/b", BIN + b"/p/a", BIN + b"/p", BIN + b"/q", b"/h/project")
+    assert masked(BIN + b"/p", roots=roots) == (Mask(BIN + b"/p", (BIN + b"/p/a", BIN + b"/p/b")),)
 
 
 @given(ROOTS, ROOTS)

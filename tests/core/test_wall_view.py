@@ -79,7 +79,7 @@ def test_a_uri_is_not_mounted() -> None:
 
 def test_a_scope_removes_withheld_roots_like_published_ones() -> None:
     catalog = after(KNOWN, approve(API), approve(WEB), Deny(LIB, ANN))
-    roots = WallRoots.of(catalog).roots
+    roots = WallRoots.of(catalog)
     start = session_start_in(catalog, API + b"/x")
     for extent in ScopeExtent:
         scope = Scope(folder=API + b"/x", extent=extent, start=start)
@@ -89,10 +89,34 @@ def test_a_scope_removes_withheld_roots_like_published_ones() -> None:
 
 def test_a_root_for_one_session_is_shown_only_there() -> None:
     catalog = after(KNOWN, approve(API, session=SessionKey("s1", "an agent")), Deny(LIB, ANN))
-    roots = WallRoots.of(catalog).roots
+    roots = WallRoots.of(catalog)
     assert wall_view(3, roots, FULL_SCOPE).roots == ()
     mine = replace(FULL_SCOPE, sessions=frozenset(["s1"]))
     assert [each.root.path for each in wall_view(3, roots, mine).roots] == [API]
+
+
+def test_a_view_names_the_outermost_denied_folders_also_those_outside_its_roots_and_scope() -> (
+    None
+):
+    catalog = after(KNOWN, approve(API), Deny(DEEP, ANN), Deny(LIB, ANN), Deny(WEB, ANN))
+    catalog = after(catalog, uri_seen(b"https://e.com/v1"), Deny(b"https://e.com/v1", ANN))
+    roots = WallRoots.of(catalog)
+    nowhere = Scope(names=frozenset({"none"}))
+    for scope in (FULL_SCOPE, nowhere):
+        assert wall_view(3, roots, scope).denied == (LIB, WEB)
+    assert WallRoots.of(after(catalog, ProjectGone(WEB))).denied == (LIB, WEB), "it may return"
+
+
+def test_a_change_names_the_denied_folders_only_if_they_differ() -> None:
+    roots = WallRoots.of(after(KNOWN, approve(API)))
+    first = wall_view(1, roots, FULL_SCOPE)
+    assert view_change(WallView(0, ()), first).denied is None
+    denied = roots.after(after(roots.catalog, Deny(WEB, ANN)))
+    second = wall_view(2, denied, FULL_SCOPE)
+    assert view_change(first, second).denied == (WEB,)
+    third = wall_view(3, denied.after(after(denied.catalog, Forget(API, ANN))), FULL_SCOPE)
+    assert view_change(second, third).denied is None
+    assert view_change(second, first).denied == ()
 
 
 def test_a_read_only_approval_is_a_read_only_root() -> None:
@@ -231,7 +255,7 @@ def test_the_changes_of_a_view_add_up_to_it_and_name_only_what_differs(
             catalog = after(catalog, step)
         except OrderRefused:
             continue
-        view = wall_view(1, WallRoots.of(catalog).roots, FULL_SCOPE)
+        view = wall_view(1, WallRoots.of(catalog), FULL_SCOPE)
         change = view_change(before, view)
         assert all(known.get(each.root.path) != each for each in change.roots)
         for path in change.removed:

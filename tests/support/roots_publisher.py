@@ -32,6 +32,7 @@ class RootsPublisher:
         self.reported = threading.Condition()
         self._settings = settings or {}
         self._roots: tuple[ConfinedRoot, ...] = ()
+        self._denied: tuple[bytes, ...] = ()
         self._lock = threading.Lock()
         self._subscribers: dict[socket.socket, SentView] = {}
         for name in ("run", "run/pub", "run/ctl"):
@@ -50,12 +51,12 @@ class RootsPublisher:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
-    def publish(self, *roots: ConfinedRoot) -> None:
-        """Publish exactly these roots. They are sent when this returns."""
+    def publish(self, *roots: ConfinedRoot, denied: tuple[bytes, ...] = ()) -> None:
+        """Publish exactly these roots and denied folders. They are sent when this returns."""
         with self._lock:
-            self._roots = roots
+            self._roots, self._denied = roots, denied
             for subscriber, sent in self._subscribers.items():
-                _send_view(subscriber, sent.change_to(*roots))
+                _send_view(subscriber, sent.change_to(*roots, denied=denied))
 
     def send_to_all(self, change: dict[str, Any]) -> None:
         """Send a change of the view as it is, however wrong."""
@@ -136,7 +137,7 @@ class RootsPublisher:
         with self._lock:
             self.requests.append(request["params"])
             sent = self._subscribers[connection] = SentView()
-            view = sent.change_to(*self._roots)
+            view = sent.change_to(*self._roots, denied=self._denied)
             result = {"version": 1, "rootsd": "0", "id": "x", "start": None,
                       "settings": self._settings, "view": view}  # fmt: skip
             connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))

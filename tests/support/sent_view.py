@@ -14,10 +14,12 @@ class SentView:
 
     def __init__(self) -> None:
         self._roots: dict[bytes, ConfinedRoot] = {}
+        self._denied: tuple[bytes, ...] = ()
         self._number = -1
 
-    def change_to(self, *roots: ConfinedRoot) -> dict[str, Any]:
-        """Return the message that leaves exactly these roots."""
+    def change_to(self, *roots: ConfinedRoot, denied: tuple[bytes, ...] = ()) -> dict[str, Any]:
+        """Return the message that leaves exactly these roots and denied folders."""
+        denied_before, self._denied = self._denied, denied
         before, self._roots = self._roots, {root.path: root for root in roots}
         self._number += 1
         return {
@@ -25,4 +27,5 @@ class SentView:
             "revision": 1,
             "roots": [encode_root(root) for root in roots if before.get(root.path) != root],
             "removed": [text_of(path) for path in before.keys() - self._roots.keys()],
+            "denied": None if denied == denied_before else [text_of(path) for path in denied],
         }

@@ -27,7 +27,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from rootsd.confine import covers, default_view, holders, protected, root_folder, tree
+from rootsd.confine import (
+    covers,
+    default_view,
+    denied_base,
+    holders,
+    protected,
+    root_folder,
+    tree,
+)
 from rootsd.confine.default_view import base_entries
 from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.confine.kernel import close_from
@@ -46,7 +54,7 @@ from rootsd.confine.supervision import CellOptions, Layer, Network
 from rootsd.confine.terminal import wait_for
 from rootsd.confine.warden import WardenSettings
 from rootsd.core import mount_plan
-from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
 from rootsd.core.wall import RevokePolicy, WallEngine
 
 _MAX_REQUEST = 1 << 17
@@ -68,6 +76,8 @@ class Weakness(Enum):
     EVERY_MOUNT = "each root has a mount of its own"
     CLOSED_WORKTREES = "the entry of each worktree is protected"
     BUSY_POINT = "the point of a hidden root cannot be removed"
+    BASE_SHOWN = "denied folders in the base are not masked"
+    BASE_COVERED = "a denied folder in the base is covered in place"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
@@ -360,6 +370,8 @@ class Wall(Interpreter):
         on_revoke: RevokePolicy = RevokePolicy.TELL,
         engine: WallEngine = WallEngine.NAMESPACES,
         landlock: int | None = None,
+        denied: Iterable[Path] = (),
+        entries: Iterable[ViewEntry] = (),
         weaknesses: Iterable[Weakness] = (),
     ) -> None:
         self._number = 0
@@ -368,6 +380,8 @@ class Wall(Interpreter):
             "without": [layer.value for layer in without], "network": network.value,
             "protection": protection.value, "on_revoke": on_revoke.value,
             "engine": engine.value, "landlock": landlock,
+            "denied": [str(path) for path in denied],
+            "entries": [(os.fsdecode(e.path), e.kind.value, e.reason) for e in entries],
             "weaknesses": [weakness.value for weakness in weaknesses],
             "environment": {
                 **os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path),
@@ -384,12 +398,18 @@ class Wall(Interpreter):
         self._reports = self._channel.makefile("rb")
 
     def order(
-        self, kind: OrderKind, *roots: ConfinedRoot, paths: Iterable[Path] = ()
+        self,
+        kind: OrderKind,
+        *roots: ConfinedRoot,
+        paths: Iterable[Path] = (),
+        denied: Iterable[Path] | None = None,
     ) -> WardenReport:
         """Give the warden an order, and return its report."""
         self._number += 1
         removed = tuple(os.fsencode(path) for path in paths)
-        self._channel.sendall(encode_order(WardenOrder(self._number, kind, roots, removed)))
+        closed = None if denied is None else frozenset(map(os.fsencode, denied))
+        order = WardenOrder(self._number, kind, roots, removed, closed)
+        self._channel.sendall(encode_order(order))
         while (report := self.next_report()).number != self._number:
             pass
         return report
@@ -424,6 +444,11 @@ def _remove_busy(_: object) -> None:
     raise OSError(errno.EBUSY, "Device or resource busy")
 
 
+def _cover_in_place(self: tree.SharedTree, path: bytes, masks: Iterable[Mask]) -> None:
+    for mask in masks:
+        self._mask(self._base_mounts[path].fd, path, mask, b"")
+
+
 def _open_following(path: bytes, flags: int = 0) -> int:
     return os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
 
@@ -445,8 +470,13 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
         (covers, "open_below", _open_below_following),
     ),
     Weakness.NO_HOLD: ((covers, "hold_above", lambda *_: None),),
-    Weakness.NO_REPAIR: ((tree.SharedTree, "find_broken", lambda *_: {}),),
+    Weakness.NO_REPAIR: (
+        (tree.SharedTree, "find_broken", lambda *_: {}),
+        (tree.SharedTree, "_broken_base", lambda _: []),
+    ),
     Weakness.TOKENS_SHOWN: ((default_view, "find_token_files", lambda _: ()),),
+    Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
+    Weakness.BASE_COVERED: ((tree.SharedTree, "_replace", _cover_in_place),),
     Weakness.NO_PLACEHOLDERS: ((tree.SharedTree, "_add_placeholder", lambda *_: None),),
     Weakness.NO_POINT: ((tree, "_remove", lambda _: None),),
     Weakness.BUSY_POINT: ((tree, "_remove", _remove_busy),),
@@ -463,10 +493,18 @@ def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     os.makedirs(spec["folder"], exist_ok=True)
     settings = WardenSettings(
         os.fsencode(os.path.realpath(spec["folder"])),
-        (*base_entries(home, os.geteuid()), *interpreter_entries()),
+        (
+            *base_entries(home, os.geteuid()),
+            *interpreter_entries(),
+            *(
+                ViewEntry(os.fsencode(path), ViewEntryKind(kind), reason)
+                for path, kind, reason in spec["entries"]
+            ),
+        ),
         home,
         ProtectionPolicy(spec["protection"]),
         RevokePolicy(spec["on_revoke"]),
+        frozenset(map(os.fsencode, spec["denied"])),
     )
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:

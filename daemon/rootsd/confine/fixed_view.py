@@ -6,7 +6,9 @@ waits for the next start, with another warden.
 
 Rules only add rights. So a file that must be hidden in a readable folder gets no rule, but all
 other files there get one each; files that are made there later are not readable. In a writable
-folder nothing can be hidden. `rootsd.core.fixed_roots` decides which roots can be given.
+folder nothing can be hidden. A denied folder in the base is hidden in this way. If one is denied
+later, the warden ends, as for a lost root. `rootsd.core.fixed_roots` decides which roots can be
+given.
 
 A rule belongs to the folder itself, not to its path. A folder that takes its place later gets no
 rights, and a folder that is moved keeps them until the daemon has noticed.
@@ -19,6 +21,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
+from rootsd.confine.denied_base import DENIED, DeniedBase
 from rootsd.confine.kernel import closing
 from rootsd.confine.landlock import NO_DEVICES, READ_ALL, Coverage, Right, Ruleset
 from rootsd.confine.orders import FailedRoot
@@ -42,6 +45,8 @@ class FixedView:
         self.notes: list[str] = []
         self._settings = settings
         self._rules = Ruleset(Coverage.OUTSIDE, version)
+        self._base = DeniedBase(settings.entries)
+        self._hidden: frozenset[bytes] = frozenset()  # the parts of the base that are denied
         self._shown: dict[bytes, DesiredMount] = {}
         self._failed: dict[bytes, tuple[DesiredMount, str]] = {}
         self._folders: PrivateFolders | None = None
@@ -51,9 +56,12 @@ class FixedView:
         """The roots that programs got at their start."""
         return self._shown
 
-    def build(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
+    def build(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
         """Make the rules and the program's own folders. Raises OSError."""
-        entries = self._settings.entries
+        self._hidden = self._denied_parts(denied)
+        entries = self._base.entries_without(denied)
         roots = fixed_roots(desired)
         _check_entries(entries, roots.shown.values())
         self._folders = PrivateFolders(self._settings.folder, self._settings.home)
@@ -61,7 +69,7 @@ class FixedView:
         for own in self._folders.writable:
             self._rules.allow(own, _CHANGE_ALL)
         for entry in entries:
-            self._allow_entry(entry)
+            self._allow_entry(entry, entries)
         for path, mount in roots.shown.items():
             try:
                 with closing(open_root(mount)) as folder:
@@ -70,10 +78,13 @@ class FixedView:
                 self._shown[path] = mount
             except OSError as error:
                 self._failed[path] = mount, error.strerror or "it cannot be opened"
-        return self.change(desired)
+        return self.change(desired, denied)
 
-    def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
-        """Compare `desired` with what programs have."""
+    def change(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
+        """Compare `desired`, and the base without what is `denied`, with what programs have."""
+        hidden = self._denied_parts(denied)
         wanted, refused = fixed_roots(desired)
         failed = {
             path: reason
@@ -81,9 +92,11 @@ class FixedView:
             if wanted.get(path) == mount
         }
         waiting = [path for path in missing(wanted, self._shown) if path not in failed]
+        waiting += [path for path in sorted(self._hidden) if not _is_in(path, hidden)]
+        newly_denied = [path for path in sorted(hidden) if not _is_in(path, self._hidden)]
         return AppliedChange(
             failed=tuple(FailedRoot(*each) for each in {**refused, **failed}.items()),
-            lost=missing(self._shown, wanted),
+            lost=(*missing(self._shown, wanted), *newly_denied),
             waiting=tuple(waiting),
         )
 
@@ -107,10 +120,13 @@ class FixedView:
         if self._folders is not None:
             self._folders.close()
 
-    def _allow_entry(self, entry: ViewEntry) -> None:
+    def _denied_parts(self, denied: frozenset[bytes]) -> frozenset[bytes]:
+        return frozenset(mask.path for mask in self._base.masks(denied))
+
+    def _allow_entry(self, entry: ViewEntry, entries: Iterable[ViewEntry]) -> None:
         match entry.kind:
             case ViewEntryKind.READ | ViewEntryKind.CACHE:
-                self._allow_read(entry.path, [*_hidden(self._settings.entries, entry.path)])
+                self._allow_read(entry.path, [*_hidden(entries, entry.path)])
             case ViewEntryKind.WRITE:
                 self._rules.allow(entry.path, _CHANGE_ALL)
             case ViewEntryKind.STATE:
@@ -138,17 +154,25 @@ class FixedView:
                     self._allow_read(child, inside)
 
 
+def _is_in(path: bytes, folders: frozenset[bytes]) -> bool:
+    return any(contains(folder, path) for folder in folders)
+
+
 def _hidden(entries: Iterable[ViewEntry], path: bytes) -> Iterator[bytes]:
     """Yield the paths below `path` to hide, without those that this user cannot read anyway."""
     for entry in entries:
         is_hidden = entry.kind is ViewEntryKind.HIDDEN and contains(path, entry.path)
-        if is_hidden and os.access(entry.path, os.R_OK):
-            yield entry.path
+        if is_hidden and (entry.reason == DENIED or os.access(entry.path, os.R_OK)):
+            yield entry.path  # a denied folder that is gone may return
 
 
 def _check_entries(entries: Iterable[ViewEntry], roots: Iterable[DesiredMount]) -> None:
     """Raise OSError if an entry would open more than it says."""
-    closed = {each.path: "is hidden" for each in entries if each.kind is ViewEntryKind.HIDDEN}
+    closed = {
+        each.path: "is denied" if each.reason == DENIED else "is hidden"
+        for each in entries
+        if each.kind is ViewEntryKind.HIDDEN
+    }
     closed |= {each.path: "is read-only" for each in roots if each.access is MountAccess.READ}
     for entry in entries:
         shown = os.fsdecode(entry.path)
@@ -156,7 +180,7 @@ def _check_entries(entries: Iterable[ViewEntry], roots: Iterable[DesiredMount]) 
             raise OSError(
                 errno.EINVAL, f"{shown}: --static refuses all sockets of programs outside"
             )
-        if entry.kind is ViewEntryKind.WRITE:
+        if entry.kind in (ViewEntryKind.WRITE, ViewEntryKind.KEPT):
             for path, why in closed.items():
                 if contains(entry.path, path):
                     text = f"{os.fsdecode(path)} {why}, but lies in {shown}, which is writable"

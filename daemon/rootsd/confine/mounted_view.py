@@ -6,6 +6,8 @@ the file. Between that moment and the repair, a program inside can write the new
 is the time in which the warden wakes up and mounts again; it depends on the load, and is mostly
 below a few milliseconds. If the user has no inotify watch left, it is a second.
 
+A change of the denied folders replaces the mounts of the base that show something of them.
+
 A root that cannot be shown, or not with its protection, is attempted again, after a pause that
 grows with each failure. If a root cannot be taken away, the view reports it as lost, and the
 warden ends with its programs.
@@ -21,11 +23,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from rootsd.confine import holders
+from rootsd.confine.denied_base import DeniedBase
 from rootsd.confine.kernel import interval_timer
 from rootsd.confine.orders import FailedRoot
 from rootsd.confine.tree import VIEW_FOLDER, RevokeFailed, SharedTree
 from rootsd.confine.warden import AppliedChange, WardenSettings
-from rootsd.core.mount_plan import DesiredMount, difference
+from rootsd.core.mount_plan import DesiredMount, Mask, difference
 from rootsd.core.wall import RevokePolicy
 
 _TREE = b"/tree"
@@ -49,6 +52,8 @@ class MountedView:
         self._timer = -1
         self._desired: Mapping[bytes, DesiredMount] = {}
         self._within: Mapping[bytes, DesiredMount] = {}  # those that need no mount of their own
+        self._base = DeniedBase(settings.entries)
+        self._masks: tuple[Mask, ...] = ()  # in the base
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf
         self._settings = settings
@@ -64,7 +69,9 @@ class MountedView:
         within = self._within.items()
         return {**mounted, **{path: each for path, each in within if each.within in mounted}}
 
-    def build(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
+    def build(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
         """Move this process into new namespaces, and mount everything.
 
         Raises OSError and RevokeFailed.
@@ -78,23 +85,31 @@ class MountedView:
             if names.fd >= 0:
                 self._events.register(names.fd, select.EPOLLIN)
         self.watched = self._events.fileno()
-        self._want(desired)
+        self._want(desired, denied)
         return self._apply()
 
-    def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
-        """Mount and unmount roots until they are those of `desired`."""
-        self._want(desired)
+    def change(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
+        """Mount and unmount until the roots are those of `desired`, and the base shows no other
+        part of the `denied` folders.
+        """
+        self._want(desired, denied)
         self._pause_s = _FIRST_RETRY_S
         self._retry_at = math.inf  # this is an attempt already
         return _ending_if_kept(self._apply)
 
-    def _want(self, desired: Mapping[bytes, DesiredMount]) -> None:
+    def _want(self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]) -> None:
+        self._masks = self._base.masks(denied, desired)
         self._within = {path: mount for path, mount in desired.items() if mount.within}
         self._desired = {path: mount for path, mount in desired.items() if not mount.within}
 
     def _apply(self) -> AppliedChange:
         change = difference(self._tree.shown, self._desired)
-        devices = frozenset(self._devices(change.remove))
+        new = (mask.path for mask in self._masks if mask.path not in self._tree.base_masks)
+        devices = frozenset(self._devices((*change.remove, *new)))
+        self._tree.mask_base(self._masks)
+        change = difference(self._tree.shown, self._desired)
         # The outer ones go with all inside them. If an inner one went first, programs would have
         # the access of the outer one there for a moment.
         for path in reversed(change.remove):
@@ -139,6 +154,8 @@ class MountedView:
     def _repair(self) -> AppliedChange:
         changed = self._tree.names.changed()
         written = self._tree.worktree_names.changed()
+        if changed is None or not changed.keys() <= self._tree.shown.keys():
+            self._repair_base()
         self._tree.place_worktrees({*(changed or ()), *(written or ()), *self._tree.unwatched})
         # Only the other sources tell about roots without a watch, and files of other machines.
         is_complete = changed is not None and not self._tree.unwatched
@@ -158,6 +175,16 @@ class MountedView:
             return self._retry()
         self._plan()
         return AppliedChange(self._with_those_within(failed.values()))
+
+    def _repair_base(self) -> None:
+        """Mask again what was replaced outside. Raises RevokeFailed.
+
+        This hides the roots there, so they are shown again.
+        """
+        if self._tree.repair_base():
+            for mount in difference(self._tree.shown, self._desired).add:
+                with suppress(OSError):  # `_plan` sets the next attempt
+                    self._tree.show(mount)
 
     def _retry(self) -> AppliedChange:
         missing = self._desired.keys() - self._tree.shown.keys()

@@ -16,6 +16,8 @@ it:
             "shared_git_identity": IDENTITY | null, "git_access": TEXT, "ends_ns": N | null}
     IDENTITY = {"inode": N, "owner": N, "handle": HEX | null, "born_ns": N | null}
 
+An order may also have "denied": [PATH, ...], the denied folders. Without it, they stay the same.
+
 Paths are text with lone surrogates for bytes that are not UTF-8. ROOT is also the form in which
 the daemon publishes roots to wardens; other keys are ignored. `failed` lists all roots that are
 not visible although the owner ordered them, also from earlier orders.
@@ -69,12 +71,17 @@ class PauseState(Enum):
 
 
 class WardenOrder(NamedTuple):
-    """A change that an owner orders. `paths` are for REMOVE, `roots` for the others."""
+    """A change that an owner orders. `paths` are for REMOVE, `roots` for the others.
+
+    `denied` are the folders that the base of the view must not show, or None if they stay the
+    same.
+    """
 
     number: int
     kind: OrderKind
     roots: tuple[ConfinedRoot, ...] = ()
     paths: tuple[bytes, ...] = ()
+    denied: frozenset[bytes] | None = None
 
 
 class FailedRoot(NamedTuple):
@@ -106,19 +113,25 @@ def encode_order(order: WardenOrder) -> bytes:
         message["paths"] = [text_of(path) for path in order.paths]
     else:
         message["roots"] = [encode_root(root) for root in order.roots]
+    if order.denied is not None:
+        message["denied"] = [text_of(path) for path in sorted(order.denied)]
     return _line(message)
 
 
 def decode_order(line: bytes) -> WardenOrder:
     """Return the order in `line`. Raises BadOrder."""
     match _parse(line):
-        case {"order": int() as number, "do": "remove", "paths": list() as paths}:
-            return WardenOrder(number, OrderKind.REMOVE, paths=tuple(_paths(paths)))
+        case {"order": int() as number, "do": "remove", "paths": list() as paths, **more}:
+            denied = decode_denied(more.get("denied"))
+            return WardenOrder(number, OrderKind.REMOVE, paths=tuple(_paths(paths)), denied=denied)
         case {"order": int() as number, "do": "continue"}:
             return WardenOrder(number, OrderKind.CONTINUE)
-        case {"order": int() as number, "do": "set" | "add" as kind, "roots": list() as roots}:
+        case {
+            "order": int() as number, "do": "set" | "add" as kind, "roots": list() as roots, **more
+        }:  # fmt: skip
             decoded = tuple(decode_root(root) for root in roots)
-            return WardenOrder(number, OrderKind(kind), roots=decoded)
+            denied = decode_denied(more.get("denied"))
+            return WardenOrder(number, OrderKind(kind), roots=decoded, denied=denied)
         case _:
             raise BadOrder("not an order")
 
@@ -180,6 +193,15 @@ def decode_pause(line: bytes) -> PauseState | None:
             return PauseState(state)
         case _:
             return None
+
+
+def decode_denied(item: object) -> frozenset[bytes] | None:
+    """Return the denied folders in a JSON list, or None for null. Raises BadOrder."""
+    if item is None:
+        return None
+    if not isinstance(item, list):
+        raise BadOrder("denied is a list")
+    return frozenset(_paths(item))
 
 
 def encode_root(root: ConfinedRoot) -> dict[str, Any]:

@@ -8,8 +8,10 @@ The tree lives in a mount namespace of the warden. Below the warden's folder, it
 * `skeleton`: the empty folders on the way to a mount. It is `view` without the mounts. Programs
   see it read-only, because a program that could rename a folder on the way could move the mounts.
 * `points`: one empty folder for each root, its *point*. A read-only mount of the point lies
-  between the root and its path. Programs see it nowhere else, and cannot change it.
+  between the root and its path. Programs see it nowhere else, and cannot change it. The mounts of
+  the base have points, too.
 * `stage`: a private place where a root gets its masks and protections before programs see it.
+* `originals`: private copies of mounts of the base in which something is masked.
 
 Git removes what it knows about a worktree whose folder does not exist. So each worktree of a shown
 repository that exists and is not visible has a *placeholder*: an empty folder at its path, with an
@@ -26,6 +28,11 @@ that a program has cut off from the tree. No program can make the removal fail, 
 write to a point or mount in this namespace. So a failure is a defect, and `RevokeFailed` ends the
 wall. The point goes last: where the kernel unmounts a point with a root left on it, it moves that
 root to the folder below.
+
+To mask a denied folder in the base, a cover over it is not enough: it leaves the folder to a
+program that has it open. So the whole mount that shows it is replaced by a copy of its original
+with the masks. Roots in it are hidden first, and must be shown again. What a mount of the base
+shows inside another one belongs to the outer one.
 
 What must not be changed or seen in a root is covered; see `covers`. Mountinfo signals a cover that
 the kernel dropped, and `NameWatch` also one that was moved away. `find_broken` finds what lost its
@@ -81,6 +88,7 @@ from rootsd.confine.protected import (
 from rootsd.confine.root_folder import open_root
 from rootsd.core.mount_plan import (
     DesiredMount,
+    Mask,
     MountAccess,
     ViewEntry,
     ViewEntryKind,
@@ -88,8 +96,10 @@ from rootsd.core.mount_plan import (
 from rootsd.core.paths import ancestors, contains
 
 VIEW_FOLDER, _SKELETON, _EMPTY = b"/view", b"/skeleton", b"/empty"
-_POINTS, _STAGE = b"/points", b"/stage"
+_POINTS, _ORIGINALS = b"/points", b"/originals"
+_STAGE, _STAGE_FOR_FILES = b"/stage", b"/stage-for-files"
 _EMPTY_FILE = _EMPTY + b"/file"
+_MAX_REPAIRS = 100
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"
 _NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 _INODES = b"nr_inodes=1m"
@@ -124,16 +134,34 @@ class RevokeFailed(Exception):
 
 
 class _Point(NamedTuple):
-    """The point of a root: its folder, and an open descriptor of its mount."""
+    """The point of a root: its folder, and an open descriptor of its mount.
+
+    That of a single file in the base is a file.
+    """
 
     folder: bytes
     fd: int
 
 
+class _BaseMount(NamedTuple):
+    """A mount of the base that programs see. `fd` is its root.
+
+    `place` is what it is mounted on. Not its path: a program can rename a private folder above.
+    `original` is where a copy without masks is, or empty if nothing was ever masked.
+    """
+
+    fd: int
+    place: int
+    point: _Point
+    masks: tuple[Mask, ...] = ()
+    original: bytes = b""
+
+
 class _Shown(NamedTuple):
     """A root that programs see. `fd` is its root folder, `made` the folder made for its path.
 
-    `protected` has the paths that are protected, and those that were and do not exist now.
+    `protected` has the paths that are protected, and those that were and do not exist now. `below`
+    is what is mounted at the path without this root.
     """
 
     mount: DesiredMount
@@ -141,6 +169,7 @@ class _Shown(NamedTuple):
     point: _Point
     made: bytes
     protected: tuple[ProtectedPath, ...]
+    below: _Mounted | None
 
     @property
     def masks(self) -> Iterator[bytes]:
@@ -167,6 +196,7 @@ class SharedTree:
         self._skeleton = base + _SKELETON
         self._mounted: dict[bytes, _Mounted] = {}
         self._shown: dict[bytes, _Shown] = {}
+        self._base_mounts: dict[bytes, _BaseMount] = {}
         self._made = 0  # the number of points and masks so far, for their names
         self.names = NameWatch()
         """What `find_broken` takes comes from here."""
@@ -191,9 +221,10 @@ class SharedTree:
         change_propagation(b"/", MountFlag.RECURSIVE | MountFlag.SLAVE)
         mount(b"rootsd", self._base, _TMPFS, _NO_PRIVILEGES, b"mode=0700," + _INODES)
         change_propagation(self._base, MountFlag.PRIVATE)
-        for name in (VIEW_FOLDER, _SKELETON, _POINTS, _STAGE, _EMPTY):
+        for name in (VIEW_FOLDER, _SKELETON, _POINTS, _ORIGINALS, _STAGE, _EMPTY):
             os.mkdir(self._base + name, 0o755)
-        os.close(os.open(self._base + _EMPTY_FILE, os.O_CREAT | os.O_WRONLY, 0o444))
+        for name in (_EMPTY_FILE, _STAGE_FOR_FILES):
+            os.close(os.open(self._base + name, os.O_CREAT | os.O_WRONLY, 0o444))
         mount(b"rootsd", self._skeleton, _TMPFS, _NO_PRIVILEGES, b"mode=0755," + _INODES)
         self._attach_copy(self._skeleton, self.root, Attribute.READ_ONLY, Depth.ONE)
         change_propagation(self.root, MountFlag.SHARED)
@@ -237,7 +268,8 @@ class SharedTree:
                 self._protect_entry_of(desired.path)
                 with closing(clone_tree(source, Depth.ALL)) as tree:
                     set_attributes(tree, attributes)
-                    with self._on_a_point(tree, desired.path) as point:
+                    with self._staged_point(desired.path, tree) as point:
+                        attach(tree, point.fd)
                         self._cover(tree, desired, protected)
                         self._attach_root(tree, point, desired, protected)
             except OSError:
@@ -287,7 +319,10 @@ class SharedTree:
         """
         for each in (path, *[inner for inner in self._shown if inner.startswith(path + b"/")]):
             shown = self._shown.pop(each)
-            del self._mounted[each]
+            if shown.below is None:
+                del self._mounted[each]
+            else:
+                self._mounted[each] = shown.below
             self.names.forget(each)
             self._unwatched.discard(each)
             os.close(shown.fd)
@@ -381,6 +416,113 @@ class SharedTree:
                     folders.append((stack.enter_context(closing(fd)), names))
             if not self.names.watch(path, folders):
                 self._unwatched.add(path)
+
+    # Denied folders in the base
+
+    @property
+    def base_masks(self) -> set[bytes]:
+        """What is masked in the base."""
+        return {mask.path for each in self._base_mounts.values() for mask in each.masks}
+
+    def mask_base(self, masks: Iterable[Mask]) -> None:
+        """Make `masks` those of the base, and hide the roots in each mount that this replaces.
+
+        None of the masks is inside another. Raises RevokeFailed.
+        """
+        masks = tuple(masks)
+        for path, each in self._base_mounts.items():
+            wanted = tuple(mask for mask in masks if contains(path, mask.path))
+            if wanted != each.masks:
+                self._replace(path, wanted)
+        self._place_worktrees()
+
+    def repair_base(self) -> bool:
+        """Mask again what lost its mask in the base, and return whether something did.
+
+        Raises RevokeFailed.
+        """
+        broken = self._broken_base()
+        has_changed = bool(broken)
+        for _ in range(_MAX_REPAIRS):
+            if not broken:
+                return has_changed
+            for path in broken:
+                self._replace(path, self._base_mounts[path].masks)
+            broken = self._broken_base()
+        raise RevokeFailed(broken[0], "it is replaced all the time outside")
+
+    def _broken_base(self) -> list[bytes]:
+        masked = {path: each for path, each in self._base_mounts.items() if each.masks}
+        for path in masked:
+            self._watch_base(path)  # a folder on the way may be another one
+        return [
+            path
+            for path, each in masked.items()
+            if covers.uncovered(each.fd, _masked_below(path, each.masks))
+        ]
+
+    def _replace(self, path: bytes, masks: tuple[Mask, ...]) -> None:
+        """Replace a mount of the base by its original with these masks. Raises RevokeFailed."""
+        for inner in sorted(self._shown, key=len):
+            if inner in self._shown and contains(path, inner):
+                self.hide(inner)
+        old = self._base_mounts[path]
+        old_covers = [
+            self._masks[mask.path].pop(b"")
+            for mask in old.masks
+            if b"" in self._masks.get(mask.path, {})
+        ]
+        try:
+            original = old.original or self._copy_of(old.fd)
+            source, inside = original, masks
+            if masks and masks[0].path == path:  # not a mask on top: a point holds one mount
+                source, inside = self._empty_like(old.fd, masks[0]), ()
+            with (
+                closing(open_path(source)) as found,
+                closing(clone_tree(found, Depth.ALL)) as tree,
+                self._staged_point(path, tree) as point,
+            ):
+                set_attributes(tree, Attribute(0) if source is original else Attribute.READ_ONLY)
+                attach(tree, point.fd)
+                for mask in inside:
+                    covers.hold_above(tree, mask.path[len(path) + 1 :])
+                for mask in inside:
+                    self._mask(tree, path, mask, b"")
+                _end(old.point, path)
+                attach(point.fd, old.place)
+                new = _BaseMount(os.dup(tree), old.place, point, masks, original)
+        except OSError as error:
+            raise RevokeFailed(path, error.strerror or "it cannot be replaced") from error
+        self._base_mounts[path] = new
+        os.close(old.fd)
+        for cover in old_covers:
+            self._remove_cover(cover)
+        self._watch_base(path)
+
+    def _copy_of(self, tree: int) -> bytes:
+        """Mount a copy of a tree where programs do not see it, and return where."""
+        self._made += 1
+        place = self._base + _ORIGINALS + b"/%d" % self._made
+        _make_point(place, tree)
+        with closing(open_path(place)) as target, closing(clone_tree(tree, Depth.ALL)) as copy:
+            set_attributes(copy, Attribute(0))
+            attach(copy, target)
+        return place
+
+    def _watch_base(self, path: bytes) -> None:
+        """Watch the names on the way to the masks in a mount of the base."""
+        each, watched = self._base_mounts[path], b"base:" + path  # a root may have this path
+        folders = covers.names_on_the_way(_masked_below(path, each.masks))
+        with ExitStack() as stack:
+            found = []
+            for folder, names in folders.items():
+                with suppress(OSError):  # if it appears, the folder above tells
+                    fd = open_below(each.fd, folder, os.O_DIRECTORY)
+                    found.append((stack.enter_context(closing(fd)), names))
+            if self.names.watch(watched, found):
+                self._unwatched.discard(watched)
+            else:
+                self._unwatched.add(watched)
 
     # Worktrees
 
@@ -510,29 +652,33 @@ class SharedTree:
         """Forget the folders over what `root` and the roots in it hide: they are not mounted."""
         for by_root in self._masks.values():
             for inner in [each for each in by_root if contains(root, each)]:
-                cover = by_root.pop(inner)
-                for path, place in list(self._placeholders.items()):
-                    if contains(cover, place):
-                        del self._placeholders[path]
-                shutil.rmtree(cover, ignore_errors=True)
+                self._remove_cover(by_root.pop(inner))
+
+    def _remove_cover(self, cover: bytes) -> None:
+        """Remove the folder that was over something hidden."""
+        for path, place in list(self._placeholders.items()):
+            if contains(cover, place):
+                del self._placeholders[path]
+        shutil.rmtree(cover, ignore_errors=True)
 
     @contextmanager
-    def _on_a_point(self, tree: int, path: bytes) -> Iterator[_Point]:
-        """Attach a tree to a new point in the stage. The block moves the point.
+    def _staged_point(self, path: bytes, like: int) -> Iterator[_Point]:
+        """Attach a new point to the stage: a folder or a file, as `like`.
 
-        Nothing can be mounted into a detached tree. To copy the tree later and unmount it here
-        would be slower, because an unmount waits until no processor uses the mount.
+        The block mounts a tree on it and moves it. Nothing can be mounted into a detached tree. To
+        copy the tree later and unmount it here would be slower, because an unmount waits until no
+        processor uses the mount.
         """
         self._made += 1
         folder = self._base + _POINTS + b"/%d" % self._made
-        os.mkdir(folder, 0o555)
-        with closing(open_path(folder, os.O_DIRECTORY)) as source:
+        _make_point(folder, like)
+        with closing(open_path(folder)) as source:
             point = _Point(folder, clone_tree(source, Depth.ONE))
         try:
             set_attributes(point.fd, Attribute.READ_ONLY)
-            with closing(open_path(self._base + _STAGE, os.O_DIRECTORY)) as stage:
+            place = _STAGE if _is_folder(like) else _STAGE_FOR_FILES
+            with closing(open_path(self._base + place)) as stage:
                 attach(point.fd, stage)
-            attach(tree, point.fd)
             yield point
         except BaseException:
             _end(point, path)
@@ -547,18 +693,22 @@ class SharedTree:
         for mask in desired.masks:
             covers.hold_above(root, mask.path[len(desired.path) + 1 :])
         for mask in desired.masks:
-            self._mask(root, desired.path, mask.path, mask.inner)
+            self._mask(root, desired.path, mask, desired.path)
 
-    def _mask(self, root: int, outer: bytes, path: bytes, inner: tuple[bytes, ...]) -> None:
-        """Cover a denied folder. `inner` are the mount points that the cover must have."""
+    def _mask(self, tree: int, path: bytes, mask: Mask, owner: bytes) -> None:
+        """Cover a denied folder in the tree of `path`, for the root `owner` or the base."""
         try:
-            point = open_below(root, path[len(outer) + 1 :])
+            point = open_below(tree, mask.path[len(path) + 1 :])
         except FileNotFoundError:
             return  # there is nothing to hide
         with closing(point):
-            is_folder = stat.S_ISDIR(os.fstat(point).st_mode)
-            empty = self._base + _EMPTY_FILE
-            covers.mask(point, self._add_mask(outer, path, inner) if is_folder else empty)
+            covers.mask(point, self._empty_like(point, mask, owner))
+
+    def _empty_like(self, fd: int, mask: Mask, owner: bytes = b"") -> bytes:
+        """Return an empty folder or file to show in place of what is open as `fd`."""
+        if not _is_folder(fd):
+            return self._base + _EMPTY_FILE
+        return self._add_mask(owner, mask.path, mask.inner)
 
     def _attach_root(
         self, tree: int, point: _Point, desired: DesiredMount, protected: tuple[ProtectedPath, ...]
@@ -569,7 +719,8 @@ class SharedTree:
             attach(point.fd, target)
         # Not by the path: it may lead elsewhere by now, and nothing could find this mount again.
         fd = os.dup(tree)
-        self._shown[desired.path] = _Shown(desired, fd, point, made, protected)
+        below = self._mounted.get(desired.path)
+        self._shown[desired.path] = _Shown(desired, fd, point, made, protected, below)
         self._mounted[desired.path] = _Mounted.BOUND
         self._watch(desired.path)
 
@@ -693,10 +844,35 @@ class SharedTree:
     def _add_bound(self, path: bytes, attributes: Attribute, source: bytes) -> None:
         if os.path.isdir(source):
             self._make_folder(path)
-            self._mounted[path] = _Mounted.BOUND
         else:
             self._make_file(path)
-        self._attach_copy(source, self.root + path, attributes | Attribute.NO_SUID, Depth.ALL)
+        fd = os.open(source, os.O_PATH | os.O_CLOEXEC)
+        with closing(fd), closing(clone_tree(fd, Depth.ALL)) as tree:
+            set_attributes(tree, attributes | Attribute.NO_SUID)
+            if self._is_inner(path):
+                with closing(open_path(self.root + path)) as target:
+                    attach(tree, target)
+            else:
+                with self._base_point(path, tree) as point:
+                    attach(tree, point.fd)
+        if os.path.isdir(source):
+            self._mounted[path] = _Mounted.BOUND
+
+    def _is_inner(self, path: bytes) -> bool:
+        """Return whether something from outside is mounted above `path`, or at it."""
+        above = next((each for each in (path, *ancestors(path)) if each in self._mounted), b"")
+        return self._mounted.get(above) is _Mounted.BOUND
+
+    @contextmanager
+    def _base_point(self, path: bytes, like: int) -> Iterator[_Point]:
+        """Stage a point for a mount of the base. After the block, programs see it."""
+        stage = self._base + (_STAGE if _is_folder(like) else _STAGE_FOR_FILES)
+        with self._staged_point(path, like) as point:
+            yield point
+            tree = open_path(stage)
+            place = open_path(self.root + path)
+            attach(point.fd, place)
+        self._base_mounts[path] = _BaseMount(tree, place, point)
 
     def _add_overlay(self, path: bytes, layers: bytes) -> None:
         self._make_folder(path)
@@ -707,7 +883,12 @@ class SharedTree:
         options = (_escape(path), _escape(upper), _escape(work))
         data = b"lowerdir=%s,upperdir=%s,workdir=%s,userxattr" % options
         try:
-            mount(_OVERLAY, self.root + path, _OVERLAY, _NO_PRIVILEGES, data)
+            if self._is_inner(path):
+                mount(_OVERLAY, self.root + path, _OVERLAY, _NO_PRIVILEGES, data)
+            else:
+                stage = self._base + _STAGE
+                with closing(open_path(stage)) as like, self._base_point(path, like):
+                    mount(_OVERLAY, stage, _OVERLAY, _NO_PRIVILEGES, data)
             self._mounted[path] = _Mounted.BOUND
         except OSError as error:
             # Less is visible than described, never more.
@@ -781,7 +962,27 @@ def _end(point: _Point, path: bytes) -> None:
 
 def _remove(point: _Point) -> None:
     """Detach what still hangs on a point in any namespace. Raises OSError."""
-    os.rmdir(point.folder)
+    if os.path.isdir(point.folder):
+        os.rmdir(point.folder)
+    else:
+        os.unlink(point.folder)
+
+
+def _make_point(path: bytes, like: int) -> None:
+    """Make what can be mounted on: a folder or a file, as what is open as `like`."""
+    if _is_folder(like):
+        os.mkdir(path, 0o555)
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+
+
+def _is_folder(fd: int) -> bool:
+    return stat.S_ISDIR(os.fstat(fd).st_mode)
+
+
+def _masked_below(path: bytes, masks: Iterable[Mask]) -> list[bytes]:
+    """Return the masks in a mount of the base, relative to it. A mask over all of it stays."""
+    return [mask.path[len(path) + 1 :] for mask in masks if mask.path != path]
 
 
 def _make_folders(path: bytes, mode: int) -> None:

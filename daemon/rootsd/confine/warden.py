@@ -67,7 +67,7 @@ class WardenSettings(NamedTuple):
     """The fixed part of a wall. `folder` is private to this warden, on a disk.
 
     It holds the changes to copy-on-write folders, and what the engine needs. `home` is the real
-    home folder of the user.
+    home folder of the user. `denied` are the denied folders at the start.
     """
 
     folder: bytes
@@ -75,6 +75,7 @@ class WardenSettings(NamedTuple):
     home: bytes
     protection: ProtectionPolicy = ProtectionPolicy.PROTECT
     on_revoke: RevokePolicy = RevokePolicy.TELL
+    denied: frozenset[bytes] = frozenset()
 
 
 class Feed(Protocol):
@@ -97,7 +98,8 @@ class Feed(Protocol):
         """Let programs run for a while that were stopped because no daemon answers."""
 
 
-SetRoots = Callable[[Sequence[ConfinedRoot]], None]
+SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None]
+"""Sets the roots, and the denied folders."""
 FollowRoots = Callable[[SetRoots, ProgramPause], Feed]
 """Makes the feed of a warden. The feed sets the roots, and stops the programs."""
 
@@ -137,11 +139,15 @@ class EnforcedView(Protocol):
     def shown(self) -> Mapping[bytes, DesiredMount]:
         """The roots and git directories that programs see now, by path."""
 
-    def build(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
+    def build(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
         """Build the view with its first roots. Raises OSError."""
 
-    def change(self, desired: Mapping[bytes, DesiredMount]) -> AppliedChange:
-        """Show these roots and no others."""
+    def change(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
+        """Show these roots and no others, and nothing of the `denied` folders in the base."""
 
     def withdraw(self) -> None:
         """Take all roots away from programs that are about to end, as far as it can."""
@@ -299,7 +305,7 @@ def _be_warden(
     _release_standard_files()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
-    loop = _WardenLoop(view, channel, SessionChanges(settings.folder))
+    loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings.denied)
     try:
         first = loop.build(roots)
         notes = [
@@ -343,13 +349,18 @@ class _WardenLoop:
     """The loop of the warden's process."""
 
     def __init__(
-        self, view: EnforcedView, channel: socket.socket, changes: SessionChanges
+        self,
+        view: EnforcedView,
+        channel: socket.socket,
+        changes: SessionChanges,
+        denied: frozenset[bytes],
     ) -> None:
         self._view = view
         self._changes = changes
         self._channel = channel
         self._feed: Feed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
+        self._denied = denied
         self._wanted: Mapping[bytes, DesiredMount] = {}
         self._incoming = bytearray()
         self._outgoing = bytearray()
@@ -360,7 +371,9 @@ class _WardenLoop:
     def follow(self, make_feed: FollowRoots, first: WardenReport) -> None:
         """Follow a feed from now on. `first` is the state until its first change."""
         self._feed = make_feed(
-            lambda roots: self._report(self.change(WardenOrder(0, OrderKind.SET, tuple(roots)))),
+            lambda roots, denied: self._report(
+                self.change(WardenOrder(0, OrderKind.SET, tuple(roots), denied=denied))
+            ),
             ProgramPause(os.getppid(), self._tell_pause),
         )
         self._feed.report(first)
@@ -387,7 +400,7 @@ class _WardenLoop:
         self._roots = {root.path: root for root in roots}
         self._wanted = desired = self._desired()
         self._changes.note(self._changes.unknown(desired))
-        return self._state(0, self._view.build(desired))
+        return self._state(0, self._view.build(desired, self._denied))
 
     def conclude(self) -> None:
         """Report what the programs have left behind.
@@ -411,14 +424,16 @@ class _WardenLoop:
                     self._roots.pop(path, None)
             case OrderKind.CONTINUE:
                 pass
+        if order.denied is not None:
+            self._denied = order.denied
         self._wanted = desired = self._desired()
         new = self._changes.unknown(desired)
         earlier = AppliedChange()
         if new:  # to note what is in them takes time, and a revoke must not wait for it
             known = {path: mount for path, mount in desired.items() if path not in new}
-            earlier = self._view.change(known)
+            earlier = self._view.change(known, self._denied)
             self._changes.note(new)
-        change = self._view.change(desired)
+        change = self._view.change(desired, self._denied)
         change = change._replace(
             holders=(*earlier.holders, *change.holders), lost=earlier.lost or change.lost
         )

@@ -91,7 +91,7 @@ class ConnectedWarden:
         while True:
             catalog, focus = ledger.catalog, ledger.focus
             view = self._current_view()
-            if view.roots != self._view.roots:
+            if (view.roots, view.denied) != (self._view.roots, self._view.denied):
                 await send(VIEW_METHOD, self._change_to(view))
                 continue
             async with anyio.create_task_group() as group:
@@ -250,6 +250,7 @@ class WardenRegistry:
             revision=change.revision,
             roots=[_root_item(each, self._end_of(each)) for each in change.roots],
             removed=[text_of(path) for path in change.removed],
+            denied=None if change.denied is None else [text_of(path) for path in change.denied],
         )
 
     def _end_of(self, shown: WallRoot) -> int | None:
@@ -280,10 +281,10 @@ class WardenRegistry:
         """Wait until a warden connects or leaves, or reports."""
         await self.changes.wait_past(self.changes.number)
 
-    def roots(self) -> Mapping[bytes, WallRoot]:
+    def roots(self) -> WallRoots:
         """Return all roots that a warden can show now."""
         self._roots = self._roots.after(self.ledger.catalog)
-        return self._roots.roots
+        return self._roots
 
 
 class WallServices(Struct, frozen=True):

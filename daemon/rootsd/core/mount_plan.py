@@ -1,12 +1,14 @@
 """Plan the mounts of a confined program: what it sees, and what changes between two views.
 
 A view has two parts. The *base* is a list of `ViewEntry`: system files, devices, caches, and
-private folders. It does not change while the program runs. The *roots* are the approved folders in
-the scope of the session. They change while the program runs.
+private folders. While the program runs, only the denied folders in it change. The *roots* are the
+approved folders in the scope of the session. They change while the program runs.
 
 `desired_mounts` turns roots into mounts: one for each root, with the denied folders to mask inside
 it. Where a root inside another one is visible in the same way, the mount says so: an engine may
 leave it out, and then programs can remove the folder, as `git worktree remove` does.
+
+`base_masks` returns what denied folders have in the base.
 
 `difference` returns which mounts to remove first and which to add then. Removing a mount also
 removes the mounts inside it, so these are added again.
@@ -15,6 +17,7 @@ removes the mounts inside it, so these are added again.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,6 +58,15 @@ class ViewEntry(NamedTuple):
     reason: str
     target: bytes = b""
     content: bytes = b""
+
+
+SHOWN_FROM_OUTSIDE = frozenset(
+    (
+        ViewEntryKind.READ, ViewEntryKind.WRITE, ViewEntryKind.CACHE, ViewEntryKind.KEPT,
+        ViewEntryKind.SOCKET,
+    )
+)  # fmt: skip
+"""The entries that show what a person has. The others show nothing, or what programs made."""
 
 
 class MountAccess(Enum):
@@ -198,6 +210,38 @@ def desired_mounts(
     return mounts
 
 
+def base_masks(
+    sources: Mapping[bytes, bytes],
+    others: Container[bytes],
+    denied: Iterable[bytes],
+    roots: Iterable[bytes],
+) -> tuple[Mask, ...]:
+    """Return what to mask in the base, sorted. No mask is inside another.
+
+    `sources` has, for the path of each entry that shows something from outside, its real path
+    there. An entry at, or inside, one of the `denied` folders is masked as a whole. `others` are
+    the paths of the other entries: what is below them is not from outside. `roots` are the mount
+    points that the masks must still have.
+    """
+    closed = frozenset(denied)
+    found = {
+        path
+        for path, source in sources.items()
+        if source in closed or not closed.isdisjoint(ancestors(source))
+    }
+    entries: dict[bytes, list[bytes]] = {}
+    for path, source in sources.items():
+        entries.setdefault(source, []).append(path)
+    for folder in closed:
+        for above in ancestors(folder):
+            for path in entries.get(above, ()):
+                place = path.rstrip(b"/") + b"/" + folder[len(above) :].lstrip(b"/")
+                way = (place, *ancestors(place))
+                if next(each for each in way if each in sources or each in others) == path:
+                    found.add(place)
+    return _outermost_masks(found, roots)
+
+
 def difference(
     current: Mapping[bytes, DesiredMount], desired: Mapping[bytes, DesiredMount]
 ) -> ViewChange:
@@ -219,14 +263,20 @@ def difference(
 
 
 def _masks(root: ConfinedRoot, roots: Mapping[bytes, ConfinedRoot]) -> tuple[Mask, ...]:
-    inside = sorted(
-        path for path in root.denied if path != root.path and contains(root.path, path)
-    )
-    outermost = [path for path in inside if not any(above in inside for above in ancestors(path))]
-    return tuple(
-        Mask(path, tuple(sorted(each for each in roots if each != path and contains(path, each))))
-        for path in outermost
-    )
+    inside = {path for path in root.denied if path != root.path and contains(root.path, path)}
+    return _outermost_masks(inside, roots)
+
+
+def _outermost_masks(paths: AbstractSet[bytes], roots: Iterable[bytes]) -> tuple[Mask, ...]:
+    """Return a mask for each path that is not inside another one, sorted."""
+    inner: dict[bytes, list[bytes]] = {
+        path: [] for path in sorted(paths) if paths.isdisjoint(ancestors(path))
+    }
+    for root in roots if inner else ():
+        for above in ancestors(root):
+            if above in inner:
+                inner[above].append(root)
+    return tuple(Mask(path, tuple(sorted(roots))) for path, roots in inner.items())
 
 
 def _within(root: ConfinedRoot, mounts: Mapping[bytes, DesiredMount]) -> bytes:

@@ -8,6 +8,9 @@ A view has more roots than the published set. A root that contains a denied proj
 from MCP clients, because a client could read the denied project through it. But a warden masks the
 denied project, so the view includes the withheld root.
 
+A warden also shows files that belong to no root, such as toolchains and caches. So the view names
+all denied folders, and the warden masks what these files show of them.
+
 A linked worktree or a submodule needs a Git directory outside of its own folder. The view says
 which one, and whether the program may use it: see `rootsd.core.shared_git`.
 """
@@ -58,36 +61,45 @@ class WallRoot(Struct, frozen=True):
 class WallView(Struct, frozen=True):
     """The roots that a program behind the wall may reach, sorted by name, at one revision.
 
-    Two views with the same revision can differ: a denial inside a withheld root changes the view,
-    but not the published set.
+    `denied` are all denied folders, sorted. None of them is inside another.
+
+    Two views with the same revision can differ: a denial changes the view, but not always the
+    published set.
     """
 
     revision: int
     roots: tuple[WallRoot, ...]
+    denied: tuple[bytes, ...] = ()
 
 
 class WallViewChange(Struct, frozen=True):
-    """The difference between two views: new and changed roots, and the paths of removed ones."""
+    """The difference between two views: new and changed roots, and the paths of removed ones.
+
+    `denied` are the denied folders of the later view, or None if they are the same.
+    """
 
     revision: int
     roots: tuple[WallRoot, ...]
     removed: tuple[bytes, ...] = ()
+    denied: tuple[bytes, ...] | None = None
 
 
 class WallRoots(Struct, frozen=True):
     """All roots of a catalog that wardens can mount, by path and sorted by name.
 
-    All wardens share this object. `linked` are the roots whose `.git` is a file.
+    All wardens share this object. `linked` are the roots whose `.git` is a file. For `denied`, see
+    `WallView`.
     """
 
     catalog: Catalog
     roots: Mapping[bytes, WallRoot]
     linked: frozenset[bytes]
+    denied: tuple[bytes, ...]
 
     @staticmethod
     def of(catalog: Catalog) -> WallRoots:
         """Return the roots of `catalog`."""
-        return _all_roots(catalog, {})
+        return _all_roots(catalog, {}, _denied_folders(catalog))
 
     def after(self, catalog: Catalog) -> WallRoots:
         """Return the same as `of`, but faster if `catalog` differs little.
@@ -98,38 +110,44 @@ class WallRoots(Struct, frozen=True):
         before = self.catalog
         if catalog is before:
             return self
+        is_same = catalog.denied == before.denied
+        denied = self.denied if is_same else _denied_folders(catalog)
         if (
             catalog.roots != before.roots
             or catalog.withheld != before.withheld
             or catalog.identities != before.identities
         ):
-            return _all_roots(catalog, self.roots)
+            return _all_roots(catalog, self.roots, denied)
         masks = _outermost_denied(catalog)
         dependent = [*(path for path in catalog.withheld if path in self.roots), *self.linked]
         fresh = {path: _wall_root(catalog, self.roots[path].root, masks) for path in dependent}
         changed = {path: root for path, root in fresh.items() if root != self.roots[path]}
         roots = {**self.roots, **changed} if changed else self.roots
-        return WallRoots(catalog, roots, self.linked)
+        return WallRoots(catalog, roots, self.linked, denied)
 
 
-def wall_view(revision: int, roots: Mapping[bytes, WallRoot], scope: Scope) -> WallView:
-    """Return the part of `roots` that is in `scope`.
+def wall_view(revision: int, every: WallRoots, scope: Scope) -> WallView:
+    """Return the part of `every` that is in `scope`.
 
-    A withheld root is in the scope under the same conditions as a published one.
+    A withheld root is in the scope under the same conditions as a published one. A denial counts
+    in each scope.
     """
-    every = PublishedSet(revision, tuple(each.root for each in roots.values()))
-    chosen = apply_scope(every, scope).roots
-    return WallView(revision, tuple(roots[root.path] for root in chosen))
+    published = PublishedSet(revision, tuple(each.root for each in every.roots.values()))
+    chosen = apply_scope(published, scope).roots
+    return WallView(revision, tuple(every.roots[root.path] for root in chosen), every.denied)
 
 
 def view_change(before: WallView, after: WallView) -> WallViewChange:
     """Return the change that turns the view `before` into `after`."""
     left = {each.root.path: each for each in before.roots}
     new = tuple(each for each in after.roots if left.pop(each.root.path, None) != each)
-    return WallViewChange(after.revision, new, tuple(left))
+    denied = None if after.denied == before.denied else after.denied
+    return WallViewChange(after.revision, new, tuple(left), denied)
 
 
-def _all_roots(catalog: Catalog, known: Mapping[bytes, WallRoot]) -> WallRoots:
+def _all_roots(
+    catalog: Catalog, known: Mapping[bytes, WallRoot], denied: tuple[bytes, ...]
+) -> WallRoots:
     """Return the roots of `catalog`. Reuse objects in `known`, so comparing views is cheap."""
     masks = _outermost_denied(catalog)
     every = [*catalog.roots.values(), *catalog.withheld.values()]
@@ -152,7 +170,7 @@ def _all_roots(catalog: Catalog, known: Mapping[bytes, WallRoot]) -> WallRoots:
             roots[root.path] = before
             continue
         roots[root.path] = _wall_root(catalog, root, masks)
-    return WallRoots(catalog, roots, frozenset(linked))
+    return WallRoots(catalog, roots, frozenset(linked), denied)
 
 
 def _wall_root(
@@ -196,6 +214,17 @@ def _outermost_denied(catalog: Catalog) -> Mapping[bytes, tuple[bytes, ...]]:
             if folder in catalog.withheld:
                 inside[folder].append(path)
     return {folder: tuple(paths) for folder, paths in inside.items()}
+
+
+def _denied_folders(catalog: Catalog) -> tuple[bytes, ...]:
+    """Return the outermost denied folders. Those that are gone count, too: they may return."""
+    denied = catalog.denied
+    return tuple(
+        path
+        for path in sorted(denied)
+        if catalog.projects[path].observed.kind is not ProjectKind.URI
+        and denied.isdisjoint(ancestors(path))
+    )
 
 
 def _is_folder_there(project: Project) -> bool:

@@ -79,6 +79,10 @@ class WallViewItem(TypedDict):
     """The roots that are new, or differ from the root of the same path before."""
     removed: list[str]
     """The paths of the roots that are gone."""
+    denied: list[str] | None
+    """All denied folders, sorted, or null if they are those of the message before. None of them
+    lies inside another. The warden masks what system files, toolchains, and caches show of them.
+    """
 
 
 class WallSettingsItem(TypedDict):

@@ -146,6 +146,19 @@ def test_a_login_serves_all_projects_of_the_name(sessions: Sessions) -> None:
     assert (sessions.claude / login).read_text() == "anew from outside"
 
 
+@pytest.mark.parametrize("above", ["", "..", "settings.json", ".credentials.json"])
+def test_nothing_is_copied_from_a_denied_folder(sessions: Sessions, above: str) -> None:
+    (sessions.claude / ".credentials.json").write_text("secret")
+    (sessions.claude.parent / ".claude.json").write_text("{}")
+    planned = sessions.plan("api")
+    denied = frozenset({os.fsencode((sessions.claude / above).resolve())})
+    planned._replace(denied=denied).prepare()
+    own = Path(os.fsdecode(planned.folders[0].own))
+    assert (own / ".credentials.json").exists() is (above == "settings.json")
+    planned.prepare()
+    assert (own / ".credentials.json").exists(), "the control: nothing is denied"
+
+
 def test_a_sandbox_that_cannot_work_is_off_in_a_stand_in(sessions: Sessions) -> None:
     settings = sessions.claude / "settings.json"
     settings.write_text('{"sandbox": {"enabled": true, "n": 1}, "model": "x"}')

@@ -93,6 +93,30 @@ def test_the_view_is_printed_with_reasons(
     assert all(len(row) == 3 and row[2] for row in rows)
 
 
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+@pytest.mark.parametrize("name", ["opened", "opened/inner"])
+def test_a_denial_wins_over_an_option_and_the_start_says_so(
+    publisher: RootsPublisher, home: Path, tmp_path: Path, flags: tuple[str, ...], name: str
+) -> None:
+    (tmp_path / "opened/inner").mkdir(parents=True)
+    (tmp_path / "opened/inner/file").write_text("secret")
+    (tmp_path / "opened/file").write_text("text")
+    opened = ("--read", str(tmp_path / "opened"), *flags)
+    words = ("--", "cat", str(tmp_path / "opened/inner/file"))
+    assert confine(*opened, *words, cwd=home).stdout == "secret", "the control: it is not denied"
+    denied = tmp_path / name
+    publisher.publish(denied=(os.fsencode(denied),))
+    done = confine(*opened, *words, cwd=home)
+    assert (done.stdout, done.returncode) == ("", 1)
+    note = f"--read: {denied} is denied, so it is not shown; try: rootsd why {denied}"
+    assert done.stderr.count(note) == 1
+    shown = confine(*opened, "--show", cwd=home)
+    rows = [line.split("\t") for line in shown.stdout.splitlines()]
+    assert [str(denied), "refused" if flags else "hidden", "denied"] in rows
+    assert sum(str(tmp_path / "opened") == row[0] for row in rows) == 1
+    assert note in shown.stderr
+
+
 def test_the_environment_leads_to_no_socket_outside(
     publisher: RootsPublisher, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

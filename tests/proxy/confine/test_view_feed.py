@@ -25,7 +25,7 @@ API, DOCS, WEB = (
 
 
 def good(**more: object) -> dict[str, Any]:
-    return {"number": 1, "revision": 2, "roots": [], "removed": [], **more}
+    return {"number": 1, "revision": 2, "roots": [], "removed": [], "denied": None, **more}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ class Following:
         self.state = PauseState.RUNNING
         self.happened: list[str] = []
 
-    def _set_roots(self, roots: Sequence[ConfinedRoot]) -> None:
+    def _set_roots(self, roots: Sequence[ConfinedRoot], _: frozenset[bytes]) -> None:
         self.shown.append({root.path for root in roots})
         self.happened.append("shown")
 
@@ -112,9 +112,19 @@ def test_changes_add_up_to_the_view_sorted_by_name() -> None:
         assert view.roots == tuple(sorted(roots, key=lambda root: root.name))
 
 
+def test_the_denied_folders_stay_until_a_change_names_others() -> None:
+    sent, view = SentView(), FollowedView()
+    for roots, denied in (((API,), (b"/d",)), ((), (b"/d",)), ((WEB,), (b"/d", b"/e")), ((), ())):
+        message = sent.change_to(*roots, denied=denied)
+        assert (message["denied"] is None) == (view.denied == {*denied})
+        view.take(message)
+        assert (len(view.roots), view.denied) == (len(roots), frozenset(denied))
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        good(denied=[1]), good(denied=["relative"]), good(denied={}),
         good(number=0), good(number=2), good(roots=[{}]), good(removed=[1]), good(roots={}),
         {"revision": 2, "roots": []}, None,
     ],

@@ -318,6 +318,42 @@ def test_a_root_with_a_denied_project_is_a_root_and_the_project_is_masked(
         assert read(client, 4, secret) == ("refused", ["alpha"])
 
 
+@pytest.fixture
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Person]:
+    """Return a person with a daemon of their own, who has approved alpha."""
+    person = Person(tmp_path / "newcomer")
+    person.clone("alpha")
+    monkeypatch.setenv("ROOTSD_DIR", person.environment()["ROOTSD_DIR"])
+    person.run("up", str(person.parent))
+    person.run("approve", str(person.parent / "alpha"))
+    yield person
+    person.run("down")
+
+
+@pytest.mark.parametrize("flags", [(), ("--static",)])
+def test_a_denied_folder_outside_the_roots_is_gone_from_what_a_server_sees_of_the_home_folder(
+    newcomer: Person, flags: tuple[str, ...]
+) -> None:
+    tool = newcomer.home / "bin" / "tool"
+    newcomer.git("clone", "-q", str(newcomer.origin), str(tool))
+    (tool / "NOTE").write_text("tool")
+    (tool.parent / "other").write_text("other")
+    numbers = itertools.count(1)
+    with started(line("--confine", *flags), HOME=str(newcomer.home)) as client:
+        client.shake_hands()
+
+        def said(path: Path) -> object:
+            return read(client, next(numbers), path)[0]
+
+        assert said(tool / "NOTE") == "tool"
+        for _ in range(2):
+            newcomer.run("deny", str(tool))
+            until(lambda: said(tool / "NOTE") == "refused")
+            assert said(tool.parent / "other") == "other"
+            newcomer.run("forget", str(tool))
+            until(lambda: said(tool / "NOTE") == "tool")
+
+
 def test_without_the_wall_a_root_with_a_denied_project_is_withheld(person: Person) -> None:
     secret = secret_in(person)
     with started(line(), HOME=str(person.home)) as client:

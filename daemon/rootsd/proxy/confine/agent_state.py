@@ -27,6 +27,7 @@ from typing import NamedTuple
 from rootsd.confine.agents import profile_of
 from rootsd.confine.agents.profile import AgentFolder, AgentProfile, CopiedFile, OwnSandbox
 from rootsd.confine.default_view import SYSTEM, TOOLCHAINS, entry_for, home_entries
+from rootsd.confine.denied_base import is_denied
 from rootsd.confine.removal import remove_tree
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
@@ -72,7 +73,8 @@ class RewrittenFile(NamedTuple):
 class PlannedAgent(NamedTuple):
     """What an agent gets besides the view of every program.
 
-    `base` is the folder of all projects of the name, and `roots` are the visible folders.
+    `base` is the folder of all projects of the name, and `roots` are the visible folders. Nothing
+    is copied from the `denied` folders.
     """
 
     profile: AgentProfile
@@ -82,6 +84,7 @@ class PlannedAgent(NamedTuple):
     roots: tuple[bytes, ...]
     entries: tuple[ViewEntry, ...]
     changed: tuple[RewrittenFile, ...]
+    denied: frozenset[bytes]
 
     def words(self, typed: tuple[str, ...]) -> tuple[str, ...]:
         """Return the command that was typed, with the agent's own arguments."""
@@ -140,7 +143,7 @@ class PlannedAgent(NamedTuple):
             for copied in each.folder.copies:
                 key = f"{each.folder.path}/{copied.path}"
                 source = self._source_of(each, copied)
-                if (stamp := _stamp(source)) is None or known.get(key) == stamp:
+                if (stamp := self._stamp(source)) is None or known.get(key) == stamp:
                     continue
                 text = read_small(os.path.realpath(source), _MAX_COPIED_BYTES) or b""
                 try:
@@ -158,13 +161,16 @@ class PlannedAgent(NamedTuple):
             return self.home + b"/" + copied.beside.encode()
         return each.outside + b"/" + copied.path.encode()
 
+    def _stamp(self, path: bytes) -> Stamp | None:
+        return None if is_denied(path, self.denied) else _stamp(path)
+
     def _place_credentials(
         self, each: PlannedFolder, path: str, own: int, known: dict[str, Stamp]
     ) -> None:
         """Copy the credentials from outside, if they have changed there, or the newest ones."""
         key = f"{each.folder.path}/{path}"
         outside = each.outside + b"/" + path.encode()
-        stamp = _stamp(outside)
+        stamp = self._stamp(outside)
         newest = _newest(self.base, os.path.basename(each.own), path)
         if stamp is not None and (known.get(key) != stamp or newest is None):
             text = read_small(os.path.realpath(outside), _MAX_COPIED_BYTES)
@@ -187,6 +193,7 @@ def plan_agent(
     label: str,
     roots: Iterable[ConfinedRoot],
     sandbox: OwnSandbox = OwnSandbox.OFF,
+    denied: frozenset[bytes] = frozenset(),
 ) -> PlannedAgent | None:
     """Return what the agent in `words` gets, or None if its program is no known agent.
 
@@ -203,12 +210,13 @@ def plan_agent(
     project = base + b"/" + _project_name(visible)
     folders = tuple(_planned(folder, home, project) for folder in profile.folders)
     changed = tuple(change for each in folders for change in _changed_files(each) if is_off)
+    changed = tuple(change for change in changed if not is_denied(change.path, denied))
     stand_ins = {change.path: change.stand_in for change in changed}
     entries = _entries(profile, home, folders, label, words[0])
     return PlannedAgent(
         profile, home, base, folders, visible,
         tuple(entry._replace(target=stand_ins.get(entry.path, entry.target)) for entry in entries),
-        changed,
+        changed, denied,
     )  # fmt: skip
 
 

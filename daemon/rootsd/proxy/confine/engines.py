@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from rootsd.confine import landlock
+from rootsd.confine.denied_base import DeniedBase
 from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
 from rootsd.confine.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee
 from rootsd.confine.probe import LANDLOCK_FOR_STATIC
@@ -66,7 +67,9 @@ class WallKind(Protocol):
     def check(self, options: ConfineOptions, view: ComposedView) -> None:
         """Raise CannotConfine if the system cannot enforce what the options ask for."""
 
-    def rows(self, view: ComposedView, roots: Sequence[ConfinedRoot]) -> Iterator[ViewRow]:
+    def rows(
+        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    ) -> Iterator[ViewRow]:
         """Yield the view as lines for people."""
 
     def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:
@@ -112,9 +115,11 @@ class NamespaceWall:
                 f"{reason}, so a revoke cannot reach open folders", "--on-revoke kill"
             )
 
-    def rows(self, view: ComposedView, roots: Sequence[ConfinedRoot]) -> Iterator[ViewRow]:
+    def rows(
+        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    ) -> Iterator[ViewRow]:
         """Yield each path of the base, each root, and each mask."""
-        for entry in view.entries:
+        for entry in DeniedBase(view.entries).entries_without(denied):
             yield ViewRow(entry.path, entry.kind.value, entry.reason)
         for root in roots:
             yield from _root_rows(root)
@@ -183,7 +188,9 @@ class StaticWall:
                 "uname -r",
             )
 
-    def rows(self, view: ComposedView, roots: Sequence[ConfinedRoot]) -> Iterator[ViewRow]:
+    def rows(
+        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    ) -> Iterator[ViewRow]:
         """Yield each path that the program may use, and each root that it does not get."""
         kinds = {
             ViewEntryKind.CACHE: "read-only",
@@ -191,7 +198,7 @@ class StaticWall:
             ViewEntryKind.HIDDEN: "refused",
             ViewEntryKind.FOLDER: "read-only",
         }
-        for entry in view.entries:
+        for entry in DeniedBase(view.entries).entries_without(denied):
             is_private = entry.kind is ViewEntryKind.PRIVATE
             reason = "HOME and TMPDIR name folders of the program's own" if is_private else ""
             if entry.kind is not ViewEntryKind.FOLDER or entry.path == b"/proc":

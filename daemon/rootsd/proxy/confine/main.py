@@ -98,14 +98,17 @@ class OwnedWall(NamedTuple):
         for sentence in self.warden.end():
             _print_line(sentence)
 
-    def renewed(self, roots: tuple[ConfinedRoot, ...]) -> OwnedWall:
+    def renewed(self, roots: tuple[ConfinedRoot, ...], denied: frozenset[bytes]) -> OwnedWall:
         """End the warden, and return the wall with another one that shows `roots`.
+
+        It shows nothing of the `denied` folders.
 
         Raises RootsdError.
         """
         self.warden.close_gate()
         self.end()
-        return self._replace(warden=_start(self.label, self.kind, self.view, roots, None))
+        settings = _warden_settings(self.view, denied)
+        return self._replace(warden=_start(self.label, self.kind, settings, roots, None))
 
 
 def main(argv: list[str]) -> int:
@@ -138,10 +141,12 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     _check_standard_files((2,))  # the owner makes pipes for the others
     kind = engine_for(options)
     subscription = subscribe(_subscription_params(options, scope, kind))
-    view = kind.compose(options, subscription.settings)
+    denied = subscription.view.denied
+    view = kind.compose(options, subscription.settings).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
     kind.check(options, view)
-    warden = _start(options.label, kind, view, roots, None)
+    settings = _warden_settings(view, denied)
+    warden = _start(options.label, kind, settings, roots, None)
     return OwnedWall(options.label, kind, view, warden, subscription, _disabled_layers(options))
 
 
@@ -166,12 +171,13 @@ def _confine(options: ConfineOptions) -> int:
     state = _state_folder(options.label)
     home = os.path.realpath(home_folder())
     own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
-    agent = plan_agent(options.words, home, state, options.label, subscription.roots, own)
+    denied = subscription.view.denied
+    agent = plan_agent(options.words, home, state, options.label, subscription.roots, own, denied)
     extra = () if agent is None else agent.entries
-    view = kind.compose(options, subscription.settings, extra)
+    view = kind.compose(options, subscription.settings, extra).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
     if Opening.SHOW in options.flags:
-        _show(kind, view, roots)
+        _show(kind, view, roots, denied)
         return Exit.OK
     kind.check(options, view)
     _check_standard_files(STANDARD)
@@ -180,12 +186,12 @@ def _confine(options: ConfineOptions) -> int:
             _print_line(sentence)
 
     def follow(set_roots: SetRoots, programs: ProgramPause) -> Feed:
-        def set_with_hidden(found: Sequence[ConfinedRoot]) -> None:
-            set_roots([view.with_hidden(root) for root in found])
+        def set_with_hidden(found: Sequence[ConfinedRoot], closed: frozenset[bytes]) -> None:
+            set_roots([view.with_hidden(root) for root in found], closed)
 
         return ViewFeed(subscription, set_with_hidden, view.state, programs)
 
-    warden = _start(options.label, kind, view, roots, follow)
+    warden = _start(options.label, kind, _warden_settings(view, denied), roots, follow)
     subscription.connection.close()
     for sentence in _sentences(warden, view):
         _print_line(sentence)
@@ -201,26 +207,27 @@ def _confine(options: ConfineOptions) -> int:
 def _start(
     label: str,
     kind: WallKind,
-    view: ComposedView,
+    settings: WardenSettings,
     roots: tuple[ConfinedRoot, ...],
     follow: FollowRoots | None,
 ) -> Warden:
-    """Start the warden, which keeps the lock on its folder. Raises CannotConfine."""
+    """Start the warden in a folder of its own, which it locks. Raises CannotConfine."""
     for report in conclude_killed(_walls()):
         for sentence in report.sentences():
             _print_line(sentence)
     folder, lock = _claim_folder(label)
     try:
-        return kind.engine.start(_warden_settings(folder, view), roots, follow)
+        return kind.engine.start(settings._replace(folder=folder), roots, follow)
     except WallSetupFailed as error:
         raise kind.explain(error) from error
     finally:
         os.close(lock)
 
 
-def _warden_settings(folder: bytes, view: ComposedView) -> WardenSettings:
+def _warden_settings(view: ComposedView, denied: frozenset[bytes]) -> WardenSettings:
+    """Return the settings of a warden, which gets its folder later."""
     protection = ProtectionPolicy.PROTECT if view.protects else ProtectionPolicy.NONE
-    return WardenSettings(folder, view.entries, view.home, protection, view.on_revoke)
+    return WardenSettings(b"", view.entries, view.home, protection, view.on_revoke, denied)
 
 
 def _subscription_params(
@@ -422,10 +429,17 @@ def _working_directory() -> bytes | None:
         return None
 
 
-def _show(kind: WallKind, view: ComposedView, roots: Sequence[ConfinedRoot]) -> None:
+def _show(
+    kind: WallKind,
+    view: ComposedView,
+    roots: Sequence[ConfinedRoot],
+    denied: frozenset[bytes],
+) -> None:
     """Print the view: one line for each path, with the reason."""
-    for path, inside, reason in sorted(kind.rows(view, roots)):
+    for path, inside, reason in sorted(kind.rows(view, roots, denied)):
         sys.stdout.write(f"{safe_label(path, limit=None)}\t{inside}\t{reason}\n")
+    for note in view.notes:
+        _print_line(note)
     _print_line(f"engine: {kind.engine.kind.value}")
     for sentence in view.stays_open:
         _print_line(f"open: {sentence}")
@@ -435,6 +449,7 @@ def _show(kind: WallKind, view: ComposedView, roots: Sequence[ConfinedRoot]) -> 
 
 def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
     yield from warden.notes
+    yield from view.notes
     yield from view.stays_open
     if view.closed:
         yield f"closed: {', '.join(view.closed)}"

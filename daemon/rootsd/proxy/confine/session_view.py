@@ -7,16 +7,18 @@ sentences for people.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import rootsd
 from rootsd.confine.default_view import base_entries, entry_for
+from rootsd.confine.denied_base import DeniedBase, is_denied
 from rootsd.confine.landlock import AttachedGuarantee
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
-from rootsd.core.paths import contains
+from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.paths import contains, text_of
 from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.daily_work import daily_work
 from rootsd.proxy.confine.options import ConfineOptions, Opening
@@ -25,6 +27,7 @@ from rootsd.system.runtime_dir import find_runtime_dirs, home_folder
 
 _PROTECTED = "git config and hooks (change them outside)"
 _BESIDE = "folders beside the roots (run git worktree add ../NAME outside)"
+_BY_PERSON = ("--", "[confine]")
 NETWORK_IS_ON = (
     "the network is on: a service on localhost may read files outside the wall; "
     "turn it off with --no-network"
@@ -35,7 +38,7 @@ class ComposedView(NamedTuple):
     """The base of the view, and the choices that are not paths.
 
     `variables` are to be set inside. `closed` names what the user has and the program has not,
-    each with the option that opens it.
+    each with the option that opens it. `notes` are sentences about what a person named in vain.
     """
 
     home: bytes
@@ -47,11 +50,35 @@ class ComposedView(NamedTuple):
     on_revoke: RevokePolicy
     stays_open: tuple[str, ...]
     closed: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def state(self) -> dict[str, object]:
         """The part of a report to the daemon that stays as it is."""
         return {"network": self.has_network, "stays_open": list(self.stays_open)}
+
+    def without_denied(self, denied: frozenset[bytes]) -> ComposedView:
+        """Return the view with notes about each denied folder in what a person named.
+
+        The warden masks these. It has no copy of a file from a denied folder either.
+        """
+        masks = DeniedBase(self.entries).masks(denied)
+        return self._replace(
+            entries=tuple(
+                entry
+                for entry in self.entries
+                if entry.kind is not ViewEntryKind.PRIVATE_FILE
+                or not is_denied(entry.path, denied)
+            ),
+            notes=tuple(
+                f"{entry.reason}: {text_of(mask.path)} is denied, so it is not shown; try: rootsd"
+                f" why {shlex.quote(text_of(mask.path))}"
+                for entry in self.entries
+                if entry.kind in SHOWN_FROM_OUTSIDE and entry.reason.startswith(_BY_PERSON)
+                for mask in masks
+                if contains(entry.path, mask.path) or contains(mask.path, entry.path)
+            ),
+        )
 
     def with_hidden(self, root: ConfinedRoot) -> ConfinedRoot:
         """Return `root` with the paths that `--hide` names masked in it."""

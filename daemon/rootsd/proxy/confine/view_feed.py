@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from rootsd.confine.orders import BadOrder, PauseState, WardenReport, decode_root
+from rootsd.confine.orders import BadOrder, PauseState, WardenReport, decode_denied, decode_root
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, text_of
@@ -70,6 +70,8 @@ class FollowedView:
     """The roots of the daemon, as its messages on one connection add up."""
 
     def __init__(self) -> None:
+        self.denied: frozenset[bytes] = frozenset()
+        """All denied folders."""
         self._roots: dict[bytes, ConfinedRoot] = {}
         self._awaited = 0
 
@@ -98,7 +100,10 @@ class FollowedView:
     def take(self, item: object) -> None:
         """Apply the next change. The first one has all roots. Raises BadView."""
         match item:
-            case {"number": int() as number, "roots": list() as roots, "removed": list() as gone}:
+            case {
+                "number": int() as number, "roots": list() as roots, "removed": list() as gone,
+                "denied": list() | None as all_denied,
+            }:  # fmt: skip
                 pass
             case _:
                 raise BadView("the daemon sent no view", _RESTART)
@@ -107,11 +112,14 @@ class FollowedView:
         try:
             changed = [decode_root(root) for root in roots]
             removed = [bytes_of(path) for path in gone]
+            denied = decode_denied(all_denied)
         except (BadOrder, AttributeError, UnicodeEncodeError) as error:
             raise BadView(f"the daemon sent a wrong view: {error}", _RESTART) from error
         for path in removed:
             self._roots.pop(path, None)
         self._roots.update((root.path, root) for root in changed)
+        if denied is not None:
+            self.denied = denied
         self._awaited += 1
 
 
@@ -197,7 +205,7 @@ class ViewFeed:
     def __init__(
         self,
         subscription: WallSubscription,
-        on_roots: Callable[[Sequence[ConfinedRoot]], None],
+        on_roots: Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None],
         state: dict[str, object],
         programs: Programs,
     ) -> None:
@@ -247,7 +255,7 @@ class ViewFeed:
         if self.is_away:
             now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             if self._shown.end_approvals(now_ns):
-                self._on_roots(self._shown.roots)
+                self._on_roots(self._shown.roots, self._shown.denied)
         if time.monotonic() >= self._stop_at:
             self._stop_at = time.monotonic() + _LOOK_AGAIN_S
             self._programs.stop()
@@ -323,7 +331,7 @@ class ViewFeed:
 
     def _show(self) -> None:
         self._shown = self._view
-        self._on_roots(self._view.roots)
+        self._on_roots(self._view.roots, self._view.denied)
 
     def _take(self, line: bytes) -> bool:
         """Take a message, and return whether it has changed the view. Raises RootsdError."""

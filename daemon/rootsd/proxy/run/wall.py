@@ -70,7 +70,9 @@ class ServerWall(ServerSandbox):
         self._revoked: frozenset[bytes] = frozenset()
         """Roots of the view that are no longer approved. The next view lacks them."""
         self._view = wall.subscription.roots
+        self._denied = wall.subscription.view.denied
         self._ordered = self._wanted()
+        self._ordered_denied = self._denied
         self._shown: frozenset[bytes] = frozenset()
         self._on_change: Callable[[WallState], None] = _ignore
         self._printed = set(wall.warden.first.failed)  # the start has printed these
@@ -136,7 +138,7 @@ class ServerWall(ServerSandbox):
         """Start another warden, if the server that is about to start needs one."""
         if not self.is_outdated:
             return
-        self._wall = self._wall.renewed(self._ordered)
+        self._wall = self._wall.renewed(self._ordered, self._ordered_denied)
         warden = self._wall.warden
         warden.channel.settimeout(_ANSWER_TIMEOUT_S)
         self._lines.clear()
@@ -168,8 +170,8 @@ class ServerWall(ServerSandbox):
     def _tell_pause(self, state: PauseState) -> None:
         sys.stderr.write(f"rootsd run: {describe_pause(state, self._wall.label)}\n")
 
-    def _set_view(self, roots: Sequence[ConfinedRoot]) -> None:
-        self._view = tuple(roots)
+    def _set_view(self, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]) -> None:
+        self._view, self._denied = tuple(roots), denied
         self._revoked &= {root.path for root in roots if not root.is_withheld}
         self._apply()
 
@@ -184,9 +186,11 @@ class ServerWall(ServerSandbox):
     def _apply(self) -> None:
         """Make the kernel show the wanted roots, with the server notified in the right order."""
         wanted = self._wanted()
-        if wanted == self._ordered:
+        if (wanted, self._denied) == (self._ordered, self._ordered_denied):
             return
         before, self._ordered = self._ordered, wanted
+        denied = None if self._denied == self._ordered_denied else self._denied
+        self._ordered_denied = self._denied
         self._shown &= {root.path for root in wanted}
         if self.has_ended_server:  # the next warden gets these roots
             self._on_change(WallState(wanted, self._shown))
@@ -195,7 +199,8 @@ class ServerWall(ServerSandbox):
         self._orders += 1
         self._awaited = self._orders
         try:
-            self._wall.warden.channel.sendall(encode_order(_order(self._orders, before, wanted)))
+            order = _order(self._orders, before, wanted)._replace(denied=denied)
+            self._wall.warden.channel.sendall(encode_order(order))
         except OSError:
             raise self._lost() from None
         while self._awaited:
