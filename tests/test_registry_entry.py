@@ -17,7 +17,9 @@ import pytest
 import rootsd
 
 TOP = Path(__file__).parent.parent
-PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((TOP / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
+SCRIPTS = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-scripts"]
 # What the schema allows at most.
 LONGEST_DESCRIPTION = 100
 
@@ -54,6 +56,6 @@ def test_the_name_of_the_entry_follows_from_the_repository_and_is_in_the_readme(
 def test_the_entry_starts_the_command_that_connects_a_client(entry: dict[str, Any]) -> None:
     (package,) = entry["packages"]
     assert package["runtimeHint"] == "uvx"
-    assert list(PROJECT["scripts"]) == [package["identifier"]], "uvx runs the script of that name"
+    assert [*SCRIPTS.values()] == [package["identifier"]], "uvx runs the script of that name"
     words = [argument["value"] for argument in package["packageArguments"]]
     assert words == ["bridge"]

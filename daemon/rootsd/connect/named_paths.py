@@ -11,12 +11,12 @@ A root does not count as reached, because a session elsewhere does not have it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from rootsd.confine.default_view import base_entries
 from rootsd.connect.launch import Launch
 from rootsd.connect.wraps import PathUse, ShownPath
 from rootsd.core.mount_plan import ViewEntryKind
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
 from rootsd.core.wall import WallSettings
 from rootsd.system.program_folder import program_folder
@@ -305,10 +306,8 @@ def _json_texts(text: str) -> Iterator[str]:
             case _:
                 pass
 
-    try:
-        yield from texts(json.loads(text))
-    except (ValueError, RecursionError):
-        return
+    with suppress(Unparsable):
+        yield from texts(parse_json(text))
 
 
 def _in_home(text: str, home: str) -> str:

@@ -476,8 +476,8 @@ def test_a_server_with_a_working_directory_is_tried_there_and_not_limited_to_it(
     script = f'[ "$PWD" = {folder} ] || exit 1\n{_WORKS}'
     wrap_entry(clients, shell, monkeypatch, entry, "--read", str(folder), script=script)
     assert words_of(clients) == [
-        "rootsd", "run", "--confine", "--all", "--client-roots", "auto", "--read", str(folder),
-        "--", "npx", "x",
+        "rootsd", "run", "--confine", "--all", "--client-roots", "auto", "--keep-cwd", "--read",
+        str(folder), "--", "npx", "x",
     ]  # fmt: skip
     shell.run("disconnect", "gemini")
     assert json.loads(settings(clients).read_text())["mcpServers"]["files"] == entry
