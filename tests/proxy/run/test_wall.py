@@ -278,7 +278,7 @@ def test_a_static_server_gets_no_root_that_holds_a_denied_project(person: Person
     person.clone("alpha/inner")
     person.run("scan")
     person.run("approve", "beta")
-    person.run("deny", str(person.parent / "alpha" / "inner"))
+    person.run("deny", "--yes", str(person.parent / "alpha" / "inner"))
     with started(line("--confine", "--static"), HOME=str(person.home)) as client:
         client.shake_hands()
         said = client.call(1, "read", str(person.parent / "alpha" / "NOTE"))
