@@ -300,7 +300,7 @@ def secret_in(person: Person) -> Path:
     inner = person.parent / "alpha" / "inner"
     person.git("clone", "-q", str(person.origin), str(inner))
     (inner / "SECRET").write_text("secret")
-    person.rootsd("deny", str(inner))
+    person.rootsd("deny", "--yes", str(inner))
     return inner / "SECRET"
 
 
@@ -312,9 +312,9 @@ def test_a_root_with_a_denied_project_is_a_root_and_the_project_is_masked(
         client.shake_hands()
         assert read(client, 1, secret) == ("refused", ["alpha"])
         assert read(client, 2, secret.parent.parent / "NOTE") == ("alpha", ["alpha"])
-        person.rootsd("forget", str(secret.parent))
+        person.rootsd("forget", "--yes", str(secret.parent))
         assert read(client, 3, secret) == ("secret", ["alpha"])
-        person.rootsd("deny", str(secret.parent))
+        person.rootsd("deny", "--yes", str(secret.parent))
         assert read(client, 4, secret) == ("refused", ["alpha"])
 
 
