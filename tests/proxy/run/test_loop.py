@@ -154,12 +154,12 @@ def test_signals_go_to_the_server(number: signal.Signals) -> None:
 
 # A server that ignores signals and the end of its input. It says when it does.
 DEAF_TO_SIGNALS = """
-import os, signal, time
+import os, signal
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 print('{"jsonrpc":"2.0","method":"x","params":{"pid":%d}}' % os.getpid(), flush=True)
 while True:
-    time.sleep(1)
+    signal.pause()
 """
 
 
