@@ -1,10 +1,16 @@
 """Work out how a client would start a server: with placeholders filled, and in which folder.
 
 Clients fill different placeholders, and some only they can fill, such as `${workspaceFolder}` and
-`${input:key}`. What this shell cannot fill is named, and the server is then not tried.
+`${input:key}`. A placeholder that this shell cannot fill is named, and the server is then not
+tried.
 
-Sources: the documentation of Claude Code, Copilot CLI, VS Code, Cursor, and Windsurf; for Gemini
-CLI `envVarResolver.ts`, and for opencode `config/variable.ts`.
+No client was run to see what it fills. What was read, as of November 2026:
+
+* Gemini CLI: its source, `envVarResolver.ts`. Qwen Code is a fork of it, and was assumed to do the
+  same.
+* opencode: its source `config/variable.ts`, as quoted in an issue.
+* VS Code: its reference of variables.
+* Claude Code, Copilot CLI, Cursor, and Windsurf: pages by others about them, and not their own.
 """
 
 from __future__ import annotations
@@ -38,9 +44,11 @@ _MAX_ENV_BYTES = 1 << 20
 class Launch(Struct, frozen=True):
     """How a client starts a server.
 
+    * `words`, `variables`: the command and the variables of the entry, with placeholders filled.
     * `program`: the words of the command line, if one string in the entry has all of them.
     * `folder`: the working directory that the entry names, or an empty text for that of the
-      session. `is_shell`: whether the command needs a shell.
+      session.
+    * `is_shell`: whether the command needs a shell.
     * `unknown`: the placeholders that this shell cannot fill, and the files that it cannot read.
     """
 
