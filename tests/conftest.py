@@ -24,6 +24,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from rootsd.system import hidden_process
 from support import preloaded
 from support.leftover_processes import end_left_behind
 from support.needs import unmet
@@ -51,6 +52,7 @@ SET_VARIABLES = {
     "GIT_CONFIG_KEY_1": "protocol.file.allow",
     "GIT_CONFIG_VALUE_1": "always",
 }
+PR_GET_DUMPABLE = 3  # linux/prctl.h; it changes nothing
 EXAMPLES = {Size.TEST: 15, Size.CHECK: 1_000, Size.SOAK: 20_000}
 # Shells and nohup(1) start programs that ignore these.
 INHERITED_SIGNALS = (signal.SIGHUP, signal.SIGQUIT)
@@ -88,6 +90,8 @@ def pytest_configure(config: pytest.Config) -> None:
     kept["PATH"] = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
     os.environ.clear()
     os.environ.update(kept | SET_VARIABLES)
+    # Tests run commands in this process, and others read it. It must not hide from them.
+    hidden_process._PR_SET_DUMPABLE = PR_GET_DUMPABLE
     # A background job of a shell ignores Ctrl-C, and so would the programs that it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     size = Size(config.getoption("--sizes"))

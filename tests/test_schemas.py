@@ -279,6 +279,9 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "rule-rm", {"number": 1}
     yield "undo", {}
     yield "set-guard", {"guard": "off"}
+    yield "allow-programs", {"programs": [f"{top}/tool"]}
+    yield "disallow-programs", {"programs": [f"{top}/tool"]}
+    yield "introduce", {}
     yield "announce", {"command": "down"}
     yield "remote-command", {"command": "approve api --host ann@build"}
     yield "check", {"path": f"{top}/one"}

@@ -25,6 +25,7 @@ from rootsd.core.decide import VerdictReason
 from rootsd.core.doctor import Severity
 from rootsd.core.errors import ErrorCode
 from rootsd.core.guard import Guard
+from rootsd.core.known_programs import ProgramUse
 from rootsd.core.model import Access, ActorKind, NestedPolicy, Presence, ProjectKind, Verdict
 from rootsd.core.risks import FindingKind
 from rootsd.core.wall import RevokePolicy, WallEngine
@@ -35,8 +36,8 @@ _ENUMERATIONS: Mapping[str, type[Enum]] = {
     each.__name__: each
     for each in (
         Access, ActorKind, ClientAnswer, ClientTrial, Confinement, ErrorCode, FindingKind, Guard,
-        NestedPolicy, ParentState, Presence, ProjectGroup, ProjectKind, RevokePolicy, Severity,
-        Verdict, VerdictReason, WallEngine, Wired, WiringResult,
+        NestedPolicy, ParentState, Presence, ProgramUse, ProjectGroup, ProjectKind, RevokePolicy,
+        Severity, Verdict, VerdictReason, WallEngine, Wired, WiringResult,
     )
 }  # fmt: skip
 _VALUE = re.compile(r"\b([Aa]) value of `(\w+)`")

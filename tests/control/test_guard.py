@@ -14,12 +14,20 @@ from msgspec.structs import replace
 from rootsd.control import guard as module
 from rootsd.control.guard import ChallengeNeeded, CommandGuard, GuardedConnection
 from rootsd.control.routes import GuardedCommand
-from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange
+from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange, ProgramsChange
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Guard, Lineage, LineageCompleteness, Process, TerminalHolder
+from rootsd.core.guard import Guard
 from rootsd.core.model import ActorKind
+from rootsd.core.processes import (
+    Lineage,
+    LineageCompleteness,
+    Process,
+    ProgramSight,
+    TerminalHolder,
+)
 from rootsd.helper.questions import ProcessReport
 from rootsd.system.config import Approval
+from rootsd.wire.request import BadRequest
 from support.ledger_harness import DiskRefuses
 from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process
 from support.sample_decisions import PERSON
@@ -419,10 +427,10 @@ async def test_the_configuration_names_further_agents(
     guard: CommandGuard, process_table: ProcessTable
 ) -> None:
     process_table.add(process(94, 40, "rootsd", terminal=TERMINAL, markers=frozenset({"MINE"})))
-    await GuardedConnection(guard, FakePeer(92)).admit(ORDER, None)
+    await _challenged(GuardedConnection(guard, FakePeer(92)))
     guard.set_agents(Approval(agents=("my-host",)))
     with pytest.raises(CallerRefused, match="my-host started it"):
-        await GuardedConnection(guard, FakePeer(92)).admit(ORDER, None)
+        await _challenged(GuardedConnection(guard, FakePeer(92)))
     guard.set_agents(Approval(markers=("MINE",)))
     with pytest.raises(CallerRefused, match="MINE is set for"):
         await GuardedConnection(guard, FakePeer(94)).admit(ORDER, None)
@@ -434,3 +442,144 @@ async def test_attempts_are_written_to_the_log(
     with caplog.at_level(logging.WARNING), pytest.raises(CallerRefused):
         await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
     assert "refused: approve api (pid 91, claude < bash, pts/0)" in caplog.text
+
+
+SCRIPT = process(60, 59, "bash", "bash", "deploy.sh")
+CRON = process(59, 1, "cron")
+RUN = process(61, 60, "rootsd", "python3", "-m", "rootsd", "run", "--", "server")
+LATER = process(62, 60, "rootsd")
+
+
+async def test_a_script_that_ran_a_server_may_decide_once_the_server_has_ended(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    process_table.add(SCRIPT, CRON, RUN, LATER)
+    process_table.connected = {61}
+    with pytest.raises(CallerRefused, match="uses MCP"):
+        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
+    process_table.connected = set()
+    del process_table.processes[61]
+    assert (
+        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
+
+
+async def test_the_control_a_program_that_started_a_server_itself_stays_a_host(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    editor = process(60, 59, "code", "code")
+    process_table.add(editor, CRON, RUN, LATER)
+    process_table.connected = {61}
+    with pytest.raises(CallerRefused, match="uses MCP"):
+        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
+    process_table.connected = set()
+    del process_table.processes[61]
+    with pytest.raises(CallerRefused, match="code, pid 60 started it, and uses MCP"):
+        await GuardedConnection(guard, FakePeer(62)).admit(ORDER, None)
+
+
+def _hidden(each: Process) -> Process:
+    return dataclasses.replace(each, program=b"", sight=ProgramSight.HIDDEN, markers=frozenset())
+
+
+async def test_a_program_that_introduced_itself_before_it_hid_is_still_known(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    await GuardedConnection(guard, FakePeer(90)).introduce()
+    process_table.add(_hidden(PERSONS))
+    assert (
+        await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
+    # What it had in its environment is not forgotten, nor is another process the same one.
+    marked = dataclasses.replace(AGENTS, parent=20, markers=frozenset({"GEMINI_CLI"}))
+    process_table.add(marked)
+    await GuardedConnection(guard, FakePeer(91)).introduce()
+    process_table.add(_hidden(marked))
+    with pytest.raises(CallerRefused, match="GEMINI_CLI is set"):
+        await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
+    process_table.add(dataclasses.replace(_hidden(PERSONS), started=901))
+    await _challenged(GuardedConnection(guard, FakePeer(90)))
+
+
+async def test_the_control_a_program_that_hides_without_an_introduction_is_challenged(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    process_table.add(_hidden(PERSONS))
+    await GuardedConnection(guard, FakePeer(90)).introduce()
+    needed = await _challenged(GuardedConnection(guard, FakePeer(90)))
+    assert "which hides its program" in needed.message
+
+
+async def test_a_connection_carries_one_command_and_nothing_before_it(guard: CommandGuard) -> None:
+    fresh, used = (GuardedConnection(guard, FakePeer(90)) for _ in range(2))
+    fresh.check_is_fresh(ORDER, None)
+    used.check_is_fresh(None, None)
+    for connection in (fresh, used):
+        for typed in (None, "word"):
+            with pytest.raises(CallerRefused, match="has carried another request"):
+                connection.check_is_fresh(ORDER, typed)
+        connection.check_is_fresh(None, None)
+
+
+async def test_the_word_of_a_challenge_comes_on_the_same_connection(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    process_table.connected = {41}
+    connection = GuardedConnection(guard, FakePeer(92))
+    connection.check_is_fresh(ORDER, None)
+    await _challenged(connection)
+    connection.check_is_fresh(ORDER, process_table.word())
+    assert (await connection.admit(ORDER, process_table.word())).kind is ActorKind.CHALLENGED
+
+
+async def test_the_last_command_is_remembered_with_each_program(
+    guard: CommandGuard, process_table: ProcessTable
+) -> None:
+    assert guard.last is None
+    with pytest.raises(ChallengeNeeded):
+        await GuardedConnection(guard, FakePeer(92)).admit(ORDER, None)
+    assert guard.last is not None
+    assert (guard.last["what"], guard.last["judgment"]) == ("approve api", "asked")
+    assert [(each["name"], each["use"]) for each in guard.last["programs"]] == [
+        ("rootsd", "rootsd"), ("my-host", None), ("bash", "shell"),
+    ]  # fmt: skip
+    assert guard.last["programs"][1]["allow"] == "rootsd guard allow /usr/bin/my-host"
+    await GuardedConnection(guard, FakePeer(90)).admit(ORDER, None)
+    assert (guard.last["judgment"], guard.last["why"]) == ("passed", None)
+
+
+async def test_an_unknown_program_is_refused_by_name_until_a_person_allows_it(
+    guard: CommandGuard, process_table: ProcessTable, notes: Notes
+) -> None:
+    process_table.add(process(95, 40, "rootsd"))
+    with pytest.raises(CallerRefused, match=r"does not know my-host \(/usr/bin/my-host\)") as it:
+        await GuardedConnection(guard, FakePeer(95)).admit(ORDER, None)
+    assert it.value.remedy == "rootsd guard allow /usr/bin/my-host"
+    allowed = frozenset({"/usr/bin/my-host"})
+    await guard.set_allowed(allowed, PERSON, ChangeVerb.PROGRAM_ALLOWED)
+    assert notes.kept[-1] == ProgramsChange(allowed, PERSON)
+    assert (
+        await GuardedConnection(guard, FakePeer(95)).admit(ORDER, None)
+    ).kind is ActorKind.PERSON
+    assert "If that is a program of yours" not in "".join(process_table.shown)
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["kimi", "bin/kimi", "/opt/claude", "/usr/bin/python3.12", "python -m aider", "/opt/x\n", ""],
+)
+async def test_an_agent_an_interpreter_and_no_path_cannot_be_allowed(
+    guard: CommandGuard, notes: Notes, program: str
+) -> None:
+    with pytest.raises(BadRequest):
+        await guard.set_allowed(frozenset({program}), PERSON, ChangeVerb.PROGRAM_ALLOWED)
+    assert notes.kept == []
+
+
+async def test_if_the_store_refuses_a_program_it_is_not_known(
+    guard: CommandGuard, notes: Notes
+) -> None:
+    notes.refusing = True
+    with pytest.raises(DiskRefuses):
+        await guard.set_allowed(frozenset({"/opt/x"}), PERSON, ChangeVerb.PROGRAM_ALLOWED)
+    assert guard.allowed == frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from threading import Event
 from typing import Any
 
 import anyio
@@ -12,10 +13,11 @@ from anyio.abc import UNIXSocketStream
 from msgspec.structs import replace
 
 from rootsd.control.routes import COMMAND_TEXT_LIMIT
-from rootsd.control.server import ControlServer, HelperProcessView, helper_problems
+from rootsd.control.server import ControlServer, HelperProbe, HelperProcessView
 from rootsd.core.guard import Guard
 from rootsd.core.model import Verdict
 from rootsd.helper.client import UnavailableHelper
+from rootsd.helper.protocol import HelperTask
 from rootsd.system.ipc.unix_socket import Peer
 from rootsd.wire.daemon import (
     AnnounceRequest,
@@ -42,7 +44,10 @@ from rootsd.wire.decisions import (
 )
 from rootsd.wire.follow import FollowRequest, SessionRootsQuery
 from rootsd.wire.guard import (
+    AllowProgramsRequest,
+    DisallowProgramsRequest,
     GuardQuery,
+    IntroduceRequest,
     LogQuery,
     RemoteCommandRequest,
     SetGuardRequest,
@@ -70,6 +75,8 @@ ORDERS: list[Any] = [
     DecideRequest(FORGET, CWD, ("p1",)),
     SetGuardRequest(Guard.OFF),
     SetGuardRequest(Guard.AGENTS),
+    AllowProgramsRequest(("/opt/tool",)),
+    DisallowProgramsRequest(("/opt/tool",)),
     RemoveRuleRequest(3),
     AddRuleRequest(Verdict.APPROVED, "/x", CWD),
     AddRequest("/x", CWD, "api"),
@@ -96,6 +103,7 @@ LOOKS: list[ControlRequest] = [
     FocusQuery(),
     ShowQuery(CWD, ("p1",)),
     GuardQuery(),
+    IntroduceRequest(),
     LogQuery(),
     RulesQuery(),
     StopRequest(),
@@ -253,6 +261,36 @@ async def test_a_connection_is_active_after_its_first_request() -> None:
 async def test_without_a_helper_callers_are_unknown_and_the_status_says_so() -> None:
     absent = UnavailableHelper("no room")
     assert await HelperProcessView(absent).look_up([1], (), ()) is None
-    (sentence,) = helper_problems(absent)
+    (sentence,) = await HelperProbe(absent).problems()
     assert sentence.startswith("the helper process could not be started: no room: ")
     assert "refuses every command that decides something" in sentence
+
+
+class StoppedHelper:
+    """A helper that runs and answers only once it may go on."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_go_on = Event(), Event()
+
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
+        self.asked.set()
+        assert self.may_go_on.wait(HANG_GUARD)
+        return b'{"lineages": {}, "terminals": {}}'
+
+    def problem(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        return
+
+
+async def test_a_helper_that_is_stopped_degrades_the_daemon_until_it_answers() -> None:
+    stopped = StoppedHelper()
+    probe = HelperProbe(stopped, patience_s=0.01)
+    with anyio.fail_after(HANG_GUARD):
+        (sentence,) = await probe.problems()
+        assert sentence.startswith("the helper process does not answer, and is being replaced: ")
+        assert await probe.problems(), "the question is still open, and no second one is asked"
+        stopped.may_go_on.set()
+        patient = HelperProbe(stopped, HANG_GUARD)
+        assert await patient.problems() == []

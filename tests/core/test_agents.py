@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS, further_agents
-from rootsd.core.guard import is_agent
+from rootsd.core.recognition import is_agent
 from support.process_table import process
 
 EDITORS = (

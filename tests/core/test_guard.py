@@ -12,23 +12,22 @@ from rootsd.core.guard import (
     Guard,
     GuardAction,
     GuardDecision,
-    Lineage,
-    LineageCompleteness,
     McpHosts,
-    Process,
-    TerminalHolder,
     check_caller,
     describe_caller,
-    is_agent,
     mcp_hosts_in,
 )
+from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
+from rootsd.core.recognition import is_agent
 from support.process_table import OWN_GROUP, TERMINAL, ProcessTable, process
 
 ADMIT, CHALLENGE, REFUSE = GuardAction.ADMIT, GuardAction.CHALLENGE, GuardAction.REFUSE
 ROOT_GROUP, SESSION = b"/", b"/user.slice/user-1000.slice/session-3.scope"
 # A desktop: a tab with a shell, another with an agent, and an editor that starts a bridge and a
 # terminal.
-TERMINAL_EMULATOR = process(10, 1, "gnome-terminal-", control_group=b"/user.slice/app-term.scope")
+TERMINAL_EMULATOR = process(
+    10, 1, "gnome-terminal-server", control_group=b"/user.slice/app-term.scope"
+)
 SHELL = process(20, 10, "bash", "-bash", terminal=TERMINAL)
 CALLER = process(90, 20, "rootsd", "rootsd", "approve", "api", terminal=TERMINAL)
 
@@ -107,16 +106,16 @@ def judged_on(
 
 
 def test_a_terminal_held_by_an_orphan_in_the_agents_group_is_challenged() -> None:
-    orphan = process(40, 5, "python3", control_group=TAB)
+    orphan = process(40, 5, "script", control_group=TAB)
     assert judged_on(holder(orphan, MANAGER)).action is CHALLENGE
     assert judged_on(holder(replace(orphan, parent=1))).action is CHALLENGE
     below = process(45, 40, "script", control_group=TAB)
     assert judged_on(holder(below, orphan, MANAGER)).action is CHALLENGE
     finding = judged_on(holder(orphan, MANAGER))
-    assert "python3, pid 40 holds its terminal" in finding.why
+    assert "script, pid 40 holds its terminal" in finding.why
     # The controls: no agent, an older holder, another group, a group shared by a login.
     assert judged_on(holder(orphan, MANAGER), hosts=()).action is ADMIT
-    older = process(25, 5, "python3", control_group=TAB)
+    older = process(25, 5, "script", control_group=TAB)
     assert judged_on(holder(older, MANAGER)).action is ADMIT
     elsewhere = replace(orphan, control_group=TAB + b"x")
     assert judged_on(holder(elsewhere, MANAGER)).action is ADMIT
@@ -236,7 +235,7 @@ def test_a_host_is_refused_without_a_terminal_and_challenged_with_one() -> None:
 
 
 def test_a_process_that_reuses_the_pid_of_a_host_is_not_a_host() -> None:
-    host = process(30, 20, "my-agent")
+    host = process(30, 20, "code")
     later = replace(host, started=host.started + 1)
     assert judged(replace(CALLER, parent=30), later, SHELL, hosts=(host,)).action is ADMIT
 
@@ -262,7 +261,7 @@ def test_a_shared_control_group_is_evidence_only_for_orphans(
         service = process(70, 1, above, control_group=group)
         line = (replace(orphan, parent=80), replace(script, parent=70), service)
         assert judged(*line, hosts=(host,)).action is ADMIT
-    earlier = process(20, 1, "supervisor", control_group=group)
+    earlier = process(20, 1, "kitty", control_group=group)
     assert judged(replace(orphan, parent=20), earlier, hosts=(host,)).action is ADMIT
 
 

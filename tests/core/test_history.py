@@ -16,10 +16,11 @@ from rootsd.core.changes import (
     Change,
     ChangeVerb,
     GuardChange,
+    ProgramsChange,
     ProjectChange,
     RuleChange,
 )
-from rootsd.core.encoding import BadRecord, FocusRecord, ProjectRecord
+from rootsd.core.encoding import AllowedPrograms, BadRecord, FocusRecord, ProjectRecord
 from rootsd.core.guard import Guard
 from rootsd.core.history import (
     CHAIN_START,
@@ -53,7 +54,11 @@ from support.sample_decisions import (
     see,
 )
 
-NOTES: list[AuditRecord] = [GuardChange(Guard.OFF, PERSON), Attempt("approve \u2022", PERSON)]
+NOTES: list[AuditRecord] = [
+    GuardChange(Guard.OFF, PERSON),
+    ProgramsChange(frozenset({"/home/ann/bin/nu"}), PERSON),
+    Attempt("approve \u2022", PERSON),
+]
 
 
 @st.composite
@@ -264,6 +269,8 @@ def test_after_lapsing_all_nothing_is_approved_and_a_second_time_changes_nothing
                 assert verdict is not Verdict.APPROVED
             case Guard():
                 pytest.fail("who may decide is no longer known for sure")
+            case AllowedPrograms():
+                pytest.fail("the program may have been taken back")
             case FocusRecord():
                 pass  # it only takes away
             case None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rootsd.core.guard import Process
 from rootsd.core.model import SessionKey
+from rootsd.core.processes import Process
 from rootsd.core.session_keys import membership_of, process_of
 
 PUMP = Process(30, 300, 20, b"rootsd", (b"/usr/bin/rootsd", b"bridge"))

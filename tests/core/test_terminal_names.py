@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.core.guard import terminal_name
+from rootsd.core.processes import terminal_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.core.guard import Process
+from rootsd.core.processes import Process
 from rootsd.core.wall import WAITER_NAME
 from rootsd.core.wall_peers import PeerPlace, WallPeer, wall_peer
 

@@ -44,6 +44,7 @@ DIFFERENT_ATTEMPTS = {
     ("unknown", "mcp-orphan with an empty environment"): Outcome.REFUSED,
     # Honestly:
     ("unknown", "mcp-terminal"): Outcome.ASKED_AND_PASSED,
+    ("unknown", "terminal"): Outcome.ASKED_AND_PASSED,
     ("known", "orphan with an empty environment"): Outcome.PASSED,
 }
 ATTEMPTS = DIFFERENT_ATTEMPTS | {
@@ -55,8 +56,12 @@ ATTEMPTS = DIFFERENT_ATTEMPTS | {
     ("known", "protocol"): Outcome.REFUSED,
     ("unknown", "mcp-shelled-child"): Outcome.REFUSED,
     ("unknown", "mcp-alone-child"): Outcome.REFUSED,
-    # Honestly:
-    ("unknown", "child"): Outcome.PASSED,
+    ("unknown", "child"): Outcome.REFUSED,
+    ("unknown", "shell"): Outcome.REFUSED,
+    ("unknown", "session"): Outcome.REFUSED,
+    ("unknown", "make"): Outcome.REFUSED,
+    ("unknown", "empty environment"): Outcome.REFUSED,
+    ("unknown", "protocol"): Outcome.REFUSED,
 }
 
 
@@ -183,6 +188,7 @@ def test_the_terminal_guard_asks_a_person_and_no_pipe_can_answer(own: GuardedDae
 
 
 def test_other_commands_of_an_agent_are_recorded(own: GuardedDaemon) -> None:
+    own.begin()
     person, agent = own.person, own.named(KNOWN)
     config = Path(person.environment()["ROOTSD_DIR"], "config", "config.toml")
     before = config.read_text()

@@ -33,7 +33,7 @@ def scene(tmp_path: Path, sizes: Sizes) -> Iterator[GuardedDaemon]:
 def _as_service(scene: GuardedDaemon, name: str) -> Completed:
     """Run the command from a shell below a process that only has a service's name."""
     service = "import subprocess, sys; sys.exit(subprocess.call(['sh', '-c', sys.argv[1]]))"
-    return scene.launcher.run(scene.named(name), "-c", service, f"{scene.line}; exit $?")
+    return scene.launcher.run(*scene.script(name, service), f"{scene.line}; exit $?")
 
 
 def _in_a_tab(scene: GuardedDaemon) -> Completed:
@@ -85,11 +85,11 @@ if bridge:
 
 
 def _in_an_editors_terminal(scene: GuardedDaemon) -> Completed:
-    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "apart", scene.line)
+    return scene.launcher.run(*scene.script("code", EDITOR), "apart", scene.line)
 
 
 def _in_the_terminal_of_an_editor_that_started_the_bridge(scene: GuardedDaemon) -> Completed:
-    return scene.launcher.run(scene.named("code"), "-c", EDITOR, "both", scene.line)
+    return scene.launcher.run(*scene.script("code", EDITOR), "both", scene.line)
 
 
 def _by_ssh(scene: GuardedDaemon) -> Completed:

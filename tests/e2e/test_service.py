@@ -181,7 +181,9 @@ def test_shells_that_differ_in_xdg_variables_have_one_daemon_and_one_store(
     user.succeed("git", "init", "-q", f"{HOME}/src/api")
     user.succeed("mkdir", f"{HOME}/work")
     for words in ("service install", f"up {HOME}/src", f"approve {HOME}/src/api"):
-        user.rootsd(*words.split(), environment=set_up)
+        # This configuration has the guard on, and it knows the program.
+        done = user.run(str(LINK), *words.split(), environment=set_up)
+        assert done.returncode == 0, done.stderr
     assert user.path(SERVICE).exists()  # where the manager looks
     assert user.path(HOME / "state/rootsd/decisions.db").exists()
 

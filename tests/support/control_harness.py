@@ -187,7 +187,7 @@ class FakeDaemonControl:
     def left_behind(self, *, is_look: bool) -> list[str]:
         return []
 
-    def degraded(self, *, is_look: bool) -> list[str]:
+    async def degraded(self, *, is_look: bool) -> list[str]:
         return self.troubles
 
     async def reload(self, actor: Actor | None = None) -> None:

@@ -15,7 +15,7 @@ from html import unescape
 from pathlib import Path
 
 import draw_terminal
-from draw_terminal import environment_of, shown_by, shown_on_terminal
+from draw_terminal import environment_of, shown_by
 
 from support import preloaded
 
@@ -161,12 +161,14 @@ def shows(home: Path, command: str) -> str:
 
 def _shown(home: Path, command: str, columns: int, environment: Mapping[str, str]) -> str:
     """Run the command in a shell, or in a fork if a shell would only start `rootsd`."""
-    if not _PLAIN_COMMAND.fullmatch(command):
-        return shown_on_terminal(("bash", "-c", command), columns, home, environment)
+    is_plain = _PLAIN_COMMAND.fullmatch(command)
     arguments = [re.sub("^~", str(home), word) for word in command.split()[1:]]
 
     def start(terminal: int) -> Callable[[], object]:
         streams = dict.fromkeys(range(3), terminal)
+        if not is_plain:
+            shell = ("bash", "-c", command)
+            return preloaded.start_program(shell, environment, streams, home).wait
         return preloaded.start(arguments, environment, streams, home).wait
 
     return shown_by(start, columns)

@@ -49,6 +49,7 @@ class FakeDaemon:
         nothing = {"revision": 1, "new": 0, "wanted": [], "warnings": []}
         no_upgrade: Answer = {"revision": 1, "upgrade": None, "warnings": []}
         self.answers: dict[str, Answer] = {"news": nothing, "upgrade": no_upgrade}
+        self.answers["introduce"] = {}  # whoever stays says this before it hides
         self.notices: list[dict[str, Any]] = []
         self.raw: bytes | None = None
         self.requests: list[tuple[str, dict[str, Any]]] = []

@@ -20,6 +20,7 @@ KNOWN, UNKNOWN = "goose", "my-agent"
 MARKER = {"GOOSE_TERMINAL": "1"}
 LEAN_ORDER = [sys.executable, "-S", lean_order.__file__]
 AGENT = Path(agent_script.__file__)
+OWN_PROGRAMS = ("code", "cron", "holder", "sshd", "sshd-session", "xterm")
 APPROVE = (*ROOTSD, "approve", "one")
 TMUX = {"TMUX_TMPDIR": "/tmp"}
 
@@ -59,6 +60,24 @@ class GuardedDaemon:
     def line(self) -> str:
         """The command of the attempts, for a shell."""
         return shlex.join(self.approve)
+
+    def own(self, name: str) -> Path:
+        """Return where a person's own program of this name is, which the guard knows."""
+        return self._folder / "own" / name
+
+    def script(self, name: str, text: str) -> tuple[str, str]:
+        """Return the words that run `text` as a person's own program of this name."""
+        self.own(name).write_text(text)
+        return sys.executable, str(self.own(name))
+
+    def allow_own_programs(self) -> None:
+        """Let a person allow the programs that stand for those of a desktop, with one word."""
+        self.own("").mkdir()
+        ours = (lean_order.__file__, *map(str, map(self.own, OWN_PROGRAMS)))
+        asked = self.launcher.run_on_terminal(
+            *LEAN_ORDER, "allow", *ours, typed=[("to go on: ", "{word}\n")]
+        )
+        assert asked.status == 0, asked.output
 
     def named(self, name: str) -> Path:
         """Return a Python interpreter with this program name."""
@@ -110,5 +129,6 @@ def guarded_daemon(
     person.wait_until_listed("one", "pending")
     scene = GuardedDaemon(person, folder, orders, group)
     with scene.launcher:
+        scene.allow_own_programs()
         yield scene
     person.run("down")

@@ -3,6 +3,7 @@
     python -S lean_order.py approve NAME
     python -S lean_order.py forget NAME
     python -S lean_order.py guard MODE
+    python -S lean_order.py allow PROGRAM...
 
 The guard judges the process that sends an order, with its ancestors and its terminal, and not the
 program's modules. So `make test` makes most attempts with this program, and `make check` all of
@@ -20,11 +21,13 @@ from rootsd.system.ipc import rpc
 REFUSED = 7
 
 
-def main(verb: str, what: str) -> int:
+def main(verb: str, what: str, *more: str) -> int:
     """Send the order, and type the word of a challenge. Return the exit status of `rootsd`."""
     method, params = "decide", dict[str, Any](verb=verb, cwd="/", refs=[what])
     if verb == "guard":
         method, params = "set-guard", {"guard": what}
+    if verb == "allow":
+        method, params = "allow-programs", {"programs": [what, *more]}
     try:
         with rpc.connect_control() as channel:
             try:

@@ -24,6 +24,7 @@ from rootsd.core.changes import (
     GuardChange,
     ParentChange,
     PolicyChange,
+    ProgramsChange,
     ProjectChange,
     RuleChange,
 )
@@ -99,7 +100,9 @@ class FakeSaver:
                 self.rules.pop(number, None)
                 if rule is not None:
                     self.rules[number] = rule
-            case GuardChange() | FocusChange() | ParentChange() | PolicyChange() | Attempt():
+            case GuardChange() | ProgramsChange() | FocusChange():
+                pass
+            case ParentChange() | PolicyChange() | Attempt():
                 pass
 
     def _enter(self) -> None:

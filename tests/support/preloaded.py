@@ -7,6 +7,9 @@ that such a run starts in the background is a fork, too. All other programs, suc
 the daemons that they start, start as they do for a user. `Program` forks for `python -c TEXT`, and
 TEXT can fork again and call `rootsd(WORDS, ENVIRONMENT)`, which does not return.
 
+The daemons among them take this program for the one that starts a person's login. So the guard
+knows a command that is a fork, and does not ask about pytest above it.
+
 Each fork has the command line of this program. So a test that looks at command lines, that traces
 a program, or that is about starting one, starts Python itself.
 """
@@ -32,6 +35,7 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import walk_packages
+from runpy import run_path
 from typing import Any, NoReturn, Self, TextIO
 from unittest.mock import patch
 
@@ -86,6 +90,19 @@ def start(
     with _lock:
         _, server = _server()
     return _Started(server, words, environment, descriptors, within=os.fspath(folder))
+
+
+def start_program(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    descriptors: Mapping[int, int],
+    folder: os.PathLike[str],
+) -> _Started:
+    """Do the same with any program."""
+    with _lock:
+        _, server = _server()
+    text = f"import os; os.execvp({words[0]!r}, {list(words)!r})"
+    return _Started(server, [], environment, descriptors, text=text, within=os.fspath(folder))
 
 
 class _Started:
@@ -378,6 +395,7 @@ def _main() -> int:
             continue  # what it needs is large, and no fork shows it
         with suppress(ImportError):  # of a module for another system
             import_module(module.name)
+    run_path(str(Path(__file__).parent / "login_start" / "sitecustomize.py"))
     # These are loaded only when they are needed, which each daemon does.
     import_module("tomllib")
     anyio.run(checkpoint)

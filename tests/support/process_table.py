@@ -9,7 +9,8 @@ from pathlib import Path
 from rootsd.control.guard import AgentActivity, CommandGuard, CommandSummary
 from rootsd.core.changes import AuditRecord
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Guard, Lineage, LineageCompleteness, Process, TerminalHolder
+from rootsd.core.guard import Guard
+from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
 from rootsd.helper.questions import ProcessReport
 from support.sample_decisions import NOON
 
@@ -19,9 +20,15 @@ OWN_GROUP = b"/user.slice/app-tab.scope"
 
 
 def process(pid: int, parent: int, name: str, *arguments: str, **more: object) -> Process:
-    """Return a process. Its start time follows from its pid."""
+    """Return a process of an installed program. Its start time follows from its pid.
+
+    The program is the one in the arguments, where these have the path of one.
+    """
     words = tuple(word.encode() for word in arguments or (name,))
-    made = Process(pid, pid * 10, parent, name.encode()[:15], words, control_group=OWN_GROUP)
+    path = words[0] if words[0].startswith(b"/") else f"/usr/bin/{name.partition(':')[0]}".encode()
+    made = Process(
+        pid, pid * 10, parent, name.encode()[:15], words, control_group=OWN_GROUP, program=path
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 

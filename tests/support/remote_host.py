@@ -21,6 +21,8 @@ from support.person import Person
 from support.polling import until
 from support.process_launcher import ROOTSD, ProcessLauncher
 
+# Without a daemon, the command judges its caller itself.
+LOGIN_START = Path(__file__).with_name("login_start")
 _SSHD = """\
 Port {port}
 ListenAddress 127.0.0.1
@@ -122,7 +124,7 @@ def remote_host(folder: Path, person: Person) -> Iterator[RemoteHost]:
     near = {
         **os.environ, "HOME": str(near_home), "ROOTSD_DIR": str(near_home / "rootsd"),
         "PATH": f"{near_programs}:{os.environ['PATH']}", "TERM": "xterm", "NO_COLOR": "1",
-        "PYTHONPATH": os.pathsep.join(sys.path), "PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(LOGIN_START), *sys.path]), "PYTHON": sys.executable,
     }  # fmt: skip
     if os.geteuid() == 0:
         os.makedirs("/run/sshd", exist_ok=True)  # as the service of the system does

@@ -129,8 +129,33 @@ ANSWERS: Mapping[str, Answer] = {
     "undo": {"revision": 8, "undone": [EVENTS[0]], "items": [ITEMS[0]], "warnings": []},
     "focus": {"revision": 8, "tag": "work", "roots": ["acme/api"], "warnings": []},
     "set-focus": {"revision": 8, "tag": None, "roots": [], "warnings": []},
-    "guard": {"revision": 8, "guard": "agents", "warnings": []},
-    "set-guard": {"revision": 8, "guard": "terminal", "warnings": []},
+    "guard": {
+        "revision": 8, "guard": "agents", "warnings": [], "allowed": ["/home/ann/bin/zellij"],
+        "last": {
+            "at": "2026-03-04T09:00:00Z", "what": "approve api", "judgment": "asked",
+            "why": (
+                "rootsd does not know kimi2 (/home/ann/.local/bin/kimi2), pid 812,"
+                " which started it"
+            ),
+            "programs": [
+                {"pid": 815, "name": "rootsd", "program": "/usr/bin/python3.12", "use": "rootsd",
+                 "allow": None},
+                {"pid": 812, "name": "kimi2", "program": "/home/ann/.local/bin/kimi2",
+                 "use": None, "allow": "rootsd guard allow /home/ann/.local/bin/kimi2"},
+                {"pid": 700, "name": "sshd", "program": None, "use": "runs as root",
+                 "allow": None},
+            ],
+        },
+    },
+    "set-guard": {
+        "revision": 8, "guard": "terminal", "warnings": [], "allowed": [], "last": None,
+    },
+    "allow-programs": {
+        "revision": 8, "guard": "agents", "warnings": [], "allowed": ["/bin/sh"], "last": None,
+    },
+    "disallow-programs": {
+        "revision": 8, "guard": "agents", "warnings": [], "allowed": [], "last": None,
+    },
     "sessions": {**a_listing(SESSION), "confined": [CONFINED]},
     "why": {
         "revision": 8, "path": "/home/ann/src/acme/api/README", "published": True,

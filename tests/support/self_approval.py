@@ -80,10 +80,13 @@ EMPTY = Row(
 )
 ORPHAN = Row("double-forked, so that no ancestor shows the agent", Outcome.REFUSED)
 EMPTY_ORPHAN = Row("double-forked, with an empty environment, while it uses MCP", Outcome.REFUSED)
-EMPTY_ORPHAN_ALONE = Row("double-forked, with an empty environment, using no MCP", Outcome.PASSED)
+EMPTY_ORPHAN_ALONE = Row(
+    "double-forked by a program of its own, with an empty environment, using no MCP",
+    Outcome.REFUSED,
+)
 _EMPTY_TERMINAL = "double-forked, with an empty environment, on a pseudo-terminal that it creates"
 EMPTY_TERMINAL = Row(f"{_EMPTY_TERMINAL}, while it uses MCP", Outcome.CHALLENGED)
-EMPTY_TERMINAL_ALONE = Row(f"{_EMPTY_TERMINAL}, using no MCP", Outcome.PASSED)
+EMPTY_TERMINAL_ALONE = Row(f"{_EMPTY_TERMINAL}, using no MCP", Outcome.CHALLENGED)
 GUARD_OFF = Row("after `rootsd guard off`", Outcome.REFUSED)
 OWN_TMUX = Row("in a tmux that it starts", Outcome.REFUSED)
 _EMPTY_TMUX = "in a tmux that it starts with an empty environment"
@@ -93,7 +96,7 @@ PERSONS_TMUX = Row("by a command for your tmux server, such as `new-window`", Ou
 
 
 SHARED_GROUP = Row(
-    "in these two ways, if all processes share one control group (in a container,"
+    "in such a tmux, if all processes share one control group (in a container,"
     " or in a login without systemd's user manager)",
     Outcome.PASSED,
 )
@@ -130,7 +133,7 @@ ATTEMPTS = (
     ),
     _attempt(
         "double fork, env -i, pty", f"{{empty}} {{script}} orphan-terminal {_APPROVE}",
-        EMPTY_TERMINAL, EMPTY_TERMINAL_ALONE, SHARED_GROUP,
+        EMPTY_TERMINAL, EMPTY_TERMINAL_ALONE,
     ),
     _attempt("guard off", f"{{rootsd}} guard off; {_APPROVE}", GUARD_OFF),
     _attempt(

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.guard import Lineage, LineageCompleteness
+from rootsd.core.processes import Lineage, LineageCompleteness, ProgramSight
+from rootsd.core.recognition import uses_of
 from rootsd.system import process_tree as module
 from rootsd.system.process_tree import ProcessReader, ReadBudget, lineages
+from support.polling import until
 
 WAIT = "import sys; print('ready', flush=True); sys.stdin.read()"
 
@@ -119,3 +121,122 @@ def test_an_environment_beyond_the_limit_is_marked_as_incomplete() -> None:
 def test_a_read_that_ran_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READ_TIMEOUT_S", -1.0)
     assert lineages([os.getpid()], ())[os.getpid()] == Lineage((), LineageCompleteness.LATE)
+
+
+IDLE = "import os, sys; os.write(1, b'ready'); sys.stdin.read()"
+DISGUISE = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(15, b"bash", 0, 0, 0)  # PR_SET_NAME
+os.write(1, b"ready")
+sys.stdin.read()
+"""
+# The first thread ends, and another one goes on: pthread_exit(3).
+WITHOUT_LEADER = """
+import ctypes, os, sys, threading
+threading.Thread(target=lambda: (os.write(1, b"ready"), sys.stdin.read())).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)  # exit(2)
+"""
+
+
+def running(program: str, text: str, *, named: str = "") -> subprocess.Popen[bytes]:
+    """Start Python under a name, and return it once it runs `text`."""
+    started = subprocess.Popen(
+        [named or program, "-c", text], executable=program, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, env={**os.environ, "MARK": "1", "PYTHONHOME": sys.base_prefix},
+    )  # fmt: skip
+    assert started.stdout is not None
+    assert started.stdout.read(5) == b"ready"
+    return started
+
+
+@pytest.mark.needs("linux")
+def test_the_program_is_the_real_one_whatever_a_process_calls_itself(tmp_path: Path) -> None:
+    python = os.path.realpath(sys.executable)
+    link, copy = tmp_path / "bash", tmp_path / "zsh"
+    link.symlink_to(python)
+    copy.write_bytes(Path(python).read_bytes())
+    copy.chmod(0o700)
+    for program, name, real in ((str(link), "bash", python), (str(copy), "-zsh", str(copy))):
+        with running(program, DISGUISE, named=name) as started:
+            (first, *_) = lineages([started.pid], ())[started.pid].processes
+            assert first.name == b"bash"
+            assert first.program == os.fsencode(real)
+            assert first.sight is ProgramSight.SEEN
+            assert uses_of((first,)) == [None]
+            started.communicate()
+
+
+@pytest.mark.needs("linux")
+def test_a_zombie_is_dead_but_not_one_whose_other_threads_live() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
+    assert ended.stdout is not None
+    assert ended.stdout.read() == b""
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert Path(f"/proc/{ended.pid}/stat").exists(), "nobody has waited for it"
+    assert lineages([ended.pid], ("MARK",))[ended.pid] == Lineage()
+    ended.communicate()
+    with running(sys.executable, WITHOUT_LEADER) as started:
+        leader = Path(f"/proc/{started.pid}/stat")
+        until(lambda: leader.read_text().rpartition(")")[2].split()[0] == "Z")
+        (first, *_) = lineages([started.pid], ("MARK",))[started.pid].processes
+        assert first.program == os.fsencode(os.path.realpath(sys.executable))
+        assert first.arguments[1] == b"-c"
+        assert first.markers == {"MARK"}
+        started.communicate()
+
+
+@pytest.mark.needs("linux")
+def test_a_program_at_another_path_in_its_own_mount_namespace_is_unknown(tmp_path: Path) -> None:
+    shown = tmp_path / "bash"
+    shown.write_bytes(b"#")
+    words = ["unshare", "-Urm", "sh", "-c", f'mount --bind "$0" {shown} && exec {shown} -c "$1"']
+    with subprocess.Popen(
+        [*words, os.path.realpath(sys.executable), IDLE],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as started:  # fmt: skip
+        assert started.stdout is not None
+        assert started.stdout.read(5) == b"ready"
+        (first, *_) = lineages([started.pid], ())[started.pid].processes
+        assert first.program == b""
+        started.communicate()
+
+
+HIDES = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+os.write(1, b"ready")
+sys.stdin.read()
+"""
+READS = """
+import sys
+from rootsd.system.process_tree import lineages
+pid = int(sys.argv[1])
+print(lineages([pid], ())[pid].processes[0].sight.value)
+"""
+
+
+@pytest.mark.needs("linux")
+def test_a_process_that_hides_is_told_from_one_with_other_rights() -> None:
+    """As an ordinary user: root may read every process."""
+    user = ("setpriv", "--reuid=12345", "--regid=12345", "--clear-groups")
+    prefix = user if os.geteuid() == 0 else ()
+
+    def sight_of(started: subprocess.Popen[bytes]) -> str:
+        words = [*prefix, sys.executable, "-c", READS, str(started.pid)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run(
+            words, check=True, capture_output=True, text=True, env=environment
+        ).stdout.strip()
+
+    for text, expected in ((HIDES, ProgramSight.HIDDEN), (IDLE, ProgramSight.SEEN)):
+        with subprocess.Popen(
+            [*prefix, sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as started:
+            assert started.stdout is not None
+            assert started.stdout.read(5) == b"ready"
+            assert sight_of(started) == expected
+            started.communicate()
+    if os.geteuid() == 0:
+        with running(sys.executable, IDLE) as of_root:
+            assert sight_of(of_root) == ProgramSight.OF_ROOT
+            of_root.communicate()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rootsd.core.guard import terminal_name
+from rootsd.core.processes import terminal_name
 from rootsd.system.process_tree import BareProcessReader, ProcessReader
 from rootsd.system.terminals import TerminalWriteFailed, terminal_holders, write_to_terminal
 

@@ -200,6 +200,7 @@ def _admit_without_daemon(invocation: Invocation) -> None:
     caller = Caller(lineages([me], markers_of(agents))[me])
     decision = check_caller(Guard.AGENTS, caller, McpHosts(), agents)
     if decision.action is not GuardAction.ADMIT:
-        raise CallerRefused(
-            f"this is refused, since {decision.why}", "run it yourself, in your own terminal"
-        )
+        # A daemon could ask for a word.
+        is_sure = decision.action is GuardAction.REFUSE
+        remedy = "run it yourself, in your own terminal" if is_sure else "rootsd up"
+        raise CallerRefused(f"this is refused, since {decision.why}", remedy)

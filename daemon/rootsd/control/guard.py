@@ -10,6 +10,7 @@ are neither synced nor protected, and one that cannot be read counts as empty.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
@@ -27,30 +28,31 @@ from msgspec.structs import replace
 
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents, markers_of
-from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange
+from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange, ProgramsChange
 from rootsd.core.errors import CallerRefused, RootsdError
 from rootsd.core.guard import (
     Caller,
     Guard,
     GuardAction,
     GuardDecision,
-    Lineage,
-    LineageCompleteness,
     McpHosts,
-    Process,
     check_caller,
     describe_caller,
     mcp_hosts_in,
+    only_launches,
 )
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.model import Actor, ActorKind
 from rootsd.core.parsing import parse_json
+from rootsd.core.processes import Lineage, LineageCompleteness, Process, ProgramSight
+from rootsd.core.recognition import allow_command, allowance, is_agent, is_interpreter, uses_of
 from rootsd.helper.questions import ProcessReport
 from rootsd.system.config import Approval
 from rootsd.system.private_files import open_private_file, unusable_error
 from rootsd.system.rate_limited_log import LogThrottle
 from rootsd.wire.daemon import RefusedStatus
-from rootsd.wire.guard import Challenge
+from rootsd.wire.guard import Challenge, JudgedCaller, JudgedProgram
+from rootsd.wire.request import BadRequest
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +135,9 @@ _CONFIGURED = Actor(ActorKind.PERSON, "the configuration, when the store was mad
 _REMEDY = "run it yourself, in your own terminal"
 _RESTART = "rootsd down && rootsd up"
 _MAX_HOSTS = 4096
+_MAX_INTRODUCED = 256
+_MODULE = "python -m "
+_MAX_SHOWN = 64
 _LOOKUP_TIMEOUT_S = 2.0
 _MAX_LINES = 40
 _UNSEEN = Lineage(completeness=LineageCompleteness.UNAVAILABLE)
@@ -182,10 +187,25 @@ class GuardSummary(Struct, frozen=True):
     agent_commands: RefusedStatus | None
 
 
+def _program_of(process: Process) -> str | None:
+    """Return what a process runs, safe to show: its script, if it is an interpreter."""
+    program = allowance(process) or process.program
+    return safe_label(program, limit=None) if program else None
+
+
+_JUDGMENTS = {
+    GuardAction.ADMIT: "passed",
+    GuardAction.CHALLENGE: "asked",
+    GuardAction.REFUSE: "refused",
+}
+
+
 class CommandGuard:
     """Decides which callers of the control socket may give commands.
 
     `note` saves an event in the store. `connected` returns the processes with an MCP connection.
+    `allowed` are the programs that a person has added to the known ones, and `last` is how the
+    last command was judged.
     """
 
     def __init__(
@@ -200,6 +220,9 @@ class CommandGuard:
         records: AgentActivity,
     ) -> None:
         self.guard = guard
+        self.allowed: frozenset[str] = frozenset()
+        self.last: JudgedCaller | None = None
+        self._introduced: dict[tuple[int, int], Process] = {}
         self._agents: Sequence[Agent] = KNOWN_AGENTS
         self.refusals = records.refusals
         self.agent_commands = records.agent_commands
@@ -252,6 +275,38 @@ class CommandGuard:
         await self._note(change)
         self.guard = guard
 
+    async def set_allowed(self, programs: frozenset[str], actor: Actor, verb: ChangeVerb) -> None:
+        """Know exactly these programs as a person's, besides the built-in ones.
+
+        Raises BadRequest for a program that cannot be allowed, and what the store raises.
+        """
+        for program in sorted(programs - self.allowed):
+            self._check_can_be_allowed(program)
+        await self._note(ProgramsChange(programs, actor, verb))
+        self.allowed = programs
+
+    def _check_can_be_allowed(self, program: str) -> None:
+        is_module = program.startswith(_MODULE) and "/" not in program
+        name = program.removeprefix(_MODULE) if is_module else program.rpartition("/")[2]
+        if not (program.startswith("/") or is_module) or not program.isprintable():
+            raise BadRequest(
+                f"{safe_label(program)} is neither a path nor python -m NAME",
+                "rootsd guard allow PATH",
+            )
+        as_script = Process(
+            0, 0, 0, b"python3", (b"python3", os.fsencode(name if is_module else program))
+        )
+        if agent := next((one for one in self._agents if is_agent(as_script, one)), None):
+            raise BadRequest(
+                f"{safe_label(name)} is the name of {agent.label}, which may never decide",
+                "rootsd guard off, if every program may decide",
+            )
+        if not is_module and is_interpreter(program):
+            raise BadRequest(
+                f"{safe_label(name)} runs any script: name the script instead",
+                "rootsd guard allow SCRIPT",
+            )
+
     async def record_connection(self) -> None:
         """Wait until the guard knows the programs that started a new MCP connection.
 
@@ -282,6 +337,41 @@ class CommandGuard:
         caller = await self._caller(peer)
         return caller, self._judge(self.guard, caller)
 
+    async def judge_command(
+        self, order: GuardedCommand, peer: ConnectedProcess
+    ) -> tuple[Caller, GuardDecision]:
+        """Do the same, and remember the decision for `rootsd guard`."""
+        caller, finding = await self.judge_peer(peer)
+        chain = caller.lineage.processes[:_MAX_SHOWN]
+        self.last = JudgedCaller(
+            at=self._at(),
+            what=order.text,
+            judgment=_JUDGMENTS[finding.action],
+            why=finding.why or None,
+            programs=[
+                JudgedProgram(
+                    pid=process.pid,
+                    name=safe_label(process.name),
+                    program=_program_of(process),
+                    use=use.value if use else None,
+                    allow=None if use else allow_command(process) or None,
+                )
+                for process, use in zip(chain, uses_of(chain, self.allowed), strict=True)
+            ],
+        )
+        return caller, finding
+
+    async def introduce(self, peer: ConnectedProcess) -> None:
+        """Remember what the caller is, because it is about to hide from all programs."""
+        if self.guard is Guard.OFF:
+            return
+        process = (await self._caller(peer)).process
+        if process is None or process.sight is ProgramSight.HIDDEN:
+            return
+        self._introduced[process.key] = process
+        while len(self._introduced) > _MAX_INTRODUCED:
+            del self._introduced[next(iter(self._introduced))]
+
     async def _caller(self, peer: ConnectedProcess) -> Caller:
         seen = await self._look_up((peer.pid,))
         # Check this after the lookup. If the process still lives, the facts are about it and not
@@ -289,13 +379,29 @@ class CommandGuard:
         gone = peer.has_gone()
         if seen is None:
             return Caller(_UNSEEN, gone)
-        return Caller(seen.lineages.get(peer.pid, Lineage()), gone, seen.terminals)
+        lineage = self._with_introduced(seen.lineages.get(peer.pid, Lineage()))
+        return Caller(lineage, gone, seen.terminals)
+
+    def _with_introduced(self, lineage: Lineage) -> Lineage:
+        """Return the lineage, with what was seen of a hidden caller before it hid."""
+        if not lineage.processes or lineage.processes[0].sight is not ProgramSight.HIDDEN:
+            return lineage
+        caller, *above = lineage.processes
+        known = self._introduced.get(caller.key)
+        if known is None or known.name != caller.name:
+            return lineage
+        facts = dataclasses.replace(
+            caller, program=known.program, sight=known.sight, markers=known.markers
+        )
+        return replace(lineage, processes=(facts, *above))
 
     def _judge(self, guard: Guard, caller: Caller) -> GuardDecision:
         hosts = McpHosts(tuple(self._hosts.values()), self._are_all_hosts_known)
-        return check_caller(guard, caller, hosts, self._agents)
+        return check_caller(guard, caller, hosts, self._agents, self.allowed)
 
-    async def challenge(self, order: GuardedCommand, caller: Caller, why: str) -> tuple[str, str]:
+    async def challenge(
+        self, order: GuardedCommand, caller: Caller, finding: GuardDecision
+    ) -> tuple[str, str]:
         """Show a new word on the caller's terminal. Return the word and the terminal's name.
 
         Raises CallerRefused if the word cannot be shown.
@@ -303,23 +409,36 @@ class CommandGuard:
         assert caller.process is not None, "the guard challenges only callers that it has seen"
         word = "".join(secrets.choice(_SYLLABLES) for _ in range(3))
         preview = list(await order.preview())[:_MAX_LINES]
-        lines = [*preview, f"Confirm this command, because {why}.", f"Type {word} to go on: "]
+        lines = [*preview, f"Confirm this command, because {finding.why}."]
+        if finding.allow:
+            lines.append(f"If that is a program of yours: {finding.allow}")
+        lines.append(f"Type {word} to go on: ")
         text = "\r\n".join(safe_text(line) for line in ["", *lines])
         try:
             return word, await self._view.show(caller.process, text)
         except RootsdError as error:
-            reason = f"{why}, and the word to type could not be shown: {error.message}"
-            raise await self.refuse(order, caller, reason) from error
+            reason = f"{finding.why}, and the word to type could not be shown: {error.message}"
+            refused = replace(finding, why=reason)
+            raise await self.refuse(order, caller, refused) from error
 
-    async def refuse(self, order: GuardedCommand, caller: Caller, why: str) -> CallerRefused:
+    async def refuse(
+        self, order: GuardedCommand, caller: Caller, finding: GuardDecision
+    ) -> CallerRefused:
         """Record that the command was refused, and return the error to raise."""
-        by = describe_caller(caller)
+        by, why = describe_caller(caller), finding.why
         log.warning("refused: %s (%s): %s", order.text, by, why)
         self.refusals.add(at=self._at(), what=order.text, by=by, why=why)
         actor = Actor(ActorKind.CALLER, f"{by}: {why}")
         await self._record(Attempt(order.text, actor), self._refusal_throttle)
         is_unseen = caller.lineage.completeness is LineageCompleteness.UNAVAILABLE
-        return CallerRefused(f"this is refused, since {why}", _RESTART if is_unseen else _REMEDY)
+        if is_unseen:
+            return CallerRefused(f"this is refused, since {why}", _RESTART)
+        if finding.allow:
+            return CallerRefused(
+                f"this is refused, since {why}. If it is yours, allow it in your own terminal",
+                finding.allow,
+            )
+        return CallerRefused(f"this is refused, since {why}", _REMEDY)
 
     async def note_command(self, words: str, peer: ConnectedProcess) -> None:
         """Record a command that decides nothing, if an agent gives it.
@@ -363,6 +482,7 @@ class CommandGuard:
         lineages = report.lineages
         self._forget_ended(hosts, lineages)
         self._are_all_hosts_known = True
+        using = set[tuple[int, int]]()
         for pid in connected:
             seen = lineages.get(pid, Lineage(completeness=LineageCompleteness.LATE))
             found = [*mcp_hosts_in(seen.processes)]
@@ -370,12 +490,24 @@ class CommandGuard:
                 # The program that started it may be in the part of the lineage that was not read.
                 self._are_all_hosts_known &= pid in hosts
                 continue
+            using.update(host.key for host in found)
             for host in found:
                 self._hosts.pop(host.key, None)
                 self._hosts[host.key] = host
+        if self._are_all_hosts_known:
+            self._forget_unused_launchers(using)
         while len(self._hosts) > _MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
         return report
+
+    def _forget_unused_launchers(self, using: Collection[tuple[int, int]]) -> None:
+        """Forget each shell and launcher below which no program uses MCP any more.
+
+        It runs what it is told. If an agent told it to start a bridge, the agent stays a host.
+        """
+        for key, host in [*self._hosts.items()]:
+            if key not in using and only_launches(host):
+                del self._hosts[key]
 
     def _forget_ended(self, pids: Collection[int], lineages: Mapping[int, Lineage]) -> None:
         """Forget the hosts among `pids` that have ended.
@@ -399,6 +531,25 @@ class GuardedConnection:
         self._guard = guard
         self._peer = peer
         self._challenged: tuple[str, str] | None = None
+        self._has_served = False
+
+    def check_is_fresh(self, order: GuardedCommand | None, typed: str | None) -> None:
+        """Note a request, and raise CallerRefused for a command that is not the first one.
+
+        A command has a connection of its own, except for the word that confirms it. So nothing can
+        be decided over a connection that follows the daemon for long, even by a program that takes
+        it from its owner (pidfd_getfd(2)).
+        """
+        is_answer = typed is not None and self._challenged is not None
+        if self._has_served and order is not None and not is_answer:
+            raise CallerRefused(
+                "this is refused, since the connection has carried another request", _REMEDY
+            )
+        self._has_served = True
+
+    async def introduce(self) -> None:
+        """Remember what the caller is, because it is about to hide from all programs."""
+        await self._guard.introduce(self._peer)
 
     async def actor(self) -> Actor:
         """Return the actor of a query: a person, unless the guard would refuse a command."""
@@ -416,24 +567,25 @@ class GuardedConnection:
         guard = self._guard
         if guard.guard is Guard.OFF:
             return self._unchecked_actor()
-        caller, finding = await guard.judge_peer(self._peer)
+        caller, finding = await guard.judge_command(order, self._peer)
         match finding.action:
             case GuardAction.ADMIT:
                 return Actor(ActorKind.PERSON, describe_caller(caller))
             case GuardAction.REFUSE:
-                raise await guard.refuse(order, caller, finding.why)
+                raise await guard.refuse(order, caller, finding)
             case GuardAction.CHALLENGE:
                 pass
         asked, self._challenged = self._challenged, None
         if typed is None:
-            word, terminal = await guard.challenge(order, caller, finding.why)
+            word, terminal = await guard.challenge(order, caller, finding)
             self._challenged = (order.text, word)
             raise ChallengeNeeded(
                 f"this has to be confirmed with the word shown on {terminal}, since {finding.why}",
                 Challenge(terminal=terminal),
             )
         if asked != (order.text, typed.strip()):
-            raise await guard.refuse(order, caller, "the word typed was not the one asked for")
+            wrong = replace(finding, why="the word typed was not the one asked for", allow="")
+            raise await guard.refuse(order, caller, wrong)
         return Actor(ActorKind.CHALLENGED, f"{describe_caller(caller)}: {finding.why}")
 
     def _unchecked_actor(self) -> Actor:

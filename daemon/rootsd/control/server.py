@@ -10,10 +10,10 @@ sends notifications on the same connection until it ends.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -32,9 +32,10 @@ from rootsd.control.routes import (
 )
 from rootsd.core.changes import AuditRecord
 from rootsd.core.errors import AmbiguousReference, CallerRefused, RootsdError, Unconfirmed
-from rootsd.core.guard import Guard, Process, ProcessChain
+from rootsd.core.guard import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
+from rootsd.core.processes import Process, ProcessChain
 from rootsd.helper.client import Helper, NoAnswer
 from rootsd.helper.questions import (
     ProcessReport,
@@ -42,6 +43,8 @@ from rootsd.helper.questions import (
     ask_processes,
     ask_to_write_terminal,
 )
+from rootsd.state.store.store import StoredState
+from rootsd.system.clock import utc_now
 from rootsd.system.ipc.acceptor import MarkActive
 from rootsd.system.ipc.fair_scheduler import FairScheduler
 from rootsd.system.ipc.unix_socket import Peer
@@ -49,7 +52,7 @@ from rootsd.system.process_exit import ProcessHandle
 from rootsd.system.terminals import TerminalWriteFailed
 from rootsd.wire import jsonrpc
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest
-from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
+from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails, IntroduceRequest
 from rootsd.wire.jsonrpc import MAX_REQUEST_BYTES, LineReader, LineTooLong
 from rootsd.wire.registry import decode_request, unknown_params
 from rootsd.wire.request import BadRequest, ControlRequest
@@ -322,6 +325,10 @@ class ControlServer:
                 "run it outside of that container",
             )
         command = self._dispatcher.guarded_command(request)
+        if self._guard.guard is not Guard.OFF:
+            connection.check_is_fresh(command, typed)
+        if isinstance(request, IntroduceRequest):
+            await connection.introduce()
         if command is not None:
             return await connection.admit(command, typed)
         if recorded := self._dispatcher.recorded_command(request):
@@ -330,23 +337,24 @@ class ControlServer:
 
 
 def make_guard(
-    guard: Guard | None,
+    stored: StoredState,
     helper: Helper,
     note: Callable[[AuditRecord], Awaitable[None]],
     connected: Callable[[], Iterable[int]],
-    now: Callable[[], datetime],
     records: AgentActivity,
 ) -> CommandGuard:
-    """Return the guard of a daemon. `guard` is the stored mode, or None in a new store."""
-    return CommandGuard(
-        guard or Guard.AGENTS,
+    """Return the guard of a daemon, as it is stored."""
+    made = CommandGuard(
+        stored.guard or Guard.AGENTS,
         view=HelperProcessView(helper),
         note=note,
         connected=connected,
         clock=time.monotonic,
-        now=now,
+        now=utc_now,
         records=records,
     )
+    made.allowed = stored.allowed
+    return made
 
 
 class HelperProcessView:
@@ -401,7 +409,38 @@ class HelperProcessView:
             return None
 
 
-def helper_problems(helper: Helper) -> list[str]:
-    """Return the consequences of a missing helper for `status`, or nothing if it works."""
-    trouble = helper.problem()
-    return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
+class HelperProbe:
+    """Finds out whether the helper answers.
+
+    A helper that a signal has stopped is still there. So ask it something. If the answer does not
+    come, the question goes on in its thread, and has the helper replaced at its deadline.
+    """
+
+    def __init__(self, helper: Helper, patience_s: float = 1.0) -> None:
+        self._helper = helper
+        self._patience_s = patience_s
+        self._is_asking = False
+
+    async def problems(self) -> list[str]:
+        """Return the consequences of a helper that does not answer, or nothing if it does."""
+        trouble = self._helper.problem()
+        if trouble is None and not await self._answers():
+            trouble = "the helper process does not answer, and is being replaced"
+        return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
+
+    async def _answers(self) -> bool:
+        if self._is_asking:
+            return False
+        self._is_asking = True
+        with anyio.move_on_after(self._patience_s):
+            return await to_thread.run_sync(self._ask, abandon_on_cancel=True)
+        return False
+
+    def _ask(self) -> bool:
+        try:
+            ask_bare_processes(self._helper, (os.getpid(),))
+        except NoAnswer:
+            return False
+        finally:
+            self._is_asking = False
+        return True

@@ -68,7 +68,7 @@ class DaemonControl(Protocol):
     def closed_connections(self) -> dict[str, int]:
         """Return the number of connections that the daemon closed, for each reason."""
 
-    def degraded(self, *, is_look: bool) -> list[str]:
+    async def degraded(self, *, is_look: bool) -> list[str]:
         """Return a sentence for each problem. `is_look` says that a person sees them now."""
 
     def left_behind(self, *, is_look: bool) -> list[str]:

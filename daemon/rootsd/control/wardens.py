@@ -26,10 +26,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.core.errors import Busy
-from rootsd.core.guard import Process
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Identity, PublishedRoot, PublishedSet, SessionKey
 from rootsd.core.paths import text_of
+from rootsd.core.processes import Process
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.session_keys import has_process
 from rootsd.core.shared_git import GitAccess

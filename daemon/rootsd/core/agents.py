@@ -1,5 +1,8 @@
 """The known coding agents, with the names of their processes and the variables that they set.
 
+The guard asks about every program that it does not know as a person's (`core.known_programs`). An
+agent in this list is refused instead, and by its name.
+
 This module is data. A comment at each entry names the source: the agent's source code if it is
 open, or else observations of its processes. docs/AGENTS.md lists the agents for users, and the
 configuration can add more. Editors are not in this list, because people type in their terminals.
@@ -135,6 +138,13 @@ KNOWN_AGENTS = (
     # Closed source; no variable is known.
     Agent("Droid", frozenset({"droid"})),
     Agent("Kiro CLI", frozenset({"kiro-cli", "kiro-cli-chat"})),
+    # Known by their names only.
+    Agent("Antigravity CLI", frozenset({"agy"})),
+    Agent("Devin CLI", frozenset({"devin"})),
+    Agent("Hermes Agent", frozenset({"hermes"})),
+    Agent("Junie CLI", frozenset({"junie"})),
+    Agent("Kimi CLI", frozenset({"kimi"})),
+    Agent("OpenClaw", frozenset({"openclaw"})),
     # Tools ask agents to set this variable (vercel/vercel: packages/detect-agent). Crush, Pi, and
     # Claude Code set it. A terminal with a built-in agent may also set it for people.
     Agent("an agent that says so", hints=frozenset({"AI_AGENT"})),

@@ -26,6 +26,8 @@ class ChangeVerb(StrEnum):
     RULE_ADDED = "rule added"
     RULE_REMOVED = "rule removed"
     GUARD_SET = "guard set"
+    PROGRAM_ALLOWED = "program allowed"
+    PROGRAM_DISALLOWED = "program disallowed"
     FOCUS_SET = "focus set"
     PARENT_ADDED = "parent added"
     PARENT_REMOVED = "parent removed"
@@ -70,6 +72,14 @@ class GuardChange(Struct, frozen=True):
     verb: ChangeVerb = ChangeVerb.GUARD_SET
 
 
+class ProgramsChange(Struct, frozen=True):
+    """The programs that a person has added to those that the guard knows, after a change."""
+
+    after: frozenset[str]
+    actor: Actor
+    verb: ChangeVerb = ChangeVerb.PROGRAM_ALLOWED
+
+
 class FocusChange(Struct, frozen=True):
     """A new focus: the tag that narrows sessions, or None."""
 
@@ -112,5 +122,5 @@ class PolicyChange(Struct, frozen=True):
 
 Change = ProjectChange | RuleChange
 """A change of the catalog."""
-AuditRecord = GuardChange | FocusChange | ParentChange | PolicyChange | Attempt
+AuditRecord = GuardChange | ProgramsChange | FocusChange | ParentChange | PolicyChange | Attempt
 """An event in the history that does not change the catalog."""

@@ -161,6 +161,12 @@ class FocusRecord(Struct, frozen=True):
     tag: str
 
 
+class AllowedPrograms(Struct, frozen=True):
+    """The programs that a person has added to those that the guard knows."""
+
+    programs: frozenset[str]
+
+
 def encode_project(project: ProjectRecord) -> str:
     """Return the text of a project's outcome."""
     ruling = _ruling(project.ruling)
@@ -206,6 +212,16 @@ def encode_guard(guard: Guard) -> str:
 def decode_guard(text: str) -> Guard:
     """Return the guard in `text`."""
     return RecordReader.parse(text).member("guard", Guard)
+
+
+def encode_programs(programs: AllowedPrograms) -> str:
+    """Return the text of the allowed programs."""
+    return _canonical({"programs": sorted(programs.programs)})
+
+
+def decode_programs(text: str) -> AllowedPrograms:
+    """Return the allowed programs in `text`."""
+    return AllowedPrograms(frozenset(RecordReader.parse(text).texts("programs")))
 
 
 def encode_focus(focus: FocusRecord) -> str:

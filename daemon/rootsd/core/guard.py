@@ -1,52 +1,46 @@
 """Decide whether a caller may give commands. Pure.
 
-The guard uses three facts: the processes that started the caller (its lineage), the programs that
-use MCP (the hosts), and the program that has the master side of the caller's terminal open. A
-missing fact counts against the caller. If there is doubt, the guard refuses a caller without a
-terminal, and asks a person to type a word on a caller's terminal.
+The guard asks unless it knows. Each program between the caller and the start of its login has to
+be a known program of a person (`core.recognition`). It also uses the programs that use MCP (the
+hosts), and the program that has the master side of the caller's terminal open. A missing fact
+counts against the caller. If there is doubt, the guard refuses a caller without a terminal, and
+asks a person to type a word on a caller's terminal.
 
 All of these processes have the same user id, so there is no security boundary between them. A
 program that tries can get around every check here. The guard stops and records casual
 self-approval by agents.
-
-Sources for the names of terminals: proc(5), pts(4), Linux's Documentation/admin-guide/devices.txt,
-and sys/types.h of macOS.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum, StrEnum, auto
 from itertools import product
 
 from msgspec import Struct, field
 
 from rootsd.core.agents import Agent
+from rootsd.core.known_programs import ProgramUse
 from rootsd.core.labels import safe_label
-
-_PTS_MAJORS = range(136, 144)
-_PTS_PER_MAJOR = 256
-_CONSOLES_MAJOR = 4
-_CONSOLES = 64
-_MAC_MAJOR = 16
-
-
-def terminal_name(device: int) -> str:
-    """Return the usual name of a terminal, such as `pts/1`, `tty1`, `ttyS0`, or `ttys001`.
-
-    On Linux, `device` is `tty_nr` of /proc/PID/stat. On macOS, it is the `st_rdev` of the
-    terminal. For a device of another kind, the name contains its numbers.
-    """
-    major, minor = device >> 8 & 0xFF, device & 0xFF | device >> 12 & 0xFFF00
-    if major in _PTS_MAJORS:
-        return f"pts/{(major - _PTS_MAJORS.start) * _PTS_PER_MAJOR + minor}"
-    if device >> 24 == _MAC_MAJOR:
-        return f"ttys{device & 0xFFFFFF:03}"
-    if major == _CONSOLES_MAJOR:
-        return f"tty{minor}" if minor < _CONSOLES else f"ttyS{minor - _CONSOLES}"
-    return f"terminal {major}:{minor}"
+from rootsd.core.processes import (
+    Lineage,
+    LineageCompleteness,
+    Process,
+    ProcessChain,
+    TerminalHolder,
+    TerminalHolders,
+    describe_process,
+    terminal_name,
+)
+from rootsd.core.recognition import (
+    allow_command,
+    base_name,
+    describe_program,
+    has_use,
+    is_agent,
+    uses_of,
+)
 
 
 class Guard(StrEnum):
@@ -60,78 +54,6 @@ class Guard(StrEnum):
     """Every process with this user id."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Process:
-    """The facts about one process.
-
-    * `started`: the start time. It orders processes, and distinguishes two with the same pid.
-    * `terminal`: the device number of the controlling terminal, or 0.
-    * `markers`: the variables in its environment that a known agent may have set.
-    * `folder`: the working directory. It is empty if unknown, or if the process is in another PID
-      namespace than the daemon.
-    """
-
-    pid: int
-    started: int
-    parent: int
-    name: bytes
-    arguments: tuple[bytes, ...] = ()
-    terminal: int = 0
-    control_group: bytes = b""
-    markers: frozenset[str] = frozenset()
-    folder: bytes = dataclasses.field(default=b"", compare=False)
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Return the pid and the start time, which together are unique until the next boot."""
-        return self.pid, self.started
-
-
-ProcessChain = Sequence[Process]
-"""A process, then the process that started it, and so on. The first process of the system is left
-out.
-"""
-
-
-class LineageCompleteness(StrEnum):
-    """How much of a lineage could be read."""
-
-    COMPLETE = "complete"
-    CUT_OFF = "cut off"
-    """There are too many ancestors, or too large an environment, for the limits."""
-    LATE = "late"
-    """The time was over before everything was read."""
-    UNAVAILABLE = "unavailable"
-    """Nothing was read, because the helper process is missing or does not answer."""
-
-
-class Lineage(Struct, frozen=True):
-    """The facts about a process and its ancestors. It is empty for a process that ended."""
-
-    processes: tuple[Process, ...] = ()
-    completeness: LineageCompleteness = LineageCompleteness.COMPLETE
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether everything was read."""
-        return self.completeness is LineageCompleteness.COMPLETE
-
-
-class TerminalHolder(Struct, frozen=True):
-    """A process that has the master side of a terminal open, so it controls the terminal.
-
-    `displays` are the device numbers of other terminals that it has open. For a multiplexer such
-    as tmux, these are the terminals of its clients.
-    """
-
-    lineage: Lineage
-    displays: tuple[int, ...] = ()
-
-
-TerminalHolders = Mapping[int, tuple[TerminalHolder, ...]]
-"""The holders of terminals, by device number."""
-
-
 class GuardAction(Enum):
     """The action of the guard on a command."""
 
@@ -141,10 +63,14 @@ class GuardAction(Enum):
 
 
 class GuardDecision(Struct, frozen=True):
-    """The decision of the guard. `why` completes the sentence "this is refused, since ..."."""
+    """The decision of the guard. `why` completes the sentence "this is refused, since ...".
+
+    `allow` is the command by which a person makes the unknown program a known one, or empty.
+    """
 
     action: GuardAction
     why: str = ""
+    allow: str = ""
 
 
 class Caller(Struct, frozen=True):
@@ -194,30 +120,26 @@ _MISSING_FACTS = {
 _HOSTS_UNSEEN = "rootsd could not read all programs that use MCP"
 _ALWAYS = GuardDecision(GuardAction.CHALLENGE, "the guard asks every time")
 
-_SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh"})
-_INTERPRETERS = frozenset({"bun", "deno", "node", "nodejs", "ruby"}) | _SHELLS
-_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
-# Programs through which an agent may start the bridge.
-_LAUNCHERS = frozenset(
-    {"direnv", "env", "mise", "nice", "nohup", "npm", "npx", "pipx", "timeout", "uv", "uvx"}
-    | {"npm-cli", "npx-cli"}
-)
 # Programs that start other programs on behalf of anybody, so they say nothing about the caller.
-_SERVICES = frozenset(
-    {"anacron", "at", "atd", "cron", "crond", "dbus-daemon", "fcron", "init", "launchd", "login"}
-    | {"runit", "runsvdir", "s6-svscan", "screen", "sshd", "sshd-session", "supervisord"}
-    | {"systemd", "tmux: server", "tmux"}
-)
-# Programs that display the terminals they hold on the terminals of their clients.
-_MULTIPLEXERS = frozenset({"screen", "tmux: server"})
+_SESSION_STARTS = frozenset({ProgramUse.LOGIN, ProgramUse.REMOTE, ProgramUse.SCHEDULER})
+_SERVICES = _SESSION_STARTS | {ProgramUse.MULTIPLEXER}
+# Programs that a person uses to start an agent, so they are not its parts.
+_NO_HOSTS = _SERVICES | {ProgramUse.DESKTOP, ProgramUse.TERMINAL}
+_PASSED_THROUGH = frozenset({ProgramUse.SHELL, ProgramUse.LAUNCHER})
 _SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
-_EXTENSIONS = (".js", ".mjs", ".cjs", ".py", ".rb")
 
 
 def check_caller(
-    guard: Guard, caller: Caller, hosts: McpHosts, agents: Sequence[Agent]
+    guard: Guard,
+    caller: Caller,
+    hosts: McpHosts,
+    agents: Sequence[Agent],
+    allowed: Collection[str] = frozenset(),
 ) -> GuardDecision:
-    """Return the decision of the guard on a command of `caller`."""
+    """Return the decision of the guard on a command of `caller`.
+
+    `allowed` are the programs that a person has added to the known ones.
+    """
     if guard is Guard.OFF:
         return _ADMITTED
     lineage = caller.lineage
@@ -227,12 +149,11 @@ def check_caller(
         return _GONE
     if why := next(_proofs_of_agent(lineage.processes, agents), None):
         return GuardDecision(GuardAction.REFUSE, why)
-    if why := next(_doubts(caller, hosts, agents), None):
+    if doubt := next(_doubts(caller, hosts, agents, allowed), None):
         # This is evidence, but not proof: an editor may have started the agent and the caller. A
         # person can answer on a terminal.
-        return GuardDecision(
-            GuardAction.CHALLENGE if caller.has_terminal else GuardAction.REFUSE, why
-        )
+        action = GuardAction.CHALLENGE if caller.has_terminal else GuardAction.REFUSE
+        return GuardDecision(action, doubt.why, doubt.allow)
     if guard is Guard.TERMINAL:
         if not caller.has_terminal:
             return GuardDecision(
@@ -242,25 +163,49 @@ def check_caller(
     return _ADMITTED
 
 
-def _doubts(caller: Caller, hosts: McpHosts, agents: Sequence[Agent]) -> Iterator[str]:
+class _Doubt(Struct, frozen=True):
+    """A reason to doubt that a person gave the command, as in `GuardDecision`."""
+
+    why: str
+    allow: str = ""
+
+
+def _doubts(
+    caller: Caller, hosts: McpHosts, agents: Sequence[Agent], allowed: Collection[str]
+) -> Iterator[_Doubt]:
     """Yield each reason to doubt that a person gave the command."""
     lineage = caller.lineage
-    yield from _doubts_about_lineage(lineage.processes, hosts, agents)
+    yield from map(_Doubt, _doubts_about_lineage(lineage.processes, hosts, agents))
     if not lineage.is_complete:
-        yield _MISSING_FACTS[lineage.completeness]
+        yield _Doubt(_MISSING_FACTS[lineage.completeness])
     if not hosts.are_all_known:
-        yield _HOSTS_UNSEEN
+        yield _Doubt(_HOSTS_UNSEEN)
+    for stranger in _strangers(lineage.processes, allowed):
+        role = "sent" if stranger is caller.process else "started"
+        yield _Doubt(
+            f"rootsd does not know {describe_program(stranger)}, which {role} it",
+            allow_command(stranger),
+        )
     if caller.process is None:
         return
     if caller.has_terminal:
-        check = _TerminalCheck(caller.terminals, hosts, agents)
-        if why := check.why_made_by_agent(caller.process.terminal):
-            yield why
+        check = _TerminalCheck(caller.terminals, hosts, agents, allowed)
+        if doubt := check.why_made_by_agent(caller.process.terminal):
+            yield doubt
         return
     for host in hosts.processes:
         if _shares_group(lineage.processes, host):
             named = describe_process(host)
-            yield f"it has no terminal, and the control group of {named}, which uses MCP"
+            yield _Doubt(f"it has no terminal, and the control group of {named}, which uses MCP")
+
+
+def _strangers(chain: ProcessChain, allowed: Collection[str]) -> Iterator[Process]:
+    """Yield the programs in `chain`, up to the start of its login, that are not a person's."""
+    for process, use in zip(chain, uses_of(chain, allowed), strict=True):
+        if use is None:
+            yield process
+        elif use in _SESSION_STARTS:
+            return
 
 
 class _TerminalCheck(Struct, frozen=True):
@@ -269,8 +214,11 @@ class _TerminalCheck(Struct, frozen=True):
     terminals: TerminalHolders
     hosts: McpHosts
     agents: Sequence[Agent]
+    allowed: Collection[str]
 
-    def why_made_by_agent(self, terminal: int, seen: frozenset[int] = frozenset()) -> str | None:
+    def why_made_by_agent(
+        self, terminal: int, seen: frozenset[int] = frozenset()
+    ) -> _Doubt | None:
         """Return the evidence that an agent created `terminal`, or None.
 
         If there is no such evidence about one of the holders, the result is None: another holder
@@ -281,8 +229,8 @@ class _TerminalCheck(Struct, frozen=True):
         doubts = [self._doubt_about(holder, seen | {terminal}) for holder in holders]
         return doubts[0] if doubts and all(doubts) else None
 
-    def _doubt_about(self, holder: TerminalHolder, seen: frozenset[int]) -> str | None:
-        why = next(_doubts_about_holder(holder, self.hosts, self.agents), None)
+    def _doubt_about(self, holder: TerminalHolder, seen: frozenset[int]) -> _Doubt | None:
+        why = next(_doubts_about_holder(holder, self.hosts, self.agents, self.allowed), None)
         if why is None or not _multiplexes(holder):
             return why
         # If no agent created a client's terminal, a person sees the multiplexer there.
@@ -293,20 +241,28 @@ class _TerminalCheck(Struct, frozen=True):
 
 
 def _doubts_about_holder(
-    holder: TerminalHolder, hosts: McpHosts, agents: Sequence[Agent]
-) -> Iterator[str]:
+    holder: TerminalHolder, hosts: McpHosts, agents: Sequence[Agent], allowed: Collection[str]
+) -> Iterator[_Doubt]:
     chain = holder.lineage.processes
     if not chain:
         return
     if not holder.lineage.is_complete:
         named = describe_process(chain[0])
-        yield f"rootsd cannot see who started {named}, which holds its terminal"
+        yield _Doubt(f"rootsd cannot see who started {named}, which holds its terminal")
     holds = f"{describe_process(chain[0])} holds its terminal"
     for why in (*_proofs_of_agent(chain, agents), *_host_doubts(chain, hosts)):
-        yield f"{holds}, and {why}"
+        yield _Doubt(f"{holds}, and {why}")
     for host in hosts.processes:
         if _started_in_group_of(chain, host):
-            yield f"{holds}, in the control group of {describe_process(host)}, which uses MCP"
+            named = describe_process(host)
+            yield _Doubt(f"{holds}, in the control group of {named}, which uses MCP")
+    for stranger in _strangers(chain, allowed):
+        named = describe_program(stranger)
+        if stranger is chain[0]:
+            why = f"rootsd does not know {named}, which holds its terminal"
+        else:
+            why = f"{holds}, and rootsd does not know {named}, which started that"
+        yield _Doubt(why, allow_command(stranger))
 
 
 def _started_in_group_of(holder: ProcessChain, host: Process) -> bool:
@@ -325,7 +281,7 @@ def _origin(chain: ProcessChain) -> Process:
     """Return the oldest ancestor in `chain` that is not a service, or the process itself."""
     origin = chain[0]
     for process in chain[1:]:
-        if not _SERVICES.isdisjoint(_names(process)):
+        if has_use(process, _SERVICES):
             break
         origin = process
     return origin
@@ -333,12 +289,11 @@ def _origin(chain: ProcessChain) -> Process:
 
 def _multiplexes(holder: TerminalHolder) -> bool:
     chain = holder.lineage.processes
-    return bool(chain) and not _MULTIPLEXERS.isdisjoint(_names(chain[0]))
+    return bool(chain) and has_use(chain[0], {ProgramUse.MULTIPLEXER})
 
 
 def _is_service(process: Process) -> bool:
-    names = _names(process)
-    return not _SERVICES.isdisjoint(names) and _MULTIPLEXERS.isdisjoint(names)
+    return has_use(process, _SESSION_STARTS)
 
 
 def _proofs_of_agent(chain: ProcessChain, agents: Sequence[Agent]) -> Iterator[str]:
@@ -381,39 +336,26 @@ def _shares_group(chain: ProcessChain, host: Process) -> bool:
     if not _SHARED_GROUP.match(host.control_group):
         return True
     top = chain[-1]
-    return top.started > host.started and _SERVICES.isdisjoint(_names(top))
-
-
-def is_agent(process: Process, agent: Agent) -> bool:
-    """Return whether `process` is a program of `agent`."""
-    if not agent.names.isdisjoint(_names(process)):
-        return True
-    script = _script(process)
-    return script is not None and any(part in script for part in agent.packages)
+    return top.started > host.started and not has_use(top, _SERVICES)
 
 
 def mcp_hosts_in(chain: ProcessChain) -> Iterator[Process]:
     """Yield the processes that count as hosts because the first one in `chain` is connected.
 
     These are the connected process itself and, if it is a bridge or run proxy, the program that
-    started it, with the shells and launchers in between. An interactive shell or a service does
-    not count.
+    started it, with the shells and launchers in between. An interactive shell, a terminal program,
+    or a service does not count.
     """
     if chain:
         yield chain[0]
     if not chain or not _is_proxy(chain[0]):
         return
     for process in chain[1:]:
-        if _is_interactive_shell(process) or not _SERVICES.isdisjoint(_names(process)):
+        if _is_interactive_shell(process) or has_use(process, _NO_HOSTS):
             return
         yield process
-        if not _only_launches(process):
+        if not only_launches(process):
             return
-
-
-def describe_process(process: Process) -> str:
-    """Return the name and the pid of a process, safe to show."""
-    return f"{safe_label(process.name)}, pid {process.pid}"
 
 
 def describe_caller(caller: Caller) -> str:
@@ -426,41 +368,14 @@ def describe_caller(caller: Caller) -> str:
     return f"pid {caller.process.pid}, {names or 'unknown parent'}, {where}"
 
 
-def _names(process: Process) -> set[str]:
-    """Return the names of a process: from the kernel, its arguments, and the script it runs."""
-    names = {_text(process.name)}
-    if process.arguments:
-        names.add(_base(process.arguments[0]).lstrip("-"))
-    script = _script(process)
-    if script is not None:
-        name = script.rpartition("/")[2]
-        names.add(name)
-        names.update(name.removesuffix(end) for end in _EXTENSIONS if name.endswith(end))
-    return names
-
-
-def _script(process: Process) -> str | None:
-    """Return the path of the script, or the module of `python -m`, that an interpreter runs."""
-    if not process.arguments or not _interprets(_base(process.arguments[0]).lstrip("-")):
-        return None
-    rest = [_text(argument) for argument in process.arguments[1:]]
-    for place, argument in enumerate(rest):
-        if argument in ("-c", "-e", "-p", "--eval", "--print"):
-            return None
-        if argument == "-m":
-            return "/".join(rest[place + 1 : place + 2])
-        if not argument.startswith("-"):
-            return argument
-    return None
-
-
-def _interprets(name: str) -> bool:
-    return name in _INTERPRETERS or _PYTHON.match(name) is not None
+def only_launches(process: Process) -> bool:
+    """Return whether a process only runs others, as shells, `env`, and `make` do."""
+    return has_use(process, _PASSED_THROUGH)
 
 
 def _is_interactive_shell(process: Process) -> bool:
     """Return whether the process is a shell without a command or a script."""
-    if not process.arguments or _base(process.arguments[0]).lstrip("-") not in _SHELLS:
+    if not process.arguments or not has_use(process, {ProgramUse.SHELL}):
         return False
     return all(
         argument.startswith((b"-", b"+")) and not _has_command(argument)
@@ -473,21 +388,8 @@ def _has_command(flag: bytes) -> bool:
 
 
 def _is_proxy(process: Process) -> bool:
-    words = [_base(argument) for argument in process.arguments]
+    words = [base_name(argument) for argument in process.arguments]
     if "rootsd" not in words:
         return False
     verbs = (word for word in words[words.index("rootsd") + 1 :] if not word.startswith("-"))
     return next(verbs, None) in ("bridge", "run")
-
-
-def _only_launches(process: Process) -> bool:
-    names = _names(process)
-    return not (_LAUNCHERS | _SHELLS).isdisjoint(names)
-
-
-def _base(path: bytes) -> str:
-    return _text(path.rpartition(b"/")[2])
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")

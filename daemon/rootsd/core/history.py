@@ -32,21 +32,25 @@ from rootsd.core.changes import (
     GuardChange,
     ParentChange,
     PolicyChange,
+    ProgramsChange,
     ProjectChange,
     RuleChange,
 )
 from rootsd.core.encoding import (
+    AllowedPrograms,
     BadRecord,
     FocusRecord,
     ProjectRecord,
     decode_actor,
     decode_focus,
     decode_guard,
+    decode_programs,
     decode_project,
     decode_rule,
     encode_actor,
     encode_focus,
     encode_guard,
+    encode_programs,
     encode_project,
     encode_rule,
     from_ns,
@@ -102,9 +106,14 @@ class ChainHead(Struct, frozen=True):
 
 CHAIN_START = ChainHead(0, bytes(32))
 GUARD_SUBJECT = EventSubject(SubjectKind.SETTING, b"guard")
+PROGRAMS_SUBJECT = EventSubject(SubjectKind.SETTING, b"programs")
 FOCUS_SUBJECT = EventSubject(SubjectKind.SETTING, b"focus")
 MAX_RULE_DIGITS = 18
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+Outcome = ProjectRecord | Rule | Guard | AllowedPrograms | FocusRecord
+"""What is decided about a subject."""
 
 
 class HistoryEvent(Struct, frozen=True):
@@ -136,7 +145,7 @@ class HistoryEvent(Struct, frozen=True):
         """
         return decode_actor(self.actor)
 
-    def outcome(self) -> ProjectRecord | Rule | Guard | FocusRecord | None:
+    def outcome(self) -> Outcome | None:
         """Return what is decided about the subject after this event. Raises BadRecord."""
         if self.body is None:
             return None
@@ -147,6 +156,8 @@ class HistoryEvent(Struct, frozen=True):
                 return decode_rule(rule_number(self.subject), self.body)
             case SubjectKind.SETTING if self.subject == FOCUS_SUBJECT:
                 return decode_focus(self.body)
+            case SubjectKind.SETTING if self.subject == PROGRAMS_SUBJECT:
+                return decode_programs(self.body)
             case SubjectKind.SETTING:
                 return decode_guard(self.body)
             case SubjectKind.ATTEMPT | SubjectKind.PARENT | SubjectKind.POLICY:
@@ -210,7 +221,8 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
     """Return the events that take back every approval, because the end of the history may be lost.
 
     A lost decision may have taken back any of the approvals. Approvals, grants, and approve rules
-    lapse. Denials and deny rules stay. The guard returns to its default.
+    lapse. Denials and deny rules stay. The guard returns to its default, and forgets the programs
+    that a person has added.
     """
     drafts: list[_UnsealedEvent] = []
     for subject, last in state.latest.items():
@@ -225,6 +237,8 @@ def lapse_all_approvals(state: HistoryState, at: datetime) -> list[HistoryEvent]
                 drafts.append(_UnsealedEvent(None, ChangeVerb.LAPSED, subject, body))
             case Guard():
                 drafts.append(_UnsealedEvent(None, ChangeVerb.GUARD_SET, subject, None))
+            case AllowedPrograms():
+                drafts.append(_UnsealedEvent(None, ChangeVerb.PROGRAM_DISALLOWED, subject, None))
             case _:
                 pass
     return _chained(drafts, at, state.head)
@@ -246,6 +260,9 @@ def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
             yield _UnsealedEvent(change.actor, change.verb, rule_subject(number), body)
         case GuardChange(after=guard):
             yield _UnsealedEvent(change.actor, change.verb, GUARD_SUBJECT, encode_guard(guard))
+        case ProgramsChange(after=programs):
+            body = encode_programs(AllowedPrograms(programs)) if programs else None
+            yield _UnsealedEvent(change.actor, change.verb, PROGRAMS_SUBJECT, body)
         case FocusChange(after=tag):
             body = encode_focus(FocusRecord(tag)) if tag is not None else None
             yield _UnsealedEvent(change.actor, change.verb, FOCUS_SUBJECT, body)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rootsd.core.guard import Process, ProcessChain, describe_process, mcp_hosts_in
+from rootsd.core.guard import mcp_hosts_in
 from rootsd.core.model import SessionKey
+from rootsd.core.processes import Process, ProcessChain, describe_process
 from rootsd.core.wall_peers import UNSEEN_PEER, WallPeer, wall_peer
 
 _PROCESS, _CONNECTION = "process", "connection"

@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
-from rootsd.core.guard import Process, ProcessChain
+from rootsd.core.processes import Process, ProcessChain
 from rootsd.core.wall import WAITER_NAME
 
 _FIRST = 1  # the first process of a system has this pid, and its parent is 0

@@ -25,7 +25,7 @@ from rootsd.control.dispatch import Dispatcher
 from rootsd.control.facts import FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import AgentActivity
 from rootsd.control.references import real_path
-from rootsd.control.server import ControlServer, HelperProcessView, helper_problems, make_guard
+from rootsd.control.server import ControlServer, HelperProbe, HelperProcessView, make_guard
 from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices, WardenRegistry
@@ -176,7 +176,7 @@ class Daemon:
         supervisor: ServiceNotifier,
     ) -> None:
         self._configuration, self._policy = configuration, policy
-        self._places, self._helper = places, helper
+        self._places, self._helper, self._helper_probe = places, helper, HelperProbe(helper)
         loaded = store.load()
         self._mounts = MountTable()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
@@ -217,7 +217,7 @@ class Daemon:
         self._sessions = SessionRegistry(self._session_log, utc_now, self._changes)
         self._is_new = loaded.is_new
         pids, records = self._sessions.pids, AgentActivity.in_folder(state)
-        self._guard = make_guard(loaded.guard, helper, self._ledger.note, pids, utc_now, records)
+        self._guard = make_guard(loaded, helper, self._ledger.note, pids, records)
         self._source = self._make_source()
         self._wardens = self._make_wardens()
         self._control_server = self._make_control_server(store, state)
@@ -418,11 +418,11 @@ class Daemon:
         """Return the number of connections that the daemon closed, by reason."""
         return self._admission.closed() if self._admission else {}
 
-    def degraded(self, *, is_look: bool) -> list[str]:
+    async def degraded(self, *, is_look: bool) -> list[str]:
         """Return a sentence for each problem. `is_look` says that a person sees them now."""
         problems = self._recovery_notice.report(is_look=is_look)
         problems += filter(None, (self._store_warning, self.confined[1]))
-        problems += [*helper_problems(self._helper), *self._configuration.degraded()]
+        problems += [*await self._helper_probe.problems(), *self._configuration.degraded()]
         problems += self._admission.degraded() if self._admission else []
         return [*problems, *self._backups.degraded(), *self._synced.problems()]
 

@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from rootsd.core.guard import (
+from rootsd.core.model import ProjectKind
+from rootsd.core.processes import (
     Lineage,
     LineageCompleteness,
     Process,
+    ProgramSight,
     TerminalHolder,
     TerminalHolders,
     terminal_name,
 )
-from rootsd.core.model import ProjectKind
 from rootsd.helper.client import Helper, NoAnswer, NoHelper
 from rootsd.helper.protocol import HelperTask
 from rootsd.system.process_tree import BareProcessReader, ProcessReader
@@ -160,6 +161,8 @@ def _fields(process: Process) -> dict[str, Any]:
         "control_group": _text(process.control_group),
         "markers": sorted(process.markers),
         "folder": _text(process.folder),
+        "program": _text(process.program),
+        "sight": process.sight.value,
     }
 
 
@@ -174,6 +177,8 @@ def _process(fields: dict[str, Any]) -> Process:
         control_group=_bytes(fields["control_group"]),
         markers=frozenset(fields["markers"]),
         folder=_bytes(fields["folder"]),
+        program=_bytes(fields["program"]),
+        sight=ProgramSight(fields["sight"]),
     )
 
 

@@ -32,6 +32,7 @@ from rootsd.sync.access import choose_access
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, TargetFile, Wanted
+from rootsd.system.hidden_process import hide_process
 from rootsd.system.ipc import rpc
 from rootsd.system.private_files import display_path
 from rootsd.wire.decisions import FocusQuery
@@ -77,6 +78,7 @@ class ControlFeed:
 
     def start(self) -> None:
         """Note the newest entry of the log, before the first look. Raises RootsdError."""
+        hide_process()
         items = _ask(LogQuery(1))["items"]
         self._after = items[-1]["seq"] if items else 0
 

@@ -136,9 +136,9 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
     guard: Annotated[
         Guard,
         describe_key(
-            "The guard of a new store: refuse detected agents (`agents`), require a typed word at "
-            "a terminal (`terminal`), or admit every program (`off`). Afterwards, `rootsd guard` "
-            "changes it.",
+            "The guard of a new store: ask about unknown programs (`agents`), require a typed "
+            "word at a terminal (`terminal`), or admit every program (`off`). Afterwards, "
+            "`rootsd guard` changes it.",
             one_of(Guard),
             Guard.TERMINAL.value,
         ),

@@ -10,17 +10,20 @@ import os
 import sys
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 from msgspec import Struct, field
 
-from rootsd.core.guard import Lineage, LineageCompleteness, Process
+from rootsd.core.processes import Lineage, LineageCompleteness, Process, ProgramSight
 
 _FIRST = 1  # init, which is not part of a lineage
 _MAX_ANCESTORS = 256
 _CMDLINE_CAP = 4096
 _ENVIRONMENT_CAP = 1 << 20
 _ENVIRONMENTS_CAP = 64 << 20
-_PARENT, _TERMINAL, _STARTED = 1, 4, 19  # fields of /proc/PID/stat after the name; proc(5)
+# Fields of /proc/PID/stat after the name; proc(5).
+_STATE, _PARENT, _TERMINAL, _THREADS, _STARTED = 0, 1, 4, 17, 19
+_DEAD = frozenset({b"Z", b"X"})
 READ_TIMEOUT_S = 1.5
 """How long one reader may take, in seconds."""
 
@@ -114,9 +117,11 @@ def _linux_process(
         bare = _linux_bare_process(pid)
         if bare is None:
             return None, LineageCompleteness.COMPLETE
+        folder = _living_thread(folder)
         arguments = tuple(_read(folder + b"cmdline", _CMDLINE_CAP).split(b"\0")[:-1])
-    except OSError:
+    except (OSError, IndexError):
         return None, LineageCompleteness.COMPLETE
+    program, sight = _program(folder)
     cap = min(_ENVIRONMENT_CAP, budget.environments)
     environment = _environment(folder, cap + 1) if wanted else b""
     budget.environments -= min(len(environment), budget.environments)
@@ -131,6 +136,8 @@ def _linux_process(
         control_group=bare.control_group,
         markers=markers,
         folder=_working_directory(folder),
+        program=program,
+        sight=sight,
     )
     is_cut = len(environment) > cap
     return seen, LineageCompleteness.CUT_OFF if is_cut else LineageCompleteness.COMPLETE
@@ -139,18 +146,69 @@ def _linux_process(
 def _linux_bare_process(pid: int) -> Process | None:
     folder = b"/proc/%d/" % pid
     try:
-        head, _, tail = _read(folder + b"stat", _CMDLINE_CAP).rpartition(b")")
-        fields = tail.split()
+        name, fields = _stat_of(folder)
+        if fields[_STATE] in _DEAD and int(fields[_THREADS]) <= 1:
+            return None  # only its parent still has to notice
         return Process(
             pid=pid,
             started=int(fields[_STARTED]),
             parent=int(fields[_PARENT]),
-            name=head.partition(b"(")[2],
+            name=name,
             terminal=int(fields[_TERMINAL]),
             control_group=_control_group(folder),
         )
     except (OSError, IndexError):
         return None
+
+
+def _living_thread(folder: bytes) -> bytes:
+    """Return the folder of a thread that runs, for a process whose first thread has ended.
+
+    /proc/PID shows the first thread, and after its end no arguments, environment, or executable.
+    """
+    if _stat_of(folder)[1][_STATE] not in _DEAD:
+        return folder
+    for name in os.listdir(folder + b"task"):
+        thread = folder + b"task/" + name + b"/"
+        with suppress(OSError, IndexError):
+            if _stat_of(thread)[1][_STATE] not in _DEAD:
+                return thread
+    return folder
+
+
+def _program(folder: bytes) -> tuple[bytes, ProgramSight]:
+    """Return the path of the executable in our mount namespace, and whether it could be read.
+
+    A process of this user is readable unless it hides: then the kernel gives its files to root
+    (proc(5), "dumpable"). If the files are ours and still unreadable, the process has capabilities
+    that we lack, or a user namespace above ours (ptrace(2), "access mode checking").
+    """
+    uid = os.getuid()
+    try:
+        owner = os.stat(folder).st_uid
+        if owner != uid != 0:
+            return b"", ProgramSight.OUT_OF_REACH if owner else ProgramSight.OF_ROOT
+        return _here(folder, os.readlink(folder + b"exe")), ProgramSight.SEEN
+    except PermissionError:
+        with suppress(OSError):
+            if os.stat(folder + b"environ").st_uid == uid:
+                return b"", ProgramSight.OUT_OF_REACH
+        return b"", ProgramSight.HIDDEN
+    except OSError:  # it has ended
+        return b"", ProgramSight.HIDDEN
+
+
+def _here(folder: bytes, program: bytes) -> bytes:
+    """Return `program`, or nothing if that is another file where this process looks.
+
+    In a mount namespace of its own, a process can show any file at any path.
+    """
+    with suppress(OSError):
+        if os.readlink(folder + b"ns/mnt") == os.readlink(b"/proc/self/ns/mnt"):
+            return program
+        if os.path.samestat(os.stat(folder + b"exe"), os.stat(program)):
+            return program
+    return b""
 
 
 def _working_directory(folder: bytes) -> bytes:
@@ -164,6 +222,12 @@ def _working_directory(folder: bytes) -> bytes:
         return os.readlink(folder + b"cwd")
     except OSError:  # it has ended, or we may not read it
         return b""
+
+
+def _stat_of(folder: bytes) -> tuple[bytes, list[bytes]]:
+    """Return the name in /proc/PID/stat, and the fields after it."""
+    head, _, tail = _read(folder + b"stat", _CMDLINE_CAP).rpartition(b")")
+    return head.partition(b"(")[2], tail.split()
 
 
 def _control_group(folder: bytes) -> bytes:
@@ -215,6 +279,8 @@ else:
         try:
             known = psutil.Process(pid)
             with known.oneshot():
+                if known.status() == psutil.STATUS_ZOMBIE:
+                    return None
                 return Process(
                     pid=pid,
                     started=int(known.create_time() * 1_000_000),
@@ -231,6 +297,9 @@ else:
         try:
             known = psutil.Process(pid)
             with known.oneshot():
+                if known.status() == psutil.STATUS_ZOMBIE:
+                    return None, LineageCompleteness.COMPLETE
+                program, sight = _psutil_program(known)
                 environment = _psutil_environment(known)
                 budget.environments -= min(len(environment), budget.environments)
                 process = Process(
@@ -242,10 +311,21 @@ else:
                     terminal=_psutil_terminal(known),
                     markers=_markers_in(environment, wanted),
                     folder=_psutil_folder(known),
+                    program=program,
+                    sight=sight,
                 )
                 return process, LineageCompleteness.COMPLETE
         except psutil.Error:
             return None, LineageCompleteness.COMPLETE
+
+    def _psutil_program(known: psutil.Process) -> tuple[bytes, ProgramSight]:
+        try:
+            owner = known.uids().real
+            if owner != os.getuid() != 0:
+                return b"", ProgramSight.OUT_OF_REACH if owner else ProgramSight.OF_ROOT
+            return os.fsencode(known.exe()), ProgramSight.SEEN
+        except (psutil.Error, OSError):
+            return b"", ProgramSight.OUT_OF_REACH
 
     def _psutil_folder(known: psutil.Process) -> bytes:
         try:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rootsd.core.guard import TerminalHolder, TerminalHolders, terminal_name
+from rootsd.core.processes import TerminalHolder, TerminalHolders, terminal_name
 from rootsd.system.process_tree import BareProcessReader, ProcessReader, terminal_path
 
 _PTS = 136  # the major number: Documentation/admin-guide/devices.txt

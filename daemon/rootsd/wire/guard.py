@@ -13,6 +13,36 @@ MAX_LOG_WAIT_S = 30
 """The longest time to wait for one answer. Then a follower of the log asks again."""
 
 
+class JudgedProgram(TypedDict):
+    """A program between a caller and the start of its login."""
+
+    pid: int
+    """Its process."""
+    name: str
+    """The name of the process, safe to show."""
+    program: str | None
+    """The path of its executable or script, safe to show. Null if it could not be read."""
+    use: str | None
+    """Why it counts as a person's, a value of `ProgramUse`. Null for an unknown program."""
+    allow: str | None
+    """The command that makes an unknown program a known one. Null if there is none."""
+
+
+class JudgedCaller(TypedDict):
+    """How the guard judged a command."""
+
+    at: str
+    """When it was given (RFC 3339)."""
+    what: str
+    """The command, safe to show."""
+    judgment: str
+    """`passed`, `asked` for a word, or `refused`."""
+    why: str | None
+    """Why it was asked or refused. Null if it passed."""
+    programs: list[JudgedProgram]
+    """The caller, then the program that started it, and so on."""
+
+
 class GuardStatus(TypedDict):
     """The guard."""
 
@@ -20,6 +50,11 @@ class GuardStatus(TypedDict):
     """A number that grows with each change of the published set."""
     guard: str
     """A value of `Guard`."""
+    allowed: list[str]
+    """The programs that a person has added to those that the guard knows."""
+    last: JudgedCaller | None
+    """How the guard judged the last command that decides something. Null if there was none since
+    the daemon started, or with the guard off."""
     warnings: list[str]
     """What a person should know, one sentence each."""
 
@@ -39,6 +74,40 @@ class SetGuardRequest(ControlRequest, frozen=True):
 
     guard: Guard
     effect: ApplyMode = ApplyMode.APPLY
+
+
+class AllowProgramsRequest(ControlRequest, frozen=True):
+    """Add programs to those that the guard knows as a person's: `GuardStatus`. This is an order.
+
+    A program is the path of an executable or a script, or `python -m NAME`.
+    """
+
+    method: ClassVar[str] = "allow-programs"
+    result: ClassVar[type] = GuardStatus
+
+    programs: tuple[str, ...]
+    effect: ApplyMode = ApplyMode.APPLY
+
+
+class DisallowProgramsRequest(ControlRequest, frozen=True):
+    """Take back what `allow-programs` added: `GuardStatus`. This is an order."""
+
+    method: ClassVar[str] = "disallow-programs"
+    result: ClassVar[type] = GuardStatus
+
+    programs: tuple[str, ...]
+    effect: ApplyMode = ApplyMode.APPLY
+
+
+class IntroduceRequest(ControlRequest, frozen=True):
+    """Have the guard look at the caller, which then hides from other programs. The answer is `{}`.
+
+    The guard remembers what it saw until the process ends. A hidden process that it has not seen
+    before counts as an unknown program.
+    """
+
+    method: ClassVar[str] = "introduce"
+    result: ClassVar[type] = EmptyResult
 
 
 class RemoteCommandRequest(ControlRequest, frozen=True):

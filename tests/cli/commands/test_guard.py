@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from support.fake_daemon import FakeDaemon
 from support.terminal import Shell
 
 
+def status(guard: str) -> dict[str, object]:
+    return {"revision": 7, "guard": guard, "warnings": [], "allowed": [], "last": None}
+
+
 def test_it_shows_and_sets_who_may_decide(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["guard"] = {"revision": 7, "guard": "agents", "warnings": []}
-    daemon.answers["set-guard"] = {"revision": 7, "guard": "terminal", "warnings": []}
+    daemon.answers["guard"] = {
+        "revision": 7,
+        "guard": "agents",
+        "warnings": [],
+        "allowed": [],
+        "last": None,
+    }
+    daemon.answers["set-guard"] = {
+        "revision": 7,
+        "guard": "terminal",
+        "warnings": [],
+        "allowed": [],
+        "last": None,
+    }
     done = shell.run("guard")
     assert (done.status, done.out) == (0, "agents\n")
-    assert "Programs may decide, except those that a detected agent has started" in done.err
+    assert "Programs that are known as a person's may decide" in done.err
     done = shell.run("guard", "terminal")
     assert (done.status, done.out) == (0, "terminal\n")
     assert daemon.asked("set-guard") == [{"guard": "terminal"}]
@@ -27,9 +46,76 @@ def test_an_unknown_guard_is_a_usage_error(shell: Shell) -> None:
 
 
 def test_a_dry_run_sets_nothing(daemon: FakeDaemon, shell: Shell) -> None:
-    daemon.answers["set-guard"] = {"revision": 7, "guard": "off", "warnings": []}
+    daemon.answers["set-guard"] = {
+        "revision": 7,
+        "guard": "off",
+        "warnings": [],
+        "allowed": [],
+        "last": None,
+    }
     done = shell.run("guard", "off", "--dry-run")
     assert done.out == "off\n"
     assert done.err.endswith("nothing was changed.\n")
     assert daemon.asked("set-guard") == [{"guard": "off", "effect": "dry-run"}]
     assert shell.run("guard", "--dry-run").status == 2
+
+
+def test_it_shows_how_the_last_command_was_judged(daemon: FakeDaemon, shell: Shell) -> None:
+    program = {
+        "pid": 9,
+        "name": "x",
+        "program": "/opt/x",
+        "use": None,
+        "allow": "rootsd guard allow /opt/x",
+    }
+    shell_itself = {"pid": 8, "name": "sh", "program": "/bin/sh", "use": "shell", "allow": None}
+    daemon.answers["guard"] = {
+        "revision": 7, "guard": "agents", "warnings": [], "allowed": ["/opt/y"],
+        "last": {
+            "at": "2026-01-01T00:00:00Z", "what": "approve api", "judgment": "refused",
+            "why": "rootsd does not know x", "programs": [program, shell_itself],
+        },
+    }  # fmt: skip
+    done = shell.run("guard")
+    assert "allowed by you: /opt/y" in done.err
+    assert "approve api: refused, because rootsd does not know x." in " ".join(done.err.split())
+    assert "unknown: /opt/x, pid 9\n  try: rootsd guard allow /opt/x\n" in done.err
+    assert "shell: /bin/sh, pid 8" in done.err
+    assert json.loads(shell.run("guard", "--json").out)["last"]["judgment"] == "refused"
+
+
+def test_a_program_is_allowed_by_its_path_or_its_name(
+    daemon: FakeDaemon, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, link = tmp_path / "kitty.app", tmp_path / "kitty"
+    real.write_text("")
+    real.chmod(0o700)
+    link.symlink_to(real)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    daemon.answers |= {"allow-programs": status("agents"), "disallow-programs": status("agents")}
+    both = [str(link), str(real)]
+    for word in (str(link), "kitty"):
+        assert shell.run("guard", "allow", word).status == 0
+    assert shell.run("guard", "allow", "python -m tool", "--dry-run").status == 0
+    real.unlink()
+    assert shell.run("guard", "disallow", str(link)).status == 0
+    assert daemon.asked("allow-programs") == [
+        {"programs": both}, {"programs": both},
+        {"programs": ["python -m tool"], "effect": "dry-run"},
+    ]  # fmt: skip
+    assert daemon.asked("disallow-programs") == [{"programs": both}]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("allow",),
+        ("disallow",),
+        ("off", "x"),
+        ("allow", "no-such-program"),
+        ("allow", "/"),
+        ("x", "y"),
+    ],
+)
+def test_allow_needs_a_program_that_exists(shell: Shell, words: tuple[str, ...]) -> None:
+    assert shell.run("guard", *words).status == 2

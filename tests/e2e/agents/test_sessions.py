@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.agents import KNOWN_AGENTS
-from rootsd.core.guard import Process, is_agent
+from rootsd.core.processes import Process
+from rootsd.core.recognition import is_agent
 from support import environment_report
 from support.agent_programs import PROGRAMS, AgentProgram
 from support.agent_world import AgentWorld

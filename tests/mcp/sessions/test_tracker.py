@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import anyio
 
-from rootsd.core.guard import Process, ProcessChain
 from rootsd.core.model import SessionKey
+from rootsd.core.processes import Process, ProcessChain
 from rootsd.mcp.sessions.tracker import SessionTracker
 from support.ledger_harness import HANG_GUARD
 

@@ -16,6 +16,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path
+from rootsd.system.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S, LogListing, LogQuery
 
 SECTION = "Inspect"
@@ -78,6 +79,7 @@ def command(invocation: Invocation, *, last: int, follow: bool) -> None:
     works without a daemon.
     """
     if follow:
+        hide_process()
         _follow(invocation, invocation.call(LogQuery(last)))
     listing = call_or_read_store(invocation, LogQuery(last))
     output = invocation.output

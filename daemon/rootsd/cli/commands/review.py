@@ -9,6 +9,7 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.review import Review
 from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
+from rootsd.system.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import NextPendingQuery
 
@@ -28,6 +29,7 @@ def command(invocation: Invocation, *, follow: bool) -> None:
     keyboard = Keyboard()
     if invocation.flags.no_input or invocation.flags.json or not keyboard.is_there():
         raise CallerRefused("review needs a person on a terminal", "rootsd pending")
+    hide_process()
     review = Review(invocation, keyboard)
     try:
         goes_on = True

@@ -34,9 +34,9 @@ def command(invocation: Invocation) -> None:
             "ui needs a person on a terminal that can draw a screen", "rootsd pending"
         )
     from rootsd.cli.ui.app import RootsdScreen
-    from rootsd.system.ipc import rpc
+    from rootsd.system.hidden_process import hide_process
 
-    rpc.connect_control().close()  # without a daemon, print its error instead of an empty screen
+    hide_process()  # without a daemon, this prints its error instead of an empty screen
     if flags.no_color:
         os.environ["NO_COLOR"] = "1"
     if (error := RootsdScreen().run()) is not None:

@@ -33,10 +33,17 @@ from rootsd.control.services import ControlServices, EventStore
 from rootsd.core.affected import affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
-from rootsd.core.encoding import FocusRecord, ProjectRecord
+from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.errors import CallerRefused, CannotUndo, UnknownRule
 from rootsd.core.guard import Guard
-from rootsd.core.history import FOCUS_SUBJECT, HistoryEvent, SubjectKind, rule_number
+from rootsd.core.history import (
+    FOCUS_SUBJECT,
+    GUARD_SUBJECT,
+    PROGRAMS_SUBJECT,
+    HistoryEvent,
+    SubjectKind,
+    rule_number,
+)
 from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.inputs import ProjectObserved, Restore, RestoreRule
 from rootsd.core.labels import safe_label
@@ -48,8 +55,11 @@ from rootsd.state.ledger import CheckPlan, Ledger
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     MAX_LOG_WAIT_S,
+    AllowProgramsRequest,
+    DisallowProgramsRequest,
     GuardQuery,
     GuardStatus,
+    IntroduceRequest,
     LogItem,
     LogListing,
     LogQuery,
@@ -59,6 +69,7 @@ from rootsd.wire.guard import (
     UndoRequest,
     UndoResult,
 )
+from rootsd.wire.request import BadRequest
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -90,6 +101,9 @@ class AuditLogHandlers(Struct, frozen=True):
             query_route(LogQuery, self.log),
             query_route(GuardQuery, self.guard),
             command_route(SetGuardRequest, self.set_guard, _guard_command),
+            command_route(AllowProgramsRequest, self.allow, _allow_command),
+            command_route(DisallowProgramsRequest, self.disallow, _disallow_command),
+            query_route(IntroduceRequest, self.introduce),
             Route(
                 RemoteCommandRequest,
                 self.remote_command,
@@ -120,6 +134,34 @@ class AuditLogHandlers(Struct, frozen=True):
             await self.command_guard.set_guard(request.guard, actor)
         return self._guard_status(request.guard)
 
+    async def allow(self, request: AllowProgramsRequest, actor: Actor) -> GuardStatus:
+        """Add programs. Raises BadRequest and what the store raises."""
+        allowed = self.command_guard.allowed | set(request.programs)
+        if len(allowed) > _MAX_PROGRAMS:
+            raise BadRequest(f"{_MAX_PROGRAMS} programs are allowed already", "rootsd guard")
+        return await self._set_allowed(allowed, actor, ChangeVerb.PROGRAM_ALLOWED, request.effect)
+
+    async def disallow(self, request: DisallowProgramsRequest, actor: Actor) -> GuardStatus:
+        """Take programs back. Raises BadRequest if none is allowed, and what the store raises."""
+        gone = self.command_guard.allowed & set(request.programs)
+        if not gone:
+            raise BadRequest("this program was not allowed by you", "rootsd guard")
+        allowed = self.command_guard.allowed - gone
+        return await self._set_allowed(
+            allowed, actor, ChangeVerb.PROGRAM_DISALLOWED, request.effect
+        )
+
+    async def introduce(self, _: IntroduceRequest) -> Result:
+        """Return nothing, because the guard has already looked at the caller."""
+        return {}
+
+    async def _set_allowed(
+        self, allowed: frozenset[str], actor: Actor, verb: ChangeVerb, effect: ApplyMode
+    ) -> GuardStatus:
+        if effect is ApplyMode.APPLY and allowed != self.command_guard.allowed:
+            await self.command_guard.set_allowed(allowed, actor, verb)
+        return self._guard_status(self.command_guard.guard)
+
     async def remote_command(self, _: RemoteCommandRequest, call: RequestContext) -> Result:
         """Return nothing, because the guard has already admitted a command that decides.
 
@@ -140,13 +182,31 @@ class AuditLogHandlers(Struct, frozen=True):
         return self.archive.events(max(0, query.after), max(0, query.last))
 
     def _guard_status(self, guard: Guard) -> GuardStatus:
-        return GuardStatus(revision=self.ledger.revision, guard=guard.value, warnings=[])
+        return GuardStatus(
+            revision=self.ledger.revision,
+            guard=guard.value,
+            allowed=sorted(self.command_guard.allowed),
+            last=self.command_guard.last,
+            warnings=[],
+        )
 
 
 def _guard_command(request: SetGuardRequest) -> GuardedCommand | None:
     if request.effect is ApplyMode.DRY_RUN:
         return None
     return plain_command(f"guard {request.guard.value}")
+
+
+def _allow_command(request: AllowProgramsRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"guard allow {' '.join(request.programs)}")
+
+
+def _disallow_command(request: DisallowProgramsRequest) -> GuardedCommand | None:
+    if request.effect is ApplyMode.DRY_RUN:
+        return None
+    return plain_command(f"guard disallow {' '.join(request.programs)}")
 
 
 def _remote_command(request: RemoteCommandRequest) -> GuardedCommand | None:
@@ -229,15 +289,18 @@ def _what(event: HistoryEvent) -> str:
             return f"{verdict.value} {safe_label(pattern, limit=None)}"
         case Guard() as guard:
             return guard.value
+        case AllowedPrograms(programs=programs):
+            return ", ".join(safe_label(each, limit=None) for each in sorted(programs))
         case FocusRecord(tag=tag):
             return safe_label(tag)
         case _:
             pass
     if event.subject.kind is SubjectKind.SETTING:
-        return "none" if event.subject == FOCUS_SUBJECT else "the usual"
+        return "the usual" if event.subject == GUARD_SUBJECT else "none"
     return safe_label(text_of(event.subject.key), limit=None)
 
 
+_MAX_PROGRAMS = 1000
 # To undo an older event, a person gives its number.
 _SEARCH_LIMIT = 20_000
 _MAX_PREVIEW_LINES = 20
@@ -320,6 +383,9 @@ class UndoHandlers(Struct, frozen=True):
             tag = before.tag if isinstance(before, FocusRecord) else None
             note = FocusChange(tag, actor, ChangeVerb.UNDONE)
             await self.ledger.change_focus(note, lambda focus: focus.for_new_sessions(tag))
+        elif step.event.subject == PROGRAMS_SUBJECT:
+            programs = before.programs if isinstance(before, AllowedPrograms) else frozenset()
+            await self.command_guard.set_allowed(programs, actor, ChangeVerb.UNDONE)
         else:
             guard = before if isinstance(before, Guard) else Guard.AGENTS
             await self.command_guard.set_guard(guard, actor, ChangeVerb.UNDONE)

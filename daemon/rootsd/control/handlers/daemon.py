@@ -97,7 +97,8 @@ class DaemonHandlers(Struct, frozen=True):
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.observed.incomplete)
-        degraded = [*self.daemon.degraded(is_look=query.is_look), *self.discovery.degraded()]
+        problems = await self.daemon.degraded(is_look=query.is_look)
+        degraded = [*problems, *self.discovery.degraded()]
         if self.ledger.unsaved:
             degraded.append(
                 f"the disk refuses {self.ledger.unsaved} changes; they hold until the daemon ends"

@@ -56,13 +56,15 @@ class DoctorHandlers(Struct, frozen=True):
         """Return all findings as of now."""
         parents = self.discovery.parent_status(self.ledger.catalog)
         found = [
-            *self._known_findings(parents),
+            *self._known_findings(parents, await self.daemon.degraded(is_look=False)),
             *await to_thread.run_sync(self._disk_findings, parents),
         ]
         items = [finding_item(each, "daemon") for each in found]
         return DoctorResult(revision=self.ledger.revision, items=items, warnings=[])
 
-    def _known_findings(self, parents: Sequence[ParentStatus]) -> Iterator[DoctorFinding]:
+    def _known_findings(
+        self, parents: Sequence[ParentStatus], problems: Sequence[str]
+    ) -> Iterator[DoctorFinding]:
         """Yield the findings that need no disk access."""
         yield doctor_checks.check_confinement(self.daemon.about()["confined"], landlock.version)
         if (policy := self.daemon.policy_status()) is not None:
@@ -71,7 +73,7 @@ class DoctorHandlers(Struct, frozen=True):
             yield warning("parents", "no folder is watched yet", "rootsd up ~/src")
         for parent in parents:
             yield _parent_finding(parent)
-        for sentence in self.daemon.degraded(is_look=False):
+        for sentence in problems:
             yield warning("daemon", safe_label(sentence, limit=None), "rootsd status")
         if self.ledger.unsaved:
             count = self.ledger.unsaved

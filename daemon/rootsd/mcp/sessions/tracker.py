@@ -14,8 +14,8 @@ from typing import Protocol
 import anyio
 from msgspec.structs import replace
 
-from rootsd.core.guard import ProcessChain
 from rootsd.core.model import SessionKey
+from rootsd.core.processes import ProcessChain
 from rootsd.core.session_keys import SessionMembership, membership_of, process_of
 from rootsd.core.wall_peers import UNSEEN_PEER
 

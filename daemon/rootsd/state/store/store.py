@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from rootsd.core.changes import AuditRecord, Change, ProjectChange
-from rootsd.core.encoding import FocusRecord, ProjectRecord
+from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for
 from rootsd.core.labels import safe_label
@@ -59,7 +59,8 @@ class StoredState(Struct, frozen=True):
     `note` says what this start repaired or took back. `cause` says why approvals lapsed, at this
     start or an earlier one. `warning` says which protection is missing. Each may be empty.
 
-    `guard` is None if it was never set, and `focus` is None if there is none. `is_new` means that
+    `guard` is None if it was never set, and `focus` is None if there is none. `allowed` are the
+    programs that a person has added to those that the guard knows. `is_new` means that
     nothing was ever decided. `events` counts the events of the history. `names` holds each name
     that a project ever had, with the path of the last project that had it.
     """
@@ -70,6 +71,7 @@ class StoredState(Struct, frozen=True):
     note: str = ""
     guard: Guard | None = None
     focus: str | None = None
+    allowed: frozenset[str] = frozenset()
     is_new: bool = False
     events: int = 0
     cause: str = ""
@@ -114,6 +116,7 @@ class Store:
         projects: dict[bytes, Project] = {}
         guard: Guard | None = None
         focus: str | None = None
+        allowed = frozenset[str]()
         with translate_errors(self._file):
             for path, project_id, observed in read_observed(self._db):
                 projects[path] = Project(path, project_id, observed)
@@ -122,6 +125,8 @@ class Store:
                     case Rule() as rule:
                         rules.append(rule)
                     case Guard() as guard:
+                        pass
+                    case AllowedPrograms(programs=allowed):
                         pass
                     case FocusRecord(tag=focus):
                         pass
@@ -142,6 +147,7 @@ class Store:
             note=self._opened.note,
             guard=guard,
             focus=focus,
+            allowed=allowed,
             is_new=head == CHAIN_START,
             events=head.seq,
             cause=self._opened.cause,
