@@ -152,6 +152,15 @@ async def test_an_order_about_one_project_needs_no_confirmation(request_: Confir
     await control.ask_unconfirmed(request_)
 
 
+async def test_a_denial_inside_a_root_is_about_one_project() -> None:
+    inside = at(path(1) + b"/in", project(2))
+    control = ControlHarness(approved(1), inside)
+    done = await control.ask_unconfirmed(order(DENY, f"{FOLDER}/p1/in"))
+    assert done["warnings"] == ["p1 is withheld: it holds a denied project"]
+    await control.ask_unconfirmed(order(FORGET, f"{FOLDER}/p1/in"))
+    assert await control.world.told() == {path(1)}
+
+
 async def test_a_folder_says_what_it_shows_and_what_it_denies() -> None:
     control = with_a_holder()
     plan = await control.decide(APPROVE, FOLDER, effect=ApplyMode.DRY_RUN)

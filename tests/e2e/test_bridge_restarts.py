@@ -49,7 +49,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
     for name in (STAYS, WANDERS, TURNS):
         person.clone(name)
     person.rootsd("up", str(person.parent))
-    person.rootsd("approve", STAYS, WANDERS, TURNS)
+    person.rootsd("approve", STAYS, WANDERS, TURNS, "--yes")
     yield person
     person.run("down")
 

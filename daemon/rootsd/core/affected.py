@@ -7,7 +7,8 @@ after it. An order about several projects needs a person's confirmation of exact
 (`rootsd.control.confirmation`).
 
 A worktree is not counted when it only follows its main checkout: when clients read it anyway as a
-part of that root, or when it loses the approval that it inherited.
+part of that root, or when it loses the approval that it inherited. Neither is an approved project
+counted that is withheld only because of a denial inside, or no longer: the answer warns of that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from rootsd.core.catalog import Catalog, paths_below
 from rootsd.core.changes import ChangeVerb, ProjectChange
+from rootsd.core.decide import Judgment, VerdictReason
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.model import Access, Presence, Project, PublishedRoot, Verdict
 from rootsd.core.paths import ancestors, contains
@@ -138,7 +140,14 @@ def _judged_differently(before: Catalog, after: Catalog) -> set[bytes]:
             or was.verdict is not now.verdict
             or (path in before.roots) is not (path in after.roots)
         )
+        and not _is_withheld(was)
+        and not _is_withheld(now)
     }
+
+
+def _is_withheld(judgment: Judgment | None) -> bool:
+    """Return whether a denial inside withholds an approved project. The approval itself stays."""
+    return judgment is not None and judgment.reason is VerdictReason.HOLDS_DENIED
 
 
 def _affected(
