@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rootsd.confine.git_facts import FactKind, find_facts
+from rootsd.confine.git_facts import Fact, FactKind, find_facts, find_links
 from rootsd.confine.git_index import DamagedIndex, read_gitlinks
 from rootsd.confine.git_settings import read_settings
 from support.repositories import git, make_repository
@@ -88,6 +90,25 @@ def test_a_damaged_index_is_an_error(tmp_path: Path) -> None:
         read_gitlinks(b"x" + data)
 
 
+@pytest.mark.parametrize("mode", [0o160755, 0o1160000, 0o200160000])
+def test_a_gitlink_with_a_mode_that_git_does_not_write_counts(tmp_path: Path, mode: int) -> None:
+    main = make_repository(tmp_path / "main")
+    git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib", cwd=main)
+    data = (main / ".git" / "index").read_bytes()
+    assert data.count(0o160000.to_bytes(4, "big")) == 1
+    changed = data.replace(0o160000.to_bytes(4, "big"), mode.to_bytes(4, "big"))
+    assert read_gitlinks(changed) == [b"lib"]
+
+
+def test_an_unusual_entry_hides_no_gitlink(tmp_path: Path) -> None:
+    """Git takes a mode of 0 if the entry is assumed to be unchanged."""
+    main = make_repository(tmp_path / "main")
+    git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib", cwd=main)
+    data = bytearray((main / ".git" / "index").read_bytes())
+    data[12 + 24 : 12 + 28] = b"\0\0\0\0"
+    assert read_gitlinks(bytes(data))[0] == b"lib"
+
+
 @pytest.mark.needs("linux")
 @pytest.mark.parametrize(
     ("setting", "value", "is_named"),
@@ -121,5 +142,72 @@ def test_hooks_and_inner_gitlinks_and_split_indexes_count(tmp_path: Path) -> Non
     git("add", "innermost", cwd=inner)
     git("config", "core.splitIndex", "true", cwd=main)
     git("add", "inner", cwd=main)
-    [fact] = find_facts(os.fsencode(main)).facts
+    found = find_facts(os.fsencode(main)).facts
+    [fact] = [each for each in found if each.kind is FactKind.PROGRAMS]
     assert (fact.path, fact.value) == (os.fsencode(innermost), b"hooks/post-index-change")
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """A repository, and one in its index whose settings name a program that git status runs."""
+    main = make_repository(tmp_path / "main")
+    inner = make_repository(main / "inner")
+    git("config", "core.fsmonitor", f"touch {tmp_path}/ran; false", cwd=inner)
+    git("add", "inner", cwd=main)
+    return main, inner
+
+
+def move_git_file(inner: Path, name: str, end: str = "\n") -> None:
+    (inner / ".git").rename(inner.parent / name)
+    (inner / ".git").write_text(f"gitdir: ../{name}{end}")
+
+
+def take_settings_from_elsewhere(inner: Path) -> None:
+    shutil.copytree(inner / ".git", inner.parent / "shared")
+    git("config", "--unset", "core.fsmonitor", cwd=inner)
+    (inner / ".git" / "commondir").write_text("../../shared\n")
+
+
+def make_large(settings: Path) -> None:
+    settings.write_text("# x\n" * 100_000 + settings.read_text())
+
+
+def make_link(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+    path.symlink_to("moved")
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda inner: None,
+        take_settings_from_elsewhere,
+        lambda inner: move_git_file(inner, " g"),
+        lambda inner: move_git_file(inner, "g", "\n" * 20_000),
+        lambda inner: make_link(inner / ".git" / "config"),
+        lambda inner: make_link(inner / ".git"),
+        lambda inner: make_link(inner.parent / ".git" / "index"),
+        lambda inner: make_large(inner / ".git" / "config"),
+    ],
+    ids=["plain", "commondir", "space", "long file", "config", "link", "index", "large"],
+)
+def test_no_way_to_hide_settings_that_git_status_obeys(
+    tmp_path: Path, pair: tuple[Path, Path], hide: Callable[[Path], None]
+) -> None:
+    main, inner = pair
+    hide(inner)
+    (tmp_path / "ran").unlink(missing_ok=True)
+    git("status", cwd=main)
+    assert (tmp_path / "ran").exists()  # the control: git obeys it
+    found = find_facts(os.fsencode(main)).facts
+    assert [each.path for each in found if each.kind is FactKind.PROGRAMS] == [os.fsencode(inner)]
+
+
+@pytest.mark.needs("linux")
+def test_a_git_directory_with_too_many_entries_is_not_passed_over(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    common = os.fsencode(main / ".git")
+    assert [*find_links(common)] == []
+    assert [*find_links(common, limit=5)] == [Fact(FactKind.UNREAD, common)]
+    assert [*find_links(common, [b"."], limit=5)] == []

@@ -173,6 +173,46 @@ def test_a_git_directory_that_is_new_is_only_reported(world: World) -> None:
     assert (plain / ".git").is_symlink()
 
 
+def test_a_branch_with_the_name_of_the_objects_hides_no_link(world: World) -> None:
+    logs = world.main / ".git" / "logs" / "refs" / "heads" / "objects" / "ab"
+    with world.wall() as wall:
+        wall.run(f"os.makedirs('{logs}')")
+        plant(wall, logs / "x", world.bashrc)
+        world.end(wall)
+    assert list(world.found().values()) == [True]
+
+
+def test_a_link_to_the_settings_of_a_submodule_counts(world: World) -> None:
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "MERGE_MSG", "modules/lib/config")
+        plant(wall, world.main / ".git" / "SQUASH_MSG", "modules/lib/HEAD")
+        world.end(wall)
+    assert world.found() == {"main/.git/MERGE_MSG": True}
+
+
+def test_new_folders_do_not_hide_a_nested_repository(world: World) -> None:
+    nested = make_repository(world.main / "packages" / "nested")
+    with world.wall() as wall:
+        wall.run(f"[os.makedirs(f'{world.main}/a{{n}}') for n in range(600)]")
+        plant(wall, nested / ".git" / "ORIG_HEAD", world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/packages/nested/.git/ORIG_HEAD": True}
+
+
+def test_a_file_that_git_obeys_and_the_session_made_is_reported(world: World) -> None:
+    make_repository(world.main / "nested")
+    with world.wall() as wall:
+        own = world.main / ".git"
+        wall.run(f"open('{own}/commondir', 'w').write('../evil')")
+        wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
+        world.end(wall)
+    assert world.found() == {"main/.git/commondir": False}
+    [report] = world.reports()
+    assert "commondir is new, and git outside obeys it" in report.sentences()[0]
+
+
 def test_hard_links_are_only_reported_and_packs_are_left_out(world: World) -> None:
     with world.wall() as wall:
         own = f"{world.main}/.git"

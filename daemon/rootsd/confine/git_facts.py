@@ -39,13 +39,15 @@ from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 
-_OBJECTS = b"objects"
+_OBJECTS, _REFS = b"objects", b"refs"
+_INNER_DIRECTORIES = (b"modules", b"worktrees")
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
 _MAX_INDEX_BYTES = 64 << 20
 _MAX_CHECKOUTS = 512
 _MAX_SHOWN = 200
 _GIT_FILE = b"gitdir: "
+_MAX_GIT_FILE_BYTES = 1 << 20  # as git
 
 # The settings whose values git runs, in the form in which git lists them. See git-config(1).
 _PROGRAMS = r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askpass)
@@ -54,6 +56,7 @@ _PROGRAMS = r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askp
     | merge\..*\.driver | (merge|diff|gui)tool\..*\.cmd | gpg\.(.*\.)?program
     | credential\.(.*\.)?helper | uploadpack\.packobjectshook | alias\..* | pager\..*
     | remote\..*\.(uploadpack|receivepack|vcs) | submodule\..*\.update | sequence\.editor
+    | protocol\.(.*\.)?allow
     | interactive\.difffilter | trailer\..*\.(command|cmd) | include\.path | includeif\..*
     | (browser|man)\..*\.(cmd|path)"""
 _NOT_A_PROGRAM = r"""core\.fsmonitor=(true|false|1|0|yes|no|on|off|) | submodule\..*\.update=[^!].*
@@ -66,6 +69,8 @@ class FactKind(Enum):
     LINK = "link"
     HARD_LINK = "hard link"
     PROGRAMS = "repository with programs"
+    OBEYED = "file that git obeys"
+    UNREAD = "git directory that was read in part"
 
 
 class Fact(NamedTuple):
@@ -83,14 +88,20 @@ class RootFacts(NamedTuple):
     repositories: tuple[bytes, ...] = ()
 
 
-def find_facts(place: bytes) -> RootFacts:
-    """Return the facts about the root at `place`. Raises OSError if there is no such folder."""
+def find_facts(place: bytes, known: Iterable[bytes] = ()) -> RootFacts:
+    """Return the facts about the root at `place`. Raises OSError if there is no such folder.
+
+    `known` are git directories in it that were found before. The search looks at the first folders
+    only, and a program can make many.
+    """
     with closing(open_path(place, os.O_DIRECTORY)) as root:
         inside = find_repositories(root, place)
-    repositories = tuple(os.path.normpath(place + b"/" + each) for each in inside)
+    found_now = (os.path.normpath(place + b"/" + each) for each in inside)
+    repositories = tuple(dict.fromkeys((*known, *found_now)))
     found = set(_replaced_git(place))
     for common in repositories:
         found.update(find_links(common))
+        found.update(_obeyed_files(common))
     found.update(_repositories_with_programs(place, repositories))
     return RootFacts(frozenset(found), repositories)
 
@@ -101,6 +112,7 @@ def find_links(
     """Yield the links in the git directory `common` that lead out of it, and the hard links.
 
     `folders` limits this to some folders in it, as relative paths, and `limit` to some entries.
+    If the whole directory has more, a fact says so: a program can make many to hide a link.
     """
     with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
         entries = _entries(top) if folders is None else _entries_of(top, folders)
@@ -110,8 +122,10 @@ def find_links(
                 target = read_link(full)
                 if target is not None and _leads_out(common, full):
                     yield Fact(FactKind.LINK, full, target)
-            elif is_hard and _OBJECTS not in path.split(b"/"):
+            elif is_hard and not _is_object(path):
                 yield Fact(FactKind.HARD_LINK, full)
+        if folders is None and next(entries, None) is not None:
+            yield Fact(FactKind.UNREAD, common)
 
 
 def folders_of(common: bytes) -> Iterator[bytes]:
@@ -142,6 +156,10 @@ def describe(fact: Fact) -> str:
             return f"{path} is a file with a second name elsewhere, and git outside writes to both"
         case FactKind.PROGRAMS:
             return f"{path} is a repository in the index, and git status outside obeys its {value}"
+        case FactKind.OBEYED:
+            return f"{path} is new, and git outside obeys it"
+        case FactKind.UNREAD:
+            return f"{path} has so many entries that rootsd did not look for links in all of them"
 
 
 def _replaced_git(place: bytes) -> Iterator[Fact]:
@@ -152,6 +170,15 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
         yield Fact(FactKind.LINK, path, target)
 
 
+def _obeyed_files(common: bytes) -> Iterator[Fact]:
+    """Yield what git obeys in a git directory and may lack, so that it cannot be closed."""
+    worktrees = common + b"/worktrees"
+    folders = [worktrees + b"/" + name for name in _list(worktrees)]
+    paths = [common + b"/" + name for name in (b"commondir", b"hooks")]
+    paths += [folder + b"/config.worktree" for folder in (common, *folders)]
+    yield from (Fact(FactKind.OBEYED, path) for path in paths if os.path.lexists(path))
+
+
 # Links
 
 
@@ -160,7 +187,7 @@ def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
     waiting = deque([b"."])
     while waiting:
         folder = waiting.popleft()
-        is_objects = os.path.basename(folder) == _OBJECTS
+        is_objects = os.path.basename(folder) == _OBJECTS and _is_object(folder)
         for path, kind, is_hard in _entries_of(top, (folder,)):
             yield path, kind, is_hard
             is_fan_out = is_objects and re.fullmatch(_FAN_OUT, os.path.basename(path))
@@ -186,13 +213,22 @@ def _entries_of(top: int, folders: Iterable[bytes]) -> Iterator[tuple[bytes, Nod
                     yield path, NodeKind.FILE, entry.stat(follow_symlinks=False).st_nlink > 1
 
 
+def _is_object(path: bytes) -> bool:
+    """Return whether a path in a git directory is `objects` or below: a branch has such a name."""
+    before, objects, _ = (b"/" + path + b"/").partition(b"/" + _OBJECTS + b"/")
+    return bool(objects) and _REFS not in before.split(b"/")
+
+
 def _leads_out(common: bytes, link: bytes) -> bool:
     """Return whether a link leads out of a git directory, or to a file in it that git obeys."""
     target = os.path.realpath(link)
     if not contains(common, target):
         return True
-    inside = target[len(common) + 1 :]
-    return any(contains(b"/" + name, b"/" + inside) for name in IN_A_GIT_DIRECTORY)
+    parts = target[len(common) + 1 :].split(b"/")
+    # The git directories of submodules and worktrees have such files, too.
+    starts = range(len(parts)) if parts[0] in _INNER_DIRECTORIES else (0,)
+    inside = [b"/" + b"/".join(parts[start:]) for start in starts]
+    return any(contains(b"/" + name, each) for name in IN_A_GIT_DIRECTORY for each in inside)
 
 
 # Gitlinks
@@ -226,7 +262,7 @@ def _gitlinks_of(checkout: bytes) -> list[bytes]:
     found: list[bytes] = []
     names = [each for each in _list(own) if each.startswith(b"sharedindex.")]
     for name in (b"index", *names):
-        data = read_small(own + b"/" + name, _MAX_INDEX_BYTES)
+        data = read_small(os.path.realpath(own + b"/" + name), _MAX_INDEX_BYTES)
         with suppress(DamagedIndex):  # then git reads nothing from it either
             found += read_gitlinks(data or b"")
     return found
@@ -237,23 +273,36 @@ def _own_directory(checkout: bytes) -> bytes | None:
     path = checkout + b"/" + GIT
     if os.path.isdir(path):
         return os.path.realpath(path)
-    text = read_small(path, REF_CAP) or b""
-    if not text.startswith(_GIT_FILE) or b"\0" in text:
+    text = read_small(os.path.realpath(path), _MAX_GIT_FILE_BYTES) or b""
+    if not text.startswith(_GIT_FILE):
         return None
-    own = os.path.realpath(os.path.join(checkout, text.removeprefix(_GIT_FILE).strip()))
+    # Git takes spaces as part of the name, and ends it at a zero byte.
+    name = text.removeprefix(_GIT_FILE).rstrip(b"\r\n").split(b"\0")[0]
+    own = os.path.realpath(os.path.join(checkout, name))
     return own if os.path.isdir(own) else None
 
 
 def _programs_of(own: bytes) -> list[str]:
     """Return the settings and hooks of a git directory that name programs, sorted."""
+    common = _common_of(own)
     found = {
-        f"hooks/{os.fsdecode(name)}" for name in _list(own + b"/hooks") if _is_hook(own, name)
+        f"hooks/{os.fsdecode(name)}"
+        for name in _list(common + b"/hooks")
+        if _is_hook(common, name)
     }
-    for name in (b"config", b"config.worktree"):
-        text = read_small(own + b"/" + name, CONFIG_CAP)
+    for file in (common + b"/config", own + b"/config.worktree"):
+        text = read_small(os.path.realpath(file), CONFIG_CAP)
         if text:
             found.update(_program_settings(text))
+        if text and len(text) == CONFIG_CAP:
+            found.add(f"settings, of which only the first {CONFIG_CAP} bytes were read")
     return sorted(found)
+
+
+def _common_of(own: bytes) -> bytes:
+    """Return where a git directory takes its settings from; see gitrepository-layout(5)."""
+    name = (read_small(own + b"/commondir", REF_CAP) or b"").rstrip(b"\r\n")
+    return os.path.realpath(os.path.join(own, name.split(b"\0")[0]))
 
 
 def _is_hook(own: bytes, name: bytes) -> bool:

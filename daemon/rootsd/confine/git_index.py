@@ -1,21 +1,25 @@
 """Read the gitlinks in an index of git: the paths at which another repository belongs.
 
-This runs no git, because git runs what the settings of the repository name. Source:
-gitformat-index(5), versions 2 to 4, with SHA-1 and SHA-256.
+This runs no git, because git runs what the settings of the repository name. Git looks only at the
+four bits of a mode that tell the kind, and does not check the rest, so neither does this. An index
+that is not as git writes it is read as far as possible, and with each size of a hash. Source:
+gitformat-index(5), versions 2 to 4, with SHA-1 and SHA-256, and `read-cache.c` of git 2.39.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 _MAGIC = b"DIRC"
-_GITLINK = 0o160000
-_GITLINK_BYTES = _GITLINK.to_bytes(4, "big")
-_MODE_AT, _HASH_AT = 24, 40
+_KIND, _GITLINK = 0xF0, 0xE0  # in the second last byte of a mode
+_KINDS = frozenset((0x40, 0x80, 0xA0, _GITLINK))  # a folder, a file, a link, a gitlink
+_KIND_AT, _HASH_AT = 26, 40
 _HASH_SIZES = (20, 32)
 _EXTENDED, _COMPRESSED = 0x4000, 4
+_FIRST_LETTERS, _REQUIRED_EXTENSIONS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", (b"link", b"sdir")
+_EXTENSION_SIZE = 8  # without its content
 _HEADER = struct.Struct(">4sII")
+_FLAGS = struct.Struct(">H")
 
 
 class DamagedIndex(ValueError):
@@ -23,26 +27,35 @@ class DamagedIndex(ValueError):
 
 
 def read_gitlinks(data: bytes) -> list[bytes]:
-    """Return the paths of the gitlinks in an index. Raises DamagedIndex."""
-    if _GITLINK_BYTES not in data:
-        return []  # to read all entries takes half a microsecond each
+    """Return the paths of the gitlinks in an index. Raises DamagedIndex.
+
+    For an index that git did not write, paths that are none may be among them.
+    """
     if len(data) < _HEADER.size or not data.startswith(_MAGIC):
         raise DamagedIndex("this is no index")
+    found: list[bytes] = []
     for size in _HASH_SIZES:
+        part: list[bytes] = []
         try:
-            return list(_gitlinks(data, size))
+            if _read_entries(data, size, part):
+                return part
         except (DamagedIndex, ValueError, struct.error, IndexError):
-            continue
-    raise DamagedIndex("the entries cannot be read")
+            pass
+        found += part
+    if not found:
+        raise DamagedIndex("the entries cannot be read")
+    return found
 
 
-def _gitlinks(data: bytes, hash_size: int) -> Iterator[bytes]:
+def _read_entries(data: bytes, hash_size: int, found: list[bytes]) -> bool:
+    """Add the gitlinks to `found`. Return whether all entries are as git writes them."""
     _, version, count = _HEADER.unpack_from(data)
-    at, path = _HEADER.size, b""
+    at, path, flags_at = _HEADER.size, b"", _HASH_AT + hash_size
+    is_usual = True
     for _ in range(count):
-        (mode,) = struct.unpack_from(">I", data, at + _MODE_AT)
-        (flags,) = struct.unpack_from(">H", data, at + _HASH_AT + hash_size)
-        name = at + _HASH_AT + hash_size + (4 if flags & _EXTENDED else 2)
+        kind = data[at + _KIND_AT] & _KIND
+        (flags,) = _FLAGS.unpack_from(data, at + flags_at)
+        name = at + flags_at + (4 if flags & _EXTENDED else 2)
         if version == _COMPRESSED:
             dropped, name = _offset(data, name)
             end = data.index(b"\0", name)
@@ -52,10 +65,19 @@ def _gitlinks(data: bytes, hash_size: int) -> Iterator[bytes]:
             end = data.index(b"\0", name)
             path = data[name:end]
             at += (end - at) // 8 * 8 + 8
-        if not path or mode & 0o170000 not in (0o100000, 0o120000, 0o040000, _GITLINK):
-            raise DamagedIndex("the entries have another size")
-        if mode == _GITLINK:
-            yield path
+        if not path:
+            raise DamagedIndex("an entry has no path")
+        is_usual = is_usual and kind in _KINDS
+        if kind == _GITLINK:
+            found.append(path)
+    return is_usual and _ends_at(data, at, len(data) - hash_size)
+
+
+def _ends_at(data: bytes, at: int, end: int) -> bool:
+    """Return whether the entries can end at `at`: an extension or the end of the file follows."""
+    if at > end - _EXTENSION_SIZE:
+        return at <= end
+    return data[at] in _FIRST_LETTERS or data[at : at + 4] in _REQUIRED_EXTENSIONS
 
 
 def _offset(data: bytes, at: int) -> tuple[int, int]:

@@ -126,7 +126,7 @@ class SessionBaseline:
         """Note the facts about roots that the program is about to see. Raises OSError."""
         for root in roots:
             with suppress(OSError):  # it is not there, so it is not shown either
-                self._roots[root] = found = find_facts(root)
+                self._roots[root] = found = find_facts(root, self._known_in(root))
                 self._repositories.update(found.repositories)
         self._write()
 
@@ -171,13 +171,22 @@ class SessionBaseline:
     def _look(self, root: bytes) -> None:
         """Keep the facts that are new in a root."""
         with suppress(OSError):
-            new = find_facts(root).facts - self._roots[root].facts
+            found = find_facts(root, self._known_in(root)).facts - self._roots[root].facts
+            new = {
+                fact
+                for fact in found
+                if fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
+            }
             self._found.update(dict.fromkeys(sorted(new, key=lambda fact: fact.path)))
 
+    def _known_in(self, root: bytes) -> list[bytes]:
+        return sorted(each for each in self._repositories if contains(root, each))
+
     def _is_removable(self, fact: Fact) -> bool:
-        return fact.kind is FactKind.LINK and any(
-            contains(common, fact.path) for common in self._repositories
-        )
+        return fact.kind is FactKind.LINK and self._is_in_known_repository(fact)
+
+    def _is_in_known_repository(self, fact: Fact) -> bool:
+        return any(contains(common, fact.path) for common in self._repositories)
 
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._file), 0o700, exist_ok=True)
@@ -305,7 +314,7 @@ def _still_holds(fact: Fact) -> bool:
             with suppress(OSError):
                 return os.lstat(fact.path).st_nlink > 1
             return False
-        case FactKind.PROGRAMS:
+        case FactKind.PROGRAMS | FactKind.OBEYED | FactKind.UNREAD:
             return os.path.lexists(fact.path)
 
 
