@@ -208,9 +208,12 @@ os.write(1, b"ready")
 sys.stdin.read()
 """
 READS = """
-import sys
+import os, sys
 from rootsd.system.process_tree import lineages
+from rootsd.system.terminals import _instance_at
 pid = int(sys.argv[1])
+# A hidden process has a terminal like any other, so that a challenge can be shown.
+assert _instance_at(pid) == os.stat("/dev/pts").st_dev
 print(lineages([pid], ())[pid].processes[0].sight.value)
 """
 

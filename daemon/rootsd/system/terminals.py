@@ -24,6 +24,7 @@ _PTS = 136  # the major number: Documentation/admin-guide/devices.txt
 _MASTERS = frozenset({b"/dev/ptmx", b"/dev/pts/ptmx"})
 _SLAVE = re.compile(rb"/dev/(?:pts/\d+|tty\d*|console|tty[A-Z]+\d+)$")
 _INDEX = re.compile(rb"^tty-index:\s*(\d+)$", re.MULTILINE)
+_DEVPTS = re.compile(rb"\d+ \d+ (\d+):(\d+) / /dev/pts .* - devpts ")
 _FDINFO_CAP = 1024
 _MAX_TERMINALS = 16
 _MAX_BYTES = 1 << 14
@@ -192,8 +193,22 @@ def _instance_of_master(process: bytes, file: bytes, link: bytes) -> int | None:
 def _instance_at(pid: int) -> int | None:
     try:
         return os.stat(b"/proc/%d/root/dev/pts" % pid).st_dev
+    except PermissionError:
+        return _listed_instance(pid)
     except OSError:
         return None
+
+
+def _listed_instance(pid: int) -> int | None:
+    """Return the same for a process that hides: everybody may read its mounts (proc(5))."""
+    try:
+        with open(b"/proc/%d/mountinfo" % pid, "rb") as mounts:
+            found = [_DEVPTS.match(line) for line in mounts]
+    except OSError:
+        return None
+    numbers = [each.groups() for each in found if each is not None]
+    # A later mount is on top of an earlier one.
+    return os.makedev(*map(int, numbers[-1])) if numbers else None
 
 
 def _numbers(device: int) -> tuple[int, int]:
