@@ -16,7 +16,7 @@ import pytest
 from rootsd.core.errors import ErrorCode
 from rootsd.core.project_kind import PROJECT_FILES, VCS_NAMES
 from rootsd.system import own_folder, runtime_dir
-from rootsd.system.own_folder import folders_on_the_way, why_unusable
+from rootsd.system.own_folder import traversed_folders, why_unusable
 from support.process_launcher import ROOTSD
 
 HANG_GUARD_S = 60
@@ -95,7 +95,7 @@ def test_decisions_and_sockets_do_not_lead_into_a_project(top: Path, inner: str)
 def test_a_loop_of_links_ends(top: Path) -> None:
     (top / "one").symlink_to("other")
     (top / "other").symlink_to("one")
-    assert list(folders_on_the_way(os.fsencode(top / "one")))[-1] == os.fsencode(top)
+    assert list(traversed_folders(os.fsencode(top / "one")))[-1] == os.fsencode(top)
 
 
 @pytest.mark.parametrize(("mode", "reason"), [(0o777, "everybody can"), (0o1777, "everybody can")])

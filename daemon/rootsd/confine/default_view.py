@@ -14,6 +14,7 @@ from contextlib import suppress
 from rootsd.confine.token_files import find_token_files
 from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains
+from rootsd.disk.links import walk_links
 
 SYSTEM = b"""
     /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /nix /snap /gnu/store
@@ -93,7 +94,6 @@ PROC_HIDDEN = b"""
     sched_debug scsi slabinfo timer_list vmallocinfo
 """.split()
 
-_MAX_LINKS = 40  # as in path_resolution(7)
 _MOUNT_POINTS = b"/proc /dev/pts /dev/mqueue".split()
 _PRIVATE = b"/tmp /var/tmp /dev/shm".split()
 
@@ -150,22 +150,16 @@ def _link_targets(path: bytes) -> Iterator[ViewEntry]:
     stands in `SYSTEM` as a whole.
     """
     reason = "what a link in /etc leads to"
-    place, left, links = b"/", path.split(b"/"), 0
-    while left:
-        name = left.pop(0)
-        step = os.path.normpath(os.path.join(place, name))
-        if not os.path.islink(step):
-            place = step
-            continue
-        links += 1
-        if links > _MAX_LINKS:
-            return
-        target = os.readlink(step)
-        if not _is_system(step):
-            yield ViewEntry(step, ViewEntryKind.LINK, reason, target)
-        left = [*target.split(b"/"), *left]
-        place = b"/" if target.startswith(b"/") else place
-    if links and not _is_system(place):
+    place, is_linked = path, False
+    try:
+        for place, target in walk_links(path):
+            if target is not None:
+                is_linked = True
+                if not _is_system(place):
+                    yield ViewEntry(place, ViewEntryKind.LINK, reason, target)
+    except OSError:  # a loop of links leads nowhere
+        return
+    if is_linked and not _is_system(place):
         yield from entry_for(place, ViewEntryKind.READ, reason)
 
 

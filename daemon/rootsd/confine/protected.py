@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from rootsd.confine.kernel import closing, open_below
 from rootsd.core.paths import contains
+from rootsd.disk.links import MAX_LINKS
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 
 IN_A_ROOT = b"""
@@ -48,7 +49,6 @@ IN_A_GIT_DIRECTORY = b"""
 
 _GIT, _GITDIR_WORD = b".git", b"gitdir"
 _MAX_GIT_DIRECTORIES = 512
-_MAX_LINKS = 40  # as the kernel
 # Git runs hooks from this folder, and reads these files as settings.
 _SETTINGS_WITH_PATHS = frozenset((b"hookspath", b"path", b"attributesfile"))
 
@@ -255,7 +255,7 @@ def _add(
     found: dict[bytes, ProtectedPath], root: int, path: bytes, protection: Protection
 ) -> None:
     """Add a path if it exists, the links that lead there, and the folders above, to be held."""
-    for _ in range(_MAX_LINKS):
+    for _ in range(MAX_LINKS):
         reached, kind = _reach(root, path)
         if kind is None:
             return

@@ -16,11 +16,11 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
 from anyio.abc import TaskStatus
 
+from rootsd.disk.links import MAX_LINKS
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventResolver, FileEvent, PostResolver, Watcher, WatchPurpose
 
 DEBOUNCE_S = 0.1
-_MAX_LINKS = 40  # as many links as the kernel follows, see path_resolution(7)
 
 
 class WatchedFile:
@@ -103,7 +103,7 @@ class WatchedFile:
 
 def _link_chain(file: bytes) -> Iterator[bytes]:
     """Yield the file and the target of each symlink: people keep their configuration elsewhere."""
-    for _ in range(_MAX_LINKS):
+    for _ in range(MAX_LINKS):
         yield file
         try:
             file = os.path.join(os.path.dirname(file), os.readlink(file))

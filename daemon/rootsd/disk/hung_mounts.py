@@ -21,6 +21,7 @@ from functools import cache
 from msgspec import Struct
 
 from rootsd.disk.canonical import canonical_name, canonical_spelling
+from rootsd.disk.links import MAX_LINKS
 from rootsd.disk.markers import child
 from rootsd.disk.mounts import (
     MountTable,
@@ -31,7 +32,6 @@ from rootsd.disk.mounts import (
 )
 
 MOUNT_TIMEOUT_S = 1.0
-_MAX_LINKS = 40
 
 
 def _statvfs(point: bytes) -> None:
@@ -127,7 +127,7 @@ class HungMountDetector:
             if not self.responds(here):
                 return os.path.normpath(os.path.join(here, *parts[::-1]))
             try:
-                target = os.readlink(here) if links < _MAX_LINKS else b""
+                target = os.readlink(here) if links < MAX_LINKS else b""
             except OSError:
                 target = b""
             if not target:

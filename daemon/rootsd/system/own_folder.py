@@ -22,6 +22,7 @@ import os
 import stat
 
 from rootsd.core.project_kind import GIT_BARE_NAMES, PROJECT_FILES, PROJECT_GLOBS, VCS_NAMES
+from rootsd.disk.links import walk_links
 from rootsd.system.ipc.root_question import root_with
 
 TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _INNER = (b"state", b"data", b"run")
-_MAX_LINKS = 40  # as the kernel allows (path_resolution(7))
 _ENDINGS = tuple(glob.removeprefix(b"*") for glob in PROJECT_GLOBS)
 _NEVER_PROJECTS = (b"/", b"/tmp")
 _SHALLOW = 2  # components, as in /var/tmp
@@ -42,54 +42,38 @@ def why_unusable(folder: bytes, sockets: Iterable[bytes], home: bytes) -> str | 
     `sockets` are the MCP sockets of the daemon that the user has without ROOTSD_DIR. `home` is the
     home folder in the password database, or empty.
     """
-    on_the_way = folders_on_the_way(folder)
+    passed = traversed_folders(folder)
     for inner in _INNER:
         if os.path.islink(os.path.join(folder, inner)):
-            on_the_way.update(folders_on_the_way(os.path.join(folder, inner)))
+            passed.update(traversed_folders(os.path.join(folder, inner)))
     return (
-        _why_project(on_the_way, home)
-        or _why_exposed(on_the_way, None if os.path.isdir(folder) else os.getuid())
-        or _why_approved(on_the_way, sockets)
+        _why_project(passed, home)
+        or _why_exposed(passed, None if os.path.isdir(folder) else os.getuid())
+        or _why_approved(passed, sockets)
     )
 
 
-def folders_on_the_way(path: bytes) -> dict[bytes, None]:
+def traversed_folders(path: bytes) -> dict[bytes, None]:
     """Return the folders in which the system looks up a part of `path`, and the last one.
 
     The paths have no links and no `..`. A part that does not exist has no folder.
     """
     passed: dict[bytes, None] = {b"/": None}
-    here, links = b"/", 0
-    parts = path.split(b"/")[::-1]
-    while parts:
-        part = parts.pop()
-        if part in (b"", b"."):
-            continue
-        if part == b"..":
-            here = os.path.dirname(here)
-            continue
-        there = os.path.join(here, part)
-        try:
-            mode = os.lstat(there).st_mode
-            if stat.S_ISLNK(mode) and links < _MAX_LINKS:
-                links += 1
-                target = os.readlink(there)
-                parts.extend(target.split(b"/")[::-1])
-                here = b"/" if target.startswith(b"/") else here
-                continue
-        except OSError:
-            break  # the rest does not exist yet, or cannot be reached: its use will say so
-        if not stat.S_ISDIR(mode):
-            break
-        here = there
-        passed.setdefault(here)
+    try:
+        for part, target in walk_links(path):
+            if target is None:
+                if not stat.S_ISDIR(os.lstat(part).st_mode):
+                    break
+                passed.setdefault(part)
+    except OSError:  # the rest does not exist yet, or cannot be reached: its use will say so
+        return passed
     return passed
 
 
 def _why_project(folders: dict[bytes, None], home: bytes) -> str | None:
     for folder in folders:
         if folder not in _NEVER_PROJECTS and _is_project(folder) and not _is_usual(folder, home):
-            return f"is in the project {_shown(folder)}, whose files could decide for you"
+            return f"is in the project {_shown(folder)}, whose files could make decisions for you"
     return None
 
 

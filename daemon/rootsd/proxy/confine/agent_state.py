@@ -33,6 +33,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
+from rootsd.disk.links import MAX_LINKS
 from rootsd.disk.reader import read_small
 from rootsd.proxy.confine.agent_settings import (
     UnknownForm,
@@ -48,7 +49,6 @@ _NEW = ".rootsd-new"
 _MAX_NAME = 64
 _MAX_LINE_BYTES = 256  # as long as the kernel takes a line with an interpreter
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAX_LINKS = 40  # as many as the kernel follows
 
 Stamp = list[int]
 
@@ -283,7 +283,7 @@ def _program_entries(program: str, home: bytes, reason: str) -> Iterator[ViewEnt
     if interpreter := _interpreter(path):
         yield from _program_entries(interpreter, home, reason)
     shown = [*SYSTEM, *(home + b"/" + each for each in TOOLCHAINS)]
-    for _ in range(_MAX_LINKS):
+    for _ in range(MAX_LINKS):
         if not path or any(contains(each, path) for each in shown):
             return
         parts = path.split(b"/")
