@@ -1,8 +1,8 @@
 """Find the git directories in a root, and the worktrees that belong to them.
 
 A root may be a checkout, a bare repository, or a folder with several of them. `find_repositories`
-returns the outermost git directories: the root's own one, and those of nested repositories in the
-first folders. `common_directories` adds those of submodules, which lie in them.
+returns the outermost git directories: the one of the root, and those of nested repositories near
+its top (`_MAX_FOLDERS`). `common_directories` adds those of submodules, which lie in them.
 
 `find_worktrees` returns the worktrees of all of them that exist. Git writes the path of a worktree
 into `worktrees/NAME/gitdir`, and the way back into the `.git` file of the worktree. A program that
@@ -44,9 +44,8 @@ _SKIPPED = frozenset((GIT, b"node_modules"))
 def find_repositories(root: int, place: bytes) -> list[bytes]:
     """Return the outermost git directories in the folder open as `root`, relative to it.
 
-    `place` is the path of that folder.
-    Nested repositories are found in the first folders only, breadth first: the whole tree may
-    have a million. A bare repository is `.`.
+    `place` is the path of that folder. A bare repository is `.`. The search for nested
+    repositories is breadth first, and stops after a few folders: a tree may have a million.
     """
     own = git_directory_of(root, place, b"")
     if own is None and is_git_directory(root):
@@ -85,15 +84,23 @@ def git_directory_of(root: int, place: bytes, folder: bytes) -> bytes | None:
         case NodeKind.LINK:
             target = link_target(root, path)
         case NodeKind.FILE:
-            text = read_below(root, path)
-            if not text.startswith(_GIT_FILE):
-                return None
-            target = _below(place, folder, text.removeprefix(_GIT_FILE).strip())
+            named = named_directory(read_below(root, path))
+            target = None if named is None else _below(place, folder, named)
         case _:
             return None
     if target is None or kind_below(root, target) is not NodeKind.FOLDER:
         return None
     return target
+
+
+def named_directory(text: bytes) -> bytes | None:
+    """Return the git directory that the text of a `.git` file names, or None for other text.
+
+    As in git, spaces belong to the name, and a zero byte ends it.
+    """
+    if not text.startswith(_GIT_FILE):
+        return None
+    return text.removeprefix(_GIT_FILE).rstrip(b"\r\n").split(b"\0")[0]
 
 
 def common_directories(root: int, repositories: Iterable[bytes]) -> Iterator[bytes]:
@@ -129,9 +136,9 @@ def _leads_to(git_file: bytes, own: bytes) -> bool:
     """Return whether the `.git` file of a worktree leads to `own`, or to a folder that is gone."""
     with suppress(OSError, ValueError):
         folder = os.path.realpath(os.path.dirname(git_file))
-        text = read_small(folder + b"/" + GIT, REF_CAP) or b""
-        if text.startswith(_GIT_FILE):
-            target = os.path.join(folder, text.removeprefix(_GIT_FILE).strip())
+        named = named_directory(read_small(folder + b"/" + GIT, REF_CAP) or b"")
+        if named is not None:
+            target = os.path.join(folder, named)
             if os.path.realpath(target) == os.path.realpath(own):
                 return True
             is_same = os.path.split(target)[1] == os.path.basename(own)

@@ -1,9 +1,9 @@
-"""Find what in the git directories of a root makes git outside write or run something.
+"""Find what a root's git directories contain that makes git outside write or run something.
 
-A program behind the wall may change most of a git directory. `find_facts` returns what of it can
-reach farther than the repository. What is there at the end of a session and was not at its start,
-the session has made. A new kind of fact needs a function that yields it, and its sentence in
-`describe`.
+A program behind the wall may change most of a git directory. `find_facts` returns the entries
+whose effect reaches beyond the repository. A fact that holds at the end of a session but did not
+hold at its start was made by the session. A new kind of fact needs a function that yields it, and
+its sentence in `describe`.
 
 * A *link* in a git directory that leads out of it, or to a protected file in it. Git writes
   through links such as `logs/HEAD` and `FETCH_HEAD`, so the next commit outside appends to the
@@ -27,14 +27,11 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
-from rootsd.confine.git_directories import GIT, find_repositories
+from rootsd.confine.git_directories import GIT, find_repositories, named_directory
 from rootsd.confine.git_index import DamagedIndex, read_gitlinks
 from rootsd.confine.git_settings import read_settings
 from rootsd.confine.kernel import closing, open_below, open_path
-from rootsd.confine.protected import (
-    IN_A_GIT_DIRECTORY,
-    NodeKind,
-)
+from rootsd.confine.protected import IN_A_GIT_DIRECTORY, NodeKind
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
@@ -46,7 +43,6 @@ _MAX_ENTRIES = 200_000
 _MAX_INDEX_BYTES = 64 << 20
 _MAX_CHECKOUTS = 512
 _MAX_SHOWN = 200
-_GIT_FILE = b"gitdir: "
 _MAX_GIT_FILE_BYTES = 1 << 20  # as git
 
 # The settings whose values git runs, in the form in which git lists them. See git-config(1).
@@ -155,7 +151,7 @@ def describe(fact: Fact) -> str:
         case FactKind.HARD_LINK:
             return f"{path} is a file with a second name elsewhere, and git outside writes to both"
         case FactKind.PROGRAMS:
-            return f"{path} is a repository in the index, and git status outside obeys its {value}"
+            return f"{path} is a nested repository, and git status outside runs its {value}"
         case FactKind.OBEYED:
             return f"{path} is new, and git outside obeys it"
         case FactKind.UNREAD:
@@ -173,7 +169,7 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
 def _obeyed_files(common: bytes) -> Iterator[Fact]:
     """Yield what git obeys in a git directory and may lack, so that it cannot be closed."""
     worktrees = common + b"/worktrees"
-    folders = [worktrees + b"/" + name for name in _list(worktrees)]
+    folders = [worktrees + b"/" + name for name in names_in(worktrees)]
     paths = [common + b"/" + name for name in (b"commondir", b"hooks")]
     paths += [folder + b"/config.worktree" for folder in (common, *folders)]
     yield from (Fact(FactKind.OBEYED, path) for path in paths if os.path.lexists(path))
@@ -260,7 +256,7 @@ def _gitlinks_of(checkout: bytes) -> list[bytes]:
     if own is None:
         return []
     found: list[bytes] = []
-    names = [each for each in _list(own) if each.startswith(b"sharedindex.")]
+    names = [each for each in names_in(own) if each.startswith(b"sharedindex.")]
     for name in (b"index", *names):
         data = read_small(os.path.realpath(own + b"/" + name), _MAX_INDEX_BYTES)
         with suppress(DamagedIndex):  # then git reads nothing from it either
@@ -273,12 +269,10 @@ def _own_directory(checkout: bytes) -> bytes | None:
     path = checkout + b"/" + GIT
     if os.path.isdir(path):
         return os.path.realpath(path)
-    text = read_small(os.path.realpath(path), _MAX_GIT_FILE_BYTES) or b""
-    if not text.startswith(_GIT_FILE):
+    named = named_directory(read_small(os.path.realpath(path), _MAX_GIT_FILE_BYTES) or b"")
+    if named is None:
         return None
-    # Git takes spaces as part of the name, and ends it at a zero byte.
-    name = text.removeprefix(_GIT_FILE).rstrip(b"\r\n").split(b"\0")[0]
-    own = os.path.realpath(os.path.join(checkout, name))
+    own = os.path.realpath(os.path.join(checkout, named))
     return own if os.path.isdir(own) else None
 
 
@@ -287,7 +281,7 @@ def _programs_of(own: bytes) -> list[str]:
     common = _common_of(own)
     found = {
         f"hooks/{os.fsdecode(name)}"
-        for name in _list(common + b"/hooks")
+        for name in names_in(common + b"/hooks")
         if _is_hook(common, name)
     }
     for file in (common + b"/config", own + b"/config.worktree"):
@@ -319,7 +313,8 @@ def _program_settings(text: bytes) -> Iterator[str]:
             yield f"{key} = {value}"
 
 
-def _list(folder: bytes) -> list[bytes]:
+def names_in(folder: bytes) -> list[bytes]:
+    """Return the names in a folder, sorted; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:

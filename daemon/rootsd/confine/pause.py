@@ -1,8 +1,8 @@
-"""Stop the programs of a wall while no daemon answers, and let them go on.
+"""Stop the programs of a wall while no daemon answers, and continue them afterwards.
 
 A daemon that is away is no revocation. If the roots went away, each working directory in them
-would be lost for good. So the programs are stopped instead. This is no barrier against a program
-that fights it: the kernel still enforces the view, and the warden still ends approvals.
+would be lost for good. So the programs are stopped instead. A program that resists can go on, but
+gains nothing: the kernel still enforces the view, and the warden still ends approvals.
 
 The waiter of `rootsd.confine.supervision` is a child of the wall's owner, and has a name that no
 program can change. Everything below it belongs to the wall, since orphans go to init.

@@ -1,4 +1,4 @@
-"""Follow what a program behind the wall makes in the git directories of its roots, in the warden.
+"""Follow, in the warden, what programs behind the wall make in the git directories of their roots.
 
 `note` is called before programs see a root, and `drop_all_but` after roots were taken away.
 inotify names folders of git directories in which something appeared, and `attend` looks for links

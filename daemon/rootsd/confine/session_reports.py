@@ -1,4 +1,4 @@
-"""Keep what a session behind the wall left behind, until a person has seen it.
+"""Report what a session behind the wall left in git directories, until a person has seen it.
 
 Each wall has a private folder, and in it a folder `changes`. There, `start.json` has the facts
 about each root before the program saw it. At the end of the session it becomes a report,
@@ -22,7 +22,15 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
 
-from rootsd.confine.git_facts import Fact, FactKind, RootFacts, describe, find_facts, read_link
+from rootsd.confine.git_facts import (
+    Fact,
+    FactKind,
+    RootFacts,
+    describe,
+    find_facts,
+    names_in,
+    read_link,
+)
 from rootsd.confine.kernel import closing, open_path
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
@@ -75,9 +83,7 @@ class SessionReport(NamedTuple):
 
     def _sentence(self, finding: Finding) -> str:
         is_certain = self.end is SessionEnd.ORDERLY
-        who = (
-            f"left by {self.program}" if is_certain else f"since {self.program}, which was killed"
-        )
+        who = f"left by {self.program}" if is_certain else f"found after {self.program} was killed"
         if finding.is_removed:
             path = safe_label(finding.fact.path, limit=None)
             target = safe_label(finding.fact.value, limit=None)
@@ -238,7 +244,7 @@ def read_reports(walls: bytes) -> list[SessionReport]:
 
 def reports_of(folder: bytes) -> Iterator[SessionReport]:
     """Yield the reports of one wall, oldest first."""
-    for name in _list(folder + _CHANGES):
+    for name in names_in(folder + _CHANGES):
         if name.endswith(b".json") and b"/" + name != _START:
             report = _decode_report(folder + _CHANGES + b"/" + name)
             if report is not None:
@@ -295,8 +301,8 @@ def put_back(report: SessionReport) -> list[Fact]:
 
 def _wall_folders(walls: bytes) -> Iterator[bytes]:
     """Yield the private folders of all walls."""
-    for name in _list(walls):
-        for slot in _list(walls + b"/" + name):
+    for name in names_in(walls):
+        for slot in names_in(walls + b"/" + name):
             if slot.isdigit():
                 yield b"%s/%s/%s" % (walls, name, slot)
 
@@ -380,10 +386,3 @@ def _replace(file: bytes, content: dict[str, Any]) -> None:
     with open(os.open(file + b".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
         new.write(data)
     os.rename(file + b".new", file)
-
-
-def _list(folder: bytes) -> list[bytes]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

@@ -4,8 +4,8 @@ The base of the view shows whole folders of toolchains and caches. Some tools al
 there. Those places are listed here, below the home folder, with the tool that writes them. In a
 pattern, `*` stands for one name.
 
-A new tool in `default_view` needs a look at where it keeps its login. A token is hidden if it is
-there when the wall is built.
+If you add a tool to `default_view`, find out where it keeps its login, and add that here. Only a
+token that exists when the wall is built is hidden.
 """
 
 from __future__ import annotations

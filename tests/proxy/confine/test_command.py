@@ -335,7 +335,7 @@ def test_if_both_are_killed_the_next_start_names_the_link(
         for pid in (front.pid, warden):
             os.kill(pid, signal.SIGKILL)
         front.wait()
-    said = f"since sh, which was killed: {link} is a link to /elsewhere"
+    said = f"found after sh was killed: {link} is a link to /elsewhere"
     # The kernel may still be about to release the lock of the warden.
     until(lambda: said in confine("--", "true", cwd=link.parent.parent).stderr)
     assert link.is_symlink()
