@@ -1,10 +1,10 @@
-"""Find the files and folders that an entry names, and that its server would not reach any more.
+"""Find the files and folders that an entry names, and that its wrapped server could not reach.
 
 The wall shows a server the system, toolchains, caches, and the roots of the session. An entry may
 name more: the file in which a server keeps its memory, a key, or the folders to which a person
-limited it. A server that loses such a file may start anew without a word. So every path in the
-command and the variables is looked up, whether it stands alone, after `--option=`, in a URI, or in
-a list. A path that does not exist yet counts, too: the server is going to create it.
+limited it. A server that loses such a file may start with an empty one and say nothing. So every
+path in the command and the variables is looked up, whether it stands alone, after `--option=`, in
+a URI, or in a list. A path that does not exist yet counts, too: the server is going to create it.
 
 A root does not count as reached, because a session elsewhere does not have it.
 """
@@ -31,7 +31,7 @@ from rootsd.core.mount_plan import ViewEntryKind
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
 from rootsd.core.wall import WallSettings
-from rootsd.system.program_folder import program_folder
+from rootsd.system.program_folder import holds_home, program_folder
 
 _LIST = re.compile(r"[:;,]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
@@ -215,7 +215,7 @@ def _data(path: str, home: str) -> ShownPath | None:
 
 def _is_shared(folder: str, home: str) -> bool:
     """Return whether a folder has the files of many programs."""
-    return folder in _SHARED or os.path.join(home, "").startswith(os.path.join(folder, ""))
+    return folder in _SHARED or holds_home(folder, home)
 
 
 def _code_folder(path: str, home: str) -> str:

@@ -1,6 +1,6 @@
-"""Find the folder that a program needs with it: its own libraries lie there.
+"""Find the folder that must be shown together with a program, because its libraries lie there.
 
-A person or `rootsd connect` shows this folder to a program behind the wall, read-only.
+A person or `rootsd connect` shows this folder behind the wall, read-only.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ def program_folder(program: str, home: str) -> str:
         return around
     real = os.path.realpath(program)
     folder = os.path.dirname(real)
-    if os.path.basename(folder) == "bin" and not _is_shared(os.path.dirname(folder), home):
+    if os.path.basename(folder) == "bin" and not holds_home(os.path.dirname(folder), home):
         return os.path.dirname(folder)
-    return real if _is_shared(folder, home) else folder
+    return real if holds_home(folder, home) else folder
 
 
-def _is_shared(folder: str, home: str) -> bool:
-    """Return whether a folder holds the home folder, or is it."""
+def holds_home(folder: str, home: str) -> bool:
+    """Return whether a folder is the home folder or lies above it."""
     return os.path.join(os.path.realpath(home), "").startswith(os.path.join(folder, ""))
