@@ -234,7 +234,7 @@ def _reason(error: Exception) -> tuple[str, str]:
     """Return why a call cannot be judged, and a command that helps."""
     if isinstance(error, RootsdError):
         return error.message, error.remedy or "rootsd doctor"
-    return "its input is odd", "rootsd doctor"
+    return "the call has an unexpected form", "rootsd doctor"
 
 
 def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> str | None:

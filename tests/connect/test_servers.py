@@ -35,7 +35,7 @@ OFF = "it is turned off, so it cannot be tried"
         ({"command": "rootsd", "args": ["confine"]}, "it is rootsd"),
         ({"command": "x", "args": ["{root}"]}, "its command has a placeholder of rootsd run"),
         ({"command": "x", "args": ["{rooted}"]}, ""),
-        ({"command": "x", "env": {"a.b": "c"}}, "a shell does not pass its variable a.b"),
+        ({"command": "x", "env": {"a.b": "c"}}, "a shell would drop its variable a.b"),
         ({"command": "x", "env": {"PYTHONPATH": "c"}}, ""),
         ({"command": "x", "enabled": False}, OFF), ({"command": "x", "disabled": True}, OFF),
     ],

@@ -564,7 +564,7 @@ def test_the_servers_of_one_project_in_the_settings_are_wrapped_and_restored(
     elif end == "no record":
         shutil.rmtree(client_home.record.folder)
     name = f"rootsd (in {project})"
-    stays = f"the entry {name} runs rootsd in another form than ours, so it stays"
+    stays = f"the entry {name} runs rootsd, but not in the form that rootsd writes, so it stays"
     assert wiring.take_back(None)[1] == [stays]
     if end in ("untouched", "renamed"):
         bare = '"plain"' if end == "renamed" else '"bare"'

@@ -263,7 +263,7 @@ def test_a_client_that_never_closes_its_file_keeps_it_and_is_named(
     with file.open("a"):
         AccessSync(record, record.clients()).apply(_Feed(decisions))
     assert file.read_text() == before
-    assert "another program keeps writing in" in rootsd("sync", "status").stderr
+    assert "another program keeps writing to" in rootsd("sync", "status").stderr
 
 
 @pytest.mark.parametrize(

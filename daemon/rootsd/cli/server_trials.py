@@ -4,7 +4,7 @@ A server that works behind the wall is wrapped with it. For one that works only 
 person is asked, unless the machine's policy requires the wall. Any other server is left alone and
 named.
 
-An entry may name files that the server would not reach behind the wall, or folders to which a
+An entry may name files that the server could not reach behind the wall, or folders to which a
 person limited the server. These are named first. A person shows each one to the server, by a key
 or by an option. Otherwise the server is left alone.
 """
@@ -104,7 +104,7 @@ class _Trial(Struct):
         environment = self.trials.environment
         launch = launch_of(self.server, self.client.facts.placeholders, environment)
         if launch.is_shell:
-            raise NotWrapped("its command is a line for a shell")
+            raise NotWrapped("its command needs a shell")
         scope = EVERY_ROOT if launch.folder else ()
         plain = ServerWrap(WrapMode.OPEN, scope=scope, program=launch.program)
         is_open = self.trials.wall is WallChoice.NEVER
@@ -240,7 +240,7 @@ def _sentence(needs: Sequence[PathNeed]) -> str:
             " folders that you approve instead"
         )
     if others:
-        parts.append(f"behind the wall it would not reach {' and '.join(others)}")
+        parts.append(f"behind the wall, it could not reach {' and '.join(others)}")
     return ", and ".join(parts)
 
 

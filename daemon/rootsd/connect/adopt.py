@@ -1,8 +1,9 @@
-"""Find changes that have exactly the form of ours, in a file of which no record is left. Pure.
+"""Recognize our own changes in a settings file when their record is gone. Pure.
 
-A restored backup or a second machine has our entries without the record. They are taken back as if
-we had recorded them. Only the record knows the layout from before, and which containers are ours.
-Without it, a container goes if it is empty then, which means the same to a client.
+After a restored backup, or on a second machine, our entries are there without the record. Those in
+exactly the form that we write are taken back as if we had recorded them. Only the record knows the
+layout from before, and which containers we made. Without it, a container that ends up empty is
+removed, which means the same to a client.
 """
 
 from __future__ import annotations

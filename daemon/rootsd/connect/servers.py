@@ -122,5 +122,5 @@ def _obstacle(entry: Mapping[str, Any], words: Sequence[str], variables: Mapping
     if any(_PLACEHOLDER.search(word) for word in words):
         return "its command has a placeholder of rootsd run"
     if odd := [name for name in variables if not _PASSED_BY_SHELLS.fullmatch(name)]:
-        return f"a shell does not pass its variable {safe_label(odd[0])}"
+        return f"a shell would drop its variable {safe_label(odd[0])}"
     return ""

@@ -376,7 +376,7 @@ class ClientWiring:
     def _staying(self, said: Sequence[str]) -> list[str]:
         """Return a sentence for each entry of rootsd that is still there."""
         return [
-            f"the entry {label} runs rootsd in another form than ours, so it stays"
+            f"the entry {label} runs rootsd, but not in the form that rootsd writes, so it stays"
             for label in (entry.server.label for entry in self.rootsd_entries())
             if not any(f" {label} " in sentence for sentence in said)
         ]

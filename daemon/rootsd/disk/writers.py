@@ -115,7 +115,7 @@ class FolderWriters(NamedTuple):
     def other_than(
         cls, uid: int, is_private: Callable[[int, int], bool] = is_private_group
     ) -> FolderWriters:
-        """Return the judge for the user `uid`."""
+        """Return the rules for the user `uid`."""
         return cls(uid, trusted_owners(uid), is_private)
 
     def why_replaceable(

@@ -179,7 +179,7 @@ class _OpenFile:
         """
         if self._take_lease(_LeaseKind.WRITERS, _WRITER_WAIT_S) is _Lease.PREVENTED:
             raise SettingsUnusable(
-                f"another program keeps writing in {self._shown}",
+                f"another program keeps writing to {self._shown}",
                 "close the client, then try again",
             )
 

@@ -372,7 +372,7 @@ def test_a_server_that_would_lose_a_file_is_not_wrapped_until_a_person_shows_the
     said = wrap_entry(clients, shell, monkeypatch, entry)
     assert words_of(clients) == ["npx", "x"]
     assert (
-        "files is not wrapped: behind the wall it would not reach ~/notes/memory.json"
+        "files is not wrapped: behind the wall, it could not reach ~/notes/memory.json"
         " (MEMORY_FILE_PATH) (try: rootsd connect gemini --wrap --write ~/notes)"
     ) in said
     before = json.dumps({"mcpServers": {"files": entry}})
@@ -423,7 +423,7 @@ def test_a_file_beside_those_of_others_needs_a_folder_of_its_own(
     entry = {"command": "npx", "args": ["x"], "env": {"DB": "~/new.db"}}
     said = wrap_entry(clients, shell, monkeypatch, entry)
     assert words_of(clients) == ["npx", "x"]
-    assert "behind the wall it would not reach ~/new.db (DB)" in said
+    assert "behind the wall, it could not reach ~/new.db (DB)" in said
     why = "to change a file, it needs the folder, so move ~/new.db into a folder of its own"
     assert why in said
     assert "try: rootsd connect gemini --wrap" not in said
@@ -472,7 +472,7 @@ def test_a_server_with_a_working_directory_is_tried_there_and_not_limited_to_it(
     monkeypatch.setenv("SRV", str(folder))
     entry = {"command": "npx", "args": ["x"], "cwd": "${SRV}"}
     said = wrap_entry(clients, shell, monkeypatch, entry)
-    assert "would not reach ~/srv (its working directory)" in said
+    assert "could not reach ~/srv (its working directory)" in said
     script = f'[ "$PWD" = {folder} ] || exit 1\n{_WORKS}'
     wrap_entry(clients, shell, monkeypatch, entry, "--read", str(folder), script=script)
     assert words_of(clients) == [
@@ -505,7 +505,7 @@ def test_a_whole_command_line_is_split_and_restored(
     shell.run("disconnect", "gemini")
     assert json.loads(settings(clients).read_text())["mcpServers"]["files"] == entry
     said = wrap_entry(clients, shell, monkeypatch, {"command": "cd /x && npx"})
-    assert "files is not wrapped: its command is a line for a shell" in said
+    assert "files is not wrapped: its command needs a shell" in said
 
 
 @pytest.mark.parametrize(("key", "use"), [("w", "--write"), ("k", "--keep"), ("\r", "")])
@@ -532,7 +532,7 @@ def test_a_person_shows_a_file_by_a_key(
     shown = ["rootsd", "run", "--confine", use, place, "--"] if use else []
     assert words_of(clients) == [*shown, "npx", "x", "--memory", str(memory)]
     [question] = [each for each in asked if "memory.json" in each]
-    assert "would not reach ~/notes/memory.json (its command). Let it (r)ead" in question
+    assert "could not reach ~/notes/memory.json (its command). Let it (r)ead" in question
 
 
 @pytest.mark.parametrize(

@@ -145,11 +145,11 @@ def command(  # noqa: PLR0913 - one for each flag
     decisions, too. connect starts each of them once to try it: first behind the wall, and if that
     does not work, without the wall. `rootsd clients` lists what was wrapped.
 
-    For files that a server would not reach behind the wall, and folders to which you limited it,
-    connect asks. Without a terminal, --read, --write, and --keep decide, or it is left alone.
+    It asks about files that a server could not reach behind the wall, and folders to which you
+    limited it. --read, --write, and --keep answer this; without an answer, it stays as it is.
 
     --hook is a convenience: the hook does not see the paths in shell commands, and the client lets
-    a call pass if the hook fails. Claude Code refuses it with --strict, also while no daemon runs.
+    a call pass if the hook fails. --strict has Claude Code refuse it, even without a daemon.
 
     Clients that were not tried with rootsd are connected only if you name them.
     """
