@@ -108,8 +108,7 @@ class _Trial(Struct):
         scope = EVERY_ROOT if launch.folder else ()
         plain = ServerWrap(WrapMode.OPEN, scope=scope, program=launch.program)
         is_open = self.trials.wall is WallChoice.NEVER
-        needs = self._needs(launch, is_open=is_open)
-        shown = self._decided(needs)
+        shown = self._decided(self._needs(launch))
         best = plain if is_open else self._confined(launch, plain, shown)
         if launch.unknown and not self.trials.questions.dry_run:
             self._note(
@@ -119,11 +118,13 @@ class _Trial(Struct):
             return best
         return self._working(launch, best, plain)
 
-    def _needs(self, launch: Launch, *, is_open: bool) -> list[PathNeed]:
-        """Return the paths that a person must decide about."""
+    def _needs(self, launch: Launch) -> list[PathNeed]:
+        """Return the paths that a person must decide about: without a wall, only the limits."""
         search = launch.variables.get("PATH") or self.trials.environment.variables.get("PATH", "")
         found = path_needs(launch, self.trials.reachable, search)
-        return [each for each in found if each.kind is NeedKind.LIMIT] if is_open else found
+        if self.trials.wall is WallChoice.NEVER:
+            return [each for each in found if each.kind is NeedKind.LIMIT]
+        return found
 
     def _decided(self, needs: Sequence[PathNeed]) -> tuple[ShownPath, ...]:
         """Return what a person shows to the server. Raises NotWrapped."""
