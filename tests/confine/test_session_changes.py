@@ -173,6 +173,40 @@ def test_a_git_directory_that_is_new_is_only_reported(world: World) -> None:
     assert (plain / ".git").is_symlink()
 
 
+def test_a_link_in_a_repository_that_was_moved_is_found(world: World) -> None:
+    moved = world.main.parent / "moved"
+    (world.main / ".git" / "FETCH_HEAD").symlink_to(world.bashrc)  # an earlier one
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
+        world.main.rename(moved)
+        wall.order(OrderKind.SET)
+        world.end(wall)
+    assert world.found() == {"moved/.git/ORIG_HEAD": True}
+    assert not (moved / ".git" / "ORIG_HEAD").is_symlink()
+
+
+def test_links_in_a_repository_that_took_the_place_of_a_root_stay(world: World) -> None:
+    """A person may make a checkout of links where the root was."""
+    with world.wall() as wall:
+        world.main.rename(world.main.parent / "moved")
+        other = make_repository(world.main)
+        (other / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
+        wall.order(OrderKind.SET)
+        world.end(wall)
+    assert world.found() == {}
+    assert (other / ".git" / "ORIG_HEAD").is_symlink()
+
+
+def test_links_in_a_git_directory_that_was_made_again_are_only_reported(world: World) -> None:
+    with world.wall() as wall:
+        (world.main / ".git").rename(world.main.parent / "old")
+        git("init", "-q", cwd=world.main)
+        (world.main / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/.git/ORIG_HEAD": False}
+    assert (world.main / ".git" / "ORIG_HEAD").is_symlink()
+
+
 def test_a_branch_with_the_name_of_the_objects_hides_no_link(world: World) -> None:
     logs = world.main / ".git" / "logs" / "refs" / "heads" / "objects" / "ab"
     with world.wall() as wall:

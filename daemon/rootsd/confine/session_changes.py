@@ -72,9 +72,8 @@ class SessionChanges:
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""
-        if self._record.roots or self._record.found:
-            with suppress(OSError):
-                self._record.conclude(SessionEnd.ORDERLY)
+        with suppress(OSError):
+            self._record.conclude(SessionEnd.ORDERLY)
 
     def _watch(self, root: bytes) -> None:
         known = self._record.roots.get(root)

@@ -9,6 +9,9 @@ A link that the session made is removed at the end. Its report has the target, s
 it again. Nothing is removed after a kill, because a person may have made the link since. Nor is
 anything removed from a git directory that is new: it may be a checkout of `repo`, which is made of
 links.
+
+A root may be moved while its session runs, and something else may take its place. So each root
+stays open, and a git directory is known by its device and inode, not by its path alone.
 """
 
 from __future__ import annotations
@@ -94,6 +97,17 @@ class SessionReport(NamedTuple):
         return f"{who}: {describe(finding.fact)}; look at it before you use git there"
 
 
+class _Identity(NamedTuple):
+    """What tells a folder from another one that has its path later."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> _Identity:
+        return cls(status.st_dev, status.st_ino)
+
+
 class SessionBaseline:
     """The facts at the start of a session, in the private `folder` of its wall."""
 
@@ -101,7 +115,8 @@ class SessionBaseline:
         self._folder = folder
         self._file = folder + _CHANGES + _START
         self._roots: dict[bytes, RootFacts] = {}
-        self._repositories: set[bytes] = set()  # those that the session did not make
+        self._open: dict[bytes, int] = {}  # the folder of each root, wherever it is now
+        self._repositories: dict[bytes, _Identity] = {}  # those that the session did not make
         self._found: dict[Fact, None] = {}
 
     @classmethod
@@ -114,7 +129,8 @@ class SessionBaseline:
         with suppress(KeyError, TypeError, ValueError):
             for root, facts in content["roots"].items():
                 record._roots[bytes_of(root)] = RootFacts(frozenset(map(_decode, facts)))
-            record._repositories = {bytes_of(each) for each in content["repositories"]}
+            for path, device, inode in content["repositories"]:
+                record._repositories[bytes_of(path)] = _Identity(int(device), int(inode))
             record._found = dict.fromkeys(_decode(each) for each in content["found"])
         return record
 
@@ -132,14 +148,18 @@ class SessionBaseline:
         """Note the facts about roots that the program is about to see. Raises OSError."""
         for root in roots:
             with suppress(OSError):  # it is not there, so it is not shown either
+                folder = open_path(root, os.O_DIRECTORY)
+                self._close(root)
+                self._open[root] = folder
                 self._roots[root] = found = find_facts(root, self._known_in(root))
-                self._repositories.update(found.repositories)
+                self._remember(found.repositories)
         self._write()
 
     def drop(self, roots: Iterable[bytes]) -> None:
         """Look for the last time at roots that the program no longer sees. Raises OSError."""
         for root in roots:
             self._look(root)
+            self._close(root)
             self._roots.pop(root, None)
         self._write()
 
@@ -157,6 +177,7 @@ class SessionBaseline:
         """
         for root in self._roots:
             self._look(root)
+            self._close(root)
         still = [fact for fact in self._found if _still_holds(fact)]
         if not still:
             with suppress(FileNotFoundError):
@@ -177,22 +198,52 @@ class SessionBaseline:
     def _look(self, root: bytes) -> None:
         """Keep the facts that are new in a root."""
         with suppress(OSError):
-            found = find_facts(root, self._known_in(root)).facts - self._roots[root].facts
+            place = self._place_now(root)
+            known = self._known_in(root)
+            facts = self._roots[root].facts
+            if place != root:
+                known = [place + each[len(root) :] for each in known]
+                facts = frozenset(
+                    each._replace(path=place + each.path[len(root) :]) for each in facts
+                )
+                self._remember(known)
             new = {
                 fact
-                for fact in found
+                for fact in find_facts(place, known).facts - facts
                 if fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
             }
             self._found.update(dict.fromkeys(sorted(new, key=lambda fact: fact.path)))
 
+    def _place_now(self, root: bytes) -> bytes:
+        """Return the path that the folder of a root has now. Raises OSError if it has none."""
+        folder = self._open.get(root)
+        if folder is None:  # the session was killed
+            return root
+        place = os.readlink(b"/proc/self/fd/%d" % folder)
+        if _identity(place) != _Identity.of(os.fstat(folder)):
+            raise FileNotFoundError(place)
+        return place
+
+    def _close(self, root: bytes) -> None:
+        if (folder := self._open.pop(root, None)) is not None:
+            os.close(folder)
+
     def _known_in(self, root: bytes) -> list[bytes]:
         return sorted(each for each in self._repositories if contains(root, each))
+
+    def _remember(self, repositories: Iterable[bytes]) -> None:
+        for each in repositories:
+            if (identity := _identity(each)) is not None:
+                self._repositories[each] = identity
 
     def _is_removable(self, fact: Fact) -> bool:
         return fact.kind is FactKind.LINK and self._is_in_known_repository(fact)
 
     def _is_in_known_repository(self, fact: Fact) -> bool:
-        return any(contains(common, fact.path) for common in self._repositories)
+        return any(
+            contains(common, fact.path) and _identity(common) == identity
+            for common, identity in self._repositories.items()
+        )
 
     def _write(self) -> None:
         os.makedirs(os.path.dirname(self._file), 0o700, exist_ok=True)
@@ -202,7 +253,9 @@ class SessionBaseline:
                 text_of(root): [_encode(each) for each in known.facts]
                 for root, known in self._roots.items()
             },
-            "repositories": [text_of(each) for each in self._repositories],
+            "repositories": [
+                [text_of(path), *identity] for path, identity in self._repositories.items()
+            ],
             "found": [_encode(each) for each in self._found],
         }
         _replace(self._file, content)
@@ -310,6 +363,13 @@ def _wall_folders(walls: bytes) -> Iterator[bytes]:
 def _program(folder: bytes) -> str:
     """Return the name of the sessions of a wall."""
     return safe_label(os.path.basename(os.path.dirname(folder)))
+
+
+def _identity(folder: bytes) -> _Identity | None:
+    try:
+        return _Identity.of(os.lstat(folder))
+    except OSError:
+        return None
 
 
 def _still_holds(fact: Fact) -> bool:
