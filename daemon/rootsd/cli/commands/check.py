@@ -56,7 +56,7 @@ def command(invocation: Invocation, *, path: str, write: bool) -> int:
     6   the name or glob means several projects
     69  no daemon answers
 
-    A word that is no existing path is read as a name, an id, or a glob of one project.
+    If there is no such path, the word is a name, an id, or a glob that matches one project.
 
     Behind the wall and in sandboxes that hide the control socket, the answer is only whether the
     path is in a published root that is shown there (0) or not (5), and only names are known.

@@ -46,7 +46,7 @@ _COLUMNS = (
 def command(invocation: Invocation, *, path: str) -> int:
     """Explain why a path or URI is published or not, with all reasons for and against.
 
-    A word that is no existing path is read as a name, an id, or a glob of one project.
+    If there is no such path, the word is a name, an id, or a glob that matches one project.
 
     A reason overrides the ones below it; "decides" marks the one that takes effect. The exit
     status is 5 if no project is known at or above the path.
