@@ -306,7 +306,8 @@ def _is_hook(own: bytes, name: bytes) -> bool:
 
 def _program_settings(text: bytes) -> Iterator[str]:
     """Yield the settings in a text that name programs."""
-    for key, value in read_settings(text):
+    for key, raw in read_settings(text):
+        value = raw.decode("utf-8", "replace")
         names_program = re.fullmatch(_PROGRAMS, key, re.VERBOSE | re.DOTALL)
         line = f"{key}={value}"
         if names_program and not re.fullmatch(_NOT_A_PROGRAM, line, re.VERBOSE | re.IGNORECASE):

@@ -21,7 +21,7 @@ _VALUE = re.compile(
 _MARK = b"\xef\xbb\xbf"
 
 
-def read_settings(text: bytes) -> Iterator[tuple[str, str]]:
+def read_settings(text: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the name, such as `core.fsmonitor`, and the value of each setting.
 
     Sections and names are in lower case. A setting without `=` has the value `true`. Where git
@@ -42,17 +42,13 @@ def read_settings(text: bytes) -> Iterator[tuple[str, str]]:
                 found = _VALUE.match(text, found.end() + 1)
                 assert found is not None  # it matches an empty value
                 value = _plain(found[1])
-            yield _text(section + b"." + name), _text(value)
+            yield (section + b"." + name).decode("utf-8", "replace"), value
         else:
             return
         at = found.end()
 
 
 def _plain(value: bytes) -> bytes:
-    """Return a value without its continued lines, quotes, and escapes, for people."""
+    """Return a value without its continued lines, quotes, and escapes."""
     joined = re.sub(rb"\\\r?\n", b"", value).strip()
     return _ESCAPE.sub(rb"\1", re.sub(rb'(?<!\\)"', b"", joined))
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")

@@ -28,6 +28,7 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from rootsd.confine.git_settings import read_settings
 from rootsd.confine.kernel import closing, open_below
 from rootsd.core.paths import contains
 from rootsd.disk.links import MAX_LINKS
@@ -50,7 +51,7 @@ IN_A_GIT_DIRECTORY = b"""
 _GIT, _GITDIR_WORD = b".git", b"gitdir"
 _MAX_GIT_DIRECTORIES = 512
 # Git runs hooks from this folder, and reads these files as settings.
-_SETTINGS_WITH_PATHS = frozenset((b"hookspath", b"path", b"attributesfile"))
+_SETTINGS_WITH_PATHS = frozenset(("hookspath", "path", "attributesfile"))
 
 
 class Protection(Enum):
@@ -224,24 +225,18 @@ def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
 def _add_named_by_settings(found: dict[bytes, ProtectedPath], root: int) -> None:
     """Add the files and folders in the root that the repository's settings name."""
     for name in (b"config", b"config.worktree"):
-        for key, value in _settings(read_below(root, _GIT + b"/" + name)):
-            names_path = key in _SETTINGS_WITH_PATHS
-            path = value if names_path else value.lstrip(b"!").split()[0]
+        for key, value in read_settings(read_below(root, _GIT + b"/" + name).replace(b"\0", b"")):
+            words = value.lstrip(b"!").split()
+            if not words:
+                continue
+            names_path = key.rpartition(".")[2] in _SETTINGS_WITH_PATHS
+            path = value if names_path else words[0]
             for each in (path, os.path.join(_GIT, path)):
                 inside = os.path.normpath(each)
                 if inside.startswith((b"/", b"..")) or inside in (b".", _GIT):
                     continue
                 if names_path or _is_program(root, inside):
                     _add(found, root, inside, Protection.READ_ONLY)
-
-
-def _settings(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys, in lower case, and the values in git's settings."""
-    for line in text.replace(b"\0", b"").splitlines():
-        key, equals, value = line.partition(b"=")
-        value = value.split(b" #")[0].split(b" ;")[0].replace(b'"', b"").strip()
-        if equals and value.strip(b"! "):
-            yield key.split(b"]")[-1].strip().lower(), value
 
 
 def _is_program(root: int, path: bytes) -> bool:
