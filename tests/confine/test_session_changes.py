@@ -173,6 +173,36 @@ def test_a_git_directory_that_is_new_is_only_reported(world: World) -> None:
     assert (plain / ".git").is_symlink()
 
 
+def test_a_file_that_git_made_since_does_not_stand_before_every_undo(world: World) -> None:
+    other = world.main / ".git" / "ORIG_HEAD"
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "FETCH_HEAD", world.bashrc)
+        plant(wall, other, world.bashrc)
+        world.end(wall)
+    (world.main / ".git" / "FETCH_HEAD").write_text("made by git")
+    [report] = world.reports()
+    assert [os.fsdecode(fact.path) for fact in put_back(report)] == [str(other)]
+    assert (world.main / ".git" / "FETCH_HEAD").read_text() == "made by git"
+    assert world.reports() == []
+
+
+def test_an_earlier_link_that_the_session_changed_is_as_before(world: World) -> None:
+    link = world.main / ".git" / "FETCH_HEAD"
+    link.symlink_to(world.home / "shared")
+    with world.wall() as wall:
+        plant(wall, link, world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": True}
+    assert os.readlink(link) == str(world.home / "shared")
+
+
+def test_a_fifo_in_a_git_directory_is_reported(world: World) -> None:
+    with world.wall() as wall:
+        wall.run(f"os.mkfifo('{world.main}/.git/FETCH_HEAD')")
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": False}
+
+
 def test_a_link_in_a_repository_that_was_moved_is_found(world: World) -> None:
     moved = world.main.parent / "moved"
     (world.main / ".git" / "FETCH_HEAD").symlink_to(world.bashrc)  # an earlier one

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -67,6 +68,7 @@ class FactKind(Enum):
     PROGRAMS = "repository with programs"
     OBEYED = "file that git obeys"
     UNREAD = "git directory that was read in part"
+    FIFO = "FIFO"
 
 
 class Fact(NamedTuple):
@@ -118,6 +120,8 @@ def find_links(
                 target = read_link(full)
                 if target is not None and _leads_out(common, full):
                     yield Fact(FactKind.LINK, full, target)
+            elif kind is NodeKind.OTHER:
+                yield Fact(FactKind.FIFO, full)
             elif is_hard and not _is_object(path):
                 yield Fact(FactKind.HARD_LINK, full)
         if folders is None and next(entries, None) is not None:
@@ -154,6 +158,8 @@ def describe(fact: Fact) -> str:
             return f"{path} is a nested repository, and git status outside runs its {value}"
         case FactKind.OBEYED:
             return f"{path} is new, and git outside obeys it"
+        case FactKind.FIFO:
+            return f"{path} is a FIFO, and git outside waits there for ever"
         case FactKind.UNREAD:
             return f"{path} has so many entries that rootsd did not look for links in all of them"
 
@@ -192,7 +198,10 @@ def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
 
 
 def _entries_of(top: int, folders: Iterable[bytes]) -> Iterator[tuple[bytes, NodeKind, bool]]:
-    """Yield the entries of folders: the path, the kind, and whether it is a hard link."""
+    """Yield the entries of folders: the path, the kind, and whether it is a hard link.
+
+    Of other kinds than folders, files, and links, only FIFOs are among them.
+    """
     for folder in folders:
         with (
             suppress(OSError),
@@ -207,6 +216,8 @@ def _entries_of(top: int, folders: Iterable[bytes]) -> Iterator[tuple[bytes, Nod
                     yield path, NodeKind.FOLDER, False
                 elif entry.is_file(follow_symlinks=False):
                     yield path, NodeKind.FILE, entry.stat(follow_symlinks=False).st_nlink > 1
+                elif stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode):
+                    yield path, NodeKind.OTHER, False  # git itself makes sockets, but no FIFOs
 
 
 def _is_object(path: bytes) -> bool:

@@ -6,9 +6,9 @@ about each root before the program saw it. At the end of the session it becomes 
 `start.json` stays, and the next start of a wall, or the daemon, makes the report.
 
 A link that the session made is removed at the end. Its report has the target, so `put_back` makes
-it again. Nothing is removed after a kill, because a person may have made the link since. Nor is
-anything removed from a git directory that is new: it may be a checkout of `repo`, which is made of
-links.
+it again. If the session changed an earlier link, that one is made again at once. Nothing is
+removed after a kill, because a person may have made the link since. Nor is anything removed from
+a git directory that is new: it may be a checkout of `repo`, which is made of links.
 
 A root may be moved while its session runs, and something else may take its place. So each root
 stays open, and a git directory is known by its device and inode, not by its path alone.
@@ -118,6 +118,7 @@ class SessionBaseline:
         self._open: dict[bytes, int] = {}  # the folder of each root, wherever it is now
         self._repositories: dict[bytes, _Identity] = {}  # those that the session did not make
         self._found: dict[Fact, None] = {}
+        self._earlier: dict[bytes, Fact] = {}  # links that were there, by path
 
     @classmethod
     def read(cls, folder: bytes) -> SessionBaseline | None:
@@ -153,6 +154,9 @@ class SessionBaseline:
                 self._open[root] = folder
                 self._roots[root] = found = find_facts(root, self._known_in(root))
                 self._remember(found.repositories)
+                for fact in found.facts:
+                    if fact.kind is FactKind.LINK and fact not in self._found:
+                        self._earlier.setdefault(fact.path, fact)
         self._write()
 
     def drop(self, roots: Iterable[bytes]) -> None:
@@ -192,6 +196,10 @@ class SessionBaseline:
             findings = tuple(Finding(each, each in goes - stays) for each in still)
             report = report._replace(findings=findings)
             _write_report(report)
+        for fact in report.removed:
+            if (earlier := self._earlier.get(fact.path)) is not None:
+                with suppress(OSError):
+                    _make_link(earlier)
         os.unlink(self._file)
         return report
 
@@ -342,14 +350,17 @@ def mark_seen(report: SessionReport) -> None:
 def put_back(report: SessionReport) -> list[Fact]:
     """Make the links again that were removed, and return them. Raises OSError.
 
-    FileExistsError says that something else is there now.
+    A link is left out if something else is there now, or if its folder is gone: git makes many of
+    these files again. The report goes, because it must not stand before every later undo.
     """
+    made = []
     for fact in report.removed:
-        folder, name = os.path.split(fact.path)
-        with closing(open_path(folder, os.O_DIRECTORY)) as above:
-            os.symlink(fact.value, name, dir_fd=above)
+        with suppress(FileExistsError, FileNotFoundError, NotADirectoryError):
+            if read_link(fact.path) != fact.value:
+                _make_link(fact)
+            made.append(fact)
     os.unlink(report.file)
-    return report.removed
+    return made
 
 
 def _wall_folders(walls: bytes) -> Iterator[bytes]:
@@ -380,8 +391,15 @@ def _still_holds(fact: Fact) -> bool:
             with suppress(OSError):
                 return os.lstat(fact.path).st_nlink > 1
             return False
-        case FactKind.PROGRAMS | FactKind.OBEYED | FactKind.UNREAD:
+        case FactKind.PROGRAMS | FactKind.OBEYED | FactKind.UNREAD | FactKind.FIFO:
             return os.path.lexists(fact.path)
+
+
+def _make_link(fact: Fact) -> None:
+    """Make a link that was found. Raises OSError."""
+    folder, name = os.path.split(fact.path)
+    with closing(open_path(folder, os.O_DIRECTORY)) as above:
+        os.symlink(fact.value, name, dir_fd=above)
 
 
 def _remove_link(fact: Fact) -> bool:

@@ -107,17 +107,23 @@ def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -
     """Put back the links of a report, and print them. Raises RootsdError."""
     from rootsd.confine.session_reports import put_back
 
-    links = [safe_label(fact.path, limit=None) for fact in report.removed]
+    made = report.removed
     if not dry_run:
         try:
-            put_back(report)
+            made = put_back(report)
         except OSError as error:
+            first = safe_label(report.removed[0].path, limit=None)
             raise RootsdError(
-                f"the links cannot be put back: {error.strerror}", f"ls -l {links[0]}"
+                f"the links cannot be put back: {error.strerror}", f"ls -l {first}"
             ) from error
+    links = [safe_label(fact.path, limit=None) for fact in made]
     output = invocation.output
     answer = CommandResult([], None, [], {"undone": [], "dry_run": dry_run, "links": links})
     output.show(answer, _TERMINAL_COLUMNS if output.on_terminal else PROJECT_COLUMNS)
     would = "would be put back" if dry_run else "put back"
     for link in links:
         output.message(f"{would}: {link}")
+    for fact in report.removed:
+        if fact not in made:
+            path, target = (safe_label(each, limit=None) for each in (fact.path, fact.value))
+            output.message(f"not put back, because something else is there: {path} -> {target}")
