@@ -94,6 +94,7 @@ def test_another_user_gets_nothing_and_is_not_trusted_even_in_an_opened_folder(
     owner: UserManager, stranger: UserCommands, place: Path
 ) -> None:
     run = place / "run"
+    owner.let_any_program_decide(place / "config")
     owner.rootsd("up", f"{HOME}/src", environment=at(place))
     owner.rootsd("approve", "secret-project", environment=at(place))
     for command in ("status", "approve secret-project", f"check {HOME}"):

@@ -57,7 +57,10 @@ def newer(tmp_path_factory: pytest.TempPathFactory, installation: Path) -> dict[
 def change_to(user: UserManager, installation: Path) -> None:
     """Put another installation in the place of the present one, as an upgrade does."""
     user.succeed("rm", "-rf", str(ENVIRONMENT))
+    settings = user.path(HOME / ".config/rootsd/config.toml")
+    own = settings.read_bytes()
     pipx_install.put_back(user, installation)
+    settings.write_bytes(own)  # those of the user, who has added a parent
     user.commands.close()  # the next command is of the new installation
 
 

@@ -462,8 +462,8 @@ def test_a_root_request_ends_with_its_session_and_leaves_a_trace(person: Person)
         ask_for(person, asking, "web")
         assert 'asks for it: "x"' in item(person, "web")["note"]
     until(lambda: 'has ended: "x"' in item(person, "web")["note"])
-    (asked,) = (each for each in person.items("log") if each["verb"] == "requested")
-    assert asked["what"].endswith('/web: "x"')
+    asked = [each for each in person.items("log") if each["verb"] == "requested"]
+    assert any(each["what"].endswith('/web: "x"') for each in asked)
     assert person.names("pending") == ["web"]
     assert not any("request" in each for each in person.items("pending"))
 

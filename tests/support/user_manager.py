@@ -110,9 +110,11 @@ class UserManager:
         """
         return self.commands.run(words, environment or {})
 
-    def let_any_program_decide(self) -> None:
-        """Turn the guard off, because it does not know what starts the commands of a test."""
-        folder = HOME / ".config" / "rootsd"
+    def let_any_program_decide(self, folder: Path = HOME / ".config/rootsd") -> None:
+        """Turn the guard off, because it does not know what starts the commands of a test.
+
+        `folder` is that of a configuration which does not exist yet.
+        """
         text = '[approval]\\nguard = "off"\\n'
         self.succeed("sh", "-c", f"mkdir -p {folder} && printf '{text}' >{folder}/config.toml")
 

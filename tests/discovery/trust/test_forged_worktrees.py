@@ -365,13 +365,6 @@ def _a_new_folder_by_relative_links(harness: ForgedWorktrees) -> Path:
     return new
 
 
-@forgery()
-def _a_new_folder_inside_of_the_repository(harness: ForgedWorktrees) -> Path:
-    new = harness.new("tool/.claude/worktrees/x")
-    harness.forge(new)
-    return new
-
-
 def _packed(harness: ForgedWorktrees) -> tuple[Path, Path]:
     """Make a repository with a real worktree by relative links, both in a folder of their own."""
     box = harness.src.parent / "box"

@@ -53,7 +53,7 @@ def test_a_worktree_is_followed_through_all_git_commands(harness: ForgedWorktree
     assert harness.reported() == {"tool", "three"}
 
 
-def test_a_worktree_that_temporarily_linked_elsewhere_is_pending_with_a_reason(
+def test_a_worktree_that_was_moved_back_is_published_once_git_knows_it_again(
     harness: ForgedWorktrees,
 ) -> None:
     one, two = harness.src / "one", harness.src / "two"
@@ -64,8 +64,17 @@ def test_a_worktree_that_temporarily_linked_elsewhere_is_pending_with_a_reason(
     two.rename(one)
     assert harness.reported() == {"tool"}
     git("worktree", "repair", one, cwd=harness.tool)
-    assert harness.reported() == {"tool"}
-    assert InheritanceBlocker.REPLACED.value in (reason(harness, one) or "")
+    assert harness.reported() == {"tool", "one"}
+
+
+def test_a_folder_in_its_checkout_that_claims_to_be_a_worktree_opens_nothing_more(
+    harness: ForgedWorktrees,
+) -> None:
+    """Clients read it as a part of the checkout, so it needs no approval of its own."""
+    harness.forge(harness.new("tool/.claude/worktrees/x"))
+    assert harness.reported() == {"tool", "tool/.claude/worktrees/x"}
+    harness.deny(harness.tool)
+    assert harness.reported() == set()
 
 
 def test_a_main_checkout_that_returns_restores_its_worktrees(

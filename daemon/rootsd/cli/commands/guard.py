@@ -54,7 +54,7 @@ class GuardOutput(GuardStatus):
     required=False,
     type=click.Choice([*(guard.value for guard in Guard), _ALLOW, _DISALLOW]),
 )
-@click.argument("program", required=False)
+@click.argument("program", required=False, type=click.Path())
 @click.option("--dry-run", is_flag=True, help="only show what it would change")
 @pass_invocation
 def command(
