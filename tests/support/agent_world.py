@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from support import node_packages
+from support import isolated_user, node_packages
 from support.agent_programs import PROMPT, AgentProgram, Server, Servers, installed
 from support.guard_settings import configure_guard
 from support.isolated_user import HANG_GUARD_S, USER, Finished, Group, IsolatedUser, Running
@@ -30,12 +30,17 @@ class AgentWorld:
             made.mkdir()
         for name in projects:
             self.make_project(name)
-        configure_guard(self.directory, guard)
+        configure_guard(self.directory)
+        self._guard = guard
         self.user = IsolatedUser(self.temporary)
 
     def __enter__(self) -> Self:
         self.user.__enter__()
         self.rootsd("up", str(self.parent))
+        # A person would know the program that starts their programs.
+        self.rootsd("guard", "allow", isolated_user.__file__)
+        if self._guard != "off":
+            self.rootsd("guard", self._guard)
         return self
 
     def __exit__(

@@ -307,3 +307,14 @@ def test_no_variable_moves_the_policy() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, check=True
     )
     assert shown.stdout.strip() == FILE
+
+
+@pytest.mark.needs("namespaces")
+def test_in_a_sandbox_that_maps_few_users_a_missing_policy_is_no_policy() -> None:
+    """Root's files show the id that root has there, or that of nobody."""
+    code = (
+        "from rootsd.system.policy_file import wall_requirement as w; print(w(b'/etc/no/x.toml'))"
+    )
+    words = ["unshare", "--user", "--map-user=1234", sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "None\n"

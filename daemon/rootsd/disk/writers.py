@@ -20,6 +20,7 @@ import stat
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -75,20 +76,21 @@ def _parse_acl(acl: bytes) -> AclWriters:
 
 
 _OVERFLOW_UID = 65534
-_FULL_UID_MAP = (b"0", b"0", b"4294967295")
+_FULL_UID_MAP = ((0, 0, 4294967295),)
 
 
 def trusted_owners(uid: int) -> frozenset[int]:
     """Return the users that may own the folders above a project: the user and root.
 
-    In a user namespace that maps only some users, the overflow user seems to own root's files.
+    In a user namespace that maps only some users, root's files show another owner: the id that
+    root has there, or the overflow user. Source: user_namespaces(7).
     """
-    try:
-        with open("/proc/self/uid_map", "rb") as file:
-            partial = tuple(file.read().split()) != _FULL_UID_MAP
-    except OSError:
-        partial = False
-    return frozenset((0, uid, _OVERFLOW_UID) if partial else (0, uid))
+    owners = {0, uid}
+    with suppress(OSError), open("/proc/self/uid_map", "rb") as file:
+        rows = tuple(tuple(map(int, line.split())) for line in file)
+        if rows != _FULL_UID_MAP:
+            owners |= {_OVERFLOW_UID, *(inside for inside, outside, _ in rows if outside == 0)}
+    return frozenset(owners)
 
 
 @cache
