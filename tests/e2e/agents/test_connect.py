@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from support import node_packages
 from support.agent_programs import PROGRAMS, AgentProgram, Server, Servers
 from support.agent_world import ROOTSD, AgentWorld
+from support.guard_settings import NO_GUARD
 from support.scripted_model import Call
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
@@ -31,6 +32,12 @@ ONLY_LISTED = ("codex", "copilot", "cline")
 
 class DefaultPlaces(AgentWorld):
     """A world in which rootsd finds its daemon without a variable, as for most people."""
+
+    def __init__(self, folder: Path, projects: Sequence[str]) -> None:
+        super().__init__(folder, projects)
+        settings = self.home / ".config/rootsd/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(NO_GUARD)
 
     def variables(self, packages: str = "") -> dict[str, str]:
         """Return the environment without ROOTSD_DIR, which some clients withhold from servers."""
