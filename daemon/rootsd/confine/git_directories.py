@@ -35,8 +35,7 @@ from rootsd.disk.reader import REF_CAP, read_small
 GIT, WORKTREES = b".git", b"worktrees"
 _GIT_FILE = b"gitdir: "
 _MAX_REPOSITORIES = 512
-_MAX_FOLDERS, _MAX_FOLDERS_OF_A_CHECKOUT = 64, 8
-_MAX_LOOKUPS = 512
+_MAX_FOLDERS, _MAX_LOOKUPS = 64, 1024
 _MAX_WORKTREES = 4096
 _SKIPPED = frozenset((GIT, b"node_modules"))
 
@@ -45,15 +44,14 @@ def find_repositories(root: int, place: bytes) -> list[bytes]:
     """Return the outermost git directories in the folder open as `root`, relative to it.
 
     `place` is the path of that folder. A bare repository is `.`. The search for nested
-    repositories is breadth first, and stops after a few folders: a tree may have a million.
+    repositories is breadth first, and stops after `_MAX_FOLDERS`: a tree may have a million.
     """
     own = git_directory_of(root, place, b"")
     if own is None and is_git_directory(root):
         return [b"."]
     found = [] if own is None else [own]
     waiting, lookups = deque([b""]), 0
-    is_checkout = kind_below(root, GIT) is not None
-    folders = _MAX_FOLDERS_OF_A_CHECKOUT if is_checkout else _MAX_FOLDERS
+    folders = _MAX_FOLDERS
     while waiting and folders and lookups < _MAX_LOOKUPS:
         folder = waiting.popleft()
         folders -= 1
