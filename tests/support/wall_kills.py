@@ -323,7 +323,7 @@ def programs_behind_wall(front: int) -> set[str]:
         for waiter in psutil.Process(front).children():
             if waiter.name() == "rootsd-wall":
                 found |= {program.status() for program in waiter.children(recursive=True)}
-    return found
+    return found - {psutil.STATUS_ZOMBIE}  # one that ended just before: nobody waits for it now
 
 
 @contextmanager
