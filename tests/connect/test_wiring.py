@@ -704,8 +704,8 @@ def test_nothing_is_written_unless_every_file_can_be(client_home: ClientHome, fi
         wiring.connect(replace(WISH, hook=HookUse.YES), Consent.NONE)
     assert (file.read_text(), settings.read_text()) == (first, '{"hooks": 7}')
     assert client_home.record.names() == []
-    settings.chmod(0o444)
     settings.write_text("{}")
+    settings.chmod(0o444)
     with pytest.raises(SettingsUnusable, match="read-only"):
         wiring.connect(replace(WISH, hook=HookUse.YES), Consent.NONE)
     assert file.read_text() == first

@@ -151,6 +151,7 @@ def test_under_a_policy_no_server_starts_without_the_wall(
     assert not started.exists()
 
 
+@pytest.mark.needs("root")  # anybody else could have removed the file
 @pytest.mark.usefixtures("signals")
 def test_without_a_policy_a_server_starts_without_the_wall(
     policy: Path, rootsd_dir: Path, capfd: pytest.CaptureFixture[str]
