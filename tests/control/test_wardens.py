@@ -328,7 +328,7 @@ async def test_the_entry_lasts_as_long_as_the_connection() -> None:
         assert (entry["engine"], entry["network"], entry["holders"]) == ("static", False, [])
         await warden.stream.aclose()
         with anyio.fail_after(HANG_GUARD):
-            while await confined(control):
+            while (await control.ask(SessionsQuery()))["confined"]:
                 await anyio.lowlevel.checkpoint()
 
 
