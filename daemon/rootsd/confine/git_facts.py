@@ -300,7 +300,7 @@ def _programs_of(own: bytes) -> list[str]:
         if text:
             found.update(_program_settings(text))
         if text and len(text) == CONFIG_CAP:
-            found.add(f"settings, of which only the first {CONFIG_CAP} bytes were read")
+            found.add(f"settings beyond the first {CONFIG_CAP} bytes, which were not read")
     return sorted(found)
 
 

@@ -143,7 +143,7 @@ class SettingsFile(Struct, frozen=True):
 
 
 class _LeaseKind(Enum):
-    """Whom a lease keeps waiting: those who write, or whoever opens the file."""
+    """The programs that a lease keeps waiting: those that write, or all that open the file."""
 
     WRITERS = "F_RDLCK"
     EVERYBODY = "F_WRLCK"

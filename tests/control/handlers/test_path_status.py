@@ -301,7 +301,7 @@ def _handlers(control: ControlHarness) -> PathStatusHandlers:
 async def test_a_word_that_is_no_path_is_a_reference(word: str, number: int) -> None:
     control = ControlHarness(approved(1), project(2))
     handlers = _handlers(control)
-    nowhere = f"/work/{word}"
+    nowhere = f"/elsewhere/{word}"
     why = await handlers.why(WhyQuery(nowhere, word))
     assert why["path"] == text_of(path(number))
     status = await handlers.check(CheckQuery(nowhere, name=word))
@@ -324,4 +324,4 @@ async def test_a_word_that_names_nothing_is_the_path() -> None:
     new_file = f"{text_of(path(1))}/new.py"
     status = await handlers.check(CheckQuery(new_file, name="new.py"))
     assert (status["published"], "named_path" in status) == (True, False)
-    assert (await handlers.why(WhyQuery("/work/none", "none")))["items"] == []
+    assert (await handlers.why(WhyQuery("/elsewhere/none", "none")))["items"] == []

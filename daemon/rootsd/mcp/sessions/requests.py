@@ -89,7 +89,7 @@ class RootRequest:
 
     @property
     def who(self) -> str:
-        """Who asks: the process, and the client's name for itself if that says more."""
+        """The process that asks, and the client's own name if that says more."""
         process = self.process or (self.session.label if self.session else "")
         if not process:
             return self.client

@@ -128,7 +128,7 @@ class ReadinessGate:
             self._expect_request(now, wait)
 
     def roots_changed_untold(self) -> None:
-        """Note a change of which nothing can tell the server (MCP 2026-07-28)."""
+        """Note a change that no message can announce to the server (MCP 2026-07-28)."""
         if self.has_asked:
             self._note_stale()
 
