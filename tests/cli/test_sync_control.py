@@ -67,15 +67,19 @@ def test_a_second_home_of_a_client_is_synced_beside_the_first(
     for file in files:
         sync_control.start_syncing(invocation, SyncedClient("claude-code", file))  # type: ignore[arg-type]
     assert sorted(record.clients()) == sorted(files)
+    made = Path(files[1]).parent
+    assert made.is_dir()
+    sync_control.start_syncing(invocation, record.clients()[files[1]])  # type: ignore[arg-type]
     sync_control.stop_syncing(invocation, record, files[1])  # type: ignore[arg-type]
     assert list(record.clients()) == files[:1]
+    assert (made.exists(), Path(files[0]).parent.is_dir()) == (False, True)
 
 
 @pytest.mark.parametrize(
     ("name", "variable"),
     [
         ("claude-code", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME"),
-        ("copilot", "COPILOT_HOME"), ("opencode", "XDG_CONFIG_HOME"),
+        ("copilot", "COPILOT_HOME"), ("opencode", "OPENCODE_CONFIG_DIR"),
     ],
 )  # fmt: skip
 def test_the_variables_of_a_home_follow_from_its_file(
@@ -104,10 +108,13 @@ def test_sync_add_reports_what_it_wrote(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "home"))
-    missing = shell.run("sync", "add", "claude-code")
-    assert missing.status == Exit.FAILED
-    assert "nothing was written" in missing.err
-    (tmp_path / "home").mkdir()
+    settings = tmp_path / "home" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{ no JSON")
+    refused = shell.run("sync", "add", "claude-code")
+    assert refused.status == Exit.FAILED
+    assert "nothing was written" in refused.err
+    settings.unlink()
     done = shell.run("sync", "add", "claude-code")
     assert (done.status, "claude-code is synced: 1 denial and 0 grants" in done.err) == (0, True)
     assert "/s/what? is not denied there: ? has another meaning" in done.err

@@ -21,6 +21,7 @@ from rootsd.settings import settings_file
 from rootsd.sync.process import AccessSync
 from rootsd.sync.reconcile import NOTHING_OWN
 from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
+from rootsd.sync.targets import TARGETS
 from rootsd.wire.projects import ProjectsQuery
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.polling import until
@@ -64,7 +65,7 @@ class Decisions:
         if params.get("verdict") == "denied":
             return a_listing(*self.denied)
         tag = params.get("tag")
-        return a_listing(*(item for item in self.published if tag in item["tags"]))
+        return a_listing(*(each for each in self.published if tag in (None, *each["tags"])))
 
     def _log(self, params: dict[str, Any]) -> dict[str, Any]:
         if params.get("after") is not None:
@@ -415,6 +416,86 @@ def test_a_denial_that_opencode_would_not_apply_is_named(
     [outcome] = record.outcomes().values()
     assert outcome.denied == 0
     assert said in outcome.problem + "".join(outcome.omitted)
+
+
+@pytest.mark.parametrize(
+    ("client", "place", "theirs", "said"),
+    [
+        # opencode merges ours after these, so they take nothing away.
+        ("opencode", "opencode.json", '{"permission": {"external_directory": "allow"}}', ""),
+        ("opencode", ".opencode/opencode.jsonc", '{"permission": "allow"} // mine', ""),
+        # A key keeps its first place, so the project decides which rule comes last.
+        (
+            "opencode", "opencode.jsonc",
+            '{"permission": {"external_directory": {"/a": "ask"}, "*": "allow"}}',
+            'can open denied folders: "*": "allow" in its settings for opencode applies',
+        ),
+        (
+            "opencode", ".opencode/opencode.json",
+            '{"permission": {"external_directory": {"/src/x/**": "allow", "/src/*": "ask"}}}',
+            'can open denied folders: "/src/*": "ask"',
+        ),
+        ("opencode", "opencode.json", '{"permission": ', ""),
+        ("codex", ".codex/config.toml", 'model = "x"', ""),
+        ("codex", ".codex/config.toml", 'sandbox_mode = "workspace-write"', "has sandbox_mode"),
+        ("codex", ".codex/config.toml", "[permissions.rootsd]", "has permissions, which wins"),
+    ],
+)  # fmt: skip
+def test_a_project_whose_own_settings_take_a_denial_away_is_named(
+    tmp_path: Path,
+    record: SyncRecord,
+    decisions: Decisions,
+    client: str,
+    place: str,
+    theirs: str,
+    said: str,
+) -> None:
+    """The file of a project is never edited. What the clients do is in tests/e2e/agents."""
+    project = tmp_path / "project"
+    (project / place).parent.mkdir(parents=True)
+    (project / place).write_text(theirs)
+    item = an_item("p", path=str(project), verdict="approved", published=True)
+    decisions.published = [item]
+    file = tmp_path / "home" / TARGETS[client].below
+    file.parent.mkdir()
+    record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
+    record.save_clients([SyncedClient(client, str(file))])
+    work = AccessSync(record, record.clients())
+    work.apply(_Feed(decisions))
+    work.withdraw()
+    [outcome] = record.outcomes().values()
+    named = [each for each in outcome.omitted if each.startswith(f"a session in {project} can ")]
+    assert (outcome.denied, len(outcome.omitted), len(named)) == (1, bool(said), bool(said))
+    assert said in "".join(named)
+    assert (project / place).read_text() == theirs
+
+
+def test_what_opencode_merges_before_and_after_ours_is_read_back(
+    tmp_path: Path,
+    record: SyncRecord,
+    decisions: Decisions,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`OPENCODE_CONFIG` adds a file before ours, and `OPENCODE_PERMISSION` comes last."""
+    folder = tmp_path / "moved"
+    folder.mkdir()
+    record.folder.parent.mkdir(0o700, parents=True, exist_ok=True)
+    record.save_clients([SyncedClient("opencode", str(folder / "opencode.json"))])
+    added = tmp_path / "more.json"
+
+    def denied() -> int:
+        AccessSync(record, record.clients()).apply(_Feed(decisions))
+        [outcome] = record.outcomes().values()
+        return outcome.denied
+
+    added.write_text('{"permission": {"external_directory": {"/a": "ask"}, "*": "allow"}}')
+    assert denied() == 1
+    monkeypatch.setenv("OPENCODE_CONFIG", str(added))
+    assert denied() == 0
+    added.write_text('{"permission": {"external_directory": {"*": "allow"}}}')
+    assert denied() == 1
+    monkeypatch.setenv("OPENCODE_PERMISSION", '{"external_directory": "allow"}')
+    assert denied() == 0
 
 
 @pytest.mark.parametrize("text", ["", " \n"])

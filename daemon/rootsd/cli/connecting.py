@@ -45,13 +45,12 @@ from rootsd.connect.wiring import (
     Wired,
     WiringIncomplete,
     WiringWish,
-    make_folders,
-    remove_folders,
 )
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import contains
 from rootsd.settings.errors import NotEditable
+from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
 from rootsd.system.command_path import stable_command

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.service import detect, launcher, start_record
+from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
 
@@ -65,7 +68,11 @@ def start_syncing(invocation: Invocation, chosen: SyncedClient) -> ClientOutcome
         stop(invocation)
         lock = _take_lock(record)
         try:
-            clients = {**record.clients(), chosen.file: chosen}
+            clients = record.clients()
+            before = clients.get(chosen.file)
+            made = before.made_folders if before else ()
+            made += make_folders(Path(chosen.file).parent)
+            clients[chosen.file] = replace(chosen, made_folders=made)
             record.save_clients(clients.values())
             work = AccessSync(record, clients)
             with suppress(DaemonUnreachable):
@@ -97,6 +104,7 @@ def _remove(record: SyncRecord, file: str) -> None:
         remedy = TARGETS[name].in_home(file, f"rootsd sync rm {name}")
         raise RootsdError(outcome.problem, remedy)
     record.save_clients(each for each in clients.values() if each.file != file)
+    remove_folders(clients[file].made_folders)
 
 
 def remove_containers(invocation: Invocation, record: SyncRecord) -> None:

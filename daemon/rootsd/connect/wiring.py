@@ -70,7 +70,8 @@ from rootsd.settings.client_lock import hold_lock_folder
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import Keys, SettingsFormat
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
-from rootsd.system.private_files import FOLDER_MODE, display_path
+from rootsd.settings.settings_folders import make_folders, remove_folders
+from rootsd.system.private_files import display_path
 
 
 class WiringIncomplete(RootsdError):
@@ -634,24 +635,3 @@ def _wraps(changes: Sequence[Change]) -> dict[ServerId, ServerWrap]:
     return {
         change.server: wrap_of(change) for change in changes if isinstance(change, WrappedServer)
     }
-
-
-def make_folders(folder: Path) -> tuple[str, ...]:
-    """Make the missing folders for a file, and return them, the outermost one first."""
-    if os.path.lexists(folder):
-        return ()
-    outer = make_folders(folder.parent)
-    try:
-        folder.mkdir(FOLDER_MODE)
-    except OSError as error:
-        why = error.strerror or str(error)
-        shown = display_path(folder)
-        raise SettingsUnusable(f"{shown} cannot be made: {why}", f"ls -ld {shown}") from error
-    return (*outer, str(folder))
-
-
-def remove_folders(made: Sequence[str]) -> None:
-    """Remove the folders that were made, as far as they are empty."""
-    with suppress(OSError):
-        for folder in reversed(made):
-            os.rmdir(folder)

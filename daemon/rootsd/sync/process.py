@@ -24,11 +24,10 @@ from msgspec.structs import replace
 from rootsd.confine.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.model import Verdict
-from rootsd.settings import json_spans
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
-from rootsd.sync import opencode_rules
 from rootsd.sync.access import choose_access
+from rootsd.sync.overrides import WrittenDenials, reads_projects
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, TargetFile, Wanted
@@ -171,7 +170,9 @@ class AccessSync(Struct):
             for each in earlier:  # the winner may be new
                 if self.record.own().get(each, NOTHING_OWN) != NOTHING_OWN:
                     self._write_file(target.kept_in, replace(client, file=each), (), consent)
-            without = _without_effect(target, file, wanted.entries)
+            written = _written(target, file, wanted.entries)
+            lost = [each for each in written.lost() if each not in omitted]
+            open_in = written.lost_in(wanted.projects)
         except (RootsdError, NotEditable) as error:
             if isinstance(error, RootsdError):
                 problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")
@@ -180,9 +181,9 @@ class AccessSync(Struct):
             self._note(file, ClientOutcome(problem=problem, omitted=omitted))
             return
         others = [f"{entry.name} has another value in the file" for entry in conflicts]
-        denied = wanted.denied - len(without)
-        done = ClientOutcome(denied, wanted.granted, omitted=(*omitted, *others, *without))
-        self._note(file, done)
+        denied = wanted.denied - len(lost)
+        sentences = dict.fromkeys((*omitted, *others, *lost, *open_in))
+        self._note(file, ClientOutcome(denied, wanted.granted, omitted=tuple(sentences)))
 
     def _write_file(
         self,
@@ -262,7 +263,12 @@ def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed, own: Own
         entries = target.denial(path)
         return not isinstance(entries, str) and any(entry.place in places for entry in entries)
 
-    return target.entries(choose_access(denied, published, tag, is_written))
+    wanted = target.entries(choose_access(denied, published, tag, is_written))
+    if not reads_projects(target):
+        return wanted
+    everything = feed.projects(ProjectsQuery("/", select=Selection.PUBLISHED))
+    paths = [item["path"] for item in everything if item["kind"] != "uri" and item["path"]]
+    return replace(wanted, projects=tuple(paths))
 
 
 def _own_of(own: Mapping[str, OwnEntries], client: SyncedClient) -> OwnEntries:
@@ -271,24 +277,9 @@ def _own_of(own: Mapping[str, OwnEntries], client: SyncedClient) -> OwnEntries:
     return next((own[file] for file in reversed(files) if file in own), NOTHING_OWN)
 
 
-def _without_effect(target: SyncTarget, file: str, wanted: Iterable[ListEntry]) -> tuple[str, ...]:
-    """Read back what the client would merge, and return a sentence for each denial that is lost.
-
-    Raises NotEditable and SettingsUnusable.
-    """
-    if not target.merged_with:
-        return ()
-    texts = [SettingsFile(Path(each)).read() for each in target.merged_files(file)]
-    values = [json_spans.parse(text).value if text else {} for text in texts]
-    suffix = "/**"
-    folders = [
-        entry.name.removesuffix(suffix) for entry in wanted if entry.kind is EntryKind.DENIAL
-    ]
-    rules = opencode_rules.folder_rules([each for each in values if isinstance(each, dict)])
-    return tuple(
-        f"{folder} is not denied there: {rule or 'another rule'} in the settings applies instead"
-        for folder, rule in opencode_rules.without_denial(rules, folders).items()
-    )
+def _written(target: SyncTarget, file: str, entries: Iterable[ListEntry]) -> WrittenDenials:
+    names = tuple(entry.name for entry in entries if entry.kind is EntryKind.DENIAL)
+    return WrittenDenials(target, file, names, os.environ)
 
 
 class _Ended(BaseException):

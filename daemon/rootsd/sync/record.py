@@ -58,7 +58,8 @@ class SyncedClient(Struct, frozen=True):
 
     `file` is the settings file there. Roots with `tag` are granted, none if it is None. If
     `granted` is FOCUS, `tag` is None. `is_accepted` says that the file may be changed although it
-    is a symlink or in a repository.
+    is a symlink or in a repository. `made_folders` are those that we made for the file, the
+    outermost one first.
     """
 
     client: str
@@ -66,6 +67,7 @@ class SyncedClient(Struct, frozen=True):
     tag: str | None = None
     is_accepted: bool = False
     granted: GrantedTag = GrantedTag.CHOSEN
+    made_folders: tuple[str, ...] = ()
 
     @property
     def only(self) -> str | None:
@@ -105,9 +107,11 @@ class SyncRecord:
             match value:
                 case {
                     "client": str(name), "tag": None | str() as tag, "accepted": bool(accepted),
-                    "granted": "chosen" | "focus" as granted,
+                    "granted": "chosen" | "focus" as granted, "made": [*made],
                 }:  # fmt: skip
-                    found[file] = SyncedClient(name, file, tag, accepted, GrantedTag(granted))
+                    found[file] = SyncedClient(
+                        name, file, tag, accepted, GrantedTag(granted), tuple(map(str, made))
+                    )
                 case _:
                     raise self._damaged("clients.json")
         return found
@@ -117,7 +121,7 @@ class SyncRecord:
         self._write("clients.json", {
             client.file: {
                 "client": client.client, "tag": client.tag, "accepted": client.is_accepted,
-                "granted": client.granted,
+                "granted": client.granted, "made": client.made_folders,
             }
             for client in clients
         })  # fmt: skip

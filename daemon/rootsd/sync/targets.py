@@ -70,13 +70,15 @@ class ListEntry(Struct, frozen=True):
 class Wanted(Struct, frozen=True):
     """The entries for one file, and a sentence for each folder that cannot be written there.
 
-    `denied` and `granted` are the numbers of folders that can.
+    `denied` and `granted` are the numbers of folders that can. `projects` are the folders whose
+    own settings can take denials away.
     """
 
     entries: tuple[ListEntry, ...] = ()
     denied: int = 0
     granted: int = 0
     omitted: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
 
 
 class SyncTarget(Struct, frozen=True):
@@ -301,10 +303,11 @@ TARGETS = {
             _no_denials, _include_grant, _AT_NEXT_START, "anything",
         ),
         SyncTarget(
-            "opencode", ".config/opencode/opencode.json", "XDG_CONFIG_HOME",
-            "opencode/opencode.json", _opencode_denial, _opencode_grant, _AT_NEXT_START,
+            # It merges the settings of projects after ~/.config/opencode, and before this folder.
+            "opencode", ".opencode/opencode.json", "OPENCODE_CONFIG_DIR", "opencode.json",
+            _opencode_denial, _opencode_grant, _AT_NEXT_START,
             "a project that the session itself began in, and paths that a shell command hides",
-            merged_with=("config.json", "opencode.json", "opencode.jsonc"),
+            merged_with=("opencode.json", "opencode.jsonc"),
         ),
         SyncTarget(
             "copilot", ".copilot/settings.json", "COPILOT_HOME", "settings.json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.sync.overrides import OpencodeSettings, WrittenDenials, project_settings
+from rootsd.sync.targets import TARGETS
 from support.agent_programs import (
     AgentProgram,
     ClaudeCode,
@@ -66,9 +69,9 @@ class Synced:
         """Write the settings, and wait for the lists in them."""
         self.program.configure(home, servers, model)
         file = home / self.settings
-        before = file.read_text()
+        before = file.read_text() if file.exists() else None
         self.world.rootsd("sync", "add", self.program.name, "--only", "tag:work")
-        until(lambda: file.read_text() != before)
+        until(lambda: file.exists() and file.read_text() != before)
 
 
 @pytest.fixture
@@ -101,6 +104,77 @@ def test_commands_of_codex_are_held_to_the_profile(folder: Path) -> None:
     assert "wrote" not in without[1]
     assert "Permission denied" in with_profile[0]
     assert "wrote" in with_profile[1]
+
+
+def test_a_trusted_project_of_codex_that_replaces_the_profile_is_named(folder: Path) -> None:
+    """Each of these keys does it in the real program. An untrusted project is the control."""
+    with AgentWorld(folder, ["api", "secret"]) as world:
+        api, home = world.parent / "api", world.home / ".codex"
+        world.rootsd("approve", "api")
+        world.rootsd("deny", "secret")
+        home.mkdir()
+        trust = f'[projects."{api}"]\ntrust_level = "trusted"\n'
+        (api / ".codex").mkdir()
+        read = [
+            "codex",
+            "-p",
+            "rootsd",
+            "sandbox",
+            "--",
+            "cat",
+            f"{world.parent}/secret/README.md",
+        ]
+        opened, said = [], []
+        for level, text in (
+            ("", 'sandbox_mode = "workspace-write"\n'),
+            (trust, 'model = "x"\n'),
+            (trust, 'sandbox_mode = "workspace-write"\n'),
+            (trust, 'default_permissions = ":workspace"\n'),
+            (trust, f'[permissions.rootsd.filesystem]\n"{world.parent}/secret" = "read"\n'),
+        ):
+            (home / "config.toml").write_text(level)
+            (api / ".codex" / "config.toml").write_text(text)
+            said.append("can open denied folders" in world.rootsd("sync", "add", "codex"))
+            done = world.user.run(read, world.variables(Codex.packages), api)
+            opened.append("the text of secret" in done.output)
+    assert opened == [False, False, True, True, True]
+    assert said == [True, False, True, True, True]  # whether it is trusted is not known
+
+
+def test_the_settings_of_opencode_are_merged_as_rootsd_merges_them(folder: Path) -> None:
+    """`opencode debug config` prints the rules that we compute, in the same order."""
+    with AgentWorld(folder, ["api"]) as world:
+        api, home = world.parent / "api", world.home
+        places = [
+            home / ".config/opencode/config.json", home / ".config/opencode/opencode.jsonc",
+            home / "added.json", api / "opencode.json", api / "opencode.jsonc",
+            api / ".opencode/opencode.json", home / ".opencode/opencode.json",
+            home / ".opencode/opencode.jsonc", home / "last/opencode.json",
+        ]  # fmt: skip
+        settings = [
+            {
+                "permission": {
+                    "external_directory": {f"/{number % 4}": action, f"/x{number}": "ask"}
+                }
+            }
+            for number, action in enumerate(("allow", "deny", "ask") * 3)
+        ]
+        settings.append({"permission": {"external_directory": {"/1": "deny"}}})
+        for place, value in zip(places, settings, strict=False):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(json.dumps(value))
+        variables = {
+            **world.variables(OpenCode.packages), **OpenCode().environment(""),
+            "OPENCODE_CONFIG": str(places[2]), "OPENCODE_CONFIG_DIR": str(places[-1].parent),
+            "OPENCODE_CONFIG_CONTENT": json.dumps(settings[-1]),
+            "OPENCODE_PERMISSION": '{"external_directory": {"/0": "deny", "/last": "ask"}}',
+        }  # fmt: skip
+        done = world.user.run(["opencode", "debug", "config"], variables, api)
+    merged = json.loads(done.output)["permission"]["external_directory"]
+    target = TARGETS["opencode"]
+    written = WrittenDenials(target, target.settings_file(str(home), variables), (), variables)
+    own = OpencodeSettings(written, str(home)).rules(project_settings(str(api)))
+    assert [(rule.pattern, rule.action) for rule in own] == list(merged.items())
 
 
 def test_file_tools_of_copilot_are_held_to_the_lists(folder: Path) -> None:
@@ -145,7 +219,7 @@ def test_claude_code_denies_odd_names_and_no_others(folder: Path) -> None:
     ("program", "settings", "tool", "key", "lib_before", "secret_before"),
     [
         (GeminiCli(), ".gemini/settings.json", "read_file", "file_path", False, False),
-        (OpenCode(), ".config/opencode/opencode.json", "read", "filePath", True, True),
+        (OpenCode(), ".opencode/opencode.json", "read", "filePath", True, True),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -159,11 +233,16 @@ def test_file_tools_of_others_are_held_to_the_lists(
     lib_before: bool,
     secret_before: bool,
 ) -> None:
-    """Gemini CLI opens its workspace alone, and opencode everything that nobody denies."""
+    """Gemini CLI opens its workspace alone, and opencode everything that nobody denies.
+
+    The project's own settings for opencode open every folder, and do not win.
+    """
     with AgentWorld(folder, ["api", "lib", ODD]) as world:
         world.rootsd("approve", "api")
         world.rootsd("approve", "lib", "--tag", "work")
         world.rootsd("deny", str(world.parent / ODD))
+        theirs = {"permission": {"external_directory": "allow"}}
+        (world.parent / "api" / "opencode.json").write_text(json.dumps(theirs))
         script = [
             Call(tool, {key: str(world.parent / name / "README.md")}) for name in ("lib", ODD)
         ]
