@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.discovery.candidates import Arrival
-from rootsd.discovery.folder_tree import FolderNode
+from rootsd.discovery.folder_tree import FolderNode, changed_folders
 from rootsd.discovery.parent_tree import DeferredWork
 from rootsd.disk.walk import WalkFolder, read_stamp
 from support.repositories import raw
@@ -33,9 +33,11 @@ def test_projects_wait_until_all_folders_were_compared(folders: list[FolderNode]
     behind = DeferredWork()
     behind.add_project(b"/src/one")
     behind.set_folders(folders, Arrival.FOUND)
-    assert behind.take_changed(1) == [folders[0]]
+    assert changed_folders(behind.take_folders(1)) == [folders[0]]
     assert behind.take_projects(1) == []
-    assert [os.path.basename(each.place.path) for each in behind.take_changed(2)] == [b"39"]
+    assert [
+        os.path.basename(each.place.path) for each in changed_folders(behind.take_folders(4))
+    ] == [b"39"]
     assert behind.arrival is Arrival.FOUND
     assert behind
     assert behind.take_projects(1) == [b"/src/one"]
@@ -46,7 +48,7 @@ def test_later_work_replaces_earlier_work(folders: list[FolderNode]) -> None:
     behind = DeferredWork()
     behind.set_folders(folders, Arrival.FOUND)
     behind.set_folders(folders[-1:], Arrival.CREATED)
-    assert behind.take_changed(100) == folders[-1:]
+    assert changed_folders(behind.take_folders(100)) == folders[-1:]
     assert not behind
 
 
@@ -56,5 +58,5 @@ def test_finished_work_is_no_longer_due(folders: list[FolderNode]) -> None:
     behind.set_folders(folders, Arrival.CREATED)
     behind.clear()
     assert not behind
-    assert behind.take_changed(100) == []
+    assert changed_folders(behind.take_folders(100)) == []
     assert behind.take_projects(100) == []

@@ -121,7 +121,7 @@ def run_down(engine: DiscoveryEngine, clock: Clock) -> bool:
     waited = engine.has_deferred_work()
     while engine.has_deferred_work():
         engine.catch_up(64)
-    while (due := engine.candidates.next_due()) is not None:
+    while (due := engine.next_due()) is not None:
         clock.now = max(clock.now, due)
         engine.tick()
         waited = True

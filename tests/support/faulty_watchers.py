@@ -67,7 +67,7 @@ def make_faulty_watcher(fault: Fault) -> Callable[[PostResolver], Watcher]:
         case Fault.DEAF_TO_CHMOD:
             return lambda post: _FaultyWatcher(post, _is_chmod)
         case Fault.NO_GUARDS:
-            guards = (WatchPurpose.ROOT, WatchPurpose.ABOVE)
+            guards = (WatchPurpose.ROOT, WatchPurpose.PARENT, WatchPurpose.ABOVE)
             return lambda post: _FaultyWatcher(post, lambda reported: reported.purpose in guards)
         case Fault.NO_OVERFLOW:
             return lambda post: InotifyWatcher(

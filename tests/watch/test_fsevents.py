@@ -161,6 +161,17 @@ def test_only_events_in_watched_folders_are_posted(
     assert harness.reported() == [FileEvent(top, b"one", FileEventKind.ADDED, FRONTIER)]
 
 
+def test_in_a_repository_only_markers_are_posted(harness: FSEventsHarness, tmp_path: Path) -> None:
+    top, work = raw(tmp_path), tmp_path / "one"
+    work.mkdir()
+    harness.watcher.watch(top, FRONTIER)
+    harness.watcher.watch(raw(work), WatchPurpose.MARKERS)
+    harness.streams[top].tell([raw(work / ".jj"), raw(work / "notes")], [RENAMED] * 2)
+    assert harness.reported() == [
+        FileEvent(raw(work), b".jj", FileEventKind.REMOVED, WatchPurpose.MARKERS)
+    ]
+
+
 def test_lost_events_are_an_overflow(harness: FSEventsHarness, tmp_path: Path) -> None:
     harness.watcher.watch(raw(tmp_path), FRONTIER)
     harness.streams[raw(tmp_path)].tell([raw(tmp_path)], [DROPPED])

@@ -247,6 +247,20 @@ def test_watches_stay_within_the_budget() -> None:
     ]
 
 
+def test_watches_of_markers_give_way_to_all_others() -> None:
+    harness, markers = WatcherHarness(budget=3), WatchPurpose.MARKERS
+    try:
+        watched = [harness.watcher.watch(path, markers) for path in (b"/", b"/usr", b"/etc")]
+        assert watched == [WatchOutcome.WATCHED] * 3
+        assert harness.watcher.watch(b"/bin/..", markers) is WatchOutcome.LIMIT
+        watched = [harness.watcher.watch(path, FRONTIER) for path in (b"/var", b"/opt", b"/home")]
+        assert watched == [WatchOutcome.WATCHED] * 3
+        assert harness.watcher.count() == 3
+        assert harness.watcher.watch(b"/usr", FRONTIER) is WatchOutcome.LIMIT
+    finally:
+        harness.watcher.stop()
+
+
 def test_before_an_overflow_only_ended_watches_are_reported(tmp_path: Path) -> None:
     harness = WatcherHarness(listening=False)
     gone = tmp_path / "gone"

@@ -28,12 +28,14 @@ from rootsd.watch.inotify_records import (
 from rootsd.watch.inotify_translator import InotifyTranslator, watch_mask
 from rootsd.watch.watch_registry import WatchRegistry
 
-FRONTIER, PROGRESS, ROOT, ABOVE, LINKS = (
+FRONTIER, PROGRESS, ROOT, ABOVE, LINKS, PARENT, MARKERS = (
     WatchPurpose.FRONTIER,
     WatchPurpose.PROGRESS,
     WatchPurpose.ROOT,
     WatchPurpose.ABOVE,
     WatchPurpose.LINKS,
+    WatchPurpose.PARENT,
+    WatchPurpose.MARKERS,
 )
 ADDED, LEFT, ITSELF = FileEventKind.ADDED, FileEventKind.REMOVED, FileEventKind.SELF
 UNMOUNTED = 0x2000
@@ -99,26 +101,36 @@ def test_the_end_of_a_watch_does_not_end_its_successor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("purpose", "folder", "marker", "file"),
+    ("purpose", "matters"),
     [
-        (FRONTIER, True, True, False),
-        (PROGRESS, True, True, True),
-        (ROOT, False, False, False),
-        (ABOVE, True, False, False),
-        (LINKS, True, True, False),
+        (FRONTIER, {b"folder", b"package.json", b".jj", b"HEAD"}),
+        (PROGRESS, {b"folder", b"package.json", b".jj", b"HEAD", b"file", b"gitdir"}),
+        (ROOT, {b".jj", b"HEAD"}),
+        (ABOVE, {b"folder", b".jj"}),
+        (LINKS, {b"folder", b"package.json", b".jj", b"HEAD", b"gitdir"}),
+        (PARENT, set()),
+        (MARKERS, {b".jj", b"HEAD"}),
     ],
 )
 def test_the_purpose_decides_whether_a_new_entry_matters(
-    purpose: WatchPurpose, folder: bool, marker: bool, file: bool
+    purpose: WatchPurpose, matters: set[bytes]
 ) -> None:
-    watches = ((b"/a", purpose, 1),)
-    for name, kind, expected in (
-        (b"folder", IN_ISDIR, folder),
-        (b"package.json", 0, marker),
-        (b"file", 0, file),
-    ):
-        record = InotifyRecord(1, IN_CREATE | kind, 0, name)
-        assert bool(translated(record, watches=watches)) == expected
+    folders = {b"folder", b".jj"}
+    names = folders | {b"package.json", b"HEAD", b"file", b"gitdir"}
+    found = set()
+    for name in names:
+        record = InotifyRecord(1, IN_CREATE | (IN_ISDIR if name in folders else 0), 0, name)
+        if translated(record, watches=((b"/a", purpose, 1),)):
+            found.add(name)
+    assert found == matters
+
+
+def test_of_the_written_files_only_the_link_of_a_worktree_matters() -> None:
+    """git writes HEAD and the index of a worktree much more often than its link."""
+    written = [InotifyRecord(1, IN_CLOSE_WRITE, 0, name) for name in (b"HEAD", b"gitdir", b"x")]
+    assert translated(*written, watches=((b"/a", LINKS, 1),)) == (
+        FileEvent(b"/a", b"gitdir", FileEventKind.MODIFIED, LINKS),
+    )
 
 
 def test_an_overflow_keeps_its_position_among_the_events() -> None:

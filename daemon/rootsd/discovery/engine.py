@@ -47,6 +47,7 @@ from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, Projec
 from rootsd.core.model import Parent, Project, ProjectKind
 from rootsd.core.paths import ancestors, base_name, contains
 from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.discovery.departures import Departures
 from rootsd.discovery.mount_context import MountContext
 from rootsd.discovery.parent_tree import ParentTree, ParentTrees, TreeProgressCallback
 from rootsd.discovery.tracked import (
@@ -68,13 +69,15 @@ class EventBatch(Struct):
     """The events of one batch, merged and sorted by the part that handles them.
 
     For each folder and name, `entries` has two flags: whether the entry was removed, and whether
-    an existing folder was renamed to this name and is still there.
+    an existing folder was renamed to this name and is still there. `tops` has the folders in which
+    a marker of a repository came or went, and whether the last one went.
     """
 
     progress: list[FileEvent] = field(default_factory=list)
     overflow: bool = False
     links: dict[bytes, None] = field(default_factory=dict)
     folders: dict[bytes, None] = field(default_factory=dict)
+    tops: dict[bytes, bool] = field(default_factory=dict)
     entries: dict[tuple[bytes, bytes], tuple[bool, bool]] = field(default_factory=dict)
 
     @property
@@ -113,6 +116,10 @@ class EventBatch(Struct):
                 stayed = moved and not is_removal
                 flags = (removed or is_removal, stayed or event.moved)
                 self.entries[event.folder, event.name] = flags
+            case WatchPurpose.ROOT | WatchPurpose.MARKERS if event.name:
+                self.tops[event.folder] = event.kind is FileEventKind.REMOVED
+            case WatchPurpose.MARKERS:
+                pass  # the folder around it reports this, too
             case _:
                 self.folders[event.folder] = None
 
@@ -131,6 +138,7 @@ class DiscoveryEngine:
         self._mounts = MountContext(watcher)
         self._tracked = TrackedPaths(safety)
         self._candidates = Candidates(watcher, find_in_use, monotonic, self._mounts.responds)
+        self._departures = Departures(find_in_use, monotonic)
         self._path_watches = PathWatches(watcher)
         self._worktrees = WorktreeTracker(watcher)
         self._trees = ParentTrees()
@@ -319,15 +327,20 @@ class DiscoveryEngine:
                 self._follow_links(main)
         for folder in batch.folders:
             self._folder_itself_changed(folder)
-        for (folder, name), (removed, moved) in batch.entries.items():
-            for tree in self._trees.values():
-                tree.entry_changed(folder, name, removed=removed, moved=moved)
+        self._handle_entries(batch)
         changed = (child(*entry) for entry in batch.entries)
         self._check_missing_roots(self._tracked.missing_roots_below(changed))
         dropped, self._dropped = self._dropped, set()
         self._recheck_orphans(
             [path for path in dropped if path in self._tracked and not self._is_proposed(path)]
         )
+
+    def _handle_entries(self, batch: EventBatch) -> None:
+        for (folder, name), (removed, moved) in batch.entries.items():
+            for tree in self._trees.values():
+                tree.entry_changed(folder, name, removed=removed, moved=moved)
+        for folder, removed in batch.tops.items():
+            self._departures.add(folder) if removed else self._check_top(folder)
 
     def _handle_overflow(self) -> None:
         """Compare every tree with the disk, because events were lost."""
@@ -365,8 +378,21 @@ class DiscoveryEngine:
         self.recheck_orphans()
 
     def tick(self) -> None:
-        """Check the candidates that are due."""
+        """Check the candidates and the repositories without a marker that are due."""
         self._settle(self._candidates.due())
+        for path in self._departures.take_due():
+            self._check_top(path)
+
+    def next_due(self) -> float | None:
+        """Return when to call `tick`, on the monotonic clock, or None if nothing is pending."""
+        due = (self._candidates.next_due(), self._departures.next_due())
+        return min((when for when in due if when is not None), default=None)
+
+    def _check_top(self, folder: bytes) -> None:
+        """Find out which kind of project a folder is in which a marker came or went."""
+        self._trees.relist(folder)
+        if folder in self._tracked and not self._trees.hold(folder):
+            self._recheck_orphans((folder,))
 
     def _folder_itself_changed(self, folder: bytes) -> None:
         self._path_watches.renew(folder)
@@ -404,6 +430,7 @@ class DiscoveryEngine:
     def lost(self, path: bytes) -> None:
         """Handle a project that a tree no longer has, and find out whether it is gone."""
         self._candidates.drop(path)
+        self._departures.drop(path)
         self._tracked.add_lost(path)
         if path not in self._tracked:
             return

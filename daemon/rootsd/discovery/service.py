@@ -282,7 +282,7 @@ class Discovery:
         """Return the seconds until the next timer is due, or None if there is none."""
         if self._engine.has_deferred_work():
             return 0.0
-        known = (self._polls.due(), self._engine.candidates.next_due(), self._snapshots.due())
+        known = (self._polls.due(), self._engine.next_due(), self._snapshots.due())
         now = self._monotonic()
         deadlines = (waiting.deadline for waiting in self._settling)
         left = [max(0.0, time - now) for time in (*known, *deadlines) if time is not None]

@@ -369,8 +369,7 @@ class PathWatches:
         # causes no event.
         while (watches := self._watch_all(parents)) != before:
             for path, purpose in self._parents - watches:
-                if purpose is not WatchPurpose.ROOT or path not in self.roots:
-                    self._watcher.unwatch(path, purpose)
+                self._watcher.unwatch(path, purpose)
             self._parents = before = watches
 
     def _watch_all(self, parents: Iterable[bytes]) -> frozenset[_PathWatch]:
@@ -380,12 +379,12 @@ class PathWatches:
         """
         watches: set[_PathWatch] = set()
         for parent in parents:
-            purpose = WatchPurpose.ROOT
+            purpose = WatchPurpose.PARENT
             for path in (parent, *ancestors(parent)):
                 watch = (path, purpose)
                 if watch in watches or self._has_watched(path, purpose):
                     watches.add(watch)
-                    purpose = WatchPurpose.ROOT
+                    purpose = WatchPurpose.PARENT
                 else:
                     purpose = WatchPurpose.ABOVE
         return frozenset(watches)
@@ -401,8 +400,7 @@ class PathWatches:
 
     def set_roots(self, roots: AbstractSet[bytes]) -> None:
         """Watch these roots, and stop watching all others."""
-        parents = {path for path, purpose in self._parents if purpose is WatchPurpose.ROOT}
-        for path in self.roots - roots - parents:
+        for path in self.roots - roots:
             self._watcher.unwatch(path, WatchPurpose.ROOT)
         for path in roots - self.roots:
             self._watcher.watch(path, WatchPurpose.ROOT)

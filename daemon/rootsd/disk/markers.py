@@ -102,9 +102,14 @@ def _suffix_pattern(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
 BUILT_IN_PROJECT_FILES = ProjectFiles.changed(())
 
 
+def is_repository_marker(name: bytes) -> bool:
+    """Return whether adding or removing `name` can make its folder another kind of repository."""
+    return name in VCS_NAMES or name in GIT_BARE_NAMES
+
+
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool:
     """Return whether adding or removing `name` can make its folder another kind of project."""
-    if name in VCS_NAMES or name in GIT_BARE_NAMES or name == _PNPM:
+    if is_repository_marker(name) or name == _PNPM:
         return True
     return files.any_in({name})
 

@@ -19,12 +19,22 @@ class WatchPurpose(Enum):
     PROGRESS = 2
     """A progress folder of a project that is being created: every change."""
     ROOT = 3
-    """A root or a parent: only changes to its owner and mode, its removal, and its move."""
+    """A root: changes to its owner and mode, its removal, its move, and added and removed markers
+    of repositories.
+    """
     ABOVE = 4
     """The nearest folder above a missing parent: added and removed entries."""
     LINKS = 5
     """The folder with a repository's links to worktrees, or the `.git` folder in which git will
-    create it: added and removed entries.
+    create it: added and removed entries, and a link that is written again.
+    """
+    PARENT = 6
+    """A parent, or a folder above one: only changes to its owner and mode, its removal, and its
+    move.
+    """
+    MARKERS = 7
+    """The top folder of a repository: added and removed markers of repositories. Such a watch is
+    the first to end when watches run out, because the sweep finds the same changes.
     """
 
     # `Enum.__hash__` is written in Python, and each watch needs the hash several times.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from rootsd.disk.markers import ProjectFiles
+from rootsd.disk.markers import ProjectFiles, is_repository_marker
 from rootsd.watch.events import (
     FileEvent,
     FileEventKind,
@@ -148,7 +148,11 @@ class FSEventsWatcher:
 
     def _resolve(self, folder: bytes, name: bytes) -> FileEvents:
         purposes = self._watched.get(folder, ())
-        return tuple(_file_event(folder, name, purpose) for purpose in purposes)
+        return tuple(
+            _file_event(folder, name, purpose)
+            for purpose in purposes
+            if purpose is not WatchPurpose.MARKERS or is_repository_marker(name)
+        )
 
 
 def _file_event(folder: bytes, name: bytes, purpose: WatchPurpose) -> FileEvent:
@@ -162,6 +166,8 @@ def _file_event(folder: bytes, name: bytes, purpose: WatchPurpose) -> FileEvent:
             return FileEvent(folder, name, FileEventKind.ADDED, purpose, moved=True)
         case WatchPurpose.FRONTIER if name:
             return FileEvent(folder, name, FileEventKind.ADDED, purpose)
+        case WatchPurpose.MARKERS if name:
+            return FileEvent(folder, name, FileEventKind.REMOVED, purpose)
         case _:
             return FileEvent(folder, b"", FileEventKind.SELF, purpose)
 

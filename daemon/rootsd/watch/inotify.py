@@ -72,7 +72,8 @@ class InotifyWatcher:
     def watch(self, folder: bytes, purpose: WatchPurpose) -> WatchOutcome:
         """Watch a folder without following a link."""
         is_full = len(self._registry) >= self._budget
-        if is_full and self._registry.watch_of(folder, purpose) is None:
+        is_new = self._registry.watch_of(folder, purpose) is None
+        if is_full and is_new and not self._makes_room_for(purpose):
             return WatchOutcome.LIMIT
         try:
             self._add(folder, purpose)
@@ -87,6 +88,17 @@ class InotifyWatcher:
             wd = self._registry.watch_of(folder, purpose)
             if wd is not None:
                 self._remove(folder, purpose, wd)
+
+    def _makes_room_for(self, purpose: WatchPurpose) -> bool:
+        """End the watch of a repository's markers, for a purpose that needs one more.
+
+        Return whether there is room.
+        """
+        spare = self._registry.folder_for(WatchPurpose.MARKERS)
+        if purpose is WatchPurpose.MARKERS or spare is None:
+            return False
+        self.unwatch(spare, WatchPurpose.MARKERS)
+        return len(self._registry) < self._budget
 
     def _add(self, folder: bytes, purpose: WatchPurpose) -> None:
         with self._lock:

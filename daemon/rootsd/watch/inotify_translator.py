@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, is_marker
+from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, is_marker, is_repository_marker
 from rootsd.watch.events import (
     EventResolver,
     FileEvent,
@@ -47,10 +47,15 @@ _MASKS = {
     # IN_ATTRIB reports a chmod of a folder inside. It can make everything below unreadable.
     WatchPurpose.FRONTIER: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
     WatchPurpose.PROGRESS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
-    WatchPurpose.ROOT: IN_ATTRIB | _SELF,
+    WatchPurpose.ROOT: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
+    WatchPurpose.PARENT: IN_ATTRIB | _SELF,
     WatchPurpose.ABOVE: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
-    WatchPurpose.LINKS: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF,
+    WatchPurpose.LINKS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
+    # The folder around it reports that it is removed or moved.
+    WatchPurpose.MARKERS: _ENTRY_ADDED | _ENTRY_REMOVED,
 }
+# git writes the link in a worktree's entry in place when a worktree moves.
+_WORKTREE_LINK = b"gitdir"
 # IN_MASK_ADD, because two purposes of one folder share one kernel watch and its mask.
 _ADD_FLAGS = IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_ADD
 
@@ -84,6 +89,7 @@ class InotifyTranslator:
             if not record.name
             or record.mask & IN_ISDIR
             or record.wd in progress_watches
+            or record.name == _WORKTREE_LINK
             or is_marker(record.name, files)
             for resolver in self._resolvers_of(record)
         ]
@@ -124,13 +130,19 @@ class InotifyTranslator:
         match purpose:
             case WatchPurpose.FRONTIER:
                 return record.is_folder or is_marker(record.name, self.files)
-            case WatchPurpose.PROGRESS | WatchPurpose.LINKS:
+            case WatchPurpose.PROGRESS:
                 return True
+            case WatchPurpose.LINKS:
+                written = bool(record.mask & IN_CLOSE_WRITE)
+                return not written or record.name == _WORKTREE_LINK
             case WatchPurpose.ABOVE:
                 return record.is_folder
-            case WatchPurpose.ROOT:
-                # The kernel also reports IN_ATTRIB for entries of a watched folder.
+            case WatchPurpose.PARENT:
                 return False
+            case WatchPurpose.ROOT | WatchPurpose.MARKERS:
+                # The kernel also reports IN_ATTRIB for entries of a watched folder.
+                changed = bool(record.mask & (_ENTRY_ADDED | _ENTRY_REMOVED))
+                return changed and is_repository_marker(record.name)
 
 
 def _event_kind(record: InotifyRecord) -> FileEventKind:

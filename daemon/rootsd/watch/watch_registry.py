@@ -67,6 +67,10 @@ class WatchRegistry:
         """Return the paths that a watch serves for a purpose, oldest first."""
         return self._of[purpose].folders_of(wd)
 
+    def folder_for(self, purpose: WatchPurpose) -> bytes | None:
+        """Return any folder that is watched for a purpose, or None."""
+        return next(iter(self._of[purpose].watches), None)
+
     def add(self, folder: bytes, purpose: WatchPurpose, wd: int) -> None:
         """Record `wd` as the watch of a folder for a purpose, for which it had none."""
         self._count += not self.purposes_of(wd)
