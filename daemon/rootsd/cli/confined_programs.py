@@ -13,13 +13,14 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from rootsd.system.process_tree import BareProcessReader
+
 END_TIMEOUT_S = 5.0
 """How long programs may take to end before they are killed."""
-_PARENT = 1  # in proc_pid_stat(5), counted after the name
 
 
 def end_programs(items: Iterable[Mapping[str, Any]], timeout_s: float = END_TIMEOUT_S) -> None:
@@ -43,16 +44,16 @@ def _open_front(item: Mapping[str, Any]) -> int | None:
     fd = None
     with suppress(OSError):
         fd = os.pidfd_open(front)
-        if front == connected or _parent_of(connected) == front:
+        if front in (connected, *_parents_of(connected)):
             return fd
     if fd is not None:
         os.close(fd)
     return None
 
 
-def _parent_of(pid: int) -> int:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[_PARENT])
+def _parents_of(pid: int) -> Iterator[int]:
+    """Yield the parent of a process, unless it has ended."""
+    yield from (each.parent for each in BareProcessReader().lineage(pid).processes[:1])
 
 
 def _send(fronts: Iterable[int], number: signal.Signals) -> None:

@@ -23,8 +23,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from rootsd.disk.process_stat import read_process_stat
+
 _MAX_LOOKS, _QUIET_LOOKS = 30, 3
-_CHILDREN_FAULTS = 8  # cminflt in proc_pid_stat(5), counted from the state
 _END_TIMEOUT_S = 1.0
 _MAX_COMMAND, _MAX_STATUS = 64, 1 << 14
 
@@ -110,12 +111,12 @@ def confined_processes(owner: int) -> list[int]:
     return [pid for pid, inner in _inner_pids(owner) if inner != [b"1"]]
 
 
-def _activity(owner: int) -> dict[int, bytes]:
+def _activity(owner: int) -> dict[int, int]:
     """Return the processes of a wall, each with a counter that changes when it reaps a child."""
     found = {}
     for pid, _ in _inner_pids(owner):
-        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-            found[pid] = file.read().rpartition(b")")[2].split()[_CHILDREN_FAULTS]
+        with suppress(OSError):
+            found[pid] = read_process_stat(b"/proc/%d/" % pid).children_faults
     return found
 
 

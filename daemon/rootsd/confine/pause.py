@@ -25,11 +25,11 @@ from typing import NamedTuple
 
 from rootsd.confine.orders import PauseState
 from rootsd.core.wall import WAITER_NAME
+from rootsd.disk.process_stat import ProcessStat, process_stats, read_process_stat
 
 _MAX_LOOKS = 100  # a program that forks all the time must not keep the warden from its work
 _REST_TIMEOUT_S = 0.2
 _BETWEEN_LOOKS_S = 0.0005
-_STATE, _PARENT, _STARTED = 0, 1, 19  # in proc_pid_stat(5), counted after the name
 _AT_REST = b"TtZX"  # stopped, traced, and ended
 
 
@@ -93,6 +93,10 @@ class _Seen(NamedTuple):
     name: bytes
     state: bytes
 
+    @classmethod
+    def of(cls, pid: int, stat: ProcessStat) -> _Seen:
+        return cls(pid, stat.started, stat.parent, stat.name, stat.state)
+
     @property
     def key(self) -> tuple[int, int]:
         """The pid and the start time, which no other process has."""
@@ -134,20 +138,15 @@ def _has_living(children: _Children, above: _Seen) -> bool:
 def _table() -> _Children:
     """Return all processes by their parents."""
     found: _Children = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and (seen := _look(int(name))) is not None:
-            found.setdefault(seen.parent, []).append(seen)
+    for pid, stat in process_stats():
+        found.setdefault(stat.parent, []).append(_Seen.of(pid, stat))
     return found
 
 
 def _look(pid: int) -> _Seen | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            head, _, tail = (file.read() or b"").rpartition(b")")
-        fields = tail.split()
-        name = head.partition(b"(")[2]
-        return _Seen(pid, int(fields[_STARTED]), int(fields[_PARENT]), name, fields[_STATE])
-    except (OSError, IndexError):  # it has ended
+        return _Seen.of(pid, read_process_stat(b"/proc/%d/" % pid))
+    except OSError:  # it has ended
         return None
 
 

@@ -38,10 +38,10 @@ from rootsd.confine.supervision import (
     wait,
 )
 from rootsd.confine.warden import Warden
+from rootsd.disk.process_stat import process_stats
 
 _TERMINALS = "/dev/ptmx"
 _WAITER_ENDED = 30  # SIGPWR, which macOS lacks; nothing else sends it
-_PARENT_FIELD = 1  # in /proc/PID/stat, counted after the name; see proc_pid_stat(5)
 
 
 def enter(warden: Warden, options: CellOptions, version: int) -> None:
@@ -125,11 +125,7 @@ def _end_descendants() -> None:
 
 
 def _descendants(ancestor: int) -> set[int]:
-    parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[_PARENT_FIELD])
+    parents = {pid: seen.parent for pid, seen in process_stats()}
     found = {ancestor}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more

@@ -15,15 +15,13 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, ProgramSight
+from rootsd.disk.process_stat import read_process_stat
 
 _FIRST = 1  # init, which is not part of a lineage
 _MAX_ANCESTORS = 256
 _CMDLINE_CAP = 4096
 _ENVIRONMENT_CAP = 1 << 20
 _ENVIRONMENTS_CAP = 64 << 20
-# Fields of /proc/PID/stat after the name; proc(5).
-_STATE, _PARENT, _TERMINAL, _THREADS, _STARTED = 0, 1, 4, 17, 19
-_DEAD = frozenset({b"Z", b"X"})
 READ_TIMEOUT_S = 1.5
 """How long one reader may take, in seconds."""
 
@@ -119,7 +117,7 @@ def _linux_process(
             return None, LineageCompleteness.COMPLETE
         folder = _living_thread(folder)
         arguments = tuple(_read(folder + b"cmdline", _CMDLINE_CAP).split(b"\0")[:-1])
-    except (OSError, IndexError):
+    except OSError:
         return None, LineageCompleteness.COMPLETE
     program, sight = _program(folder)
     cap = min(_ENVIRONMENT_CAP, budget.environments)
@@ -146,18 +144,18 @@ def _linux_process(
 def _linux_bare_process(pid: int) -> Process | None:
     folder = b"/proc/%d/" % pid
     try:
-        name, fields = _stat_of(folder)
-        if fields[_STATE] in _DEAD and int(fields[_THREADS]) <= 1:
+        seen = read_process_stat(folder)
+        if seen.has_ended and seen.threads <= 1:
             return None  # only its parent still has to notice
         return Process(
             pid=pid,
-            started=int(fields[_STARTED]),
-            parent=int(fields[_PARENT]),
-            name=name,
-            terminal=int(fields[_TERMINAL]),
+            started=seen.started,
+            parent=seen.parent,
+            name=seen.name,
+            terminal=seen.terminal,
             control_group=_control_group(folder),
         )
-    except (OSError, IndexError):
+    except OSError:
         return None
 
 
@@ -166,12 +164,12 @@ def _living_thread(folder: bytes) -> bytes:
 
     /proc/PID shows the first thread, and after its end no arguments, environment, or executable.
     """
-    if _stat_of(folder)[1][_STATE] not in _DEAD:
+    if not read_process_stat(folder).has_ended:
         return folder
     for name in os.listdir(folder + b"task"):
         thread = folder + b"task/" + name + b"/"
-        with suppress(OSError, IndexError):
-            if _stat_of(thread)[1][_STATE] not in _DEAD:
+        with suppress(OSError):
+            if not read_process_stat(thread).has_ended:
                 return thread
     return folder
 
@@ -222,12 +220,6 @@ def _working_directory(folder: bytes) -> bytes:
         return os.readlink(folder + b"cwd")
     except OSError:  # it has ended, or we may not read it
         return b""
-
-
-def _stat_of(folder: bytes) -> tuple[bytes, list[bytes]]:
-    """Return the name in /proc/PID/stat, and the fields after it."""
-    head, _, tail = _read(folder + b"stat", _CMDLINE_CAP).rpartition(b")")
-    return head.partition(b"(")[2], tail.split()
 
 
 def _control_group(folder: bytes) -> bytes:
