@@ -32,6 +32,8 @@ from rootsd.confine import (
     default_view,
     denied_base,
     holders,
+    mounted_view,
+    pause,
     protected,
     root_folder,
     tree,
@@ -78,6 +80,8 @@ class Weakness(Enum):
     BUSY_POINT = "the point of a hidden root cannot be removed"
     BASE_SHOWN = "denied folders in the base are not masked"
     BASE_COVERED = "a denied folder in the base is covered in place"
+    FILES_ONLY = "of what holds a folder, only open files are found"
+    FIRST_THREAD = "only the first thread of a holder is looked at"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
@@ -462,7 +466,10 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.KILL_ONCE: (
         (holders, "_QUIET_LOOKS", 1),
         (holders, "_activity", lambda _: {}),
+        (pause.ProgramPause, "stop", lambda _: None),
     ),
+    Weakness.FILES_ONLY: ((mounted_view, "_keeping", lambda _: frozenset()),),
+    Weakness.FIRST_THREAD: ((holders, "_threads", lambda pid: [b"/proc/%d/" % pid]),),
     Weakness.FOLLOW_LINKS: (
         (tree, "open_path", _open_following),
         (root_folder, "open_path", _open_following),
@@ -491,6 +498,7 @@ def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     for weakness in spec["weaknesses"]:
         _weaken(Weakness(weakness))
     os.makedirs(spec["folder"], exist_ok=True)
+    without = frozenset(Layer(name) for name in spec["without"])
     settings = WardenSettings(
         os.fsencode(os.path.realpath(spec["folder"])),
         (
@@ -505,6 +513,7 @@ def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
         ProtectionPolicy(spec["protection"]),
         RevokePolicy(spec["on_revoke"]),
         frozenset(map(os.fsencode, spec["denied"])),
+        without,
     )
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:
@@ -512,7 +521,7 @@ def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     warden = engine.start(settings, [decode_root(root) for root in spec["roots"]])
     options = CellOptions(
         Network(spec["network"]),
-        frozenset(Layer(name) for name in spec["without"]),
+        without,
         folder=home,
         home=home,
     )

@@ -9,25 +9,56 @@ that was taken away if its mount is no longer in the list of its process's mount
 processes that hide the path with chroot.
 
 A process can make itself unreadable with PR_SET_DUMPABLE, or let descriptors wait in a socket. It
-then counts as a holder, because nobody can tell. Sources: proc_pid_fdinfo(5), proc_pid_maps(5),
-proc_pid_stat(5), proc_pid_status(5), prctl(2), pidfd_open(2).
+then counts as a holder, because nobody can tell. Each thread can have descriptors, a working
+directory, and mounts of its own, and the first one may have ended. So this looks at all threads.
+
+Where a layer of the wall is left out, programs can keep more than open files: see `Keeping`. Then
+any other mount namespace counts, also one without processes that a descriptor keeps, and any
+folder without a mount: what is mounted below it can still be reached. Sources: proc_pid_fdinfo(5),
+proc_pid_maps(5), proc_pid_status(5), prctl(2), pidfd_open(2), ioctl_ns(2), mount_namespaces(7).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum
 from typing import NamedTuple
 
+from rootsd.confine.kernel import closing
+from rootsd.confine.pause import ProgramPause
 from rootsd.disk.process_stat import read_process_stat
 
 _MAX_LOOKS, _QUIET_LOOKS = 30, 3
 _END_TIMEOUT_S = 1.0
 _MAX_COMMAND, _MAX_STATUS = 64, 1 << 14
+_NS_GET_USERNS, _NS_GET_PARENT = 0xB701, 0xB702  # linux/nsfs.h
+
+
+class Keeping(Enum):
+    """What keeps a folder that was taken away, besides open files, where no layer forbids it."""
+
+    FOLDERS = "a working directory or root folder; Landlock makes these useless"
+    MOUNTS = "a mount in a namespace of its own; seccomp and Landlock forbid mounts"
+
+
+class Search(NamedTuple):
+    """What to search for in the wall of `owner`: detached files on `devices`, and more.
+
+    `outside` are the mounts of files that the owner passed to the program: see
+    `mounts_of_standard_files`.
+    """
+
+    owner: int
+    devices: frozenset[int]
+    outside: frozenset[bytes]
+    keeping: frozenset[Keeping] = frozenset()
 
 
 class Holder(NamedTuple):
@@ -51,39 +82,41 @@ class _Status(NamedTuple):
     """False for a process that has ended or is about to."""
 
 
-def find_holders(owner: int, devices: frozenset[int], outside: frozenset[bytes]) -> list[Holder]:
-    """Return the holders of detached files on these devices, in the wall of `owner`.
-
-    `outside` are the mounts of files that the owner passed to the program: see
-    `mounts_of_standard_files`.
-    """
+def find_holders(search: Search) -> list[Holder]:
+    """Return the processes in a wall that hold what `search` describes."""
     found = []
-    for pid in confined_processes(owner):
+    for pid in confined_processes(search.owner):
         try:
-            files = _detached_files(pid, devices, outside)
-            mappings = _detached_mappings(pid, devices)
+            files, mappings = _held_by(pid, search)
             if files or mappings:
                 found.append(Holder(pid, _command(pid), files, mappings))
         except PermissionError:
-            status = _status(pid)
-            if status is not None and status.has_memory:
-                found.append(Holder(pid, _command(pid), None, None))
+            found.append(Holder(pid, _command(pid), None, None))
         except OSError:
             continue  # it has ended
     return found
 
 
-def end_holders(owner: int, devices: frozenset[int], outside: frozenset[bytes]) -> None:
-    """Kill all holders in the wall of `owner`.
+def end_holders(search: Search) -> None:
+    """Kill all processes in a wall that hold what `search` describes.
 
-    A program can pass an open file from process to process while this looks. So this ends only
-    after some looks during which no process began or ended. If the programs are too busy for
-    that, all of their processes are killed.
+    They could pass an open file from one to another while this looks. So all are stopped first,
+    and this ends only after some looks during which no process began or ended. If the programs
+    are too busy for that, all of their processes are killed.
     """
-    quiet = 0
+    pause = ProgramPause(search.owner, lambda _: None)
+    try:
+        _end_stopped_holders(search, pause)
+    finally:
+        pause.resume()
+
+
+def _end_stopped_holders(search: Search, pause: ProgramPause) -> None:
+    owner, quiet = search.owner, 0
     for _ in range(_MAX_LOOKS):
+        pause.stop()
         before = _activity(owner)
-        found = find_holders(owner, devices, outside)
+        found = find_holders(search)
         _kill(owner, [holder.pid for holder in found])
         quiet = quiet + 1 if not found and before == _activity(owner) else 0
         if quiet == _QUIET_LOOKS:
@@ -97,9 +130,9 @@ def mounts_of_standard_files() -> frozenset[bytes]:
     These are mounts outside. No mount of a wall has such an id.
     """
     found = set()
-    for fd in ("0", "1", "2"):
+    for fd in (0, 1, 2):
         with suppress(OSError):
-            found.add(_mount_id("self", fd))
+            found.add(_mount_id(fd))
     return frozenset(found)
 
 
@@ -155,18 +188,18 @@ def _kill(owner: int, pids: Iterable[int]) -> None:
 
 def _table() -> dict[int, _Status]:
     names = (name for name in os.listdir("/proc") if name.isdecimal())
-    found = ((int(name), _status(int(name))) for name in names)
+    found = ((int(name), _status(b"/proc/%d/" % int(name))) for name in names)
     return {pid: status for pid, status in found if status is not None}
 
 
-def _status(pid: int) -> _Status | None:
-    """Return what proc_pid_status(5) tells about a process, or None if it is gone.
+def _status(folder: bytes) -> _Status | None:
+    """Return what proc_pid_status(5) tells about a process or thread, or None if it is gone.
 
     This runs for every process of the machine, so it does not split the lines. No name of a
     process can forge a line: the kernel escapes line feeds.
     """
     try:
-        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(folder + b"status", os.O_RDONLY | os.O_CLOEXEC)
         try:
             text = os.read(fd, _MAX_STATUS)
         finally:
@@ -191,51 +224,111 @@ def _ancestors(table: Mapping[int, _Status], pid: int) -> list[int]:
     return found
 
 
-def _detached_files(pid: int, devices: frozenset[int], outside: frozenset[bytes]) -> int:
-    """Count open files on `devices` that hang below no mount of the process.
+def _held_by(pid: int, search: Search) -> tuple[int, int]:
+    """Count the files and mappings of a process that `search` describes.
+
+    Raises PermissionError if a living thread hides them.
+    """
+    files = mappings = 0
+    for folder in _threads(pid):
+        try:
+            files = max(files, _files_of(folder, search))
+            mappings = max(mappings, _detached_mappings(folder, search.devices))
+        except PermissionError:
+            if (status := _status(folder)) is not None and status.has_memory:
+                raise
+        except OSError:
+            continue  # it has ended
+    return files, mappings
+
+
+def _threads(pid: int) -> list[bytes]:
+    return [b"/proc/%d/task/%b/" % (pid, name) for name in os.listdir(b"/proc/%d/task" % pid)]
+
+
+def _files_of(folder: bytes, search: Search) -> int:
+    """Count the open files and folders of a thread that hang below no mount that it sees.
 
     Descriptors that wait in a socket are of unknown files. Raises PermissionError for these, too.
     """
-    attached = _mount_ids(pid) | outside
-    if any(_has_waiting_files(pid, fd) for fd in os.listdir(f"/proc/{pid}/fd")):
+    attached = _mount_ids(folder) | search.outside
+    names = os.listdir(folder + b"fd")
+    if any(_has_waiting_files(folder, name) for name in names):
         raise PermissionError
-    return sum(
-        _mount_id(pid, fd) not in attached
-        for fd in os.listdir(f"/proc/{pid}/fd")
-        if _device(f"/proc/{pid}/fd/{fd}") in devices
-    )
+    found = sum(_is_detached(folder + b"fd/" + name, attached, search) for name in names)
+    if search.keeping:
+        found += sum(_is_detached(folder + name, attached, search) for name in (b"cwd", b"root"))
+    if Keeping.MOUNTS in search.keeping:
+        spaces = (b"fd/" + name for name in names if _is_mount_namespace(folder + b"fd/" + name))
+        found += sum(_is_of_a_program(folder + name) for name in (b"ns/mnt", *spaces))
+    return found
 
 
-def _detached_mappings(pid: int, devices: frozenset[int]) -> int:
-    """Count mapped files on `devices` that are not at their path in the view of the process."""
+def _is_detached(link: bytes, attached: set[bytes], search: Search) -> bool:
+    """Return whether a file or folder of a thread hangs below none of its mounts."""
+    try:
+        seen = os.stat(link)
+    except OSError:
+        return False
+    is_kept = Keeping.MOUNTS in search.keeping and stat.S_ISDIR(seen.st_mode)
+    if not is_kept and seen.st_dev not in search.devices:
+        return False
+    with closing(os.open(link, os.O_PATH | os.O_CLOEXEC)) as fd:
+        return _mount_id(fd) not in attached
+
+
+def _is_mount_namespace(link: bytes) -> bool:
+    try:
+        return os.readlink(link).startswith(b"mnt:")  # the path of a file starts with a slash
+    except OSError:
+        return False
+
+
+def _is_of_a_program(namespace: bytes) -> bool:
+    """Return whether a mount namespace is one that a program has made, in a user namespace.
+
+    That of a wall belongs to its user namespace, and the one above that is the warden's. What a
+    program makes is below the wall's.
+    """
+    with (
+        closing(os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)) as fd,
+        closing(fcntl.ioctl(fd, _NS_GET_USERNS)) as owner,
+        closing(fcntl.ioctl(owner, _NS_GET_PARENT)) as above,
+    ):
+        return not os.path.samestat(os.fstat(above), os.stat("/proc/self/ns/user"))
+
+
+def _detached_mappings(folder: bytes, devices: frozenset[int]) -> int:
+    """Count mapped files on `devices` that are not at their path in the view of a thread."""
     found = 0
-    with open(f"/proc/{pid}/maps", "rb") as lines:
+    with open(folder + b"maps", "rb") as lines:
         for line in lines:
             fields = line.split(None, 5)
             if len(fields) < 6 or not fields[5].startswith(b"/"):  # noqa: PLR2004 - no file
                 continue
             major, minor = fields[3].split(b":")
             device, inode = os.makedev(int(major, 16), int(minor, 16)), int(fields[4])
-            if device in devices and not _is_at(pid, fields[5].rstrip(b"\n"), device, inode):
+            if device in devices and not _is_at(folder, fields[5].rstrip(b"\n"), device, inode):
                 found += 1
     return found
 
 
-def _is_at(pid: int, path: bytes, device: int, inode: int) -> bool:
+def _is_at(folder: bytes, path: bytes, device: int, inode: int) -> bool:
     try:
-        found = os.stat(b"/proc/%d/root" % pid + path)
+        found = os.stat(folder + b"root" + path)
     except OSError:
         return False
     return (found.st_dev, found.st_ino) == (device, inode)
 
 
-def _mount_ids(pid: int) -> set[bytes]:
-    with open(f"/proc/{pid}/mountinfo", "rb") as lines:
+def _mount_ids(folder: bytes) -> set[bytes]:
+    with open(folder + b"mountinfo", "rb") as lines:
         return {line.split(b" ", 1)[0] for line in lines}
 
 
-def _mount_id(pid: int | str, fd: str) -> bytes:
-    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as lines:
+def _mount_id(fd: int) -> bytes:
+    """Return the id of the mount in which an open file of this process is."""
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as lines:
         for line in lines:
             name, _, value = line.partition(b":")
             if name == b"mnt_id":
@@ -243,18 +336,11 @@ def _mount_id(pid: int | str, fd: str) -> bytes:
     return b""
 
 
-def _has_waiting_files(pid: int, fd: str) -> bool:
+def _has_waiting_files(folder: bytes, fd: bytes) -> bool:
     """Return whether a socket has descriptors that nobody has received."""
-    with suppress(FileNotFoundError), open(f"/proc/{pid}/fdinfo/{fd}", "rb") as lines:
+    with suppress(FileNotFoundError), open(folder + b"fdinfo/" + fd, "rb") as lines:
         return any(line.startswith(b"scm_fds:") and line.split()[1] != b"0" for line in lines)
     return False
-
-
-def _device(path: str) -> int:
-    try:
-        return os.stat(path).st_dev
-    except OSError:
-        return -1
 
 
 def _command(pid: int) -> str:

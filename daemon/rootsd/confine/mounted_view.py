@@ -24,8 +24,11 @@ from contextlib import suppress
 
 from rootsd.confine import holders
 from rootsd.confine.denied_base import DeniedBase
+from rootsd.confine.holders import Keeping, Search
 from rootsd.confine.kernel import interval_timer
+from rootsd.confine.landlock import AttachedGuarantee, attached_guarantee
 from rootsd.confine.orders import FailedRoot
+from rootsd.confine.supervision import Layer
 from rootsd.confine.tree import VIEW_FOLDER, RevokeFailed, SharedTree
 from rootsd.confine.warden import AppliedChange, WardenSettings
 from rootsd.core.mount_plan import DesiredMount, Mask, difference
@@ -237,11 +240,22 @@ class MountedView:
     def _holders(self, devices: frozenset[int]) -> tuple[str, ...]:
         if not devices:
             return ()
+        search = Search(self._owner, devices, self._outside, _keeping(self._settings.without))
         if self._settings.on_revoke is RevokePolicy.KILL:
-            holders.end_holders(self._owner, devices, self._outside)
+            holders.end_holders(search)
             return ()
-        found = holders.find_holders(self._owner, devices, self._outside)
+        found = holders.find_holders(search)
         return tuple(f"{each.pid} {each.command}" for each in found[:_MAX_HOLDERS])
+
+
+def _keeping(without: frozenset[Layer]) -> frozenset[Keeping]:
+    """Return what lets programs keep a folder, if they run `without` these layers."""
+    found = set()
+    if Layer.LANDLOCK in without or attached_guarantee() < AttachedGuarantee.FOLDERS:
+        found.add(Keeping.FOLDERS)
+    if not without.isdisjoint((Layer.MOUNT_CALLS, Layer.SECCOMP)):
+        found.add(Keeping.MOUNTS)
+    return frozenset(found)
 
 
 def _ending_if_kept(apply: Callable[[], AppliedChange]) -> AppliedChange:

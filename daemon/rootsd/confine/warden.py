@@ -44,6 +44,7 @@ from rootsd.confine.pause import ProgramPause
 from rootsd.confine.protected import ProtectionPolicy, shared_git_folder
 from rootsd.confine.session_changes import SessionChanges
 from rootsd.confine.session_reports import SessionEnd, conclude_unfinished, reports_of
+from rootsd.confine.supervision import Layer
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
@@ -67,7 +68,8 @@ class WardenSettings(NamedTuple):
     """The fixed part of a wall. `folder` is private to this warden, on a disk.
 
     It holds the changes to copy-on-write folders, and what the engine needs. `home` is the real
-    home folder of the user. `denied` are the denied folders at the start.
+    home folder of the user. `denied` are the denied folders at the start. `without` are the layers
+    that programs run without.
     """
 
     folder: bytes
@@ -76,6 +78,7 @@ class WardenSettings(NamedTuple):
     protection: ProtectionPolicy = ProtectionPolicy.PROTECT
     on_revoke: RevokePolicy = RevokePolicy.TELL
     denied: frozenset[bytes] = frozenset()
+    without: frozenset[Layer] = frozenset()
 
 
 class Feed(Protocol):

@@ -107,7 +107,7 @@ class OwnedWall(NamedTuple):
         """
         self.warden.close_gate()
         self.end()
-        settings = _warden_settings(self.view, denied)
+        settings = _warden_settings(self.view, denied, self.without)
         return self._replace(warden=_start(self.label, self.kind, settings, roots, None))
 
 
@@ -145,9 +145,10 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     view = kind.compose(options, subscription.settings).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
     kind.check(options, view)
-    settings = _warden_settings(view, denied)
+    without = _disabled_layers(options)
+    settings = _warden_settings(view, denied, without)
     warden = _start(options.label, kind, settings, roots, None)
-    return OwnedWall(options.label, kind, view, warden, subscription, _disabled_layers(options))
+    return OwnedWall(options.label, kind, view, warden, subscription, without)
 
 
 def _check_platform() -> None:
@@ -191,7 +192,8 @@ def _confine(options: ConfineOptions) -> int:
 
         return ViewFeed(subscription, set_with_hidden, view.state, programs)
 
-    warden = _start(options.label, kind, _warden_settings(view, denied), roots, follow)
+    settings = _warden_settings(view, denied, _disabled_layers(options))
+    warden = _start(options.label, kind, settings, roots, follow)
     subscription.connection.close()
     for sentence in _sentences(warden, view):
         _print_line(sentence)
@@ -224,10 +226,14 @@ def _start(
         os.close(lock)
 
 
-def _warden_settings(view: ComposedView, denied: frozenset[bytes]) -> WardenSettings:
+def _warden_settings(
+    view: ComposedView, denied: frozenset[bytes], without: frozenset[Layer]
+) -> WardenSettings:
     """Return the settings of a warden, which gets its folder later."""
     protection = ProtectionPolicy.PROTECT if view.protects else ProtectionPolicy.NONE
-    return WardenSettings(b"", view.entries, view.home, protection, view.on_revoke, denied)
+    return WardenSettings(
+        b"", view.entries, view.home, protection, view.on_revoke, denied, without
+    )
 
 
 def _subscription_params(

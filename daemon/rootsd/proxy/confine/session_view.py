@@ -143,7 +143,7 @@ def open_parts(
     if has_network:
         yield NETWORK_IS_ON
     if Opening.NESTED in options.flags:
-        yield "--nested: after a revoke, folders that are open or mounted can still be used"
+        yield "--nested: a revoke also ends every program that has mounts of its own"
     elif guarantee < AttachedGuarantee.FOLDERS:
         yield "this kernel: after a revoke, open folders can still be used"
     elif guarantee < AttachedGuarantee.TRUNCATE:
