@@ -92,7 +92,9 @@ def listed(*projects: dict[str, Any], parents: tuple[str, ...] = ()) -> dict[str
     """Return the confirmation that an order about these projects needs; none for one project."""
     if len(projects) < 2 and not parents:
         return {}
-    return {"confirmation": {"projects": list(projects), "parents": list(parents)}}
+    return {
+        "confirmation": {"projects": list(projects), "parents": list(parents), "unsearched": []}
+    }
 
 
 def gate(params: dict[str, Any], *projects: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def test_forgetting_never_advises_a_denial_of_more_than_that_project(
 ) -> None:
     def decide(params: dict[str, Any]) -> dict[str, Any]:
         answer = a_decision(unchanged=[an_item("src", id="w1")])
-        several = {"confirmation": {"projects": [], "parents": ["/src"]}}
+        several = {"confirmation": {"projects": [], "parents": ["/src"], "unsearched": []}}
         return {**answer, **several} if params["verb"] == "deny" else answer
 
     daemon.answers["decide"] = decide

@@ -124,7 +124,7 @@ def test_the_rest_of_a_group_is_listed_and_takes_another_key(
     ]  # fmt: skip
 
     def decide(params: dict[str, Any]) -> dict[str, Any]:
-        confirmation = {"projects": listed, "parents": []}
+        confirmation = {"projects": listed, "parents": [], "unsearched": []}
         more = {"confirmation": confirmation} if params.get("effect") == "dry-run" else {}
         return {**a_decision(*ITEMS[:2]), **more}
 

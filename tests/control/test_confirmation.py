@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from rootsd.control.confirmation import SeenBelow
 from rootsd.control.handlers import audit_log, decisions, names, rules
 from rootsd.core.errors import Unconfirmed
-from rootsd.core.model import Access, Decision, Ruling, Verdict
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import Access, Decision, ProjectKind, Ruling, Verdict
 from rootsd.core.paths import RefusedPlaces
 from rootsd.wire.decisions import (
     AddRuleRequest,
@@ -127,7 +129,7 @@ async def test_the_test_notices_an_order_without_the_gate(
     make: Callable[[], ControlHarness], request_: Confirmable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (decisions, names, rules):
-        monkeypatch.setattr(module, "refuse_unconfirmed", lambda _: lambda _before, _made: None)
+        monkeypatch.setattr(module, "refuse_unconfirmed", lambda *_: lambda _before, _made: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         await test_an_unconfirmed_order_about_several_projects_changes_nothing(make, request_)
 
@@ -201,6 +203,62 @@ async def test_an_unknown_folder_that_holds_projects_is_not_even_proposed() -> N
     assert SOURCES in await control.world.told()
 
 
+def seen_below(*names: str) -> tuple[ProjectObserved, ...]:
+    """Return repositories below p1 as a look finds them; `names` are their paths in it."""
+    return tuple(
+        ProjectObserved(path(1) + b"/" + name.encode(), ProjectKind.GIT, identity(ord(name[-1])))
+        for name in names
+    )
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_what_a_look_finds_below_a_new_root_is_listed_and_stays_unknown(
+    is_known: bool,
+) -> None:
+    control = ControlHarness(project(1)) if is_known else ControlHarness()
+    control.world.disk.folders[path(1)] = identity(1)
+    control.discovery.below = SeenBelow(seen_below(".hidden/a", "b"))
+    before = state(control)
+    whole = order(APPROVE, f"{FOLDER}/p1")
+    with pytest.raises(Unconfirmed, match="3 projects"):
+        await control.ask_unconfirmed(whole)
+    assert state(control) == before
+    plan = await control.ask_unconfirmed(replace(whole, effect=ApplyMode.DRY_RUN))
+    listed = plan["confirmation"]["projects"]
+    assert [(each["name"], each["within"]) for each in listed] == [
+        ("p1", None), ("a", f"{FOLDER}/p1"), ("b", f"{FOLDER}/p1")
+    ]  # fmt: skip
+    tokens = tuple(each["token"] for each in listed)
+    control.discovery.below = SeenBelow(seen_below(".hidden/a", "b", "c"))
+    with pytest.raises(Unconfirmed, match="4 projects, and not the ones you were shown"):
+        await control.ask_unconfirmed(replace(whole, confirmed=tokens))
+    control.discovery.below = SeenBelow(seen_below("b"))
+    await control.ask_unconfirmed(replace(whole, confirmed=tokens))
+    assert control.world.ledger.catalog.projects.keys() == {path(1)}
+    assert await control.world.told() == {path(1)}
+
+
+async def test_a_look_that_was_not_whole_needs_a_confirmation() -> None:
+    control = ControlHarness(project(1), lapsed(approved(2)))
+    control.discovery.below = SeenBelow(unsearched=frozenset((path(1), path(2))))
+    lapses = order(APPROVE, "p2", select=Selection.LAPSED)
+    rule_ = AddRuleRequest(Verdict.APPROVED, f"{FOLDER}/p1", CWD)
+    for request_ in (order(APPROVE, "p1"), lapses, rule_):
+        with pytest.raises(Unconfirmed, match="more folders than rootsd can look through"):
+            await control.ask_unconfirmed(request_)
+    plan = await control.ask_unconfirmed(order(APPROVE, "p1", effect=ApplyMode.DRY_RUN))
+    assert plan["confirmation"]["unsearched"] == [f"{FOLDER}/p1"]
+    for request_ in (order(APPROVE, "p1"), lapses):
+        await control.ask(request_)
+    assert await control.world.told() == {path(1), path(2)}
+    control.discovery.looked.clear()
+    for again in (order(APPROVE, "p1"), TagRequest(("p1",), CWD, ("t",)), order(DENY, "p1")):
+        await control.ask_unconfirmed(again)
+    assert control.discovery.looked == [], "nothing that they decide about is new to clients"
+    with pytest.raises(Unconfirmed, match="more folders than"):
+        await control.ask_unconfirmed(UndoRequest())
+
+
 async def test_a_confirmed_list_does_not_cover_another_folder_or_a_newer_project() -> None:
     control = ControlHarness(project(1), project(2))
     everything = order(APPROVE, select=Selection.PENDING)
@@ -243,7 +301,7 @@ async def test_an_undo_needs_confirmation_if_it_gives_several_projects_more(
     assert await control.world.told() == {path(1), path(2)}
     await control.decide(DENY, "p1", "p2")
     monkeypatch.setattr(
-        audit_log, "refuse_unconfirmed_widening", lambda _: lambda _before, _made: None
+        audit_log, "refuse_unconfirmed_widening", lambda *_: lambda _before, _made: None
     )
     await control.ask_unconfirmed(UndoRequest())
     assert await control.world.told() == {path(1), path(2)}, "without the gate, nothing is asked"

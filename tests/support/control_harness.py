@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
+from rootsd.control.confirmation import SeenBelow
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
 from rootsd.control.services import ControlServices, ScanStats
@@ -88,6 +89,8 @@ class FakeDiscovery:
         self.followed: list[bytes] = []
         self.being_made: frozenset[bytes] = frozenset()
         self.troubles: list[str] = []
+        self.looked: list[bytes] = []
+        self.below = SeenBelow()
 
     def parents(self) -> Sequence[Parent]:
         return (Parent(SOURCES),)
@@ -131,6 +134,10 @@ class FakeDiscovery:
     async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         self.followed += mains
 
+    async def look_below(self, projects: Sequence[Project]) -> SeenBelow:
+        self.looked += [project.path for project in projects]
+        return self.below
+
 
 def a_session(id_: str) -> SessionItem:
     """Return a session that has not got any roots yet."""
@@ -153,6 +160,8 @@ class FakeDaemonControl:
     def __init__(self) -> None:
         self.policy: PolicyStatus | None = None
         self.troubles: list[str] = []
+        self.looked: list[bytes] = []
+        self.below = SeenBelow()
         self.told: list[str] = []
         self.open_sessions = [a_session("open")]
         self.roots_by_session: dict[str, Sequence[PublishedRoot]] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rootsd.cli.affected import WHOLE, affected_lines
 from rootsd.cli.formatting import (
     NAME,
     NOTE,
@@ -94,8 +95,16 @@ def print_result(invocation: Invocation, order: ProjectOrder, decided: Mapping[s
         output.message(line)
     if not decided["items"] and not decided["unchanged"] and not rules:
         output.message("Done. Projects that are gone from the disk are no longer listed.")
+    print_affected(invocation, decided)
     if is_dry_run:
         output.message(DRY_RUN_NOTICE)
+
+
+def print_affected(invocation: Invocation, answer: Mapping[str, Any]) -> None:
+    """Print every project that the order of a dry run would decide about, if there are several."""
+    if (confirmation := answer.get("confirmation")) is not None:
+        for line in affected_lines(confirmation, WHOLE):
+            invocation.output.message(line)
 
 
 def _renewed(decided: Mapping[str, Any]) -> Iterator[str]:

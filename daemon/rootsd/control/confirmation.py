@@ -7,6 +7,10 @@ each of them. A dry run of the same order returns the tokens, together with the 
 of these projects. So no client can send such an order without having had the list. If there is
 another project by then, or another folder in its place, it has to be listed again.
 
+The catalog does not have everything that a new root shows. So before an order opens a root, the
+`ConfirmationGate` looks for projects below it, also in hidden folders, below other mounts, and
+while a scan still runs. If it cannot look at everything, the order has to be confirmed, too.
+
 Whoever shows the list asks the person: `rootsd.cli.confirm` on the command line, and the dialogs
 of `rootsd ui`. The gate is not the guard. It stops slips, and the guard stops programs.
 """
@@ -14,13 +18,24 @@ of `rootsd ui`. The gate is not the guard. It stops slips, and the guard stops p
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
+from posixpath import basename
 from typing import Any
 
-from rootsd.control.facts import ReadRisks
-from rootsd.core.affected import AffectedProject, AffectedProjects, affected_projects
+from msgspec import Struct
+
+from rootsd.control.facts import ReadRisks, no_risks
+from rootsd.core.affected import (
+    NOTHING_FOUND,
+    AffectedProject,
+    FoundBelow,
+    affected_projects,
+    openable,
+)
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import Unconfirmed
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import Project
 from rootsd.core.paths import is_utf8, text_of
 from rootsd.core.plan import Plan
 from rootsd.core.risks import describe_risks
@@ -31,58 +46,98 @@ from rootsd.wire.decisions import AffectedItem, ConfirmationItem
 _RISK_SECONDS = 5.0
 
 
-def refuse_unconfirmed(confirmed: Collection[str]) -> CheckPlan:
+class SeenBelow(Struct, frozen=True):
+    """The projects that a look below some projects found, and the paths of those projects
+    that it could not search whole.
+    """
+
+    projects: tuple[ProjectObserved, ...] = ()
+    unsearched: frozenset[bytes] = frozenset()
+
+
+LookBelow = Callable[[Sequence[Project]], Awaitable[SeenBelow]]
+
+
+class ConfirmationGate(Struct, frozen=True):
+    """What the gate reads about the projects of an order: what is below them, and their risks."""
+
+    look_below: LookBelow
+    risks_of: ReadRisks = no_risks
+
+    async def found_below(self, catalog: Catalog, approved: Iterable[Project]) -> FoundBelow:
+        """Return what an approval of these projects would show that `catalog` does not have."""
+        opened = openable(catalog, approved)
+        if not opened:
+            return NOTHING_FOUND
+        seen = await self.look_below(opened)
+        return FoundBelow.of(catalog, seen.projects, seen.unsearched)
+
+    async def confirmation_of(
+        self, before: Catalog, made: Plan, found: FoundBelow
+    ) -> ConfirmationItem | None:
+        """Return what a person has to see before the orders in `made`; None for one project.
+
+        Read the risks of the projects that clients will see.
+        """
+        affected = affected_projects(before, made, found)
+        if not affected.are_several:
+            return None
+        shown = [each.project for each in affected.projects if each.is_shown]
+        risks = await self.risks_of(shown, _RISK_SECONDS) if shown else {}
+        catalog = made.catalog
+        return ConfirmationItem(
+            projects=[_item(each, before, catalog, risks) for each in affected.projects],
+            parents=[text_of(parent) for parent in affected.parents],
+            unsearched=[text_of(path) for path in affected.unsearched],
+        )
+
+
+def refuse_unconfirmed(confirmed: Collection[str], found: FoundBelow = NOTHING_FOUND) -> CheckPlan:
     """Return a check that refuses the plan of an order about several projects.
 
-    It accepts projects whose tokens are `confirmed`. The check raises Unconfirmed.
+    It accepts projects whose tokens are `confirmed`. `found` is what the gate found below the
+    roots of the plan. The check raises Unconfirmed.
     """
     tokens = frozenset(confirmed)
 
     def check(before: Catalog, made: Plan) -> None:
-        affected = affected_projects(before, made)
+        affected = affected_projects(before, made, found)
         if affected.are_several and not affected.are_among(tokens):
-            raise _unconfirmed(affected, confirmed)
+            raise _unconfirmed(len(affected.projects), affected.parents, confirmed)
 
     return check
 
 
-def refuse_unconfirmed_widening(confirmed: Collection[str]) -> CheckPlan:
+def refuse_unconfirmed_widening(
+    confirmed: Collection[str], found: FoundBelow = NOTHING_FOUND
+) -> CheckPlan:
     """Return the same check for an undo: a person may take back what many projects got at once."""
     tokens = frozenset(confirmed)
 
     def check(before: Catalog, made: Plan) -> None:
-        affected = affected_projects(before, made)
+        affected = affected_projects(before, made, found)
         if affected.are_wider and not affected.are_among(tokens):
-            raise _unconfirmed(affected, confirmed)
+            raise _unconfirmed(len(affected.projects), affected.parents, confirmed)
 
     return check
 
 
-def _unconfirmed(affected: AffectedProjects, confirmed: Collection[str]) -> Unconfirmed:
-    count = len(affected.projects)
-    what = f"{count:,} projects" if count > 1 else "a whole parent"
+def refuse_unshown(shown: ConfirmationItem | None, confirmed: Collection[str]) -> None:
+    """Raise Unconfirmed if a dry run lists projects whose tokens are not `confirmed`."""
+    if shown is not None and not {each["token"] for each in shown["projects"]} <= set(confirmed):
+        raise _unconfirmed(len(shown["projects"]), shown["parents"], confirmed)
+
+
+def _unconfirmed(count: int, parents: Sized, confirmed: Collection[str]) -> Unconfirmed:
+    if count > 1:
+        what = f"{count:,} projects"
+    elif len(parents):
+        what = "a whole parent"
+    else:
+        what = "a folder with more folders than rootsd can look through"
     if confirmed:
         return Unconfirmed(f"this decides about {what}, and not the ones you were shown")
     return Unconfirmed(f"this decides about {what}, and nobody has confirmed that")
-
-
-async def confirmation_of(
-    before: Catalog, made: Plan, risks_of: ReadRisks
-) -> ConfirmationItem | None:
-    """Return what a person has to see before the orders in `made`; None for a single project.
-
-    Read the risks of the projects that clients will see.
-    """
-    affected = affected_projects(before, made)
-    if not affected.are_several:
-        return None
-    shown = [each.project for each in affected.projects if each.is_shown]
-    risks = await risks_of(shown, _RISK_SECONDS) if shown else {}
-    catalog = made.catalog
-    return ConfirmationItem(
-        projects=[_item(each, before, catalog, risks) for each in affected.projects],
-        parents=[text_of(parent) for parent in affected.parents],
-    )
 
 
 def _item(
@@ -92,13 +147,14 @@ def _item(
     risks: Mapping[bytes, Mapping[str, Any]],
 ) -> AffectedItem:
     project = each.project
-    known = after if project.path in after.projects else before
+    has_it = (catalog for catalog in (after, before) if project.path in catalog.projects)
+    known = next(has_it, None)
     readable = is_utf8(project.path)
     found = risks.get(project.path)
     return AffectedItem(
         token=each.token,
         id=project.id,
-        name=known.name_of(project),
+        name=text_of(basename(project.path)) if known is None else known.name_of(project),
         path=text_of(project.path) if readable else None,
         path_b64=None if readable else b64encode(project.path).decode(),
         before=None if each.before is None else each.before.value,

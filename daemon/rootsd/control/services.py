@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from rootsd.control.confirmation import ConfirmationGate, SeenBelow
 from rootsd.control.facts import (
     CollectFacts,
     ReadOrigins,
@@ -27,7 +28,7 @@ from rootsd.control.wardens import WallServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.history import HistoryEvent
 from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import Actor, Parent, PublishedRoot
+from rootsd.core.model import Actor, Parent, Project, PublishedRoot
 from rootsd.state.ledger import Ledger
 from rootsd.state.upgrade_notice import NO_UPGRADE, UpgradeNotice
 from rootsd.system.change_signal import ChangeSignal
@@ -122,6 +123,9 @@ class DiscoveryControl(Protocol):
     async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         """Update the worktrees of these repositories in the catalog."""
 
+    async def look_below(self, projects: Sequence[Project]) -> SeenBelow:
+        """Look for projects below these folders, for a few seconds at most."""
+
 
 class EventStore(Protocol):
     """The audit log in the store. Call it in a thread, while no other thread uses the store."""
@@ -160,3 +164,8 @@ class ControlServices(Struct, frozen=True):
     state: bytes = b"/"
     upgrade: UpgradeNotice = NO_UPGRADE
     changes: ChangeSignal = field(default_factory=ChangeSignal)
+
+    @property
+    def gate(self) -> ConfirmationGate:
+        """The gate in front of orders about several projects."""
+        return ConfirmationGate(self.discovery.look_below, self.risks_of)

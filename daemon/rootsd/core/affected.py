@@ -9,11 +9,15 @@ after it. An order about several projects needs a person's confirmation of exact
 A worktree is not counted when it only follows its main checkout: when clients read it anyway as a
 part of that root, or when it loses the approval that it inherited. Neither is an approved project
 counted that is withheld only because of a denial inside, or no longer: the answer warns of that.
+
+A new root also shows what no scan has reported, in a parent whose scan still runs, or in a folder
+outside all parents. `FoundBelow` has the projects that a look found there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Mapping
+from datetime import UTC, datetime
 from hashlib import sha256
 
 from msgspec import Struct
@@ -22,13 +26,53 @@ from rootsd.core.catalog import Catalog, paths_below
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import Judgment, VerdictReason
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.model import Access, Presence, Project, PublishedRoot, Verdict
+from rootsd.core.inputs import ProjectObserved
+from rootsd.core.model import (
+    Access,
+    ObservedState,
+    Presence,
+    Project,
+    PublishedRoot,
+    Verdict,
+)
+from rootsd.core.names import project_id
 from rootsd.core.paths import ancestors, contains
 from rootsd.core.plan import Plan
 
 _ORDER = (Verdict.DENIED, Verdict.PENDING, Verdict.APPROVED)
 _TOKEN_LENGTH = 16
 _BY_ITSELF = (ChangeVerb.OBSERVED, ChangeVerb.LAPSED)
+
+
+class FoundBelow(Struct, frozen=True):
+    """What a look below new roots found that the catalog does not have.
+
+    * `projects`: those, by path. They stay unknown.
+    * `unsearched`: the roots with more folders than the look could read.
+    """
+
+    projects: Mapping[bytes, Project] = {}
+    unsearched: frozenset[bytes] = frozenset()
+
+    @classmethod
+    def of(
+        cls, catalog: Catalog, seen: Iterable[ProjectObserved], unsearched: frozenset[bytes]
+    ) -> FoundBelow:
+        """Return what of `seen` is not in `catalog`, with the ids that it would get."""
+        projects = {
+            each.path: Project(
+                each.path,
+                project_id(each.path, catalog.ids),
+                ObservedState(each.kind, each.identity, _NEVER, main_checkout=each.main_checkout),
+            )
+            for each in seen
+            if each.path not in catalog.projects
+        }
+        return cls(projects, unsearched)
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)  # for a project that is not in the catalog
+NOTHING_FOUND = FoundBelow()
 
 
 class AffectedProject(Struct, frozen=True):
@@ -65,15 +109,17 @@ class AffectedProjects(Struct, frozen=True):
     """All projects that an order decides about, by path, and the parents that it covers.
 
     A new root or a denial that covers a parent also covers every project that appears there later.
+    `unsearched` has the new roots that may hold more projects than these.
     """
 
     projects: tuple[AffectedProject, ...]
     parents: tuple[bytes, ...]
+    unsearched: tuple[bytes, ...] = ()
 
     @property
     def are_several(self) -> bool:
         """Return whether the order decides about more than one project, now or later."""
-        return len(self.projects) > 1 or bool(self.parents)
+        return len(self.projects) > 1 or bool(self.parents) or bool(self.unsearched)
 
     @property
     def are_wider(self) -> bool:
@@ -85,8 +131,23 @@ class AffectedProjects(Struct, frozen=True):
         return all(each.token in tokens for each in self.projects)
 
 
-def affected_projects(before: Catalog, made: Plan) -> AffectedProjects:
-    """Return what the plan `made` of orders decides about. `before` is the catalog before it."""
+def openable(catalog: Catalog, projects: Iterable[Project]) -> list[Project]:
+    """Return those of `projects` whose approval would show clients more than they see now."""
+    roots = {**catalog.withheld, **catalog.roots}
+    return [
+        project
+        for project in projects
+        if (root := roots.get(project.path)) is None or root.session or root.access is Access.READ
+    ]
+
+
+def affected_projects(
+    before: Catalog, made: Plan, found: FoundBelow = NOTHING_FOUND
+) -> AffectedProjects:
+    """Return what the plan `made` of orders decides about. `before` is the catalog before it.
+
+    `found` is what a look below the projects that it may open found.
+    """
     after = made.catalog
     changed = _ordered(made) | _judged_differently(before, after)
     opened = _opened(before, after)
@@ -96,16 +157,19 @@ def affected_projects(before: Catalog, made: Plan) -> AffectedProjects:
         if path not in changed and after.projects[path].observed.presence is not Presence.MISSING
     }
     decided = changed | opened
+    hidden = (path for path in paths_below(opened, found.projects) if path not in after.projects)
     affected = [
         each
-        for path in sorted(changed | shown)
-        if (each := _affected(path, before, after, opened)) is not None
+        for path in sorted(changed.union(shown, hidden))
+        if (each := _affected(found.projects.get(path), path, before, after, opened)) is not None
         and not _only_follows(each, decided)
     ]
     covering = [path for path in changed if path in opened or path in after.denied - before.denied]
     parents = after.decision_context.parents
     covered = (parent for parent in parents if any(contains(path, parent) for path in covering))
-    return AffectedProjects(tuple(affected), tuple(covered))
+    return AffectedProjects(
+        tuple(affected), tuple(covered), tuple(sorted(found.unsearched & opened))
+    )
 
 
 def _opened(before: Catalog, after: Catalog) -> set[bytes]:
@@ -151,12 +215,19 @@ def _is_withheld(judgment: Judgment | None) -> bool:
 
 
 def _affected(
-    path: bytes, before: Catalog, after: Catalog, opened: Container[bytes]
+    found: Project | None,
+    path: bytes,
+    before: Catalog,
+    after: Catalog,
+    opened: Container[bytes],
 ) -> AffectedProject | None:
-    """Return the project at `path` as affected; None if its folder is gone and so is its row."""
+    """Return the project at `path` as affected; None if its folder is gone and so is its row.
+
+    `found` is the project if only a look found it.
+    """
     earlier, now = before.projects.get(path), after.projects.get(path)
-    project = now or earlier
-    assert project is not None, "the path is in one of the catalogs"
+    project = now or earlier or found
+    assert project is not None, "the path is in one of the catalogs, or was found"
     was = before.judgments[path].verdict if earlier is not None else None
     is_gone = now is None and project.observed.presence is Presence.MISSING
     if is_gone and was is not Verdict.DENIED:

@@ -412,6 +412,10 @@ class PublishedSet(Struct, frozen=True):
     focus: Focus = NO_FOCUS
 
 
+DEFAULT_DEPTH = 4
+"""How many levels below a parent a project may be, unless the parent says otherwise."""
+
+
 class NestedPolicy(StrEnum):
     """What rootsd proposes below a project.
 
@@ -433,7 +437,7 @@ class Parent(Struct, frozen=True):
     """
 
     path: bytes
-    depth: int = 4
+    depth: int = DEFAULT_DEPTH
     skip: tuple[bytes, ...] = ()
     nested: NestedPolicy = NestedPolicy.NONE
     project_files: tuple[bytes, ...] = ()

@@ -9,6 +9,7 @@ to scan, to read one folder, and to watch the published roots.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
@@ -18,6 +19,7 @@ from typing import TypeVar
 import anyio
 from anyio import lowlevel, to_thread
 
+from rootsd.control.confirmation import SeenBelow
 from rootsd.control.routes import ProgressSink
 from rootsd.control.services import ScanStats
 from rootsd.core.catalog import Catalog
@@ -30,12 +32,13 @@ from rootsd.core.inputs import (
     ProjectUnsafe,
 )
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent
+from rootsd.core.model import Parent, Project, ProjectKind
 from rootsd.core.paths import contains, text_of
 from rootsd.core.shared_git import included_checkouts
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.discovery.status import DiscoveryStatus, ParentState, ScanProgress
 from rootsd.disk.hung_mounts import HungMountDetector
+from rootsd.disk.look import Look, LookLimits, look_below
 from rootsd.disk.safety import explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.vcs.probe import probe
@@ -49,6 +52,9 @@ _MAX_CONCURRENT_PROBES = 4
 _BATCH = 128
 # A project is complete after a quiet period of at most 3 s; see `rootsd.vcs.stages`.
 _SETTLE_TIMEOUT_S = 4.0
+# A look reads for a second, and then each repository that it found.
+_LOOK_TIMEOUT_S = 4.0
+_MAX_CONCURRENT_LOOKS = 2
 
 
 def _do_nothing() -> None:
@@ -89,6 +95,7 @@ class DiscoveryAdapter:
         self._idle = anyio.Event()
         self._idle.set()
         self._probe_limit = anyio.CapacityLimiter(_MAX_CONCURRENT_PROBES)
+        self._look_limit = anyio.CapacityLimiter(_MAX_CONCURRENT_LOOKS)
 
     def start(self, parents: Sequence[Parent]) -> None:
         """Start to scan and watch."""
@@ -215,6 +222,41 @@ class DiscoveryAdapter:
         """Read one folder without adding it to the catalog. Raises what `propose` raises."""
         await self._check_place(path)
         return _require_sighted(await self.observe(path))
+
+    async def look_below(self, projects: Sequence[Project]) -> SeenBelow:
+        """Look for projects below these folders, without adding any to the catalog.
+
+        It does not wait for a scan that runs. After a few seconds, the plain folders that are left
+        count as not searched.
+        """
+        here = [p for p in projects if p.observed.kind is not ProjectKind.URI]
+        looks: dict[bytes, Look] = {}
+        seen: list[ProjectObserved] = []
+        with anyio.move_on_after(_LOOK_TIMEOUT_S):
+            await to_thread.run_sync(
+                self._look, here, looks, seen, abandon_on_cancel=True, limiter=self._look_limit
+            )
+        unsearched = (
+            project.path
+            for project in here
+            if project.observed.kind is ProjectKind.PROJECT
+            if (look := looks.get(project.path)) is None or not look.is_whole
+        )
+        return SeenBelow(tuple(seen), frozenset(unsearched))
+
+    def _look(
+        self, projects: Sequence[Project], looks: dict[bytes, Look], seen: list[ProjectObserved]
+    ) -> None:
+        """Look below `projects`, which share the time, and add the results."""
+        end = time.monotonic() + LookLimits().seconds
+        for project in projects:
+            left = end - time.monotonic()
+            if left <= 0 or not self._hung_mounts.responds(project.path):
+                continue
+            look = look_below(project.path, project.observed.kind, LookLimits(seconds=left))
+            found = map(self._probe, look.projects)
+            seen += [each for each in found if isinstance(each, ProjectObserved)]
+            looks[project.path] = look
 
     async def _check_place(self, path: bytes) -> None:
         reason = self._ledger.catalog.places.why_no_root(path)

@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rootsd.core.guard import Guard
-from rootsd.core.model import NestedPolicy
+from rootsd.core.model import DEFAULT_DEPTH, NestedPolicy
 from rootsd.core.wall import RevokePolicy
 
 MAX_DEPTH = 64
@@ -65,7 +65,7 @@ class ParentTable(Struct, frozen=True, forbid_unknown_fields=True):
     depth: Annotated[
         int,
         _whole_number("How many levels below the parent a project may lie.", MAX_DEPTH, 6),
-    ] = 4
+    ] = DEFAULT_DEPTH
     skip: Annotated[
         list[str],
         describe_key(

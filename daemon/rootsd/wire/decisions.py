@@ -81,6 +81,8 @@ class ConfirmationItem(TypedDict):
     """The projects, by path."""
     parents: list[str]
     """The parents that the order covers, with every project that appears there later."""
+    unsearched: list[str]
+    """The roots with more folders than rootsd could look through, so they may hold more."""
 
 
 class DecideResult(TypedDict):

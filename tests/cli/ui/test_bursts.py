@@ -135,7 +135,7 @@ async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(
         }
         for name in NAMES
     ]  # fmt: skip
-    question = {**plan, "confirmation": {"projects": listed, "parents": []}}
+    question = {**plan, "confirmation": {"projects": listed, "parents": [], "unsearched": []}}
     daemon.answers["decide"] = lambda params: question if _is_dry_run(params) else plan
     async with a_screen() as person:
         await person.waits_for("none found")

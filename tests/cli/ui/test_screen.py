@@ -279,7 +279,7 @@ async def test_a_denial_of_a_folder_that_holds_projects_lists_them_first(
          "path_b64": None, "before": "pending", "after": "denied", "within": None, "risk": None}
         for name in ("web", "inner-a", "inner-b")
     ]  # fmt: skip
-    confirmation = {"projects": listed, "parents": []}
+    confirmation = {"projects": listed, "parents": [], "unsearched": []}
     daemon.answers["decide"] = {**PLAN, "confirmation": confirmation}
     async with a_screen() as person:
         await person.waits_for("Pending 3")

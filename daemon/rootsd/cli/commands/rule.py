@@ -9,7 +9,7 @@ import click
 
 from rootsd.cli import completion
 from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
-from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of, print_affected
 from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
 from rootsd.cli.formatting import PROJECT_COLUMNS, age, coverage_of, pattern_of, shorten_home
 from rootsd.cli.invocation import Invocation
@@ -190,3 +190,4 @@ def _show(invocation: Invocation, ruled: Mapping[str, Any], effect: ApplyMode) -
         extra["confirmation"] = ruled["confirmation"]
     answer = CommandResult(ruled["items"], ruled["revision"], ruled["warnings"], extra)
     invocation.output.show(answer, PROJECT_COLUMNS)
+    print_affected(invocation, ruled)

@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
-from rootsd.cli.decisions import effect_of
+from rootsd.cli.decisions import effect_of, print_affected
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT, shorten_home
 from rootsd.cli.invocation import Invocation
@@ -80,6 +80,7 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     for event in done["undone"]:
         what = safe_label(shorten_home(event["path"] or event["what"]), limit=None)
         output.message(f"{would}: {event['seq']} {event['verb']} {what}")
+    print_affected(invocation, done)
     return Exit.OK
 
 

@@ -16,8 +16,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed_widening
-from rootsd.control.facts import ReadRisks, no_risks
+from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed_widening
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import project_items
 from rootsd.control.routes import (
@@ -30,7 +29,7 @@ from rootsd.control.routes import (
     query_route,
 )
 from rootsd.control.services import ControlServices, EventStore
-from rootsd.core.affected import affected_projects
+from rootsd.core.affected import FoundBelow, affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
@@ -84,7 +83,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         discovery.parents,
         discovery.propose,
         discovery.observe_project,
-        services.risks_of,
+        services.gate,
     ).routes()
 
 
@@ -320,7 +319,7 @@ class UndoHandlers(Struct, frozen=True):
     parents: Callable[[], Sequence[Parent]]
     propose: Callable[[bytes], Awaitable[None]]
     observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
-    risks_of: ReadRisks = no_risks
+    gate: ConfirmationGate
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -338,13 +337,14 @@ class UndoHandlers(Struct, frozen=True):
         # The decision to restore may be about a folder that was forgotten with that decision.
         unknown = [o.path for o in orders if isinstance(o, Restore) and self._is_unknown(o)]
         seen = [await self.observe_project(path) for path in unknown]
+        found = await self._found_below(seen, orders)
         before, would = self.ledger.catalog, self.ledger.dry_run([*seen, *orders])
         if request.effect is ApplyMode.DRY_RUN:
             catalog = would.catalog
-            if affected_projects(before, would).are_wider:
-                confirmation = await confirmation_of(before, would, self.risks_of)
+            if affected_projects(before, would, found).are_wider:
+                confirmation = await self.gate.confirmation_of(before, would, found)
         else:
-            check = refuse_unconfirmed_widening(request.confirmed)
+            check = refuse_unconfirmed_widening(request.confirmed, found)
             check(before, would)
             for path in unknown:
                 await self.propose(path)
@@ -360,6 +360,15 @@ class UndoHandlers(Struct, frozen=True):
         if confirmation is not None:
             result["confirmation"] = confirmation
         return result
+
+    async def _found_below(
+        self, seen: Sequence[ProjectObserved], orders: Sequence[LedgerOrder]
+    ) -> FoundBelow:
+        """Return what the approvals that `orders` restore show that the catalog does not have."""
+        projects = self.ledger.dry_run([*seen, *orders]).catalog.projects
+        paths = (order.path for order in orders if isinstance(order, Restore))
+        approved = (projects[p] for p in paths if p in projects and projects[p].ruling.approves)
+        return await self.gate.found_below(self.ledger.catalog, approved)
 
     def _is_unknown(self, order: Restore) -> bool:
         return order.ruling != UNDECIDED and order.path not in self.ledger.catalog.projects

@@ -17,14 +17,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed
+from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed, refuse_unshown
 from rootsd.control.facts import (
     ReadOrigins,
-    ReadRisks,
     RefreshWorktrees,
     no_origins,
     no_refresh,
-    no_risks,
 )
 from rootsd.control.handlers.rules import rule_item
 from rootsd.control.items import (
@@ -39,6 +37,7 @@ from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, com
 from rootsd.control.selection import ProjectSelection, ProjectSelector, should_reinstate
 from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
+from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
 from rootsd.core.encoding import identity_fingerprint
@@ -47,7 +46,6 @@ from rootsd.core.errors import (
     NameTaken,
     OrderRefused,
     RootsdError,
-    Unconfirmed,
     UnknownProject,
 )
 from rootsd.core.inputs import (
@@ -134,10 +132,10 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.ledger,
         selector,
         discovery.parents,
+        services.gate,
         services.requests,
         services.origins_of,
         discovery.refresh_worktrees,
-        services.risks_of,
     ).routes()
 
 
@@ -145,17 +143,16 @@ class DecisionHandlers(Struct, frozen=True):
     """Handles `DecideRequest`.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `refresh_worktrees` updates the worktrees of repositories in the catalog. `risks_of`
-    reads what a person should know about many projects.
+    from. `refresh_worktrees` updates the worktrees of repositories in the catalog.
     """
 
     ledger: Ledger
     selector: ProjectSelector
     parents: Callable[[], Sequence[Parent]]
+    gate: ConfirmationGate
     requests: SessionRequests = NO_SESSION_REQUESTS
     origins_of: ReadOrigins = no_origins
     refresh_worktrees: RefreshWorktrees = no_refresh
-    risks_of: ReadRisks = no_risks
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -198,12 +195,7 @@ class DecisionHandlers(Struct, frozen=True):
         """
         planned = replace(request, effect=ApplyMode.DRY_RUN)
         would = await self._carry_out(planned, actor, chosen, ())
-        confirmation = would.get("confirmation")
-        projects = [] if confirmation is None else confirmation["projects"]
-        if not {each["token"] for each in projects} <= set(request.confirmed):
-            raise Unconfirmed(
-                f"this decides about {len(projects):,} projects, and nobody has confirmed that"
-            )
+        refuse_unshown(would.get("confirmation"), request.confirmed)
 
     def _guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
         if request.effect is ApplyMode.DRY_RUN:
@@ -256,8 +248,8 @@ class DecisionHandlers(Struct, frozen=True):
         approves = request.verb is DecisionVerb.APPROVE
         if approves:
             await self.refresh_worktrees([project.path for project in chosen.projects])
-        is_applied = approves and request.effect is ApplyMode.APPLY
-        origins = await self.origins_of(chosen.projects) if is_applied else {}
+        origins = await self._origins_to_keep(request, chosen)
+        found = await self._found_below(request, chosen)
         sessions = await self.requests.answered(request, chosen.projects)
         before = self.ledger.catalog
         known = chosen.catalog if chosen.unseen else before
@@ -287,7 +279,7 @@ class DecisionHandlers(Struct, frozen=True):
             fresh = [order for order in orders if order.path not in skipped]
             try:
                 inputs = [*rule_orders, *chosen.unseen, *fresh]
-                made = await self._applied(request, inputs, chosen.projects)
+                made = await self._applied(request, inputs, chosen.projects, found)
                 break
             except OrderRefused:
                 # In a selection, one project that has just changed does not stop the others.
@@ -300,15 +292,31 @@ class DecisionHandlers(Struct, frozen=True):
             answer["renewed"] = [p.id for p in chosen.projects if p.path in renewed]
         if approves:
             self._add_publication_facts(chosen, before, made.catalog, answer)
-        await self._add_confirmation(request, before, made, answer)
+        await self._add_confirmation(request, _Effect(before, made, found), answer)
         return answer
 
+    async def _origins_to_keep(
+        self, request: DecideRequest, chosen: ProjectSelection
+    ) -> Mapping[bytes, str]:
+        """Return the origins that an approval records."""
+        if request.verb is not DecisionVerb.APPROVE or request.effect is ApplyMode.DRY_RUN:
+            return {}
+        return await self.origins_of(chosen.projects)
+
+    async def _found_below(self, request: DecideRequest, chosen: ProjectSelection) -> FoundBelow:
+        """Return what an approval would show clients that the catalog does not have."""
+        if request.verb is not DecisionVerb.APPROVE:
+            return NOTHING_FOUND
+        return await self.gate.found_below(self.ledger.catalog, chosen.projects)
+
     async def _add_confirmation(
-        self, request: DecideRequest, before: Catalog, made: Plan, answer: DecideResult
+        self, request: DecideRequest, effect: _Effect, answer: DecideResult
     ) -> None:
         """Add to a dry run what a person has to confirm, and to a decision what is not saved."""
         if request.effect is ApplyMode.DRY_RUN:
-            confirmation = await confirmation_of(before, made, self.risks_of)
+            confirmation = await self.gate.confirmation_of(
+                effect.before, effect.made, effect.found
+            )
             if confirmation is not None:
                 answer["confirmation"] = confirmation
         elif self.ledger.unsaved:
@@ -337,10 +345,11 @@ class DecisionHandlers(Struct, frozen=True):
         request: DecideRequest,
         orders: Sequence[LedgerOrder | ProjectObserved],
         seen: Sequence[Project],
+        found: FoundBelow,
     ) -> Plan:
         if request.effect is ApplyMode.DRY_RUN:
             return self.ledger.dry_run(orders)
-        check = refuse_unconfirmed(request.confirmed)
+        check = refuse_unconfirmed(request.confirmed, found)
         return await self.ledger.execute(orders, seen=seen, check=check)
 
     def _decided(
@@ -397,6 +406,14 @@ def _check_new_name(request: DecideRequest, chosen: ProjectSelection) -> None:
     if len(chosen.projects) != 1:
         raise NameTaken("--as names one project, but several match", "rootsd ls")
     check_name(request.name, chosen.projects[0].path, chosen.catalog)
+
+
+class _Effect(Struct, frozen=True):
+    """The plan of a request, the catalog before it, and what the gate found below its roots."""
+
+    before: Catalog
+    made: Plan
+    found: FoundBelow
 
 
 class _ApprovalContext(Struct, frozen=True):

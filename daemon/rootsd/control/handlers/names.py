@@ -8,8 +8,7 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
-from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed
-from rootsd.control.facts import ReadRisks, no_risks
+from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed
 from rootsd.control.items import project_items
 from rootsd.control.references import (
     ReferenceResolver,
@@ -20,6 +19,7 @@ from rootsd.control.references import (
 )
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
 from rootsd.control.services import ControlServices
+from rootsd.core.affected import NOTHING_FOUND
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.inputs import Rename, Retag
@@ -35,7 +35,7 @@ _MAX_CHOICES = 20
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     parents = services.discovery.parents
-    return NameHandlers(services.ledger, services.real_path, parents, services.risks_of).routes()
+    return NameHandlers(services.ledger, services.real_path, parents, services.gate).routes()
 
 
 class NameHandlers(Struct, frozen=True):
@@ -44,7 +44,7 @@ class NameHandlers(Struct, frozen=True):
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
-    risks_of: ReadRisks = no_risks
+    gate: ConfirmationGate
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -100,7 +100,7 @@ class NameHandlers(Struct, frozen=True):
         confirmation = None
         if effect is ApplyMode.DRY_RUN:
             before, made = self.ledger.catalog, self.ledger.dry_run(orders)
-            confirmation = await confirmation_of(before, made, self.risks_of)
+            confirmation = await self.gate.confirmation_of(before, made, NOTHING_FOUND)
         else:
             made = await self.ledger.execute(orders, check=refuse_unconfirmed(confirmed))
         changed = {change.path for change in made.changes if hasattr(change, "path")}

@@ -10,11 +10,11 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
-from rootsd.control.confirmation import confirmation_of, refuse_unconfirmed
-from rootsd.control.facts import ReadRisks, no_risks
+from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed
 from rootsd.control.items import project_items
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command, query_route
 from rootsd.control.services import ControlServices
+from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import policy_refusal
 from rootsd.core.errors import RefusedPlace, UnknownRule
@@ -41,7 +41,7 @@ from rootsd.wire.request import BadRequest
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     parents = services.discovery.parents
-    return RuleHandlers(services.ledger, services.real_path, parents, services.risks_of).routes()
+    return RuleHandlers(services.ledger, services.real_path, parents, services.gate).routes()
 
 
 class RuleHandlers(Struct, frozen=True):
@@ -50,7 +50,7 @@ class RuleHandlers(Struct, frozen=True):
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
-    risks_of: ReadRisks = no_risks
+    gate: ConfirmationGate
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -107,11 +107,26 @@ class RuleHandlers(Struct, frozen=True):
         request: AddRuleRequest | RemoveRuleRequest,
     ) -> tuple[Catalog, ConfirmationItem | None]:
         """Return the catalog after the order, and for a dry run what a person has to confirm."""
+        found = await self._found_below(ruling)
         if request.effect is ApplyMode.DRY_RUN:
             before, made = self.ledger.catalog, self.ledger.dry_run([ruling])
-            return made.catalog, await confirmation_of(before, made, self.risks_of)
-        check = refuse_unconfirmed(request.confirmed)
+            return made.catalog, await self.gate.confirmation_of(before, made, found)
+        check = refuse_unconfirmed(request.confirmed, found)
         return (await self.ledger.execute([ruling], check=check)).catalog, None
+
+    async def _found_below(self, ruling: AddRule | ApproveRule | RemoveRule) -> FoundBelow:
+        """Return what a rule would show clients that the catalog does not have."""
+        catalog = self.ledger.catalog
+        match ruling:
+            case AddRule(pattern=pattern, verdict=Verdict.APPROVED):
+                patterns = {pattern}
+            case ApproveRule(number=number):
+                patterns = {rule.pattern for rule in catalog.rules if rule.number == number}
+            case _:
+                return NOTHING_FOUND
+        projects = catalog.projects.values()
+        approved = (p for p in projects if any(matches(each, p.path) for each in patterns))
+        return await self.gate.found_below(catalog, approved)
 
     def _result(
         self,
