@@ -294,7 +294,7 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "session_roots", {"id": "0a1b2c3d"}
     yield "confine", {"name": "a server", "workspace": f"{top}/one", "stays_open": ["x"]}
     yield "report_confined", {"pid": 7, "holders": ["8 node"]}
-    queries = "status reload rules focus guard news examine upgrade stop"
+    queries = "status reload rules focus guard news examine stop"
     for query in queries.split():
         yield query, {}
 

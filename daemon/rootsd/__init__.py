@@ -32,7 +32,6 @@ confine    restricts what the daemon itself may touch (Landlock).
 helper     a helper process for work that the confined daemon may not do.
 service    starts and stops the daemon: systemd, launchd, or in the background.
 daemon     builds all parts of the daemon and runs them.
-host       old module names that running bridges of version 0.1.0 still use after an upgrade.
 
 Three modules are entry points: `__main__` (the `rootsd` command), `check` (for shell prompts), and
 `client` (the Python API). The layers in pyproject.toml fix which package may import which.

@@ -63,7 +63,6 @@ from rootsd.wire.projects import (
 )
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest
-from rootsd.wire.upgrade import UpgradeQuery
 from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, path
@@ -96,7 +95,6 @@ LOOKS: list[ControlRequest] = [
     ReloadRequest(),
     DoctorRequest(),
     NewProposalsQuery(),
-    UpgradeQuery(),
     SessionsQuery(),
     CheckQuery("/"),
     WhyQuery("/"),

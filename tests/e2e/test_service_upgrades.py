@@ -1,4 +1,4 @@
-"""Upgrades: a new version installed over a running service, and data of other versions."""
+"""Upgrades: a new version installed over a running service, and data of a newer one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ import pexpect
 import pytest
 
 import rootsd
-from rootsd.state.store.schema import BINDING_SINCE, MIGRATIONS
 from support import pipx_install
 from support.bridges import INITIALIZE, Client, notice
-from support.release_files import unit_texts
-from support.sizes import Sizes
 from support.user_manager import (
     ENVIRONMENT,
     HANG_GUARD_S,
@@ -30,16 +27,7 @@ pytestmark = pytest.mark.needs("systemd-user")
 
 NEXT, LAST = "99.0.0", "99.1.0"
 STORE = HOME / ".local/state/rootsd/decisions.db"
-NEWEST = len(MIGRATIONS)
 USER_VERSION = 60  # its offset in the header of an SQLite file: sqlite.org/fileformat2.html
-AS_0_1_0 = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-db.execute("DROP TABLE binding")
-db.execute(f"PRAGMA user_version = {int(sys.argv[2])}")
-db.close()
-"""
-OLDER_UNITS = "an older version wrote the service: rootsd-sync.service missing"
 UNITS = HOME / ".config/systemd/user"
 DROP_INS = UNITS / "rootsd.service.d"
 
@@ -123,11 +111,6 @@ def up_on_a_terminal(user: UserManager, answer: str) -> None:
         assert terminal.exitstatus == 0
 
 
-def version_of(store: Path) -> int:
-    """Return the schema version of a database, from its header."""
-    return int.from_bytes(store.read_bytes()[USER_VERSION:][:4], "big")
-
-
 def daemon(user: UserManager) -> dict[str, object]:
     status: dict[str, object] = json.loads(user.rootsd("status", "--json"))["daemon"]
     return status
@@ -174,18 +157,11 @@ def test_a_newer_command_replaces_the_daemon_under_a_session_and_an_older_one_do
     change_to(user, installation)
 
 
-def test_an_older_store_is_migrated_after_a_backup_and_a_newer_one_is_refused_unchanged(
-    installed: UserManager,
-) -> None:
+def test_a_newer_store_is_refused_unchanged(installed: UserManager) -> None:
     user = installed
     user.rootsd("down")
     store = user.path(STORE)
-    # As version 0.1.0 leaves it: without a binding, and without a second anchor.
-    user.succeed("python3", "-c", AS_0_1_0, str(STORE), str(BINDING_SINCE - 1))
-    (anchor,) = user.path(HOME / ".local/share/rootsd").iterdir()
-    anchor.unlink()
-    older = store.read_bytes()
-
+    ours = store.read_bytes()
     with store.open("r+b") as stream:
         stream.seek(USER_VERSION)
         stream.write((4711).to_bytes(4, "big"))
@@ -197,48 +173,9 @@ def test_an_older_store_is_migrated_after_a_backup_and_a_newer_one_is_refused_un
     assert user.shown("rootsd.service", "NRestarts") == "0"
     assert {file.name: file.read_bytes() for file in store.parent.glob("decisions*")} == before
 
-    store.write_bytes(older)
-    backups = store.parent / "backups"
-    kept = set(backups.glob("*"))
+    store.write_bytes(ours)
     user.rootsd("service", "start")
-    assert version_of(store) == NEWEST
-    assert anchor.exists()
-    made = set(backups.glob("*")) - kept
-    assert BINDING_SINCE - 1 in map(version_of, made)
     assert published(user) == ["api"]
-
-
-def test_the_units_of_0_1_0_run_the_new_daemon_until_an_install_updates_them(
-    installation: Path, sizes: Sizes
-) -> None:
-    strict = {name: text for name, text in unit_texts().items() if not name.endswith(".plist")}
-    plain = {name: text for name, text in strict.items() if "namespaces" not in name}
-    for old in sizes.pick(test=(strict,), check=(strict, plain), soak=(strict, plain)):
-        with user_manager(interpreter_folders()) as user:
-            pipx_install.put_back(user, installation)
-            user.succeed("git", "init", "-q", f"{HOME}/src/api")
-            user.succeed("mkdir", "-p", str(DROP_INS))
-            for name, text in old.items():
-                user.run("tee", str(UNITS / name), said=text.replace("/home/ann", str(HOME)))
-            user.systemctl("daemon-reload")
-            user.systemctl("enable", "--now", "rootsd.socket", "rootsd-control.socket")
-            user.rootsd("up", f"{HOME}/src")
-            user.rootsd("approve", f"{HOME}/src/api")
-            assert user.shown("rootsd.service", "ActiveState") == "active"
-            with bridge(user) as client:
-                assert roots(client, "1") == ["api"]
-            assert OLDER_UNITS in user.run_rootsd("doctor").stdout
-            assert is_restored_state_undetected(user) == (old is strict)
-            user.rootsd("service", "install")
-            assert published(user) == ["api"]
-            assert OLDER_UNITS not in user.run_rootsd("doctor").stdout
-            assert not is_restored_state_undetected(user)
-            assert user.path(UNITS / "rootsd-sync.service").exists()
-
-
-def is_restored_state_undetected(user: UserManager) -> bool:
-    degraded = json.loads(user.rootsd("status", "--json"))["degraded"]
-    return any("A restored state folder would not be detected" in line for line in degraded)
 
 
 def test_a_strict_service_keeps_the_decisions(installed: UserManager) -> None:

@@ -47,8 +47,7 @@ class FakeDaemon:
         self.socket = folder / "run" / "ctl" / "control.sock"
         # Whoever has a terminal asks this, too, after what it came for.
         nothing = {"revision": 1, "new": 0, "wanted": [], "warnings": []}
-        no_upgrade: Answer = {"revision": 1, "upgrade": None, "warnings": []}
-        self.answers: dict[str, Answer] = {"news": nothing, "upgrade": no_upgrade}
+        self.answers: dict[str, Answer] = {"news": nothing}
         self.answers["introduce"] = {}  # whoever stays says this before it hides
         self.notices: list[dict[str, Any]] = []
         self.raw: bytes | None = None

@@ -1,9 +1,9 @@
 """A program whose children use a store, each with a fault at another system call.
 
-`python -m support.fault_target SOCKET STATE DILIGENCE` runs under strace. strace counts the calls
-of one kind separately for each process and makes the N-th one fail. To meet the fault earlier, a
-child first makes idle calls of this kind. While it is traced, the program itself makes no call of
-a kind that a store makes: it only waits, forks, and reports.
+`python -m support.fault_target SOCKET STATE START DILIGENCE` runs under strace. strace counts the
+calls of one kind separately for each process and makes the N-th one fail. To meet the fault
+earlier, a child first makes idle calls of this kind. While it is traced, the program itself makes
+no call of a kind that a store makes: it only waits, forks, and reports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import struct
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -30,7 +30,7 @@ from rootsd.state.store.schema import migrate
 from rootsd.state.store.store import Store
 from support.copied_stores import same_identity, use_copied_stores
 from support.sample_decisions import NOON, numbered
-from support.stores import back_up, outside, small_reserve
+from support.stores import back_up, later_version, outside, small_reserve
 
 DECISIONS = 3
 ORDER = struct.Struct("=3i")  # number of idle calls, their system call, and the first decision
@@ -42,11 +42,25 @@ _NONSENSE = (
 _ANYBODY = ctypes.c_ulong(-1)
 
 
+class Start(StrEnum):
+    """The state of the store at the start."""
+
+    NEW = "new"
+    OLD = "old"
+    HOT = "hot"  # a writer was killed in a transaction, which has to be rolled back
+    UPGRADED = "upgraded"  # the program is of a later version
+    DAMAGED = "damaged"  # and to be rebuilt, with a backup
+
+
+def version_of(start: Start) -> AbstractContextManager[object]:
+    """Return a block in which stores are of the version of the program that finds `start`."""
+    return later_version() if start is Start.UPGRADED else nullcontext()
+
+
 class Diligence(StrEnum):
     """The order of a child's steps: the real one, or a wrong one as a control.
 
-    HASTY reports a decision before it is stored. LATE backs a database up, and records its
-    upgrade, after the migration.
+    HASTY reports a decision before it is stored. LATE backs a database up after the migration.
     """
 
     OWN = "own"
@@ -159,12 +173,13 @@ def _in_child(child: Child, idle: int, number: int, first: int) -> NoReturn:
 
 def main() -> None:
     """Process commands from the socket until it is closed."""
-    number, state, diligence = int(sys.argv[1]), Path(sys.argv[2]), Diligence(sys.argv[3])
+    number, state = int(sys.argv[1]), Path(sys.argv[2])
+    start, diligence = Start(sys.argv[3]), Diligence(sys.argv[4])
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANYBODY)
     memory = mmap.mmap(-1, mmap.PAGESIZE)
     orders = socket.socket(fileno=number)
     orders.send(ChildResult().pack())  # ready to be traced
-    with small_reserve(), use_copied_stores(same_identity):
+    with small_reserve(), use_copied_stores(same_identity), version_of(start):
         while order := orders.recv(ORDER.size):
             memory[:TOLD_SIZE] = ChildResult().pack()
             pid = os.fork()

@@ -34,7 +34,7 @@ from support.copied_stores import (
 from support.sample_decisions import NOON, numbered
 from support.simulated_disk import Folder, Found, cut, digest, now, read_in, write_out
 from support.store_writer import STATE_NAME, WriteMode
-from support.stores import back_up, make_version_0_1_0, outside, small_reserve
+from support.stores import back_up, make_unbound, outside, small_reserve
 from support.syscall_recording import Call, CallReplay, record
 
 TESTS = Path(__file__).parent.parent
@@ -106,8 +106,8 @@ def cut_power(seed: int, cuts: int, mode: WriteMode = WriteMode.OWN) -> Iterator
 
 
 def _made_starts(work: Path, seed: int) -> list[Start]:
-    """Create stores to start from: new ones, ones with a history, one of version 0.1.0, and a
-    damaged one.
+    """Create stores to start from: new ones, ones with a history, one whose second anchor is still
+    to be written, and a damaged one.
     """
     starts: list[Start] = []
     for number in range(_STORES):
@@ -117,7 +117,7 @@ def _made_starts(work: Path, seed: int) -> list[Start]:
         damaged = number == _STORES - 1
         if number == _STORES - 2:
             changes = [numbered(seq) for seq in range(1, _OLD_DECISIONS + 1)]
-            make_version_0_1_0(top / STATE_NAME, changes)
+            make_unbound(top / STATE_NAME, changes)
         elif old:
             _make_history(top / STATE_NAME)
         if damaged:

@@ -96,16 +96,6 @@ INSIDE = {
     "remedy": "echo fs.inotify.max_user_watches=524288 | sudo tee /etc/sysctl.d/60-rootsd.conf",
     "seen_by": "daemon",
 }  # fmt: skip
-UPGRADE = {
-    "at": ALWAYS_NEW, "from_release": "0.0.1", "from_version": 3, "to_version": 7,
-    "backup": "/home/ann/.local/state/rootsd/backups/before-upgrade-\u202e.db",
-    "kept": {"approved": 12, "granted": 1, "denied": 2, "lapsed": 1, "rules": 2, "tagged": 1},
-    "lapsed": 0, "waiting_worktrees": ["fix", "a\x1bb"],
-    "renamed": [{"stored": "caf\u00e9", "name": "x~r7k2"}],
-    "focus": None, "with_colon": [],
-    "wider_workspaces": [{"name": "acme/api", "also": ["web"], "count": 7}],
-    "is_new": True,
-}  # fmt: skip
 _RULED = {
     "revision": 8, "rule": RULE, "is_new": True, "items": list(ITEMS[:2]), "warnings": [],
 }  # fmt: skip
@@ -166,5 +156,4 @@ ANSWERS: Mapping[str, Answer] = {
         "published": True, "verdict": "approved", "root": "acme/api", "access": "read-write",
     },
     "examine": a_listing(INSIDE),
-    "upgrade": {"revision": 7, "upgrade": UPGRADE, "warnings": []},
 }  # fmt: skip

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from unittest.mock import patch
 
-from rootsd.core.changes import AuditRecord, Change, ProjectChange
-from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
+from rootsd.core.changes import AuditRecord, Change
+from rootsd.core.history import HistoryEvent
 from rootsd.core.model import Project, Verdict
 from rootsd.state.store import schema
-from rootsd.state.store.anchors import FirstAnchor
 from rootsd.state.store.database import connect, transaction
 from rootsd.state.store.opening import DATABASE_NAME
-from rootsd.state.store.rows import drop_observed, read_head, write_events, write_observed
+from rootsd.state.store.rows import write_events, write_observed
 from rootsd.state.store.store import Store, StoredState
 from support.sample_decisions import (
     NOON,
@@ -31,6 +31,10 @@ from support.sample_decisions import (
 )
 
 OPENED_AT = after(3600)
+LATER_MIGRATIONS = (
+    *schema.MIGRATIONS,
+    ("ALTER TABLE sighting ADD COLUMN origin TEXT", "CREATE TABLE extra(a)"),
+)
 SMALL_RESERVE = (32 * 1024, 16 * 1024, 24 * 1024)
 EVERYTHING = (
     decide(approved(1)),
@@ -77,26 +81,19 @@ def database_of(file: Path, events: Sequence[HistoryEvent], *, sightings: int = 
     return file
 
 
-def make_version_0_1_0(folder: Path, changes: Sequence[Change | AuditRecord]) -> None:
-    """Make the state folder that version 0.1.0 leaves behind after `changes`."""
-    folder.mkdir(mode=0o700, parents=True)
-    file = folder / DATABASE_NAME
-    file.touch(mode=0o600)
-    with closing(connect(file)) as db:
-        schema.migrate(db, lambda: None, schema.MIGRATIONS[: schema.BINDING_SINCE - 1])
-        with transaction(db):
-            write_events(db, events_for(changes, NOON, CHAIN_START))
-            for change in changes:
-                match change:
-                    case ProjectChange(after=Project() as one):
-                        write_observed(db, one.path, one.id, one.observed)
-                    case ProjectChange(path=path):
-                        drop_observed(db, path)
-                    case _:
-                        pass
-        head = read_head(db)
-    with closing(FirstAnchor.open(folder)) as anchor:
-        anchor.write(head)
+def make_unbound(folder: Path, changes: Sequence[Change | AuditRecord]) -> None:
+    """Make the state folder of a store whose second anchor could never be written."""
+    outside(folder).parent.mkdir(parents=True, exist_ok=True)
+    outside(folder).write_bytes(b"in the way")
+    append(folder, *changes)
+    outside(folder).unlink()
+
+
+@contextmanager
+def later_version() -> Iterator[int]:
+    """Let the stores of the block be of a version after the newest one, and yield its number."""
+    with patch.object(schema, "MIGRATIONS", LATER_MIGRATIONS):
+        yield len(LATER_MIGRATIONS)
 
 
 def append(folder: Path, *changes: Change | AuditRecord) -> int | None:

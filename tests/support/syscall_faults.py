@@ -13,22 +13,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.history import ChainHead, events_for
 from rootsd.core.model import Project
-from rootsd.state.store.backup import FOLDER_NAME, list_backups
+from rootsd.state.store.backup import UPGRADE_PREFIX, list_backups
 from rootsd.state.store.database import StoreDamaged, transaction
 from rootsd.state.store.rows import write_events
 from rootsd.state.store.store import Store
-from rootsd.state.store.upgrade import read_upgrade
 from support.copied_stores import same_identity, use_copied_stores
-from support.fault_target import DECISIONS, ORDER, TOLD_SIZE, ChildResult, Diligence
+from support.fault_target import (
+    DECISIONS,
+    ORDER,
+    TOLD_SIZE,
+    ChildResult,
+    Diligence,
+    Start,
+    version_of,
+)
 from support.power_cuts import damage, memory_folder, python_environment
 from support.sample_decisions import NOON, decided, numbered
-from support.stores import back_up, by_path, make_version_0_1_0, outside, small_reserve
+from support.stores import back_up, by_path, outside, small_reserve
 
 HANG_GUARD = 60
 KILL = "signal=SIGKILL"
@@ -48,16 +55,6 @@ _CALLS = ",".join(
 )  # fmt: skip
 
 _CALL = re.compile(r"^\[ *(\d+)\] (\w+)\(", re.MULTILINE)
-
-
-class Start(StrEnum):
-    """The state of the store at the start."""
-
-    NEW = "new"
-    OLD = "old"
-    HOT = "hot"  # a writer was killed in a transaction, which has to be rolled back
-    UPGRADED = "upgraded"  # from version 0.1.0; it gets its second anchor
-    DAMAGED = "damaged"  # and to be rebuilt, with a backup
 
 
 class Outcome(Enum):
@@ -127,11 +124,19 @@ class TracedTarget:
 
 
 @contextmanager
-def _bench(state: Path, diligence: Diligence) -> Iterator[TracedTarget]:
+def _bench(state: Path, start: Start, diligence: Diligence) -> Iterator[TracedTarget]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         program = subprocess.Popen(
-            [sys.executable, "-m", "support.fault_target", str(theirs.fileno()), state, diligence],
+            [
+                sys.executable,
+                "-m",
+                "support.fault_target",
+                str(theirs.fileno()),
+                state,
+                start,
+                diligence,
+            ],
             pass_fds=[theirs.fileno()],
             env=python_environment(),
         )
@@ -149,7 +154,7 @@ def inject(group: FaultGroup) -> Counter[Outcome]:
     findings: Counter[Outcome] = Counter()
     with memory_folder() as work, small_reserve(), use_copied_stores(same_identity):
         make_start(group.start, work / "start/state")
-        with _bench(work / "bench/state", group.diligence) as bench:
+        with _bench(work / "bench/state", group.start, group.diligence) as bench:
             for kind in _count_calls(work, bench):
                 places = group.choose(kind)
                 if not places:
@@ -189,10 +194,7 @@ def make_start(start: Start, state: Path) -> None:
     """Create the state of the start."""
     if start is Start.NEW:
         return
-    if start is Start.UPGRADED:
-        make_version_0_1_0(state, [numbered(number) for number in OLD])
-        return
-    with closing(Store.open(state, outside(state), lambda: NOON)) as store:
+    with closing(_opened(state)) as store:
         store.append([numbered(number) for number in OLD], NOON)
         back_up(store, NOON)
         events = store.events()
@@ -205,6 +207,10 @@ def make_start(start: Start, state: Path) -> None:
         damage(state, events[len(events) // 2])
 
 
+def _opened(state: Path) -> Store:
+    return Store.open(state, outside(state), lambda: NOON)
+
+
 def _copy_amid_transaction(store: Store, head: ChainHead, state: Path, copy: Path) -> None:
     store._db.execute("PRAGMA cache_size = 5")  # more changes than this are written at once
     with transaction(store._db):
@@ -215,12 +221,12 @@ def _copy_amid_transaction(store: Store, head: ChainHead, state: Path, copy: Pat
 
 def _judge(group: FaultGroup, state: Path, told: ChildResult) -> Outcome:
     try:
-        with closing(Store.open(state, outside(state), lambda: NOON)) as store:
+        with version_of(group.start), closing(_opened(state)) as store:
             loaded = store.load()
     except (RootsdError, StoreDamaged) as error:
         sys.stderr.write(f"{error}\n")
         return Outcome.WRONG
-    if group.start is Start.UPGRADED and group.fault == KILL and not _is_recorded(state):
+    if group.start is Start.UPGRADED and group.fault == KILL and not _can_go_back(state):
         return Outcome.WRONG
     old = () if group.start is Start.NEW else OLD
     if not _is_as_ordered(by_path(loaded), old, told):
@@ -229,10 +235,9 @@ def _judge(group: FaultGroup, state: Path, told: ChildResult) -> Outcome:
     return Outcome.SURPRISED if unexpected else Outcome.HELD
 
 
-def _is_recorded(state: Path) -> bool:
-    """Return whether the user gets a summary of the upgrade and can still go back."""
-    upgrade = read_upgrade(state)
-    return upgrade is not None and (state / FOLDER_NAME / upgrade.backup) in list_backups(state)
+def _can_go_back(state: Path) -> bool:
+    """Return whether the store from before the upgrade is kept."""
+    return any(file.name.startswith(UPGRADE_PREFIX) for file in list_backups(state))
 
 
 def _is_as_ordered(found: Mapping[bytes, Project], old: Iterable[int], told: ChildResult) -> bool:

@@ -1,8 +1,7 @@
 """Define the command `rootsd`. Each verb's module loads when it is used.
 
 `rootsd.cli.verb_table` makes the help and the completion of verbs, so that neither loads any verb.
-After a command that ran on a terminal, `print_news` mentions new projects, new requests, and what
-an upgrade changed.
+After a command that ran on a terminal, `print_news` mentions new projects and new requests.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _VERBS_THAT_SHOW_NEWS = frozenset(("pending", "review", "status", "up", "scan"))
 def print_news(invocation: Invocation) -> None:
     """Print one line for each request, and one for the projects, that the user has not seen yet.
 
-    After an upgrade, print its summary once. Does nothing if stderr is no terminal, or if the
-    daemon does not answer or is too old.
+    Does nothing if stderr is no terminal, or if the daemon does not answer or is too old.
     """
     if not invocation.has_called or not invocation.output.prints_messages:
         return
@@ -43,11 +41,6 @@ def print_news(invocation: Invocation) -> None:
 
     try:
         news = invocation.call(NewProposalsQuery())
-        if news.get("upgraded"):
-            from rootsd.cli import upgrade_summary
-
-            if summary := upgrade_summary.read_summary(invocation):
-                upgrade_summary.print_summary(invocation, summary)
     except RootsdError:
         return
     if invocation.command.partition(" ")[0] in _VERBS_THAT_SHOW_NEWS:

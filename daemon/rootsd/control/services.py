@@ -30,7 +30,6 @@ from rootsd.core.history import HistoryEvent
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Actor, Parent, Project, PublishedRoot
 from rootsd.state.ledger import Ledger
-from rootsd.state.upgrade_notice import NO_UPGRADE, UpgradeNotice
 from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.daemon import (
     ConfigStatus,
@@ -162,7 +161,6 @@ class ControlServices(Struct, frozen=True):
     real_path: Callable[[str, str], bytes] = real_path
     is_canonical: Callable[[bytes], bool] = never_canonical
     state: bytes = b"/"
-    upgrade: UpgradeNotice = NO_UPGRADE
     changes: ChangeSignal = field(default_factory=ChangeSignal)
 
     @property

@@ -67,7 +67,6 @@ from rootsd.state.store.revisions import first_revision
 from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
-from rootsd.state.upgrade_notice import UpgradeNotice
 from rootsd.sync.record import SyncRecord
 from rootsd.system import runtime_dir
 from rootsd.system.change_signal import ChangeSignal
@@ -135,7 +134,7 @@ def run(
         refused = RefusedPlaces(
             runtime_dir.home_folder(), own, account_home=runtime_dir.account_home()
         )
-        # A service file of an older version hides the data folder, so it may be missing.
+        # A service can be told to hide the data folder, so it may be missing.
         data = [places.data] if os.path.isdir(places.data) else []
         confined = confine_daemon((*written, *data))
 
@@ -195,7 +194,7 @@ class Daemon:
             focus=Focus(loaded.focus),
         )
         self._recovery_notice = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
-        self._store_warning, self._upgrade = loaded.warning, UpgradeNotice.in_folder(state)
+        self._store_warning = loaded.warning
         self._state_folder = os.fsencode(state)
         self._synced = SyncRecord(self._state_folder)
         self._backups = BackupScheduler(store, self._ledger, utc_now)
@@ -209,7 +208,6 @@ class Daemon:
             self._root_requests,
             settings=configuration.config.notify,
             show=this_desktop().show,
-            upgrade=self._upgrade,
         )
         self._since = utc_now()
         self._session_store = SessionHistoryStore(state / _SESSIONS_FILE)
@@ -276,7 +274,6 @@ class Daemon:
             real_path=resolve_path,
             is_canonical=partial(is_canonical_local, self._mounts),
             state=bytes(state),
-            upgrade=self._upgrade,
             changes=self._changes,
         )
         return ControlServer(self._guard, Dispatcher(services))

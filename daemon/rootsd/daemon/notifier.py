@@ -26,7 +26,6 @@ from rootsd.core.model import Project, ProjectKind
 from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.state.ledger import Ledger
-from rootsd.state.upgrade_notice import NO_UPGRADE, UpgradeNotice
 from rootsd.system.config import NotifySettings
 from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposals, NewProposalsQuery, RequestedFolder
@@ -71,7 +70,7 @@ class PendingNotifier:
     `batch_s` is how long it gathers changes of the catalog.
     """
 
-    def __init__(  # noqa: PLR0913 - tests replace some of them
+    def __init__(
         self,
         ledger: Ledger,
         root_requests: RequestFeed,
@@ -81,10 +80,8 @@ class PendingNotifier:
         clock: NotifierClock | None = None,
         debouncer: NotificationDebouncer | None = None,
         batch_s: float = BATCH_S,
-        upgrade: UpgradeNotice = NO_UPGRADE,
     ) -> None:
         self._ledger = ledger
-        self._upgrade = upgrade
         self._note_on = root_requests.note_on
         root_requests.on_pending = self.on_request
         self._settings = settings
@@ -129,7 +126,6 @@ class PendingNotifier:
             revision=self._ledger.revision,
             new=len(new) - len(wanted),
             wanted=wanted,
-            upgraded=self._upgrade.is_new,
             warnings=[],
         )
 

@@ -6,7 +6,7 @@ Each request class names the type of its answer. Times are RFC 3339 in UTC.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, NotRequired, TypedDict
+from typing import ClassVar, TypedDict
 
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest, EmptyResult
@@ -258,8 +258,6 @@ class NewProposals(TypedDict):
     """The number of proposals that no client requests."""
     wanted: list[RequestedFolder]
     """The folders that clients request."""
-    upgraded: NotRequired[bool]
-    """Whether no person has seen the summary of the last upgrade (`UpgradeQuery`)."""
     warnings: list[str]
     """What a person should know, one sentence each."""
 

@@ -185,8 +185,7 @@ class Challenge(TypedDict):
     """The guard showed a word on the caller's terminal, below a summary of the command.
 
     A person types the word on that terminal, and the same connection sends the command again. Then
-    rootsd carries it out. The word is never sent over the connection. Version 0.1.0 did send it,
-    so a command of that version fails.
+    rootsd carries it out. The word is never sent over the connection.
     """
 
     terminal: str

@@ -15,7 +15,7 @@ def test_without_a_daemon_it_prints_its_own_version(shell: Shell) -> None:
     assert done.err == "The daemon is not running: rootsd up\n"
     assert json.loads(shell.run("version", "--json").out) == {
         "schema": "rootsd/1", "command": "version", "revision": None, "version": __version__,
-        "daemon": None, "upgrade": None, "items": [], "warnings": [],
+        "daemon": None, "items": [], "warnings": [],
     }  # fmt: skip
 
 

@@ -265,7 +265,7 @@ def test_this_test_detects_a_proxy_that_trusts_its_client(
 
 
 def pass_on_all_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read and pass on the server's lines as version 0.1.0 did."""
+    """Read and pass on the server's lines unchecked."""
     careful = MessageRouter.from_server
 
     def careless(self: MessageRouter, line: bytes, message: Any, now: float) -> bytes | None:  # noqa: ANN401

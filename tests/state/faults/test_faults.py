@@ -13,10 +13,10 @@ from functools import partial
 
 import pytest
 
-from support.fault_target import Diligence
+from support.fault_target import Diligence, Start
 from support.parallel import in_parallel
 from support.sizes import Sizes
-from support.syscall_faults import KILL, CallKind, FaultGroup, Outcome, Start, inject
+from support.syscall_faults import KILL, CallKind, FaultGroup, Outcome, inject
 
 pytestmark = pytest.mark.needs("strace")
 FAULTS = [KILL, "error=EIO", "error=ENOSPC", "error=EACCES", "error=EMFILE"]
@@ -37,7 +37,7 @@ def test_no_fault_at_a_system_call_gives_a_wrong_set(sizes: Sizes) -> None:
     assert findings.keys() == {Outcome.HELD}
 
 
-def test_a_kill_during_an_upgrade_loses_no_decision_and_no_summary(sizes: Sizes) -> None:
+def test_a_kill_during_an_upgrade_loses_no_decision_and_no_way_back(sizes: Sizes) -> None:
     share = sizes.pick(test=0.03, check=1.0, soak=1.0)
     findings = inject(FaultGroup(Start.UPGRADED, KILL, partial(_some, share)))
     assert findings.keys() == {Outcome.HELD}
@@ -54,7 +54,7 @@ def test_control_a_store_that_acknowledges_too_early_gives_wrong_sets() -> None:
     assert inject(group)[Outcome.WRONG] > 0
 
 
-def test_control_a_store_that_records_its_upgrade_late_loses_the_summary() -> None:
+def test_control_a_store_that_is_backed_up_late_loses_the_way_back() -> None:
     syncs = partial(_every, 4, {"fdatasync", "fsync"})
     group = FaultGroup(Start.UPGRADED, KILL, syncs, Diligence.LATE)
     assert inject(group)[Outcome.WRONG] > 0

@@ -37,7 +37,7 @@ from support.stores import (
     is_approved,
     load,
     lose_event,
-    make_version_0_1_0,
+    make_unbound,
     opened,
     outside,
 )
@@ -123,8 +123,8 @@ def test_a_new_store_is_bound_at_once(folder: Path) -> None:
     assert outside(folder).stat().st_mode & 0o777 == 0o700
 
 
-def test_a_state_of_version_0_1_0_gets_its_second_anchor_without_a_lapse(folder: Path) -> None:
-    make_version_0_1_0(folder, EVERYTHING)
+def test_an_unbound_state_gets_its_second_anchor_without_a_lapse(folder: Path) -> None:
+    make_unbound(folder, EVERYTHING)
     loaded = load(folder)
     assert (loaded.note, loaded.cause, loaded.warning) == ("", "", "")
     assert by_path(loaded)[approved(1).path].ruling == approved(1).ruling
@@ -132,16 +132,16 @@ def test_a_state_of_version_0_1_0_gets_its_second_anchor_without_a_lapse(folder:
     assert load(folder).note == ""
 
 
-def test_an_upgrade_happens_only_once(folder: Path) -> None:
-    """A second anchor that is removed later cannot pass for the upgrade of a 0.1.0 state."""
-    make_version_0_1_0(folder, EVERYTHING)
+def test_a_state_is_bound_only_once(folder: Path) -> None:
+    """A second anchor that is removed later cannot pass for one that was never written."""
+    make_unbound(folder, EVERYTHING)
     load(folder)
     _second(folder).unlink()
     assert not any(map(is_approved, load(folder).projects))
 
 
-def test_a_state_of_version_0_1_0_restored_later_is_not_trusted(folder: Path) -> None:
-    make_version_0_1_0(folder, EVERYTHING)
+def test_an_unbound_state_restored_later_is_not_trusted(folder: Path) -> None:
+    make_unbound(folder, EVERYTHING)
     copy = shutil.copytree(folder, folder.with_name("copy"))
     append(folder, decide(denied(1), approved(1)))
     shutil.rmtree(folder)
@@ -151,13 +151,13 @@ def test_a_state_of_version_0_1_0_restored_later_is_not_trusted(folder: Path) ->
     assert f"{folder} was replaced" in loaded.note
 
 
-def test_a_crash_between_the_steps_of_an_upgrade_lapses_nothing(
+def test_a_crash_between_the_steps_of_a_binding_lapses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    make_version_0_1_0(folder, EVERYTHING)
+    make_unbound(folder, EVERYTHING)
     with monkeypatch.context() as patch:
         patch.setattr(opening, "_bind", crash)
         with pytest.raises(KeyboardInterrupt):
@@ -240,7 +240,7 @@ def test_a_binding_that_is_damaged_counts_as_damage(folder: Path) -> None:
     assert load(folder).note == ""
 
 
-def test_a_damaged_store_without_its_second_anchor_does_not_count_as_an_upgrade(
+def test_a_damaged_store_without_its_second_anchor_does_not_count_as_unbound(
     folder: Path,
 ) -> None:
     append(folder, *EVERYTHING)
@@ -250,10 +250,8 @@ def test_a_damaged_store_without_its_second_anchor_does_not_count_as_an_upgrade(
 
 
 def test_an_unbound_store_works_if_the_second_anchor_cannot_be_written(folder: Path) -> None:
-    """The service files of 0.1.0 allow no other folder. No approval is lost, and status says what
-    is missing.
-    """
-    make_version_0_1_0(folder, EVERYTHING)
+    """No approval is lost, and status says what is missing."""
+    make_unbound(folder, EVERYTHING)
     outside(folder).write_bytes(b"in the way")
     loaded = load(folder)
     assert loaded.note == ""

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.changes import Attempt, AuditRecord, GuardChange
 from rootsd.core.errors import ErrorCode
-from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, events_for
-from rootsd.state.store import schema as migrate_module
+from rootsd.state.store import schema
 from rootsd.state.store.database import (
     Database,
     DiskFull,
@@ -25,7 +23,7 @@ from rootsd.state.store.database import (
     read_number,
     transaction,
 )
-from rootsd.state.store.rows import read_events, read_records, write_events
+from rootsd.state.store.rows import read_events, write_events
 from rootsd.state.store.schema import (
     APPLICATION_ID,
     JOURNAL_BYTES,
@@ -40,10 +38,10 @@ from rootsd.state.store.schema import (
     refuse_newer,
 )
 from rootsd.system.private_files import NotPrivate
-from support.sample_decisions import NOON, PERSON, approved, decide, denied
+from support.sample_decisions import NOON, approved, decide
+from support.stores import later_version
 
 NEWEST = len(MIGRATIONS)
-LATER = (*MIGRATIONS, ("ALTER TABLE sighting ADD COLUMN origin TEXT", "CREATE TABLE extra(a)"))
 
 
 @pytest.fixture
@@ -84,37 +82,22 @@ def test_a_migration_keeps_the_content_and_makes_a_backup_first(db: Database) ->
     with transaction(db):
         write_events(db, events)
     versions: list[int] = []
-    migrate(db, lambda: versions.append(read_number(db, "user_version")), LATER)
-    assert versions == [NEWEST]
-    assert read_number(db, "user_version") == NEWEST + 1
-    assert list(read_events(db)) == events
-    assert layout(db) == layout_of(NEWEST + 1, LATER)
+    with later_version() as later:
+        migrate(db, lambda: versions.append(read_number(db, "user_version")))
+        assert versions == [NEWEST]
+        assert read_number(db, "user_version") == later
+        assert list(read_events(db)) == events
+        assert layout(db) == layout_of(later)
 
 
-def test_the_first_version_is_migrated_to_one_with_settings_and_attempts(
-    db: Database,
+def test_a_migration_that_fails_leaves_the_version_before_it(
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrate(db, _never, MIGRATIONS[:1])
-    events = events_for([decide(approved(1)), decide(denied(2))], NOON, CHAIN_START)
-    with transaction(db):
-        write_events(db, events)
-    migrate(db, lambda: None)
-    notes: list[AuditRecord] = [GuardChange(Guard.TERMINAL, PERSON), Attempt("approve it", PERSON)]
-    more = events_for(notes, NOON, events[-1].head)
-    with transaction(db):
-        write_events(db, more)
-    assert list(read_events(db)) == [*events, *more]
-    assert list(read_records(db)) == [*events, more[0]]
-    assert layout(db) == layout_of(NEWEST)
-    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-        db.execute("DELETE FROM event")
-
-
-def test_a_migration_that_fails_leaves_the_version_before_it(db: Database) -> None:
     migrate(db, _never)
     broken = (*MIGRATIONS, ("CREATE TABLE extra(a)", "CREATE TABLE event(a)"))
+    monkeypatch.setattr(schema, "MIGRATIONS", broken)
     with pytest.raises(sqlite3.OperationalError, match="already exists"):
-        migrate(db, lambda: None, broken)
+        migrate(db, lambda: None)
     assert read_number(db, "user_version") == NEWEST
     assert layout(db) == layout_of(NEWEST)
 
@@ -125,23 +108,23 @@ def test_a_failed_backup_stops_the_migration(db: Database) -> None:
     def fail() -> None:
         raise DiskFull("no room")
 
-    with pytest.raises(DiskFull):
-        migrate(db, fail, LATER)
+    with later_version(), pytest.raises(DiskFull):
+        migrate(db, fail)
     assert read_number(db, "user_version") == NEWEST
 
 
 def test_a_newer_version_is_refused_unchanged(db: Database, file: Path) -> None:
-    migrate(db, _never, LATER)
+    with later_version() as later:
+        migrate(db, _never)
     db.close()
     before = file.read_bytes(), file.stat().st_mtime_ns
-    with pytest.raises(
-        NewerStore, match=f"version {NEWEST + 1}, written by a newer rootsd"
-    ) as caught:
+    with pytest.raises(NewerStore, match=f"version {later}, written by a newer rootsd") as caught:
         refuse_newer(file)
     assert caught.value.code is ErrorCode.BAD_CONFIG
     assert caught.value.remedy
     assert (file.read_bytes(), file.stat().st_mtime_ns) == before
-    refuse_newer(file, LATER)
+    with later_version():
+        refuse_newer(file)
 
 
 def test_a_missing_file_or_another_file_is_not_newer(tmp_path: Path) -> None:
@@ -241,7 +224,7 @@ def test_a_crash_while_filling_the_reserve_leaves_nothing_behind(
             raise KeyboardInterrupt
         return transaction(db)
 
-    monkeypatch.setattr(migrate_module, "transaction", stop_at_second)
+    monkeypatch.setattr(schema, "transaction", stop_at_second)
     with pytest.raises(KeyboardInterrupt):
         fill_reserve(db, file)
     monkeypatch.undo()

@@ -8,8 +8,8 @@ from rootsd.wire.jsonrpc import ErrorResponse, encode
 class BatchAnswers:
     """The answers to a batch whose requests a daemon answers one by one.
 
-    That happens after a change of daemons, and with a daemon of version 0.1.0. The client gets all
-    answers in one line nevertheless (JSON-RPC 2.0, section 6).
+    That happens after a change of daemons. The client gets all answers in one line nevertheless
+    (JSON-RPC 2.0, section 6).
     """
 
     __slots__ = ("_answers", "_missing")

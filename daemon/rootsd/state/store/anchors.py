@@ -54,7 +54,8 @@ Binding. The database records two things about itself, in one row:
 * A random key, which the second anchor also records. So an anchor never confirms the history of
   another database, even if both are empty.
 
-A store of version 0.1.0 has no binding, and it gets one without a lapse:
+A new store has no binding, and neither has one whose second anchor could never be written. Such a
+store gets one without a lapse:
 
 1. The second anchor is written, with a new key and the head of the chain.
 2. The binding is committed to the database.

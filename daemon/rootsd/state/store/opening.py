@@ -15,7 +15,6 @@ tells the user what the start repaired or took back.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from contextlib import ExitStack, suppress
 from datetime import datetime
@@ -31,7 +30,6 @@ from rootsd.core.history import (
     lapse_all_approvals,
 )
 from rootsd.core.labels import safe_label
-from rootsd.core.timestamps import rfc3339
 from rootsd.state.store import backup, recovery
 from rootsd.state.store.anchors import (
     HEAD_NAME,
@@ -48,14 +46,12 @@ from rootsd.state.store.database import (
     StoreDamaged,
     StoreUnusable,
     connect,
-    read_number,
     transaction,
     translate_errors,
 )
 from rootsd.state.store.recovery import damaged_files, prune_damaged_files
-from rootsd.state.store.rows import read_events, write_events
-from rootsd.state.store.schema import MIGRATIONS, fill_reserve, migrate, refuse_newer
-from rootsd.state.store.upgrade import StoreUpgrade, count_decisions, save_upgrade
+from rootsd.state.store.rows import write_events
+from rootsd.state.store.schema import fill_reserve, migrate, refuse_newer
 from rootsd.system.private_files import (
     NotPrivate,
     display_path,
@@ -63,8 +59,6 @@ from rootsd.system.private_files import (
     path_exists,
     unusable_error,
 )
-
-log = logging.getLogger(__name__)
 
 DATABASE_NAME = "decisions.db"
 
@@ -199,26 +193,10 @@ def _open_verified(folder: Path, anchored: ChainHead | None, at: datetime) -> _V
     with translate_errors(file), ExitStack() as stack:
         db = connect(file)
         stack.callback(db.close)
-        migrate(db, lambda: _prepare_upgrade(db, folder, at))
+        migrate(db, lambda: backup.make_backup(db, folder, at, backup.UPGRADE_PREFIX))
         state = recovery.check(db)
         stack.pop_all()
     return _Verified(db, state, identity)
-
-
-def _prepare_upgrade(db: Database, folder: Path, at: datetime) -> None:
-    """Back up the database before its migration, and record the upgrade for the user."""
-    kept = backup.make_backup(db, folder, at, backup.UPGRADE_PREFIX)
-    upgrade = StoreUpgrade(
-        rfc3339(at),
-        read_number(db, "user_version"),
-        len(MIGRATIONS),
-        kept.name,
-        count_decisions(read_events(db)),
-    )
-    try:
-        save_upgrade(folder, upgrade)
-    except NotPrivate as error:  # without the record, only the summary is missing
-        log.warning("the upgrade of the store is not recorded: %s", error)
 
 
 def _why_distrusted(

@@ -63,7 +63,7 @@ from rootsd.state.store.rows import (
     write_events,
     write_observed,
 )
-from rootsd.state.store.schema import APPLICATION_ID, BINDING_SINCE, layout, layout_of, migrate
+from rootsd.state.store.schema import APPLICATION_ID, layout, layout_of, migrate
 from rootsd.system.private_files import (
     display_path,
     ensure_private_file,
@@ -180,17 +180,6 @@ class SalvageSources:
             if binding is not None:
                 yield file, binding
 
-    def are_older_than_bindings(self) -> bool:
-        """Return whether every readable source comes from a version without bindings.
-
-        Return False if no source is readable.
-        """
-        versions: list[int] = []
-        for file, db in self._databases.items():
-            with self._reading(file):
-                versions.append(read_number(db, "user_version"))
-        return bool(versions) and max(versions) < BINDING_SINCE
-
     def require_all_read(self) -> None:
         """Raise StoreUnusable if the system refused to read one of the files.
 
@@ -267,8 +256,7 @@ def check(db: Database) -> HistoryState:
             expected[subject.kind.value, subject.key] = (event.seq, event.body)
         if read_fold(db) != expected:
             raise StoreDamaged("the records do not match the history")
-        if read_number(db, "user_version") >= BINDING_SINCE:
-            read_binding(db)
+        read_binding(db)
     except (BadRecord, BrokenChain) as error:
         raise StoreDamaged(str(error)) from error
     return state
@@ -352,20 +340,19 @@ def _write_rebuilt(
 
 
 def _fill(
-    db: Database, sources: SalvageSources, key: bytes | None, file: FileIdentity | None
+    db: Database, sources: SalvageSources, key: bytes, file: FileIdentity | None
 ) -> ChainHead:
     migrate(db, back_up=lambda: None)
     with transaction(db):
         write_events(db, sources.events())
         for row in sources.observed_states():
             write_observed(db, *row)
-        if key is not None:
-            write_binding(db, DatabaseBinding(key, file))
+        write_binding(db, DatabaseBinding(key, file))
     return check(db).head
 
 
-def _key_for(file: Path, sources: SalvageSources, record: AnchorRecord | None) -> bytes | None:
-    """Return the key for the database made from `sources`, or None to leave it unbound.
+def _key_for(file: Path, sources: SalvageSources, record: AnchorRecord | None) -> bytes:
+    """Return the key for the database made from `sources`.
 
     It is the key of the old database, so that the second anchor still belongs to it. If the old
     database was a copy, return a new key, which no anchor has.
@@ -378,6 +365,4 @@ def _key_for(file: Path, sources: SalvageSources, record: AnchorRecord | None) -
         if is_backup or binding.file is None or binding.file.is_same(identify(source)):
             return binding.key
         return new_key()
-    if record is not None:
-        return record.key
-    return None if sources.are_older_than_bindings() else new_key()
+    return new_key() if record is None else record.key

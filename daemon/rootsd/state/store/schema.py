@@ -45,41 +45,15 @@ Migrations = tuple[tuple[str, ...], ...]
 APPLICATION_ID = int.from_bytes(b"ROOT")
 # Migration N takes a database from `user_version` N to N + 1. Never edit a migration that was
 # released. A new verb or kind of subject also needs a new version, because older programs cannot
-# read it.
+# read it; its migration may be empty.
 MIGRATIONS: Migrations = (
     (
         f"PRAGMA application_id = {APPLICATION_ID}",
         "CREATE TABLE event("
         " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
-        " kind TEXT NOT NULL CHECK(kind IN ('project', 'rule')), key BLOB NOT NULL, body TEXT,"
-        " prev BLOB NOT NULL CHECK(length(prev) = 32),"
-        " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
-        "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
-        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
-        "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
-        " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
-        "CREATE TABLE record("
-        " kind TEXT NOT NULL CHECK(kind IN ('project', 'rule')), key BLOB NOT NULL,"
-        " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
-        " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
-        "CREATE TABLE sighting("
-        " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
-        " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
-    ),
-    # Settings and refused attempts, which are two more kinds of subject. SQLite cannot alter a
-    # CHECK, so the tables are created again, without a CHECK. The program itself refuses unknown
-    # kinds.
-    (
-        "CREATE TABLE kept AS SELECT kind, key, body, seq FROM record",
-        "DROP TABLE record",
-        "CREATE TABLE events("
-        " seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, verb TEXT NOT NULL,"
         " kind TEXT NOT NULL, key BLOB NOT NULL, body TEXT,"
         " prev BLOB NOT NULL CHECK(length(prev) = 32),"
         " hash BLOB NOT NULL UNIQUE CHECK(length(hash) = 32)) STRICT",
-        "INSERT INTO events SELECT seq, at, actor, verb, kind, key, body, prev, hash FROM event",
-        "DROP TABLE event",
-        "ALTER TABLE events RENAME TO event",
         "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
         " BEGIN SELECT RAISE(ABORT, 'event is append-only'); END",
         "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
@@ -88,30 +62,15 @@ MIGRATIONS: Migrations = (
         " kind TEXT NOT NULL, key BLOB NOT NULL,"
         " body TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES event(seq),"
         " PRIMARY KEY(kind, key)) STRICT, WITHOUT ROWID",
-        "INSERT INTO record SELECT kind, key, body, seq FROM kept",
-        "DROP TABLE kept",
-    ),
-    # The verbs "tagged", "undone" and "focus set", and the setting "focus".
-    (),
-    # The binding to the database file and to the second anchor (`rootsd.state.store.anchors`).
-    (
+        "CREATE TABLE sighting("
+        " path BLOB NOT NULL PRIMARY KEY, id TEXT NOT NULL, body TEXT NOT NULL,"
+        " digest BLOB NOT NULL CHECK(length(digest) = 32)) STRICT, WITHOUT ROWID",
+        # The binding to the database file and to the second anchor: `rootsd.state.store.anchors`.
         "CREATE TABLE binding("
         " key BLOB NOT NULL, inode BLOB, born INTEGER, handle BLOB,"
         " cause TEXT NOT NULL) STRICT",
     ),
-    # The verbs "parent added" and "parent removed", and their kind of subject "parent".
-    (),
-    # The kind of actor "challenge confirmed", and the verb "agent command".
-    (),
-    # The kind of actor "policy", the verb "policy changed", its kind of subject "policy", and the
-    # hazard "the policy refuses it".
-    (),
-    # The verb "requested".
-    (),
 )
-BINDING_SINCE = 4  # the first version that has a binding
-RELEASES = {3: "0.1.0"}
-"""The last release that wrote each version of the database."""
 
 # A thousand denials take 800 KiB. At least that much stays available when the disk is full. The
 # journal must have room for the changes of one transaction.
@@ -131,7 +90,7 @@ class NewerStore(RootsdError):
     code = ErrorCode.BAD_CONFIG
 
 
-def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
+def refuse_newer(file: Path) -> None:
     """Raise NewerStore if this program does not know the version of `file`.
 
     Raises NotPrivate if `file` is not a file of ours. The header is read as bytes, because opening
@@ -147,17 +106,15 @@ def refuse_newer(file: Path, migrations: Migrations = MIGRATIONS) -> None:
     if len(header) < _HEADER.size:
         return
     magic, version, application = _HEADER.unpack(header)
-    if (magic, application) == (_MAGIC, APPLICATION_ID) and version > len(migrations):
+    if (magic, application) == (_MAGIC, APPLICATION_ID) and version > len(MIGRATIONS):
         raise NewerStore(
             f"{display_path(file)} is of version {version}, written by a newer rootsd;"
-            f" this one knows versions up to {len(migrations)}",
+            f" this one knows versions up to {len(MIGRATIONS)}",
             "install the newer rootsd again, then: rootsd up",
         )
 
 
-def migrate(
-    db: Database, back_up: Callable[[], object], migrations: Migrations = MIGRATIONS
-) -> None:
+def migrate(db: Database, back_up: Callable[[], object]) -> None:
     """Bring `db` to the newest version in one transaction.
 
     Call `back_up` before it, unless `db` is new. An older program can read that backup. Raises
@@ -168,14 +125,14 @@ def migrate(
     if (application == APPLICATION_ID) != (version > 0) or application not in {0, APPLICATION_ID}:
         raise StoreDamaged("it is not a database of rootsd")
     db.execute("DROP TABLE IF EXISTS reserve")  # a crash in `fill_reserve` may leave it
-    if version >= len(migrations):
+    if version >= len(MIGRATIONS):
         return
     if version > 0:
         back_up()
     with transaction(db):
-        for statement in chain.from_iterable(migrations[version:]):
+        for statement in chain.from_iterable(MIGRATIONS[version:]):
             db.execute(statement)
-        db.execute(f"PRAGMA user_version = {len(migrations)}")
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
 
 def layout(db: Database) -> frozenset[tuple[object, ...]]:
@@ -184,10 +141,10 @@ def layout(db: Database) -> frozenset[tuple[object, ...]]:
 
 
 @cache
-def layout_of(version: int, migrations: Migrations = MIGRATIONS) -> frozenset[tuple[object, ...]]:
+def layout_of(version: int) -> frozenset[tuple[object, ...]]:
     """Return what `layout` returns for an undamaged database of `version`."""
     with closing(connect_memory()) as db:
-        for statements in migrations[:version]:
+        for statements in MIGRATIONS[:version]:
             for statement in statements:
                 db.execute(statement)
         return layout(db)

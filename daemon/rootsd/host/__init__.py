@@ -1,1 +1,0 @@
-"""Names that running bridges of version 0.1.0 use after an upgrade."""
