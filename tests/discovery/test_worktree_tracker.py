@@ -48,7 +48,7 @@ def test_worktrees_are_added_and_removed(up: Path, tmp_path: Path) -> None:
     tree, folder = tmp_path / "tree", up / ".git" / "worktrees"
     git("worktree", "add", tree, cwd=up)
     assert tracker.read_links(raw(up)) == {raw(tree)}
-    assert watcher.folders(LINKS) == {raw(folder)}
+    assert watcher.folders(LINKS) == {raw(folder), raw(folder / "tree")}
     assert tracker.owner(raw(folder)) == raw(up)
     git("worktree", "add", tmp_path / "more", cwd=up)
     git("worktree", "remove", tree, cwd=up)
@@ -60,7 +60,7 @@ def test_worktrees_are_added_and_removed(up: Path, tmp_path: Path) -> None:
     assert watcher.count() == 0
 
 
-def test_an_entry_without_its_link_is_watched_until_it_has_one(up: Path, tmp_path: Path) -> None:
+def test_an_entry_is_watched_before_and_after_it_has_its_link(up: Path, tmp_path: Path) -> None:
     watcher = RecordingWatcher()
     tracker = WorktreeTracker(watcher)
     tree, entry = tmp_path / "tree", up / ".git" / "worktrees" / "tree"
@@ -70,7 +70,7 @@ def test_an_entry_without_its_link_is_watched_until_it_has_one(up: Path, tmp_pat
     assert watcher.folders(LINKS) == {raw(entry), raw(entry.parent)}
     (tmp_path / "kept").rename(entry / "gitdir")
     assert tracker.read_links(raw(up)) == {raw(tree)}
-    assert watcher.folders(LINKS) == {raw(entry.parent)}
+    assert watcher.folders(LINKS) == {raw(entry), raw(entry.parent)}
 
 
 def test_a_dropped_repository_removes_its_watches(up: Path, tmp_path: Path) -> None:

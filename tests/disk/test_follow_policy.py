@@ -64,7 +64,7 @@ from rootsd.disk.identity import identify
 from rootsd.vcs.probe import probe
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.stages import PendingProject
-from rootsd.vcs.git.worktrees import read_worktree_links
+from rootsd.vcs.git.worktrees import linked_worktrees, worktree_entries
 
 top = Path(sys.argv[1])
 behind, far, near = top / "behind", top / "far", os.fsencode(top / "near")
@@ -76,10 +76,11 @@ def state():
     with OpenProject(near) as project:
         return project_state(project, ProjectKind.GIT)
 def observe():
-    return identify(near), probe(near), state(), read_worktree_links(near + b".links")
+    links = linked_worktrees(worktree_entries(near + b".links"))
+    return identify(near), probe(near), state(), links
 identity, seen, whole, links = observe()
 assert identity.git_target is not None and isinstance(seen, ProjectObserved), seen
-assert (seen.kind, len(links.worktrees)) == (ProjectKind.GIT_WORKTREE, 1)
+assert (seen.kind, len(links)) == (ProjectKind.GIT_WORKTREE, 1)
 served.send_signal(signal.SIGSTOP)
 try:
     try:
@@ -88,7 +89,7 @@ try:
         print("no answer")
     assert probe(near) == ProjectUnreachable(near)
     assert isinstance(state(), PendingProject)
-    assert not read_worktree_links(near + b".links").worktrees
+    assert not linked_worktrees(worktree_entries(near + b".links"))
 finally:
     served.send_signal(signal.SIGCONT)
 from rootsd.disk import hung_mounts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -61,13 +61,27 @@ class EngineHarness:
 
     def live(self) -> dict[str, ProjectKind]:
         """Return the existing projects, from the reports."""
+        return {self.name(s.path): s.kind for s in self._live() if s.incomplete is None}
+
+    def main_checkouts(self) -> dict[str, str | None]:
+        """Return the main checkout of each existing project, from the reports."""
+        return self._main_checkouts(self._live())
+
+    def _main_checkouts(self, seen: Iterable[ProjectObserved]) -> dict[str, str | None]:
+        return {
+            self.name(each.path): self.name(each.main_checkout) if each.main_checkout else None
+            for each in seen
+            if each.incomplete is None
+        }
+
+    def _live(self) -> list[ProjectObserved]:
         live: dict[bytes, ProjectObserved] = {}
         for observation in self.reported:
             if isinstance(observation, ProjectObserved):
                 live[observation.path] = observation
             elif isinstance(observation, ProjectGone | ProjectUnreachable):
                 live.pop(observation.path, None)
-        return {self.name(p): s.kind for p, s in live.items() if s.incomplete is None}
+        return list(live.values())
 
     def held(self) -> dict[str, ProjectKind]:
         """Return the existing projects that a tree has: none below another project."""
@@ -80,12 +94,18 @@ class EngineHarness:
 
     def fresh(self) -> dict[str, ProjectKind]:
         """Return the projects that a new engine finds."""
+        return {self.name(seen.path): seen.kind for seen in self._fresh()}
+
+    def fresh_main_checkouts(self) -> dict[str, str | None]:
+        """Return the main checkout of each project that a new engine finds."""
+        return self._main_checkouts(self._fresh())
+
+    def _fresh(self) -> list[ProjectObserved]:
         with closing(self.engine_on(PollingWatcher())) as engine:
             run_down(engine, self.clock)
-            sighted = [
-                o for o in engine.take() if isinstance(o, ProjectObserved) and not o.incomplete
-            ]
-        return {self.name(seen.path): seen.kind for seen in sighted}
+            # The last report about a path counts.
+            sighted = {o.path: o for o in engine.take() if isinstance(o, ProjectObserved)}
+        return [each for each in sighted.values() if each.incomplete is None]
 
     def name(self, path: bytes) -> str:
         return os.path.relpath(os.fsdecode(path), self.top)

@@ -19,4 +19,9 @@ def test_only_stages_without_unfinished_files_stop_waiting_for_processes() -> No
     impatient = {
         stage for stage in Stage if stage.quiet_period.ignore_processes_after_s is not None
     }
-    assert impatient == {Stage.UNBORN, Stage.STAGED_UNBORN, Stage.PROJECT_FILE}
+    assert impatient == {
+        Stage.UNBORN,
+        Stage.STAGED_UNBORN,
+        Stage.PROJECT_FILE,
+        Stage.WORKTREE_MOVED,
+    }

@@ -43,7 +43,7 @@ from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy
 from rootsd.vcs.git.repository import GIT_STATE_FILES, is_git
 from rootsd.vcs.git.submodules import lacks_submodules
-from rootsd.vcs.git.worktrees import may_have_worktrees
+from rootsd.vcs.git.worktrees import is_moved_worktree, may_have_worktrees
 from rootsd.vcs.probe import (
     changed_within,
     incomplete_reason,
@@ -134,6 +134,10 @@ class Candidate(Struct):
         if isinstance(state, PendingProject):
             return state.stage
         created = self.arrival is Arrival.CREATED
+        if self.arrival is Arrival.MOVED and state.kind is ProjectKind.GIT_WORKTREE:
+            git = project.git(state.kind)
+            if git is not None and is_moved_worktree(git):
+                return Stage.WORKTREE_MOVED
         if state.kind is ProjectKind.PROJECT:
             return Stage.PROJECT_FILE if created else None
         if created and not is_git(state.kind):
@@ -169,7 +173,8 @@ class Candidate(Struct):
             identity = project.identity()
         except (OSError, ValueError):
             identity = None
-        git = project.git(kind)
+        # A Jujutsu workspace may have a `.git` beside its `.jj`.
+        git = project.git(ProjectKind.GIT if kind is ProjectKind.JJ else kind)
         has_links = git is not None and may_have_worktrees(git)
         return CandidateResult(self.path, kind, incomplete, main_checkout, identity, has_links)
 
@@ -205,12 +210,12 @@ def is_significant_event(event: FileEvent) -> bool:
     """Return whether a change in a progress folder can end a stage.
 
     Such changes are a rename into place, a removed lock, a new index, and text in a `.git` file
-    that was empty when it was read.
+    that was empty when it was read, or in the link to a worktree.
     """
     name = event.name
     if not name:
         return True
-    if name == b".git":
+    if name in (b".git", b"gitdir"):
         return event.kind is FileEventKind.MODIFIED
     if (
         name not in GIT_STATE_FILES

@@ -304,7 +304,7 @@ class DiscoveryEngine:
             else:
                 self.explore(tree)
         for path in self._path_watches.roots:
-            # The Git directory of a bare repository, for one, is not watched for a first worktree.
+            # A root may get its Git directory later, and watches may run out.
             self._follow_links(path)
         self._settle(self._candidates.sweep())
         self.recheck_orphans()

@@ -7,7 +7,10 @@ longer links to. They are no longer worktrees, although nothing in their own fol
 
 git creates the folder for the links together with the first worktree of a repository. The tracker
 notices that at once for approved roots, because their worktrees may inherit the approval: it
-watches the `.git` folder of each of them. Most files that git writes there cause no event.
+watches the Git directory of each of them. Most files that git writes there cause no event.
+
+git writes the link to a worktree last, and again when the worktree moves. So the tracker also
+watches the entry of each worktree.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from msgspec import Struct, field
 from rootsd.core.model import Parent
 from rootsd.discovery.candidates import CandidateResult
 from rootsd.disk.markers import compile_globs
-from rootsd.vcs.git.worktrees import git_folder, read_worktree_links, worktrees_folder
+from rootsd.vcs.git.worktrees import (
+    linked_worktrees,
+    main_git_folder,
+    worktree_entries,
+    worktrees_folder,
+)
 from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose
 
 
@@ -37,22 +45,24 @@ class WorktreeTracker:
         self._mains: dict[bytes, _LinkedRepository] = {}
         self._owner_of: dict[bytes, bytes] = {}
         self._unlinked: set[bytes] = set()
-        self._roots: AbstractSet[bytes] = frozenset()
+        self._roots: dict[bytes, bytes | None] = {}
 
     def set_roots(self, roots: AbstractSet[bytes]) -> None:
         """Watch for the first worktree of each of these repositories, and of no others.
 
-        A root without a `.git` folder is not watched. The caller never changes the set.
+        A worktree, and a root without a Git directory, is not watched.
         """
-        for path in self._roots - roots:
-            folder = git_folder(path)
-            self._watcher.unwatch(folder, WatchPurpose.LINKS)
-            self._owner_of.pop(folder, None)
-        for path in roots - self._roots:
-            folder = git_folder(path)
-            if self._watcher.watch(folder, WatchPurpose.LINKS) is WatchOutcome.WATCHED:
+        for path in self._roots.keys() - roots:
+            if (folder := self._roots.pop(path)) is not None:
+                self._watcher.unwatch(folder, WatchPurpose.LINKS)
+                self._owner_of.pop(folder, None)
+        for path in roots - self._roots.keys():
+            folder = main_git_folder(path)
+            if folder is not None and (
+                self._watcher.watch(folder, WatchPurpose.LINKS) is WatchOutcome.WATCHED
+            ):
                 self._owner_of[folder] = path
-        self._roots = roots
+            self._roots[path] = folder
 
     def read_links(self, main: bytes) -> frozenset[bytes]:
         """Return the worktrees that `main` links to now, and watch for changes.
@@ -66,13 +76,10 @@ class WorktreeTracker:
         repository = self._mains.setdefault(main, _LinkedRepository())
         before = repository.worktrees
         self._watch(main, repository, (folder,))
-        links = read_worktree_links(folder)
-        # git writes the link last. Watch the entries of worktrees that it is still creating.
-        self._watch(main, repository, links.unconfirmed)
-        self._unwatch(repository, repository.watched - {folder} - links.unconfirmed)
-        repository.worktrees = (
-            read_worktree_links(folder).worktrees if links.unconfirmed else links.worktrees
-        )
+        entries = worktree_entries(folder)
+        self._watch(main, repository, entries)
+        self._unwatch(repository, repository.watched - {folder, *entries})
+        repository.worktrees = linked_worktrees(entries)
         self._unlinked |= before - repository.worktrees
         return repository.worktrees
 

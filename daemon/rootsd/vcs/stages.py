@@ -40,6 +40,7 @@ class Stage(Enum):
     LOCKED = "locked"
     CHECKOUT_LOCKED = "locked during a checkout"
     WORKTREE_STARTING = "git adds a worktree"
+    WORKTREE_MOVED = "its repository names the place from which it was moved"
     FETCHING = "git writes a pack"
     KEPT_BY_LIVE = "a running fetch keeps a pack"
     KEPT_BY_DEAD = "a killed fetch kept a pack"
@@ -72,6 +73,8 @@ _QUIET_PERIODS = {
     Stage.LOCKED: QuietPeriod(3.0, 0.1, IncompleteReason.LOCKED),
     Stage.CHECKOUT_LOCKED: QuietPeriod(3.0, 0.1, IncompleteReason.NOT_CHECKED_OUT),
     Stage.WORKTREE_STARTING: QuietPeriod(3.0, 0.1, IncompleteReason.NOT_CHECKED_OUT),
+    # `git worktree move` renames the folder first, and then writes the link in the repository.
+    Stage.WORKTREE_MOVED: QuietPeriod(0.25, 0.02, ignore_processes_after_s=3.0),
     Stage.FETCHING: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),
     Stage.KEPT_BY_LIVE: QuietPeriod(60.0, 0.02, IncompleteReason.INTERRUPTED),
     Stage.KEPT_BY_DEAD: QuietPeriod(1.0, 0.2, IncompleteReason.INTERRUPTED),

@@ -47,15 +47,17 @@ _MASKS = {
     # IN_ATTRIB reports a chmod of a folder inside. It can make everything below unreadable.
     WatchPurpose.FRONTIER: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
     WatchPurpose.PROGRESS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
-    WatchPurpose.ROOT: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
+    WatchPurpose.ROOT: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF | IN_ATTRIB,
     WatchPurpose.PARENT: IN_ATTRIB | _SELF,
     WatchPurpose.ABOVE: _ENTRY_ADDED | _ENTRY_REMOVED | _SELF | IN_ATTRIB,
     WatchPurpose.LINKS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
     # The folder around it reports that it is removed or moved.
-    WatchPurpose.MARKERS: _ENTRY_ADDED | _ENTRY_REMOVED,
+    WatchPurpose.MARKERS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE,
 }
 # git writes the link in a worktree's entry in place when a worktree moves.
 _WORKTREE_LINK = b"gitdir"
+# git writes this file of a worktree in place when its repository moves.
+_GIT_FILE = b".git"
 # IN_MASK_ADD, because two purposes of one folder share one kernel watch and its mask.
 _ADD_FLAGS = IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_ADD
 
@@ -141,6 +143,8 @@ class InotifyTranslator:
                 return False
             case WatchPurpose.ROOT | WatchPurpose.MARKERS:
                 # The kernel also reports IN_ATTRIB for entries of a watched folder.
+                if record.mask & IN_CLOSE_WRITE:
+                    return record.name == _GIT_FILE
                 changed = bool(record.mask & (_ENTRY_ADDED | _ENTRY_REMOVED))
                 return changed and is_repository_marker(record.name)
 

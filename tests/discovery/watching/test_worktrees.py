@@ -66,21 +66,6 @@ def test_the_first_worktree_of_a_root_is_found_at_once(up: Path, world: EngineHa
     assert world.live() == world.fresh() == {"one": GIT, "one/.hidden/again": TREE}
 
 
-def test_the_first_worktree_of_a_bare_root_is_found_by_the_sweep(
-    up: Path, world: EngineHarness
-) -> None:
-    main = world.top / "one.git"
-    git("clone", "--bare", up, main)
-    world.settle()
-    world.engine.set_roots(frozenset({raw(main)}), {})
-    git("worktree", "add", "../.hidden/tree", cwd=main)
-    world.settle()
-    world.engine.sweep()
-    world.settle()
-    assert world.live() == world.fresh()
-    assert world.live()[".hidden/tree"] is TREE
-
-
 def test_outside_parents_and_in_skipped_folders_no_worktree_is_proposed(
     up: Path, open_world: OpenWorld, tmp_path: Path
 ) -> None:
@@ -102,10 +87,7 @@ def test_a_moved_main_repository_keeps_its_links(up: Path, world: EngineHarness)
     assert world.live() == world.fresh() == {"two": GIT}
     git("worktree", "repair", ".w/a", cwd=world.top / "two")
     world.settle()
-    assert world.fresh() == {"two": GIT, "two/.w/a": TREE}
-    world.engine.rescan(world.engine.trees[0])
-    world.settle()
-    assert world.live() == world.fresh()
+    assert world.live() == world.fresh() == {"two": GIT, "two/.w/a": TREE}
 
 
 def test_links_are_followed_after_the_last_is_replaced_at_once(

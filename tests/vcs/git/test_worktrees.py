@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.vcs.git.worktrees import read_worktree_links, worktrees_folder
+from rootsd.vcs.git.worktrees import linked_worktrees, worktree_entries, worktrees_folder
 from support.repositories import git, make_repository, raw
 
 
@@ -18,7 +18,7 @@ def up(tmp_path: Path) -> Path:
 
 def _trees(main: Path) -> set[bytes]:
     folder = worktrees_folder(raw(main))
-    return set() if folder is None else set(read_worktree_links(folder).worktrees)
+    return set() if folder is None else set(linked_worktrees(worktree_entries(folder)))
 
 
 def test_a_repository_without_worktrees_links_to_none(up: Path, tmp_path: Path) -> None:
@@ -70,20 +70,19 @@ def test_no_link_is_followed_on_the_way(up: Path, tmp_path: Path) -> None:
     assert worktrees_folder(raw(up)) is None
 
 
-def test_a_worktree_without_a_link_back_is_unconfirmed(up: Path, tmp_path: Path) -> None:
+def test_a_worktree_without_a_link_back_is_not_linked(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     make_repository(tmp_path / "victim")
     entry = up / ".git" / "worktrees" / "tree"
     for target in (tmp_path / "victim" / ".git", tmp_path / "none", Path("/")):
         (entry / "gitdir").write_text(f"{target}\n")
-        links = read_worktree_links(raw(entry.parent))
-        assert not links.worktrees
-        assert links.unconfirmed == {raw(entry)}
+        assert worktree_entries(raw(entry.parent)) == [raw(entry)]
+        assert _trees(up) == set()
     (entry / "gitdir").unlink()
-    assert read_worktree_links(raw(entry.parent)).unconfirmed == {raw(entry)}
+    assert _trees(up) == set()
 
 
-def test_a_worktree_that_was_moved_away_is_unconfirmed(up: Path, tmp_path: Path) -> None:
+def test_a_worktree_that_was_moved_away_is_not_linked(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     shutil.move(tmp_path / "tree", tmp_path / "moved")
     assert _trees(up) == set()

@@ -6,11 +6,19 @@ links in the repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Iterable
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.hung_mounts import may_follow
-from rootsd.disk.reader import REF_CAP, OpenFolder, list_names, read_small, resolve_path
+from rootsd.disk.reader import (
+    REF_CAP,
+    OpenFolder,
+    exists_no_follow,
+    is_folder_no_follow,
+    list_names,
+    read_small,
+    resolve_path,
+)
 from rootsd.vcs.git.repository import GitRepository, bare_git_dirs, find_git_dirs
 
 _MAX_WORKTREES = 1_000
@@ -19,36 +27,40 @@ _WORKTREES = b"worktrees"
 _MAIN_KINDS = frozenset((ProjectKind.GIT, ProjectKind.GIT_BARE))
 
 
-class LinkedWorktrees(Struct, frozen=True):
-    """The worktrees of a repository that link back to it, and the other entries.
-
-    An entry is also `unconfirmed` while git creates the worktree.
-    """
-
-    worktrees: frozenset[bytes]
-    unconfirmed: frozenset[bytes]
-
-
 def may_have_worktrees(git: GitRepository) -> bool:
     """Return whether `worktrees_folder` may return a folder for an open repository."""
     return git.dirs.kind in _MAIN_KINDS and _WORKTREES in git.names
 
 
-def git_folder(main: bytes) -> bytes:
-    """Return where the Git directory of a usual main checkout is."""
-    return main + _MARKER
+def is_moved_worktree(git: GitRepository) -> bool:
+    """Return whether this is a worktree whose entry in the repository names an absent folder.
+
+    It was moved, and git has not written the link again yet.
+    """
+    if git.dirs.kind is not ProjectKind.GIT_WORKTREE or git.dirs.main_checkout is not None:
+        return False
+    work = _work_of(git.dirs.folder)
+    return work is not None and work != git.dirs.work and not exists_no_follow(work + _MARKER)
+
+
+def main_git_folder(main: bytes) -> bytes | None:
+    """Return the Git directory of a main checkout or a bare repository, or None for a worktree.
+
+    It need not exist.
+    """
+    # Try `.git` first: nearly every repository has this folder, so one step is enough.
+    if is_folder_no_follow(main + _MARKER):
+        return main + _MARKER
+    dirs = find_git_dirs(main) or bare_git_dirs(main)
+    return dirs.common if dirs.folder == dirs.common else None
 
 
 def worktrees_folder(main: bytes) -> bytes | None:
     """Return where the repository at `main` keeps its links to worktrees, or None."""
-    # Try `.git` first: nearly every repository has this folder, so one step is enough.
-    with OpenFolder(git_folder(main)) as own:
-        if own.failure is None:
-            return _worktrees_folder_in(own)
-    dirs = find_git_dirs(main) or bare_git_dirs(main)
-    if dirs.folder != dirs.common:
+    folder = main_git_folder(main)
+    if folder is None:
         return None
-    with OpenFolder(dirs.common) as common:
+    with OpenFolder(folder) as common:
         return _worktrees_folder_in(common)
 
 
@@ -60,18 +72,20 @@ def _worktrees_folder_in(common: OpenFolder) -> bytes | None:
     return common.path + b"/" + _WORKTREES if has_some else None
 
 
-def read_worktree_links(folder: bytes) -> LinkedWorktrees:
-    """Return the worktrees that the entries in `folder` name, by whether they link back."""
-    worktrees, unconfirmed = set(), set()
-    for name in sorted(list_names(folder))[:_MAX_WORKTREES]:
-        entry = folder + b"/" + name
+def worktree_entries(folder: bytes) -> list[bytes]:
+    """Return the entries in the folder with a repository's links, at most 1,000."""
+    return [folder + b"/" + name for name in sorted(list_names(folder))[:_MAX_WORKTREES]]
+
+
+def linked_worktrees(entries: Iterable[bytes]) -> frozenset[bytes]:
+    """Return the worktrees that these entries name and that link back to them."""
+    worktrees = set()
+    for entry in entries:
         work = _work_of(entry)
         dirs = find_git_dirs(work) if work is not None else None
         if work is not None and dirs is not None and dirs.main_checkout is not None:
             worktrees.add(work)
-        else:
-            unconfirmed.add(entry)
-    return LinkedWorktrees(frozenset(worktrees), frozenset(unconfirmed))
+    return frozenset(worktrees)
 
 
 def _work_of(entry: bytes) -> bytes | None:
