@@ -94,7 +94,9 @@ def test_any_other_line_is_rejected(line: bytes) -> None:
     "changes",
     [
         {"access": "all"}, {"denied": "x"}, {"denied": ["x"]}, {"identity": 7},
-        {"identity": {"inode": 1, "owner": 1, "handle": "x", "born_ns": None}}, {"shared_git": 1},
+        {"identity": {"inode": 1, "owner": 1, "handle": "x", "born_ns": None, "device": None}},
+        {"identity": {"inode": 1, "owner": 1, "handle": None, "born_ns": None, "device": "x"}},
+        {"shared_git": 1},
         {"path": "/a\0"}, {"git_access": 1}, {"shared_git_identity": 7},
     ],
 )  # fmt: skip

@@ -125,6 +125,7 @@ async def test_each_change_is_sent_on_the_same_connection() -> None:
                 "identity": {
                     "filesystem": known.filesystem.hex(), "inode": known.inode,
                     "handle": known.handle.hex(), "born_ns": known.born_ns, "owner": known.owner,
+                    "device": None,
                 },
                 "denied": [], "shared_git": None, "shared_git_identity": None, "git_access": "",
                 "git_target": None, "ends_ns": None, "withheld": False,

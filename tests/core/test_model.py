@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.model import GitEntry, Identity, ObservedState, Project, ProjectKind
+from rootsd.core.model import (
+    GitEntry,
+    Identity,
+    MountBinding,
+    ObservedState,
+    Project,
+    ProjectKind,
+)
 from support.core_samples import NOW
 
 WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
@@ -15,7 +22,7 @@ WHOLE = Identity(b"disk", 7, b"handle", 1234, 1000)
         pytest.param(WHOLE, True, id="equal"),
         pytest.param(replace(WHOLE, filesystem=b"stick"), False, id="another file system"),
         pytest.param(replace(WHOLE, inode=8), False, id="another inode"),
-        pytest.param(replace(WHOLE, owner=1001), False, id="another owner"),
+        pytest.param(replace(WHOLE, owner=1001), True, id="another owner"),
         pytest.param(replace(WHOLE, handle=b"next"), False, id="inode used again"),
         pytest.param(replace(WHOLE, born_ns=9), True, id="handle outweighs birth"),
         pytest.param(replace(WHOLE, handle=None), True, id="birth where one has no handle"),
@@ -71,3 +78,42 @@ def test_values_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match="immutable"):
         project.path = b"/w/b"  # type: ignore[misc]
     assert hash(project) == hash(replace(project))
+
+
+MOUNT = MountBinding("boot", 1, 46, b"/p")
+BOUND = replace(WHOLE, inode=0, handle=None, born_ns=None, mount=MOUNT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BOUND, mount=None),
+        replace(BOUND, mount=replace(MOUNT, number=2)),
+        replace(BOUND, mount=replace(MOUNT, boot="later")),
+        replace(BOUND, mount=replace(MOUNT, device=47)),
+        replace(BOUND, mount=replace(MOUNT, path=b"/q")),
+        replace(BOUND, filesystem=b"another"),
+        replace(BOUND, born_ns=1),
+    ],
+)
+def test_an_identity_that_is_bound_to_its_mount_ends_with_it(other: Identity) -> None:
+    assert BOUND.same_as(BOUND)
+    assert not BOUND.same_as(other)
+    assert not other.same_as(BOUND)
+
+
+def test_handles_count_within_one_mount() -> None:
+    numbered = replace(BOUND, handle=b"2")
+    assert numbered.same_as(numbered)
+    assert not numbered.same_as(replace(numbered, handle=b"3"))
+    assert BOUND.is_its_path
+    assert not numbered.is_its_path
+
+
+@pytest.mark.parametrize(
+    ("now", "holds"), [((), True), ((b"a",), True), ((b"b",), False), ((b"a", b"b"), False)]
+)
+def test_a_mount_inside_ends_an_approval_unless_it_was_there(
+    now: tuple[bytes, ...], *, holds: bool
+) -> None:
+    assert replace(WHOLE, inside=(b"a",)).holds_for(replace(WHOLE, inside=now)) is holds

@@ -184,8 +184,18 @@ def test_a_root_with_another_access_or_with_masks_has_a_mount_in_another_root() 
 
 def test_folders_with_the_same_inode_differ_by_handle_or_birth_time() -> None:
     one = FolderIdentity(1, 0, b"a", 5)
-    assert one.matches(FolderIdentity(1, 0, b"a", 6))
-    assert not one.matches(FolderIdentity(1, 0, b"b", 5))
-    assert one.matches(FolderIdentity(1, 0, None, 5))
-    assert not FolderIdentity(1, 0, None, None).matches(FolderIdentity(1, 0, None, None))
-    assert not one.matches(FolderIdentity(1, 9, b"a", 5))
+    assert one.covers(FolderIdentity(1, 0, b"a", 6))
+    assert not one.covers(FolderIdentity(1, 0, b"b", 5))
+    assert one.covers(FolderIdentity(1, 0, None, 5))
+    assert not FolderIdentity(1, 0, None, None).covers(FolderIdentity(1, 0, None, None))
+    assert not one.covers(FolderIdentity(1, 9, b"a", 5))
+
+
+def test_a_folder_that_is_bound_to_its_mount_is_recognized_by_the_device() -> None:
+    bound = FolderIdentity(0, 0, None, None, 46)
+    assert bound.covers(FolderIdentity(3, 0, b"counter", None, 46))
+    assert not bound.covers(FolderIdentity(3, 0, b"counter", None, 47))
+    assert not bound.covers(FolderIdentity(3, 9, b"counter", None, 46))
+    by_birth = FolderIdentity(0, 0, None, 5, 46)
+    assert by_birth.covers(FolderIdentity(3, 0, b"counter", 5, 46))
+    assert not by_birth.covers(FolderIdentity(3, 0, b"counter", 6, 46))

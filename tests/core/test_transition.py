@@ -31,6 +31,7 @@ from rootsd.core.model import (
     IncompleteReason,
     Lapse,
     LapseReason,
+    MountBinding,
     ObservedState,
     Presence,
     Project,
@@ -129,6 +130,50 @@ def test_an_approval_lapses_and_name_and_tags_are_kept(
 ) -> None:
     lapsed = kept(replace(ROOT, ruling=ruling), event)
     assert lapsed.ruling == Ruling(lapse=Lapse(reason, LATER), name="api", tags=("work",))
+
+
+MOUNT = MountBinding("boot", 1, 46, PATH)
+THERE = replace(identity(1), inode=0, handle=None, born_ns=None, mount=MOUNT)
+AGAIN = replace(THERE, mount=replace(MOUNT, number=2))
+ON_A_MOUNT = replace(
+    ROOT,
+    observed=replace(ROOT.observed, identity=THERE),
+    ruling=Ruling(Decision(Verdict.APPROVED, ANN, NOW, THERE), name="api"),
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (THERE, None),
+        (AGAIN, LapseReason.MOUNTED_AGAIN),
+        (replace(AGAIN, filesystem=b"another host"), LapseReason.MOUNTED_AGAIN),
+        (identity(1), LapseReason.REPLACED),
+        (replace(THERE, inside=(b"m",)), LapseReason.MOUNTED_INSIDE),
+    ],
+)
+def test_what_a_mount_had_lapses_with_the_mount(now: Identity, reason: LapseReason | None) -> None:
+    lapse = kept(ON_A_MOUNT, ProjectObserved(PATH, ProjectKind.GIT, now)).ruling.lapse
+    assert (lapse and lapse.reason) == reason
+
+
+def test_a_folder_that_only_its_path_identifies_does_not_come_back() -> None:
+    gone = kept(ON_A_MOUNT, ProjectGone(PATH))
+    assert gone.ruling.lapse == Lapse(LapseReason.REPLACED, LATER)
+    # The control: the mount is away, and nobody can put another folder in its place.
+    assert kept(ON_A_MOUNT, ProjectUnreachable(PATH)).ruling.lapse is None
+    numbered = replace(THERE, handle=b"2")
+    known = replace(ON_A_MOUNT, observed=replace(ON_A_MOUNT.observed, identity=numbered))
+    assert kept(known, ProjectGone(PATH)).ruling.lapse is None
+
+
+def test_another_owner_withholds_a_project_until_the_owner_is_back() -> None:
+    other = replace(identity(1), owner=2000)
+    chowned = kept(ROOT, ProjectObserved(PATH, ProjectKind.GIT, other))
+    withheld = kept(chowned, ProjectUnsafe(PATH, LapseReason.OTHER_OWNER))
+    assert withheld.ruling == ROOT.ruling
+    assert withheld.observed.hazard is LapseReason.OTHER_OWNER
+    assert kept(withheld, seen(PATH)) == ROOT
 
 
 def test_a_project_that_returns_after_a_lapse_stays_lapsed() -> None:

@@ -23,6 +23,7 @@ from rootsd.core.model import (
     IncompleteReason,
     Lapse,
     LapseReason,
+    MountBinding,
     ObservedState,
     Presence,
     ProjectKind,
@@ -45,6 +46,15 @@ folders = st.builds(
     handle=st.none() | st.binary(max_size=24),
     born_ns=st.none() | st.integers(-(2**63), 2**63 - 1),
     owner=st.integers(0, 2**32 - 1),
+    mount=st.none()
+    | st.builds(
+        MountBinding,
+        st.text(max_size=8),
+        st.integers(0, 2**64 - 1),
+        st.integers(0, 2**64 - 1),
+        st.binary(max_size=8),
+    ),
+    inside=st.lists(st.binary(max_size=16), max_size=2).map(tuple),
 )
 identities = st.builds(
     replace,

@@ -16,4 +16,5 @@ from rootsd.disk.identity import identify
 def identity_of(folder: Path) -> FolderIdentity:
     """Return the identity of a folder."""
     seen = identify(os.fsencode(folder))
-    return FolderIdentity(seen.inode, seen.owner, seen.handle, seen.born_ns)
+    device = None if seen.mount is None else seen.mount.device
+    return FolderIdentity(seen.inode, seen.owner, seen.handle, seen.born_ns, device)

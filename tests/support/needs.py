@@ -164,6 +164,7 @@ NEEDS = {
         "run it on Linux 5.19 or newer, where this user may make user namespaces",
     ),
     "watchman": Need(_program("watchman"), "apt-get install watchman"),
+    "xfs": Need(_mounts("xfs", "mkfs.xfs"), "apt-get install xfsprogs"),
     "zsh": Need(_program("zsh"), "apt-get install zsh"),
     "zip": Need(
         _runs("sh", "-c", "command -v zip && command -v unzip"), "apt-get install zip unzip"

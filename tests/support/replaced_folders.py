@@ -7,6 +7,7 @@ of folders that stayed published.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
@@ -32,6 +33,7 @@ from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.vcs.probe import probe
 from rootsd.vcs.verify import RootVerifier
 from support.ledger_harness import no_expiries
+from support.polling import until
 from support.repositories import fake_repository, raw
 from support.sample_decisions import NOON, PERSON
 
@@ -46,6 +48,12 @@ class FileSystem(StrEnum):
     EXT4 = "ext4"
     TMPFS = "tmpfs"
     OVERLAY = "overlay"
+    BTRFS = "btrfs"
+    XFS = "xfs"
+    FUSE = "bindfs"
+
+
+_IMAGE_BYTES = {FileSystem.BTRFS: 128 << 20, FileSystem.XFS: 320 << 20}
 
 
 class Memory(StrEnum):
@@ -196,10 +204,15 @@ def _mount(kind: FileSystem) -> Path:
     if kind is FileSystem.TMPFS:
         _run("mount", "-t", "tmpfs", "tmpfs", top)
         return top
+    if kind is FileSystem.FUSE:
+        disk.mkdir()
+        atexit.register(_end, subprocess.Popen(["bindfs", "-f", disk, top]), top)
+        until(lambda: os.path.ismount(top))
+        return top
     with image.open("wb") as file:
-        file.truncate(64 << 20)
-    _run("mkfs.ext4", "-q", image)
-    if kind is FileSystem.EXT4:
+        file.truncate(_IMAGE_BYTES.get(kind, 64 << 20))
+    _run(f"mkfs.{kind}" if kind in _IMAGE_BYTES else "mkfs.ext4", "-q", image)
+    if kind is not FileSystem.OVERLAY:
         _run("mount", "-o", "loop", image, top)
         return top
     disk.mkdir()
@@ -210,6 +223,11 @@ def _mount(kind: FileSystem) -> Path:
     _run("mount", "-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}",
          "overlay", top)  # fmt: skip
     return top
+
+
+def _end(served: subprocess.Popen[bytes], top: Path) -> None:
+    _libc.umount2(raw(top), _MNT_DETACH)
+    served.wait()
 
 
 def _run(*command: str | Path) -> None:

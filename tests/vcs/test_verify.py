@@ -12,7 +12,8 @@ import pytest
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
 from rootsd.core.model import GitEntry, Identity, IncompleteReason, LapseReason
-from rootsd.disk.identity import identify
+from rootsd.disk.identity import identify, identify_open_folder
+from rootsd.disk.reader import OpenFolder
 from rootsd.disk.safety import FolderSafety
 from rootsd.vcs import verify
 from rootsd.vcs.verify import RootVerifier
@@ -57,7 +58,7 @@ def test_the_second_check_of_an_unchanged_root_is_only_an_lstat(
     def never(path: bytes) -> Identity:
         raise AssertionError(f"identified {path!r} again")
 
-    monkeypatch.setattr(verify, "identify", never)
+    monkeypatch.setattr(verify, "identify_open_folder", never)
     assert verifier.verify(roots) == []
     (root / "new").touch()
     with pytest.raises(AssertionError, match="again"):
@@ -70,11 +71,11 @@ def test_a_root_that_changed_a_moment_ago_gets_the_full_check(
     roots = _approved(root)
     looks: list[bytes] = []
 
-    def counted(path: bytes) -> Identity:
-        looks.append(path)
-        return identify(path)
+    def counted(folder: OpenFolder) -> Identity:
+        looks.append(folder.path)
+        return identify_open_folder(folder)
 
-    monkeypatch.setattr(verify, "identify", counted)
+    monkeypatch.setattr(verify, "identify_open_folder", counted)
     for _ in range(3):
         assert verifier.verify(roots) == []
     assert looks == [raw(root)] * 3
@@ -297,7 +298,8 @@ def test_a_project_about_to_be_approved_is_verified_beside_the_roots(
     verifier.verify(_approved(root))
     assert verifier.verify_more(_approved(other)) == []
     roots = _approved(root, other)
-    monkeypatch.setattr(verify, "identify", None)  # both are known: neither is checked in full
+    # Both are known, so neither is checked in full.
+    monkeypatch.setattr(verify, "identify_open_folder", None)
     assert verifier.verify(roots) == []
 
 
@@ -311,7 +313,7 @@ def test_verifying_one_root_checks_only_it_and_the_folders_above(
     shutil.rmtree(other.parent)
     one = {raw(root): roots[raw(root)]}
     with monkeypatch.context() as patched:
-        patched.setattr(verify, "identify", None)  # neither has to be checked in full
+        patched.setattr(verify, "identify_open_folder", None)  # neither has to be checked in full
         assert verifier.verify_more(one) == []
     root.parent.chmod(0o777)
     assert [type(reported) for reported in verifier.verify_more(one)] == [ProjectUnsafe]

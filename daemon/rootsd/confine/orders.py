@@ -14,7 +14,8 @@ it:
     ROOT = {"path": PATH, "access": "read" | "read-write", "identity": IDENTITY | null,
             "denied": [PATH, ...], "shared_git": PATH | null, "name": TEXT, "withheld": BOOLEAN,
             "shared_git_identity": IDENTITY | null, "git_access": TEXT, "ends_ns": N | null}
-    IDENTITY = {"inode": N, "owner": N, "handle": HEX | null, "born_ns": N | null}
+    IDENTITY = {"inode": N, "owner": N, "handle": HEX | null, "born_ns": N | null,
+                "device": N | null}
 
 An order may also have "denied": [PATH, ...], the denied folders. Without it, they stay the same.
 
@@ -260,6 +261,7 @@ def _encode_optional(identity: FolderIdentity | None) -> dict[str, Any] | None:
         "owner": identity.owner,
         "handle": None if identity.handle is None else identity.handle.hex(),
         "born_ns": identity.born_ns,
+        "device": identity.device,
     }
 
 
@@ -272,12 +274,13 @@ def _decode_identity(item: object) -> FolderIdentity | None:
             "owner": int() as owner,
             "handle": None | str() as handle,
             "born_ns": None | int() as born_ns,
+            "device": None | int() as device,
         }:
             try:
                 data = None if handle is None else bytes.fromhex(handle)
             except ValueError as error:
                 raise BadOrder("not a file handle") from error
-            return FolderIdentity(inode, owner, data, born_ns)
+            return FolderIdentity(inode, owner, data, born_ns, device)
         case _:
             raise BadOrder("not an identity")
 

@@ -36,7 +36,7 @@ def open_root(desired: DesiredMount) -> int:
 def _open_verified(path: bytes, identity: FolderIdentity | None) -> int:
     with _other_kinds_as_changes():
         folder = open_path(path, os.O_DIRECTORY)
-    if identity is not None and not identity.matches(_identity(folder)):
+    if identity is not None and not identity.covers(_identity(folder)):
         os.close(folder)
         raise FolderChanged(errno.ESTALE, "another folder is there now")
     return folder
@@ -56,7 +56,8 @@ def _other_kinds_as_changes() -> Iterator[None]:
 def _identity(folder: int) -> FolderIdentity:
     found = os.fstat(folder)
     born_ns = birth_time_ns_fd(folder, found)
-    return FolderIdentity(found.st_ino, found.st_uid, file_handle(folder), born_ns)
+    handle = file_handle(folder)
+    return FolderIdentity(found.st_ino, found.st_uid, handle, born_ns, found.st_dev)
 
 
 def _check_points_back(desired: DesiredMount) -> None:

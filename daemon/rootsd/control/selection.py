@@ -32,7 +32,7 @@ from rootsd.wire.request import BadRequest
 
 _BY_NAME = "rootsd approve PATH"
 _MAX_NAMED = 10
-_REPLACED = (LapseReason.REPLACED, LapseReason.RETARGETED)
+_REPLACED = (LapseReason.REPLACED, LapseReason.RETARGETED, LapseReason.MOUNTED_AGAIN)
 
 
 def should_reinstate(request: DecideRequest, project: Project) -> bool:

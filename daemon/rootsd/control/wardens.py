@@ -339,6 +339,7 @@ def _identity_item(identity: Identity) -> IdentityItem:
         handle=None if identity.handle is None else identity.handle.hex(),
         born_ns=identity.born_ns,
         owner=identity.owner,
+        device=None if identity.mount is None else identity.mount.device,
     )
 
 

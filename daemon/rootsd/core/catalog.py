@@ -49,7 +49,7 @@ from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
 from rootsd.core.policy import NO_POLICY, MachinePolicy
 from rootsd.core.transition import NO_STABLE_IDENTITY, has_stable_identity
 
-_Inode = tuple[bytes, int, int]
+_Inode = tuple[bytes, int]
 _BY_NAME = attrgetter("name")
 # With more changes, sorting everything is about as fast as single insertions.
 _FEW_CHANGES = 64
@@ -588,7 +588,7 @@ def _is_undecided(project: Project) -> bool:
 
 def _inode_of(identity: Identity) -> _Inode:
     """Return the part of an identity that is the same for all equal identities."""
-    return identity.filesystem, identity.inode, identity.owner
+    return identity.filesystem, identity.inode
 
 
 # For at most this many folders, comparing each path with each of them is faster than checking all

@@ -31,6 +31,7 @@ from rootsd.core.model import (
     IncompleteReason,
     Lapse,
     LapseReason,
+    MountBinding,
     ObservedState,
     Presence,
     ProjectKind,
@@ -92,15 +93,11 @@ class RecordReader:
 
     def hex_bytes(self, key: str) -> bytes:
         """Return the bytes for the hex text at `key`."""
-        text = self.text(key)
-        try:
-            value = bytes.fromhex(text)
-        except ValueError as error:
-            raise BadRecord(f"{key} is not hex") from error
-        # fromhex accepts spaces and capitals, but each value must have exactly one text.
-        if value.hex() != text:
-            raise BadRecord(f"{key} is not plain hex")
-        return value
+        return _from_hex(self.text(key), key)
+
+    def hex_texts(self, key: str) -> tuple[bytes, ...]:
+        """Return the bytes for the hex texts in the list at `key`; none if the key is absent."""
+        return tuple(_from_hex(text, key) for text in self.texts(key))
 
     def member(self, key: str, enum: type[Member]) -> Member:
         """Return the member of `enum` with the value at `key`."""
@@ -128,6 +125,17 @@ class RecordReader:
         if key not in self._fields:
             raise BadRecord(f"{key} is missing")
         return self._fields[key]
+
+
+def _from_hex(text: str, what: str) -> bytes:
+    try:
+        value = bytes.fromhex(text)
+    except ValueError as error:
+        raise BadRecord(f"{what} is not hex") from error
+    # fromhex accepts spaces and capitals, but each value must have exactly one text.
+    if value.hex() != text:
+        raise BadRecord(f"{what} is not plain hex")
+    return value
 
 
 def _string(value: object, what: str) -> str:
@@ -441,6 +449,8 @@ def _identity(identity: Identity) -> Json:
             "git": identity.git,
             "git_target": _map_optional(identity.git_target, _identity),
             "git_born": identity.git_born_ns,
+            "mount": _map_optional(identity.mount, _mount),
+            "inside": [each.hex() for each in identity.inside] or None,
         }
     )
 
@@ -455,6 +465,26 @@ def _read_identity(fields: RecordReader) -> Identity:
         git=fields.maybe("git", partial(fields.member, enum=GitEntry)),
         git_target=_map_optional(fields.maybe("git_target", fields.inner), _read_identity),
         git_born_ns=fields.maybe("git_born", fields.number),
+        mount=_map_optional(fields.maybe("mount", fields.inner), _read_mount),
+        inside=fields.hex_texts("inside"),
+    )
+
+
+def _mount(binding: MountBinding) -> Json:
+    return {
+        "boot": binding.boot,
+        "number": binding.number,
+        "device": binding.device,
+        "path": binding.path.hex(),
+    }
+
+
+def _read_mount(fields: RecordReader) -> MountBinding:
+    return MountBinding(
+        fields.text("boot"),
+        fields.number("number"),
+        fields.number("device"),
+        fields.hex_bytes("path"),
     )
 
 

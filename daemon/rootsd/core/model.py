@@ -95,6 +95,8 @@ class LapseReason(StrEnum):
     """Why an approval ended without a person revoking it."""
 
     REPLACED = "replaced"
+    MOUNTED_AGAIN = "mounted again"
+    MOUNTED_INSIDE = "another file system was mounted inside it"
     RETARGETED = "retargeted"
     EXPOSED = "exposed"
     REFUSED_PLACE = "refused place"
@@ -103,6 +105,8 @@ class LapseReason(StrEnum):
     SESSION_ENDED = "session ended"
     POLICY = "the policy refuses it"
     """Only a hazard: an approval does not lapse, because the policy may change."""
+    OTHER_OWNER = "it belongs to another user"
+    """Only a hazard: an approval does not lapse, because the owner may come back."""
 
 
 class ActorKind(StrEnum):
@@ -144,15 +148,36 @@ class GitEntry(StrEnum):
     NONE = "none"
 
 
+class MountBinding(Struct, frozen=True):
+    """One mount of a file system, from the moment it was mounted until it is unmounted.
+
+    * `boot`: the id of the machine's start; `number`: the number of the mount in that start, which
+      no other mount gets.
+    * `device`: the device number of the file system, which is the same in every mount namespace.
+    * `path`: the directory.
+    """
+
+    boot: str
+    number: int
+    device: int
+    path: bytes
+
+
 class Identity(Struct, frozen=True):
     """The facts that distinguish a directory from another one that has its path later.
 
+    A fact that does not count on a file system is left out; see `rootsd.disk.file_systems`.
+
     * `filesystem`: the UUID or id of the file system.
-    * `inode`: not enough alone, because file systems reuse inode numbers at once.
+    * `inode`: not enough alone, because file systems reuse inode numbers at once. 0 if it does not
+      count.
     * `handle`: the kernel's file handle, which includes the generation of the inode (see
       name_to_handle_at(2)).
     * `born_ns`: the birth time in nanoseconds since the epoch (statx(2)).
-    * `owner`: a user id.
+    * `owner`: a user id. A change does not make another directory of it.
+    * `mount`: the mount that has the directory, if the other facts do not distinguish it from one
+      of another mount.
+    * `inside`: ids of the mounts inside the directory that depend on another machine or program.
     * `git`: the type of the `.git` entry; None if it was not read.
     * `git_target`: the identity of the directory that a `.git` file points to.
     * `git_born_ns`: the birth time of that `.git` file.
@@ -166,25 +191,38 @@ class Identity(Struct, frozen=True):
     git: GitEntry | None = None
     git_target: Identity | None = None
     git_born_ns: int | None = None
+    mount: MountBinding | None = None
+    inside: tuple[bytes, ...] = ()
 
     def same_as(self, other: Identity) -> bool:
         """Return whether both are the identity of one directory.
 
         The result is False if there is nothing to compare but inode numbers.
         """
-        if (self.filesystem, self.inode, self.owner) != (
+        if (self.filesystem, self.inode, self.mount) != (
             other.filesystem,
             other.inode,
-            other.owner,
+            other.mount,
         ):
             return False
         if self.handle is not None and other.handle is not None:
             return self.handle == other.handle
-        return self.born_ns is not None and self.born_ns == other.born_ns
+        if self.born_ns is not None or other.born_ns is not None:
+            return self.born_ns == other.born_ns
+        return self.mount is not None
+
+    @property
+    def is_its_path(self) -> bool:
+        """Return whether only its path distinguishes the directory from others in its mount."""
+        return self.mount is not None and self.handle is None and self.born_ns is None
 
     def holds_for(self, seen: Identity) -> bool:
         """Return whether an approval of this directory also covers the directory `seen`."""
-        return self.same_as(seen) and self.keeps_git(seen)
+        return self.same_as(seen) and self.keeps_git(seen) and self.keeps_mounts(seen)
+
+    def keeps_mounts(self, seen: Identity) -> bool:
+        """Return whether nothing was mounted inside that was not there before."""
+        return not seen.inside or set(self.inside).issuperset(seen.inside)
 
     def keeps_git(self, seen: Identity) -> bool:
         """Return whether `seen` has its git data in the same place as this directory.

@@ -80,21 +80,31 @@ class FolderIdentity(NamedTuple):
     """The facts that distinguish a folder from another one at its path.
 
     It is a part of `core.model.Identity`. That one is a struct, and `msgspec` takes too long to
-    load for a warden.
+    load for a warden. A fact that does not count on a file system is missing, and `inode` is 0.
+    `device` is the number of the file system, if the identity is bound to a mount. It is the same
+    in each mount namespace, and the numbers of mounts are not.
     """
 
     inode: int
     owner: int
     handle: bytes | None
     born_ns: int | None
+    device: int | None = None
 
-    def matches(self, other: FolderIdentity) -> bool:
-        """Return whether both are one folder. False if there are only inode numbers to compare."""
-        if (self.inode, self.owner) != (other.inode, other.owner):
+    def covers(self, seen: FolderIdentity) -> bool:
+        """Return whether this approved folder is the folder `seen`, of which all facts are known.
+
+        The result is False if there are only inode numbers to compare.
+        """
+        if self.owner != seen.owner or self.inode not in (0, seen.inode):
             return False
-        if self.handle is not None and other.handle is not None:
-            return self.handle == other.handle
-        return self.born_ns is not None and self.born_ns == other.born_ns
+        if self.device not in (None, seen.device):
+            return False
+        if self.handle is not None and seen.handle is not None:
+            return self.handle == seen.handle
+        if self.born_ns is not None:
+            return self.born_ns == seen.born_ns
+        return self.device is not None
 
 
 class ConfinedRoot(NamedTuple):

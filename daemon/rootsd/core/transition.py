@@ -55,12 +55,16 @@ _HAZARDS = {
     LapseReason.EXPOSED: "others can write to it or to a folder above it",
     LapseReason.REFUSED_PLACE: "it lies in a place that can never be a root",
     LapseReason.REPLACED: "it was replaced",
+    LapseReason.MOUNTED_AGAIN: "its file system was mounted again",
+    LapseReason.MOUNTED_INSIDE: "another file system was mounted inside it",
     LapseReason.RETARGETED: "its git data lies elsewhere",
     LapseReason.STORE_RESTORED: "the store was restored",
     LapseReason.EXPIRED: "its approval ended",
     LapseReason.SESSION_ENDED: "its approval ended with a session",
     LapseReason.POLICY: "the policy refuses it",
+    LapseReason.OTHER_OWNER: "it belongs to another user",
 }
+_ONLY_HAZARDS = (LapseReason.POLICY, LapseReason.OTHER_OWNER)
 
 
 def apply_input(
@@ -178,10 +182,17 @@ def _why_lapsed(project: Project, seen: ObservedState) -> LapseReason | None:
     if not approved:
         return None
     now = seen.identity
-    if now is None or not all(identity.same_as(now) for identity in approved):
+    if now is None:
         return LapseReason.REPLACED
+    if others := [identity for identity in approved if not identity.same_as(now)]:
+        is_other_mount = now.mount is not None and any(
+            each.mount not in (None, now.mount) for each in others
+        )
+        return LapseReason.MOUNTED_AGAIN if is_other_mount else LapseReason.REPLACED
     if not all(identity.keeps_git(now) for identity in approved):
         return LapseReason.RETARGETED
+    if not all(identity.keeps_mounts(now) for identity in approved):
+        return LapseReason.MOUNTED_INSIDE
     return LapseReason.RETARGETED if _has_other_main_checkout(project.observed, seen) else None
 
 
@@ -239,14 +250,17 @@ def _absent(project: Project | None, presence: Presence, now: datetime) -> Proje
     if presence is Presence.MISSING and _is_undecided_by_people(project):
         return None
     seen = project.observed
+    if presence is Presence.MISSING and seen.identity is not None and seen.identity.is_its_path:
+        # Nothing would distinguish a folder that is made in its place.
+        project = _lapsed(project, LapseReason.REPLACED, now)
     since = now if seen.presence is Presence.PRESENT else seen.absent_since
     return replace(project, observed=replace(seen, presence=presence, absent_since=since))
 
 
 def _hazardous(project: Project, event: ProjectUnsafe, now: datetime) -> Project:
     marked = replace(project, observed=replace(project.observed, hazard=event.reason))
-    if event.reason is LapseReason.POLICY:
-        return marked  # the approval counts again when the policy allows the folder
+    if event.reason in _ONLY_HAZARDS:
+        return marked  # the approval counts again when the policy allows it, or the owner is back
     return _lapsed(marked, event.reason, now)
 
 

@@ -28,6 +28,7 @@ from rootsd.disk.mounts import (
     innermost,
     list_macos_mounts,
     list_mounts,
+    process_mounts,
     remote_mount_points,
 )
 
@@ -161,7 +162,7 @@ class FollowPolicy:
 
 @cache
 def _process_follow_policy() -> FollowPolicy:
-    return FollowPolicy(MountTable())
+    return FollowPolicy(process_mounts())
 
 
 def may_follow(path: bytes) -> bool:

@@ -2,9 +2,10 @@
 
 An inode number alone is not enough, because file systems reuse numbers at once: ext4 did in 200 of
 200 rounds of delete and create. The kernel's file handle includes the generation of the inode. On
-a file system without handles (overlayfs), the identity has the birth time instead.
+a file system without handles, the identity has the birth time instead. If it has neither, or if
+nothing says which file system it is, the identity is bound to the mount: `file_systems` decides.
 
-Sources: statx(2), ioctl FS_IOC_GETFSUUID, statvfs(3).
+Source: statx(2).
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
@@ -20,8 +20,14 @@ from functools import lru_cache
 from rootsd.core.doctor import DoctorFinding, ok, warning
 from rootsd.core.labels import safe_label
 from rootsd.core.model import GitEntry, Identity
+from rootsd.disk.file_systems import (
+    FolderFacts,
+    file_system_of,
+    mount_binding,
+    mounts_inside,
+)
 from rootsd.disk.hung_mounts import may_follow
-from rootsd.disk.inode import birth_time_ns_fd, file_handle
+from rootsd.disk.inode import file_handle, statx_facts
 from rootsd.disk.reader import (
     REF_CAP,
     OpenFolder,
@@ -32,7 +38,6 @@ from rootsd.disk.reader import (
 
 _GITFILE = b".git"
 _GITFILE_PREFIX = b"gitdir: "
-_FS_IOC_GETFSUUID = 0x80111500
 
 
 class PathAbsence(Enum):
@@ -40,23 +45,6 @@ class PathAbsence(Enum):
 
     GONE = "gone"
     UNREACHABLE = "unreachable"
-
-
-if sys.platform == "linux":
-    import fcntl
-
-    def _file_system_uuid(fd: int) -> bytes | None:
-        buffer = bytearray(17)
-        try:
-            fcntl.ioctl(fd, _FS_IOC_GETFSUUID, buffer)
-        except OSError:
-            return None
-        return bytes(buffer[1 : 1 + buffer[0]])
-
-else:
-
-    def _file_system_uuid(_fd: int) -> bytes | None:
-        return None
 
 
 def read_gitfile(work: bytes, dir_fd: int | None = None) -> bytes | None:
@@ -69,14 +57,6 @@ def read_gitfile(work: bytes, dir_fd: int | None = None) -> bytes | None:
     if text is None or not text.startswith(_GITFILE_PREFIX):
         return None
     return resolve_path(work, text.removeprefix(_GITFILE_PREFIX).strip())
-
-
-def _file_system_id_fd(fd: int) -> bytes:
-    uuid = _file_system_uuid(fd)
-    # A file system that was created without a UUID reports zeros.
-    if uuid is not None and any(uuid):
-        return _interned(b"uuid:" + uuid)
-    return _interned(b"fsid:%x" % (os.fstatvfs(fd).f_fsid & 0xFFFFFFFFFFFFFFFF))
 
 
 @lru_cache(maxsize=64)
@@ -106,30 +86,42 @@ def identify_open_folder(folder: OpenFolder, entry: GitEntry | None = None) -> I
             raise NotADirectoryError(errno.ENOTDIR, message, folder.path) from failure
         raise failure
     entry = entry or _git_entry(folder.fd)
+    inside = mounts_inside(folder.path)
     if entry is not GitEntry.FILE:
-        return _identify_fd(folder.fd, entry)
+        return _identify_fd(folder.fd, folder.path, entry, inside=inside)
     # Read the birth time before the target. If the file is replaced in between, the birth time is
     # that of the old file, and the next check notices the difference.
     born = folder.born_ns(b".git")
-    return _identify_fd(folder.fd, entry, _git_target(folder.fd, folder.path), born)
+    target = _git_target(folder.fd, folder.path)
+    return _identify_fd(folder.fd, folder.path, entry, target, born, inside)
 
 
 def _identify_fd(
     fd: int,
+    path: bytes,
     entry: GitEntry | None = None,
     target: Identity | None = None,
     git_born_ns: int | None = None,
+    inside: tuple[bytes, ...] = (),
 ) -> Identity:
     found = os.fstat(fd)
+    facts = statx_facts(fd, found)
+    system = file_system_of(fd, found.st_dev, facts.mount_number)
+    counts = system.facts
+    handle = None if counts is FolderFacts.BIRTH else file_handle(fd)
+    born_ns = None if counts is FolderFacts.HANDLE else facts.born_ns
+    is_bound = not system.lasts or (handle is None and born_ns is None)
     return Identity(
-        filesystem=_file_system_id_fd(fd),
-        inode=found.st_ino,
-        handle=file_handle(fd),
-        born_ns=birth_time_ns_fd(fd, found),
+        filesystem=_interned(system.id),
+        inode=found.st_ino if counts is FolderFacts.ALL else 0,
+        handle=handle,
+        born_ns=born_ns,
         owner=found.st_uid,
         git=entry,
         git_target=target,
-        git_born_ns=git_born_ns,
+        git_born_ns=None if counts is FolderFacts.HANDLE else git_born_ns,
+        mount=mount_binding(path, found.st_dev, facts.mount_number) if is_bound else None,
+        inside=inside,
     )
 
 
@@ -153,14 +145,15 @@ def _git_target(fd: int, path: bytes) -> Identity | None:
     if not may_follow(target):
         raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target)
     with OpenFolder(target) as leads_to:
-        return None if leads_to.failure is not None else _identify_fd(leads_to.fd)
+        return None if leads_to.failure is not None else _identify_fd(leads_to.fd, target)
 
 
 def file_system_id(path: bytes) -> bytes:
     """Return the id of the file system that holds the directory `path`. Raises OSError."""
     fd = open_folder(path)
     try:
-        return _file_system_id_fd(fd)
+        found = os.fstat(fd)
+        return file_system_of(fd, found.st_dev, statx_facts(fd, found).mount_number).id
     finally:
         os.close(fd)
 
@@ -219,6 +212,8 @@ def diagnose_identity(
         return ok("identity", f"{shown} has file handles")
     if found.born_ns is not None:
         return ok("identity", f"{shown} has birth times, but no file handles")
+    if found.mount is not None:
+        return ok("identity", f"{shown} is identified by its mount, and its approval ends with it")
     return warning(
         "identity",
         f"the file system of {shown} has neither file handles nor birth times: rootsd may not "

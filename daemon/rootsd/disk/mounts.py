@@ -18,6 +18,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from msgspec import Struct
 
@@ -25,7 +26,7 @@ from rootsd.core.paths import contains
 
 MOUNTINFO = b"/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
-_POINT_FIELD = 4
+_NUMBER_FIELD, _POINT_FIELD = 0, 4
 
 # inotify reports only changes made on this machine, not those made on another one. The type of a
 # FUSE file system is `fuse.NAME`, or `fuse` if it has no name, as with bindfs.
@@ -33,17 +34,28 @@ _REMOTE_TYPES = frozenset(
     b"nfs nfs4 cifs smb3 smbfs 9p virtiofs afs coda ceph beegfs orangefs lustre gfs2 ocfs2 ncpfs"
     b" fuse vboxsf prl_fs vmhgfs macfuse osxfuse".split()
 )
+# The servers of these file systems identify folders for good. So the same source is the same file
+# system, even after it was mounted again.
+_LASTING_TYPES = frozenset(
+    b"nfs nfs4 cifs smb3 afs coda ceph lustre beegfs orangefs gfs2 ocfs2".split()
+)
 
 
 class Mount(Struct, frozen=True):
     """A mounted file system: its mount point and its type, such as `ext4` or `fuse.sshfs`.
 
-    `local` is False for a file system of another machine. Only macOS reports that.
+    * `local`: False for a file system of another machine. Only macOS reports that.
+    * `source`: what was mounted, such as `/dev/sda1` or `server:/export`, and `options`: those of
+      the file system. Only Linux reports them.
+    * `number`: the number of the mount on Linux. A later mount may get it again.
     """
 
     point: bytes
     kind: bytes
     local: bool = True
+    source: bytes = b""
+    options: bytes = b""
+    number: int = 0
 
     @property
     def is_automount(self) -> bool:
@@ -59,6 +71,16 @@ class Mount(Struct, frozen=True):
         if self.is_automount:
             return False
         return not self.local or self.kind in _REMOTE_TYPES or self.kind.startswith(b"fuse.")
+
+    @property
+    def is_foreign(self) -> bool:
+        """Return whether another machine or program decides what the file system contains."""
+        return self.is_remote or self.kind == b"fuseblk"
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether the same source is the same file system after it was mounted again."""
+        return self.kind in _LASTING_TYPES
 
 
 def list_mounts() -> tuple[Mount, ...] | None:
@@ -82,9 +104,30 @@ def parse_mountinfo(content: bytes) -> tuple[Mount, ...]:
 
 
 def _parse_mountinfo_line(line: bytes) -> Mount:
-    fields, _, rest = line.partition(b" - ")
-    point = _ESCAPE.sub(lambda found: bytes((int(found[1], 8),)), fields.split(b" ")[_POINT_FIELD])
-    return Mount(point=point, kind=rest.split(b" ", 1)[0])
+    before, _, rest = line.partition(b" - ")
+    fields, (kind, *more) = before.split(b" "), rest.split(b" ", 2)
+    source, options = (*more, b"", b"")[:2]
+    return Mount(
+        point=_unescaped(fields[_POINT_FIELD]),
+        kind=kind,
+        source=_unescaped(source),
+        options=options,
+        number=int(fields[_NUMBER_FIELD]),
+    )
+
+
+def _unescaped(field: bytes) -> bytes:
+    return _ESCAPE.sub(lambda found: bytes((int(found[1], 8),)), field)
+
+
+def mount_of(fd: int) -> Mount | None:
+    """Return the mount that has the file open at `fd`, or None if the system does not tell."""
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+            number = int(file.read().partition(b"mnt_id:")[2].split(maxsplit=1)[0])
+    except (OSError, IndexError, ValueError):
+        return None
+    return next((each for each in process_mounts().now() or () if each.number == number), None)
 
 
 def mount_points(found: tuple[Mount, ...] | None) -> frozenset[bytes]:
@@ -210,6 +253,11 @@ class MountTable:
         self._all()
         return self._automounts
 
+    def foreign(self) -> tuple[Mount, ...]:
+        """Return the mounts on Linux whose files may be another machine's or program's."""
+        self.now()
+        return self._foreign
+
     def _all(self) -> tuple[Mount, ...]:
         found = self.now()
         if found is None:
@@ -237,6 +285,7 @@ class MountTable:
 
     def _sort(self, found: tuple[Mount, ...]) -> None:
         self._remote = remote_mount_points(found)
+        self._foreign = tuple(each for each in found if each.is_foreign)
         self._automounts = tuple(each.point for each in found if each.is_automount)
 
     def close(self) -> None:
@@ -245,6 +294,12 @@ class MountTable:
             if self._fd is not None:
                 os.close(self._fd)
                 self._fd = None
+
+
+@cache
+def process_mounts() -> MountTable:
+    """Return the table of this process."""
+    return MountTable()
 
 
 class MountWatch:

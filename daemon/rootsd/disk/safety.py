@@ -110,7 +110,7 @@ class FolderSafety:
         if place != path:
             return Hazard(self._known.reason(place), _alias_sentence(place))
         if found.st_uid != self._uid:
-            return Hazard(LapseReason.EXPOSED, "it belongs to another user")
+            return Hazard(LapseReason.OTHER_OWNER, LapseReason.OTHER_OWNER.value)
         return None
 
     def hazard(self, path: bytes, safe: set[bytes] | None = None) -> Hazard | None:

@@ -8,6 +8,11 @@ could have the same ctime.
 A root with a `.git` file also depends on that file, on the directory that it names, and on the
 link back in that directory. Each of these gets its own lstat. If one differs, the root is probed
 again, and `rootsd.core.decide` finds its verdict again.
+
+An lstat does not tell a file system from another one that was mounted in its place: FUSE gives
+both the same numbers, and two images may have all times in common. So the check is always the full
+one where the file system has no id of its own, and where one that depends on another machine or
+program is mounted inside the root.
 """
 
 from __future__ import annotations
@@ -19,8 +24,12 @@ from typing import NamedTuple
 from rootsd.core.inputs import Observation, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import GitEntry, Identity
 from rootsd.core.paths import ancestors
+from rootsd.disk.file_systems import names_itself
+from rootsd.disk.folder_pins import FolderPins
 from rootsd.disk.hung_mounts import may_follow
-from rootsd.disk.identity import identify, read_gitfile
+from rootsd.disk.identity import identify_open_folder, read_gitfile
+from rootsd.disk.mounts import process_mounts
+from rootsd.disk.reader import OpenFolder
 from rootsd.disk.safety import FolderSafety, Hazard
 from rootsd.disk.walk import racy_cutoff_ns
 from rootsd.vcs.probe import observe_absent, probe
@@ -88,6 +97,7 @@ class RootVerifier:
         self._safety = safety
         self._roots: dict[bytes, _VerifiedRoot] = {}
         self._links: dict[bytes, _GitLink] = {}
+        self._pins = FolderPins()
         self._devices: dict[int, int] = {}
         self._above: dict[bytes, _StatKey] = {}
         self._settled_before = 0
@@ -120,6 +130,7 @@ class RootVerifier:
             self._above.clear()
             self._roots.clear()
             self._links.clear()
+        self._unsettle_around_mounts()
         observations: list[Observation] = []
         lstat, known_roots = os.lstat, self._roots
         for path, identity in roots.items():
@@ -144,6 +155,14 @@ class RootVerifier:
                 observations += self._check(path, identity, found)
         return observations
 
+    def _unsettle_around_mounts(self) -> None:
+        """Have the roots checked in full that contain a mount of another machine or program."""
+        for mount in process_mounts().foreign():
+            for above in ancestors(mount.point):
+                known = self._roots.get(above)
+                if known is not None:
+                    self._roots[above] = known._replace(settled=False)
+
     def _keeps_link(self, path: bytes) -> bool:
         link = self._links.get(path)
         return link is not None and link.holds()
@@ -157,7 +176,7 @@ class RootVerifier:
                 return [ProjectUnsafe(path, hazard.reason)]
             # Read the link first. Then the next check notices a change in between.
             link = _GitLink.of(path) if is_linked else None
-            now = identify(path)
+            now = self._identify(path, identity)
         except OSError:
             return [observe_absent(path, None, identity.filesystem)]
         if not identity.holds_for(now) or _lost_git_target(identity, now):
@@ -165,18 +184,38 @@ class RootVerifier:
         # `found` is older than the check, so the next check notices a change in between, unless
         # both changes have the same ctime. That is why `settled` exists.
         changed_ns = max(found.st_ctime_ns, link.changed_ns() if link else 0)
-        settled = changed_ns < self._settled_before
+        settled = changed_ns < self._settled_before and names_itself(identity.filesystem)
         device = self._devices.setdefault(found.st_dev, found.st_dev)
         self._roots[path] = _VerifiedRoot(found.st_ctime_ns, device, identity, settled)
-        seen = (found.st_ctime_ns, found.st_dev, found.st_ino)
+        seen = (found.st_ctime_ns, found.st_dev)
         if link is not None:
             self._links[path] = link
-        known = before and (before.changed_ns, before.device, before.identity.inode)
-        keeps_link = link is None or (link == link_before and settled)
+        known = before and (before.changed_ns, before.device)
+        keeps_link = link is None or (link == link_before and changed_ns < self._settled_before)
         if keeps_link and known in (None, seen):
             return []
         fresh = probe(path, filesystem=identity.filesystem)
         return [fresh] if isinstance(fresh, ProjectObserved) else []
+
+    def _identify(self, path: bytes, known: Identity) -> Identity:
+        """Identify the folder at `path`. If it is bound to its mount, pin it before.
+
+        Raises the errors of `identify`.
+        """
+        target = known.git_target
+        if target is not None and target.mount is not None:
+            leads_to = read_gitfile(path)
+            if leads_to is not None and may_follow(leads_to):
+                with OpenFolder(leads_to) as folder:
+                    self._pin(path + _GIT_FILE, folder)
+        with OpenFolder(path) as folder:
+            if known.mount is not None:
+                self._pin(path, folder)
+            return identify_open_folder(folder)
+
+    def _pin(self, path: bytes, folder: OpenFolder) -> None:
+        if folder.failure is None:
+            self._pins.pin(path, folder.fd)
 
     def _hazard(self, path: bytes, found: os.stat_result) -> Hazard | None:
         """Return the hazard as `FolderSafety.hazard` does, but check no folder above twice."""
@@ -215,6 +254,7 @@ class RootVerifier:
         gone = self._roots.keys() - roots.keys()
         if not gone:
             return
+        self._pins.keep_only({*roots, *(path + _GIT_FILE for path in roots)})
         for path in gone:
             del self._roots[path]
             self._links.pop(path, None)

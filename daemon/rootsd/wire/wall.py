@@ -24,13 +24,15 @@ class IdentityItem(TypedDict):
     filesystem: str
     """The UUID or the id of the file system, in hexadecimal."""
     inode: int
-    """The number of the inode."""
+    """The number of the inode, or 0 if it does not count on the file system."""
     handle: str | None
     """The kernel's file handle in hexadecimal, or null."""
     born_ns: int | None
     """The birth time in nanoseconds since 1970, or null."""
     owner: int
     """The user id of the owner."""
+    device: int | None
+    """The device number of the file system if the identity is bound to its mount, else null."""
 
 
 class WallRootItem(TypedDict):

@@ -1,0 +1,247 @@
+"""Identify a file system, and decide which facts about its folders count.
+
+* **A file system with a UUID or an id of its own** is that id, wherever and however often it is
+  mounted. Some report the number of their device as the id, which says nothing.
+* **Without such an id**, it is the disk below it, see `rootsd.disk.block_devices`, or the server
+  that keeps it, or the folders that overlayfs joins.
+* **FUSE** hands out handles and inode numbers from counters that begin anew with each mount, and
+  that go on when the kernel has forgotten a folder. A birth time is what the program says. So a
+  handle counts within its mount only, and for as long as `rootsd.disk.folder_pins` keeps it.
+* **FAT and exFAT** have no inodes on the disk. Their numbers are counters, too. Birth times count.
+
+What does not last beyond the mount binds an identity to the mount: to the number that statx(2)
+gives it, or, before Linux 6.8, to the moment at which the FUSE connection was made. Without any of
+these, nothing distinguishes a folder there.
+
+Sources: statfs(2), statx(2), ioctl_fs(2) FS_IOC_GETFSUUID, ioctl_xfs_fsgeometry(2),
+ioctl BTRFS_IOC_FS_INFO, Documentation/filesystems/fuse.rst and overlayfs.rst of Linux.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import struct
+import sys
+from enum import Enum
+from functools import cache
+
+from msgspec import Struct
+
+from rootsd.core.model import MountBinding
+from rootsd.disk.block_devices import content_id, disk_id
+from rootsd.disk.inode import mount_number_at
+from rootsd.disk.mounts import Mount, mount_of, process_mounts
+
+_FUSE = 0x65735546
+_BTRFS, _XFS, _OVERLAY = 0x9123683E, 0x58465342, 0x794C7630
+_FAT_TYPES = frozenset((0x4D44, 0x2011BAB0))
+# squashfs, ISO 9660, cramfs, and romfs
+_READ_ONLY_TYPES = frozenset((0x73717368, 0x9660, 0x28CD3D45, 0x7275))
+
+_GETFSUUID = 0x80111500
+_XFS_GEOMETRY, _XFS_GEOMETRY_SIZE, _XFS_UUID = 0x8070587C, 112, slice(64, 80)
+_BTRFS_INFO, _BTRFS_INFO_SIZE, _BTRFS_UUID = 0x8400941F, 1024, slice(16, 32)
+_UUID_IOCTL_SIZE = 17
+
+_CONNECTIONS = "/sys/fs/fuse/connections"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_BOOT_ID_CAP = 64
+_MAX_KNOWN = 256
+_MAX_DEPTH = 4
+_LAYERS = (b"lowerdir=", b"lowerdir+=", b"upperdir=")
+
+
+class FolderFacts(Enum):
+    """Which facts distinguish the folders of a file system from each other."""
+
+    ALL = "inode, handle, and birth time"
+    BIRTH = "birth time"
+    HANDLE = "handle, within one mount"
+
+
+class FileSystem(Struct, frozen=True):
+    """What identifies a file system.
+
+    `lasts` says whether `id` belongs to it alone, also when it is mounted again. If not, the id is
+    what was mounted, and another file system may have the same.
+    """
+
+    id: bytes
+    lasts: bool = True
+    facts: FolderFacts = FolderFacts.ALL
+
+
+_known: dict[int, FileSystem] = {}
+_OWN_IDS = (b"uuid:", b"fsid:")
+
+
+def names_itself(file_system_id: bytes) -> bool:
+    """Return whether an id comes from the file system itself."""
+    return file_system_id.startswith(_OWN_IDS)
+
+
+def file_system_of(fd: int, device: int, mount_number: int | None) -> FileSystem:
+    """Return the file system of an open file, whose device number is `device`.
+
+    `mount_number` is that of `rootsd.disk.inode.StatxFacts`. It saves the work for all but the
+    first file of a mount.
+    """
+    known = None if mount_number is None else _known.get(mount_number)
+    if known is not None:
+        return known
+    found = _read_file_system(fd, device, 0)
+    if mount_number is not None:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[mount_number] = found
+    return found
+
+
+def mount_binding(path: bytes, device: int, mount_number: int | None) -> MountBinding | None:
+    """Return the binding of the folder at `path` to its mount, or None if the system has none."""
+    number = _connection_time(device) if mount_number is None else mount_number
+    boot = _boot_id()
+    return None if number is None or not boot else MountBinding(boot, number, device, path)
+
+
+def mounts_inside(path: bytes) -> tuple[bytes, ...]:
+    """Return an id for each mount inside a folder that depends on another machine or program.
+
+    This asks no such machine or program. Another mount at the same place has another id, unless
+    its server identifies folders for good.
+    """
+    foreign = process_mounts().foreign()
+    if not foreign:
+        return ()
+    start = path.rstrip(b"/") + b"/"
+    return tuple(sorted({_mount_id(each) for each in foreign if each.point.startswith(start)}))
+
+
+def _mount_id(mount: Mount) -> bytes:
+    number = b"" if mount.lasts else b"%s:%d" % (
+        _boot_id().encode(), mount_number_at(mount.point) or 0
+    )  # fmt: skip
+    return _digest(b"inside:", mount.point, mount.kind, mount.source, number)
+
+
+if sys.platform == "linux":
+    import fcntl
+
+    _fstatfs = ctypes.CDLL(None, use_errno=True).fstatfs
+    _fstatfs.argtypes = [ctypes.c_int, ctypes.c_void_p]
+
+    def _type_of(fd: int) -> int:
+        """Return the type of the file system, a number in <linux/magic.h>. Raises OSError."""
+        buffer = (ctypes.c_char * 256)()
+        if _fstatfs(fd, buffer) < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        # It is a `long`, but an `unsigned int` on s390. All types have 32 bits.
+        whole: int = struct.unpack_from("l", buffer, 0)[0] & 0xFFFFFFFFFFFFFFFF
+        return whole & 0xFFFFFFFF if sys.byteorder == "little" or whole < 1 << 32 else whole >> 32
+
+    def _ioctl(fd: int, request: int, size: int) -> bytes | None:
+        buffer = bytearray(size)
+        try:
+            fcntl.ioctl(fd, request, buffer)
+        except OSError:
+            return None
+        return bytes(buffer)
+
+else:
+
+    def _type_of(_fd: int) -> int:
+        return 0
+
+    def _ioctl(_fd: int, _request: int, _size: int) -> bytes | None:
+        return None
+
+
+def _read_file_system(fd: int, device: int, depth: int) -> FileSystem:
+    kind = _type_of(fd)
+    # FUSE passes an ioctl on to its program, which may answer anything.
+    if kind == _FUSE:
+        return FileSystem(_source_id(fd), lasts=False, facts=FolderFacts.HANDLE)
+    facts = FolderFacts.BIRTH if kind in _FAT_TYPES else FolderFacts.ALL
+    if (own := _own_id(fd, kind, device)) is not None:
+        return FileSystem(own, facts=facts)
+    mount = mount_of(fd)
+    if mount is not None and (mount.lasts or kind == _OVERLAY):
+        return FileSystem(_source_id(fd), facts=facts)
+    if os.major(device) and depth < _MAX_DEPTH:
+        below = content_id if kind in _READ_ONLY_TYPES else disk_id
+        if (disk := below(device, lambda image: _lasting_id(image, depth + 1))) is not None:
+            return FileSystem(disk, facts=facts)
+    if sys.platform != "linux":
+        return FileSystem(b"fsid:%x" % _fsid(fd), facts=facts)
+    return FileSystem(_source_id(fd), lasts=False, facts=facts)
+
+
+def _lasting_id(fd: int, depth: int) -> bytes | None:
+    found = _read_file_system(fd, os.fstat(fd).st_dev, depth)
+    return found.id if found.lasts else None
+
+
+def _own_id(fd: int, kind: int, device: int) -> bytes | None:
+    """Return the id that a file system has for itself, or None."""
+    if kind == _BTRFS:  # each of its subvolumes has another fsid
+        answer = _ioctl(fd, _BTRFS_INFO, _BTRFS_INFO_SIZE)
+        return None if answer is None else b"uuid:" + answer[_BTRFS_UUID]
+    answer = _ioctl(fd, _GETFSUUID, _UUID_IOCTL_SIZE)
+    uuid = b"" if answer is None else answer[1 : 1 + answer[0]]
+    if not any(uuid) and kind == _XFS:  # Linux before 6.9
+        uuid = (_ioctl(fd, _XFS_GEOMETRY, _XFS_GEOMETRY_SIZE) or b"")[_XFS_UUID]
+    # A file system that was created without a UUID reports zeros.
+    if any(uuid):
+        return b"uuid:" + uuid
+    if kind == _OVERLAY:  # its fsid may be that of its upper folder
+        return None
+    fsid = _fsid(fd)
+    if fsid in (0, _encoded(device)):
+        return None
+    mount = None if os.major(device) else mount_of(fd)
+    if mount is not None and mount.is_remote:  # a server may have chosen the fsid
+        return None
+    return b"fsid:%x" % fsid
+
+
+def _fsid(fd: int) -> int:
+    return os.fstatvfs(fd).f_fsid & 0xFFFFFFFFFFFFFFFF
+
+
+def _encoded(device: int) -> int:
+    """Return a device number as the kernel puts it into an fsid: huge_encode_dev()."""
+    major, minor = os.major(device), os.minor(device)
+    return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)
+
+
+def _source_id(fd: int) -> bytes:
+    """Return an id of what is mounted: the type, the source, and the layers of overlayfs."""
+    mount = mount_of(fd)
+    if mount is None:
+        return b"unknown"
+    layers = (each for each in mount.options.split(b",") if each.startswith(_LAYERS))
+    return _digest(b"source:", mount.kind, mount.source, *layers)
+
+
+def _digest(prefix: bytes, *parts: bytes) -> bytes:
+    return prefix + hashlib.sha256(b"\0".join(parts)).digest()[:16]
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:
+            return file.read(_BOOT_ID_CAP).strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _connection_time(device: int) -> int | None:
+    """Return when the FUSE connection with this device number was made, in ns, or None."""
+    try:
+        return os.stat(f"{_CONNECTIONS}/{os.minor(device)}").st_ctime_ns
+    except OSError:
+        return None
