@@ -265,16 +265,157 @@ def test_new_folders_do_not_hide_a_nested_repository(world: World) -> None:
     assert world.found() == {"main/packages/nested/.git/ORIG_HEAD": True}
 
 
-def test_a_file_that_git_obeys_and_the_session_made_is_reported(world: World) -> None:
+# What git obeys in a git directory, and what a program writes there.
+_OBEYED = {
+    ".git/commondir": "../evil",
+    ".git/config.worktree": "[core]\n\tfsmonitor = evil\n",
+    ".git/info/attributes": "* filter=evil\n",
+    ".git/info/grafts": "0\n",
+    ".git/objects/info/alternates": "../evil\n",
+    ".git/remotes/origin": "URL: evil\n",
+    ".git/branches/other": "evil\n",
+    ".git/hooks/pre-commit": "#!/bin/sh\n",
+    ".git/worktrees/w/commondir": "../../../evil\n",
+    ".git/worktrees/w/config.worktree": "[core]\n\tworktree = /evil\n",
+    ".git/modules/lib/commondir": "../evil",
+    ".git/modules/lib/hooks/post-checkout": "#!/bin/sh\n",
+    "nested/.git/commondir": "../evil",
+}
+
+
+@pytest.fixture
+def several(world: World) -> World:
+    """The root has a nested repository, a submodule, and a worktree, all without hooks."""
     make_repository(world.main / "nested")
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
+    for own in (".git", ".git/modules/lib"):
+        subprocess.run(["rm", "-rf", world.main / own / "hooks"], check=True)
+    return world
+
+
+def write(wall: Wall, path: Path, content: str) -> None:
+    wall.run(
+        f"os.makedirs('{path.parent}', exist_ok=True); open('{path}', 'w').write({content!r});"
+        f" os.chmod('{path}', 0o755)"
+    )
+
+
+def test_what_git_obeys_is_moved_away_and_undo_puts_it_back(several: World) -> None:
+    world = several
     with world.wall() as wall:
-        own = world.main / ".git"
-        wall.run(f"open('{own}/commondir', 'w').write('../evil')")
+        for name, content in _OBEYED.items():
+            write(wall, world.main / name, content)
         wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
         world.end(wall)
-    assert world.found() == {"main/.git/commondir": False}
+    assert world.found() == {f"main/{name}": True for name in _OBEYED}
+    assert [name for name in _OBEYED if (world.main / name).exists()] == []
+    git("status", cwd=world.main)
     [report] = world.reports()
-    assert "commondir is new, and git outside obeys it" in report.sentences()[0]
+    said = "commondir was new, and git outside would have obeyed it, so rootsd moved it away"
+    assert said in "".join(report.sentences())
+    assert {os.fsdecode(fact.path) for fact in put_back(report)} == {
+        str(world.main / name) for name in _OBEYED
+    }
+    for name, content in _OBEYED.items():
+        assert (world.main / name).read_text() == content
+    assert os.access(world.main / ".git" / "hooks" / "pre-commit", os.X_OK)
+    assert world.reports() == []
+
+
+def test_git_outside_reads_where_such_a_file_leads(world: World) -> None:
+    """The control: what is moved away is harmful."""
+    with world.wall() as wall:
+        evil = f"{world.main}/evil"
+        wall.run(f"subprocess.run(['git', 'init', '-q', '--bare', '{evil}'], check=True)")
+        for name, value in ("core.bare", "false"), ("core.fsmonitor", f"touch {world.home}/ran"):
+            words = ["git", "config", "-f", f"{evil}/config", name, value]
+            wall.run(f"subprocess.run({words!r}, check=True)")
+        write(wall, world.main / ".git" / "commondir", "../evil")
+        os.kill(wall.warden_pid, signal.SIGKILL)
+        subprocess.run(["git", "status"], cwd=world.main, check=False, capture_output=True)
+    assert (world.home / "ran").exists()
+
+
+def test_a_file_that_git_made_since_is_not_replaced_and_nothing_is_lost(world: World) -> None:
+    attributes = world.main / ".git" / "info" / "attributes"
+    with world.wall() as wall:
+        write(wall, attributes, "of the program")
+        world.end(wall)
+    attributes.write_text("of a person")
+    [report] = world.reports()
+    assert put_back(report) == []
+    assert attributes.read_text() == "of a person"
+    [fact] = report.removed
+    assert Path(os.fsdecode(report.place_of(fact))).read_text() == "of the program"
+
+
+def test_what_git_obeys_is_known_while_the_program_runs(world: World) -> None:
+    hook = world.main / ".git" / "hooks" / "pre-commit"
+    subprocess.run(["rm", "-rf", hook.parent], check=True)
+    hook.parent.mkdir()
+    (hook.parent / "keep.sample").touch()
+    config = world.main / ".git" / "config.worktree"
+    with world.wall() as wall:
+        write(wall, config, "[core]\n\tfsmonitor = evil\n")
+        until(lambda: "config.worktree is new" in "".join(running_findings(walls_of(world))))
+
+
+def walls_of(world: World) -> bytes:
+    return os.fsencode(world.walls)
+
+
+def test_settings_of_a_sparse_checkout_stay(world: World) -> None:
+    config = world.main / ".git" / "config.worktree"
+    with world.wall() as wall:
+        write(wall, config, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n")
+        world.end(wall)
+    assert world.found() == {}
+    assert config.exists()
+
+
+def test_commands_in_an_unfinished_rebase_are_reported(world: World) -> None:
+    todo = world.main / ".git" / "rebase-merge" / "git-rebase-todo"
+    with world.wall() as wall:
+        write(wall, todo, "pick 1234 one\nexec touch /tmp/x\n")
+        world.end(wall)
+    assert world.found() == {"main/.git/rebase-merge/git-rebase-todo": False}
+    [report] = world.reports()
+    assert "git rebase --continue outside runs touch /tmp/x" in report.sentences()[0]
+
+
+def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> None:
+    own = world.main / ".git"
+
+    def other(name: str) -> Wall:
+        return Wall(world.walls / name / "0", world.home, [root(world.main)])
+
+    def end(wall: Wall, name: str) -> None:
+        wall.close()
+        until(lambda: not (world.walls / name / "0" / "changes" / "start.json").exists())
+
+    with other("before") as before:
+        end(before, "before")
+    with world.wall() as wall, other("beside") as beside:
+        plant(beside, own / "ORIG_HEAD", world.bashrc)
+        until(lambda: [*running_findings(walls_of(world))] != [])
+        [sentence] = running_findings(walls_of(world))
+        assert " or " in sentence
+        assert ", which ran there at the same time: " in sentence
+        with other("short") as short:
+            end(short, "short")
+        world.end(wall)
+        [report] = world.reports()
+        assert "left by agent or beside or short, which ran" in report.sentences()[0]
+        end(beside, "beside")
+    assert len(world.reports()) == 1  # the other one found nothing any more
+    elsewhere = make_repository(world.home / "src" / "elsewhere")
+    with world.wall() as wall, Wall(world.walls / "x" / "0", world.home, [root(elsewhere)]) as x:
+        plant(wall, own / "ORIG_HEAD", world.bashrc)
+        world.end(wall)
+        end(x, "x")
+    assert "left by agent: " in world.reports()[1].sentences()[0]
 
 
 def test_hard_links_are_only_reported_and_packs_are_left_out(world: World) -> None:

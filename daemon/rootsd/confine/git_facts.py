@@ -10,6 +10,8 @@ its sentence in `describe`.
   target. Other links that stay in the common git directory are harmless.
 * A *hard link*, which has the same effect. `objects` is left out: a local clone makes hard links
   of packs.
+* A file that git *obeys*, which sends git elsewhere or runs something: see `find_obeyed`. Most of
+  these are protected if they exist, but nothing can be mounted on a name that does not.
 * A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
   settings or hooks name programs. `git status` in the repository around it runs them.
 
@@ -28,7 +30,12 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
-from rootsd.confine.git_directories import GIT, find_repositories, named_directory
+from rootsd.confine.git_directories import (
+    GIT,
+    common_directories,
+    find_repositories,
+    named_directory,
+)
 from rootsd.confine.git_index import DamagedIndex, read_gitlinks
 from rootsd.confine.git_settings import read_settings
 from rootsd.confine.kernel import closing, open_below, open_path
@@ -39,10 +46,22 @@ from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 
 _OBJECTS, _REFS = b"objects", b"refs"
 _INNER_DIRECTORIES = (b"modules", b"worktrees")
+_HOOKS, _COMMON, _WORKTREE_SETTINGS = b"/hooks", b"/commondir", b"/config.worktree"
+# What git obeys in a git directory, whatever is in it. The last one changes what commits say.
+_OBEYED = b"""
+    config commondir info/attributes objects/info/alternates info/grafts
+""".split()
+# Each file in these is a remote, before those of the settings existed; see git-fetch(1).
+_OLD_REMOTES = (b"/remotes", b"/branches")
+# What `git sparse-checkout` writes into the settings of a worktree.
+_HARMLESS = frozenset(("core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"))
+_REBASE_TODO = b"/rebase-merge/git-rebase-todo"
+_REBASE_COMMAND = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+([^\n]+)", re.MULTILINE)
 _FAN_OUT = rb"[0-9a-f]{2}"
 _MAX_ENTRIES = 200_000
 _MAX_INDEX_BYTES = 64 << 20
 _MAX_CHECKOUTS = 512
+_MAX_NAMES = 4096
 _MAX_SHOWN = 200
 _MAX_GIT_FILE_BYTES = 1 << 20  # as git
 
@@ -67,6 +86,7 @@ class FactKind(Enum):
     HARD_LINK = "hard link"
     PROGRAMS = "repository with programs"
     OBEYED = "file that git obeys"
+    COMMANDS = "unfinished rebase with commands"
     UNREAD = "git directory that was read in part"
     FIFO = "FIFO"
 
@@ -99,7 +119,7 @@ def find_facts(place: bytes, known: Iterable[bytes] = ()) -> RootFacts:
     found = set(_replaced_git(place))
     for common in repositories:
         found.update(find_links(common))
-        found.update(_obeyed_files(common))
+        found.update(find_obeyed(common))
     found.update(_repositories_with_programs(place, repositories))
     return RootFacts(frozenset(found), repositories)
 
@@ -158,10 +178,12 @@ def describe(fact: Fact) -> str:
             return f"{path} is a nested repository, and git status outside runs its {value}"
         case FactKind.OBEYED:
             return f"{path} is new, and git outside obeys it"
+        case FactKind.COMMANDS:
+            return f"{path} is new, and git rebase --continue outside runs {value}"
         case FactKind.FIFO:
             return f"{path} is a FIFO, and git outside waits there for ever"
         case FactKind.UNREAD:
-            return f"{path} has so many entries that rootsd did not look for links in all of them"
+            return f"{path} has so many entries that rootsd did not look at all of them"
 
 
 def _replaced_git(place: bytes) -> Iterator[Fact]:
@@ -172,13 +194,73 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
         yield Fact(FactKind.LINK, path, target)
 
 
-def _obeyed_files(common: bytes) -> Iterator[Fact]:
-    """Yield what git obeys in a git directory and may lack, so that it cannot be closed."""
-    worktrees = common + b"/worktrees"
-    folders = [worktrees + b"/" + name for name in names_in(worktrees)]
-    paths = [common + b"/" + name for name in (b"commondir", b"hooks")]
-    paths += [folder + b"/config.worktree" for folder in (common, *folders)]
-    yield from (Fact(FactKind.OBEYED, path) for path in paths if os.path.lexists(path))
+# Files that git obeys
+
+
+def find_obeyed(common: bytes) -> Iterator[Fact]:
+    """Yield the files in a git directory, and in those inside it, that git obeys.
+
+    These are settings, hooks, and what leads to other git directories, objects, or remotes. Links
+    that lead out are not among them: `find_links` yields those.
+    """
+    with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
+        for inner in common_directories(top, [b"."]):
+            own = os.path.normpath(common + b"/" + inner)
+            for path in _obeyed_in(own):
+                if _is_file_or_link(path) and not (os.path.islink(path) and _leads_out(own, path)):
+                    yield Fact(FactKind.OBEYED, path)
+            for folder in (own, *_worktrees_of(own)):
+                yield from _rebase_commands(folder)
+            for listed in (_HOOKS, b"/worktrees", *_OLD_REMOTES):
+                if len(_first_names(own + listed)) == _MAX_NAMES:
+                    yield Fact(FactKind.UNREAD, own + listed)
+
+
+def _obeyed_in(own: bytes) -> Iterator[bytes]:
+    """Yield the paths that git obeys in a git directory, if there is a file."""
+    yield from (own + b"/" + name for name in _OBEYED)
+    for folder in _OLD_REMOTES:
+        yield from (own + folder + b"/" + name for name in _first_names(own + folder))
+    for name in _first_names(own + _HOOKS):
+        if _is_hook(own, name):
+            yield own + _HOOKS + b"/" + name
+    for folder in (own, *_worktrees_of(own)):
+        if not _is_harmless(folder + _WORKTREE_SETTINGS):
+            yield folder + _WORKTREE_SETTINGS
+        if folder != own and _common_of(folder) != os.path.realpath(own):
+            yield folder + _COMMON
+
+
+def _worktrees_of(own: bytes) -> list[bytes]:
+    return [own + b"/worktrees/" + name for name in _first_names(own + b"/worktrees")]
+
+
+def _first_names(folder: bytes) -> list[bytes]:
+    """Return some names in a folder: a program can make a million, and a revoke waits."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in islice(entries, _MAX_NAMES))
+    return []
+
+
+def _is_harmless(file: bytes) -> bool:
+    """Return whether a file of settings has none but those of a sparse checkout."""
+    text = read_small(os.path.realpath(file), CONFIG_CAP) or b""
+    return len(text) < CONFIG_CAP and all(key in _HARMLESS for key, _ in read_settings(text))
+
+
+def _is_file_or_link(path: bytes) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _rebase_commands(folder: bytes) -> Iterator[Fact]:
+    """Yield the list of a rebase that has stopped, if it has commands: a person may go on."""
+    text = read_small(folder + _REBASE_TODO, CONFIG_CAP) or b""
+    if found := _REBASE_COMMAND.search(text):
+        yield Fact(FactKind.COMMANDS, folder + _REBASE_TODO, found[1])
 
 
 # Links

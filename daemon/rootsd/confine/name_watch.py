@@ -32,6 +32,7 @@ ANY_NAME = b""
 class NameEvent(IntFlag):
     """What happens to a name, with the values of inotify(7)."""
 
+    ATTRIBUTES = 0x4
     WRITTEN = 0x8
     MOVED_TO = 0x80
     CREATED = 0x100

@@ -1,9 +1,9 @@
 """Follow, in the warden, what programs behind the wall make in the git directories of their roots.
 
 `note` is called before programs see a root, and `drop_all_but` after roots were taken away.
-inotify names folders of git directories in which something appeared, and `attend` looks for links
-there, so that `rootsd status` can tell early. Only the look at the end is complete: inotify loses
-events, and does not know folders that are new.
+inotify names folders of git directories in which something appeared, and `attend` looks there for
+links and for files that git obeys, so that `rootsd status` can tell early. Only the look at the
+end is complete: inotify loses events, and does not know folders that are new.
 
 A failure to note something never stops a change of the roots.
 """
@@ -13,16 +13,17 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
-from itertools import islice
+from itertools import chain, islice
 
-from rootsd.confine.git_facts import find_links, folders_of
+from rootsd.confine.git_facts import find_links, find_obeyed, folders_of
 from rootsd.confine.kernel import closing, open_path
-from rootsd.confine.name_watch import ANY_NAME, NameWatch
+from rootsd.confine.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.confine.session_reports import SessionBaseline, SessionEnd
 from rootsd.core.mount_plan import DesiredMount, MountAccess
 
 _MAX_WATCHED_FOLDERS = 256
-_MAX_ENTRIES, _MAX_LINKS = 4096, 256
+_MAX_ENTRIES, _MAX_FACTS = 4096, 256
+_EVENTS = APPEARED | NameEvent.WRITTEN | NameEvent.ATTRIBUTES  # a hook becomes one with its mode
 
 
 class SessionChanges:
@@ -30,7 +31,7 @@ class SessionChanges:
 
     def __init__(self, folder: bytes) -> None:
         self._record = SessionBaseline(folder)
-        self._names = NameWatch()
+        self._names = NameWatch(_EVENTS)
         self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
 
     @property
@@ -64,11 +65,12 @@ class SessionChanges:
                     self._names.forget(common)
 
     def attend(self) -> None:
-        """Keep the links in folders in which something appeared."""
+        """Keep what is harmful in folders in which something appeared."""
         for common, folders in (self._names.changed() or {}).items():
             with suppress(OSError):
                 # Bounded, because a revoke waits while this runs.
-                self._record.keep(islice(find_links(common, folders, _MAX_ENTRIES), _MAX_LINKS))
+                found = chain(find_links(common, folders, _MAX_ENTRIES), find_obeyed(common))
+                self._record.keep(islice(found, _MAX_FACTS))
 
     def conclude(self) -> None:
         """Make the report, after all programs have ended or lost their roots."""

@@ -6,9 +6,10 @@ about each root before the program saw it. At the end of the session it becomes 
 `start.json` stays, and the next start of a wall, or the daemon, makes the report.
 
 A link that the session made is removed at the end. Its report has the target, so `put_back` makes
-it again. If the session changed an earlier link, that one is made again at once. Nothing is
-removed after a kill, because a person may have made the link since. Nor is anything removed from
-a git directory that is new: it may be a checkout of `repo`, which is made of links.
+it again. If the session changed an earlier link, that one is made again at once. A file that git
+obeys is moved to `TIME.json.N`, where N is its number in the report. Nothing is removed after a
+kill, because a person may have made it since. Nor is anything removed from a git directory that is
+new: it may be a checkout of `repo`, which is made of links.
 
 A root may be moved while its session runs, and something else may take its place. So each root
 stays open, and a git directory is known by its device and inode, not by its path alone.
@@ -17,10 +18,9 @@ stays open, and a git directory is known by its device and inode, not by its pat
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
@@ -32,27 +32,38 @@ from rootsd.confine.git_facts import (
     describe,
     find_facts,
     names_in,
-    read_link,
 )
 from rootsd.confine.kernel import closing, open_path
+from rootsd.confine.session_peers import CHANGES as _CHANGES
+from rootsd.confine.session_peers import START as _START
+from rootsd.confine.session_peers import Peers, note_end, program_of, wall_folders
+from rootsd.confine.state_files import read_object, replace_object
+from rootsd.confine.taken_away import (
+    is_removable,
+    make_link,
+    put_back_fact,
+    still_holds,
+    take_away,
+)
 from rootsd.core.labels import safe_label
-from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import bytes_of, contains, text_of
 
 WALLS = b"/confine"
 """The folder of all walls, in the folder for rootsd's state."""
 LOCK = b"/lock"
 """The name of the lock in a wall's folder, which its warden holds."""
-_CHANGES, _START = b"/changes", b"/start.json"
 _VERSION = 1
-_MAX_BYTES = 64 << 20
 
 
 class Finding(NamedTuple):
-    """A fact that a session made. `is_removed` says that the link is only in the report now."""
+    """A fact that a session made. `is_removed` says that what was found was taken away.
+
+    `others` are the sessions that ran in the same place, so that any of them may have made it.
+    """
 
     fact: Fact
     is_removed: bool = False
+    others: tuple[str, ...] = ()
 
 
 class SessionEnd(Enum):
@@ -77,24 +88,41 @@ class SessionReport(NamedTuple):
 
     @property
     def removed(self) -> list[Fact]:
-        """The links that are only in the report now."""
+        """What was taken away."""
         return [each.fact for each in self.findings if each.is_removed]
+
+    def place_of(self, fact: Fact) -> bytes:
+        """Return where a file is that was taken away."""
+        facts = [each.fact for each in self.findings]
+        return b"%s.%d" % (self.file, facts.index(fact))
 
     def sentences(self) -> list[str]:
         """Return the findings for people, with what to do."""
         return [self._sentence(each) for each in self.findings]
 
     def _sentence(self, finding: Finding) -> str:
+        makers = _makers(self.program, finding.others)
         is_certain = self.end is SessionEnd.ORDERLY
-        who = f"left by {self.program}" if is_certain else f"found after {self.program} was killed"
-        if finding.is_removed:
-            path = safe_label(finding.fact.path, limit=None)
-            target = safe_label(finding.fact.value, limit=None)
+        who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
+        if not finding.is_removed:
+            return f"{who}: {describe(finding.fact)}; look at it before you use git there"
+        path = safe_label(finding.fact.path, limit=None)
+        if finding.fact.kind is not FactKind.LINK:
             return (
-                f"{who}: {path} was a link to {target}, and git outside would have written through"
-                " it, so rootsd removed it; to put it back: rootsd undo"
+                f"{who}: {path} was new, and git outside would have obeyed it, so rootsd moved it"
+                " away; to put it back: rootsd undo"
             )
-        return f"{who}: {describe(finding.fact)}; look at it before you use git there"
+        target = safe_label(finding.fact.value, limit=None)
+        return (
+            f"{who}: {path} was a link to {target}, and git outside would have written through"
+            " it, so rootsd removed it; to put it back: rootsd undo"
+        )
+
+
+def _makers(program: str, others: tuple[str, ...]) -> str:
+    if not others:
+        return program
+    return f"{program} or {' or '.join(others)}, which ran there at the same time"
 
 
 class _Identity(NamedTuple):
@@ -115,6 +143,7 @@ class SessionBaseline:
         self._folder = folder
         self._file = folder + _CHANGES + _START
         self._roots: dict[bytes, RootFacts] = {}
+        self._since: dict[bytes, float] = {}  # when the program saw each root first
         self._open: dict[bytes, int] = {}  # the folder of each root, wherever it is now
         self._repositories: dict[bytes, _Identity] = {}  # those that the session did not make
         self._found: dict[Fact, None] = {}
@@ -123,7 +152,7 @@ class SessionBaseline:
     @classmethod
     def read(cls, folder: bytes) -> SessionBaseline | None:
         """Return the record of a session that has not ended by itself, or None."""
-        content = _read(folder + _CHANGES + _START)
+        content = read_object(folder + _CHANGES + _START)
         if content is None:
             return None
         record = cls(folder)
@@ -132,6 +161,7 @@ class SessionBaseline:
                 record._roots[bytes_of(root)] = RootFacts(frozenset(map(_decode, facts)))
             for path, device, inode in content["repositories"]:
                 record._repositories[bytes_of(path)] = _Identity(int(device), int(inode))
+            record._since = {bytes_of(path): float(at) for path, at in content["since"].items()}
             record._found = dict.fromkeys(_decode(each) for each in content["found"])
         return record
 
@@ -152,6 +182,7 @@ class SessionBaseline:
                 folder = open_path(root, os.O_DIRECTORY)
                 self._close(root)
                 self._open[root] = folder
+                self._since.setdefault(root, time.time())
                 self._roots[root] = found = find_facts(root, self._known_in(root))
                 self._remember(found.repositories)
                 for fact in found.facts:
@@ -159,18 +190,19 @@ class SessionBaseline:
                         self._earlier.setdefault(fact.path, fact)
         self._write()
 
-    def drop(self, roots: Iterable[bytes]) -> None:
+    def drop(self, roots: Collection[bytes]) -> None:
         """Look for the last time at roots that the program no longer sees. Raises OSError."""
         for root in roots:
             self._look(root)
             self._close(root)
             self._roots.pop(root, None)
         self._write()
+        note_end(self._folder, roots, time.time())
 
     def keep(self, facts: Iterable[Fact]) -> None:
         """Keep facts that were seen early. Raises OSError."""
         known = {*self._found}.union(*(each.facts for each in self._roots.values()))
-        if new := [each for each in facts if each not in known]:
+        if new := [each for each in facts if each not in known and self._is_of_session(each)]:
             self._found.update(dict.fromkeys(new))
             self._write()
 
@@ -182,26 +214,49 @@ class SessionBaseline:
         for root in self._roots:
             self._look(root)
             self._close(root)
-        still = [fact for fact in self._found if _still_holds(fact)]
+        still = [fact for fact in self._found if still_holds(fact)]
+        note_end(self._folder, self._roots, time.time())
         if not still:
             with suppress(FileNotFoundError):
                 os.unlink(self._file)
             return None
-        file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
-        goes = {each for each in still if end is SessionEnd.ORDERLY and self._is_removable(each)}
-        findings = tuple(Finding(each, each in goes) for each in still)
-        report = SessionReport(file, _program(self._folder), time.time(), end, findings)
-        _write_report(report)  # before the links go, so that none is lost
-        if stays := {each for each in goes if not _remove_link(each)}:
-            findings = tuple(Finding(each, each in goes - stays) for each in still)
-            report = report._replace(findings=findings)
-            _write_report(report)
+        report = self._take_away(self._report(still, end))
         for fact in report.removed:
             if (earlier := self._earlier.get(fact.path)) is not None:
                 with suppress(OSError):
-                    _make_link(earlier)
+                    make_link(earlier)
         os.unlink(self._file)
         return report
+
+    def _report(self, facts: Iterable[Fact], end: SessionEnd) -> SessionReport:
+        """Return the report about facts, with those as removed that `_take_away` will take."""
+        file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
+        findings = tuple(
+            Finding(each, end is SessionEnd.ORDERLY and self._is_removable(each), others)
+            for each, others in zip(facts, self.others_at(facts), strict=True)
+        )
+        return SessionReport(file, program_of(self._folder), time.time(), end, findings)
+
+    def _take_away(self, report: SessionReport) -> SessionReport:
+        """Take away what the report says, and return the report about what is gone."""
+        _write_report(report)  # first, so that none is lost
+        gone = {each for each in report.removed if take_away(each, report.place_of(each))}
+        if len(gone) == len(report.removed):
+            return report
+        findings = (each._replace(is_removed=each.fact in gone) for each in report.findings)
+        report = report._replace(findings=tuple(findings))
+        _write_report(report)
+        return report
+
+    def others_at(self, facts: Iterable[Fact]) -> list[tuple[str, ...]]:
+        """Return, for each fact, the other sessions that may have made it."""
+        peers = Peers(self._folder)
+        return [peers.at(fact.path, self._began_at(fact.path)) for fact in facts]
+
+    def _began_at(self, path: bytes) -> float:
+        """Return when the program saw a path first; for one that was moved, any of its roots."""
+        inside = [at for root, at in self._since.items() if contains(root, path)]
+        return min(inside or self._since.values(), default=0.0)
 
     def _look(self, root: bytes) -> None:
         """Keep the facts that are new in a root."""
@@ -218,7 +273,7 @@ class SessionBaseline:
             new = {
                 fact
                 for fact in find_facts(place, known).facts - facts
-                if fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
+                if self._is_of_session(fact)
             }
             self._found.update(dict.fromkeys(sorted(new, key=lambda fact: fact.path)))
 
@@ -245,7 +300,11 @@ class SessionBaseline:
                 self._repositories[each] = identity
 
     def _is_removable(self, fact: Fact) -> bool:
-        return fact.kind is FactKind.LINK and self._is_in_known_repository(fact)
+        return is_removable(fact) and self._is_in_known_repository(fact)
+
+    def _is_of_session(self, fact: Fact) -> bool:
+        """Return whether a new fact counts: a new repository has settings, as each one has."""
+        return fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
 
     def _is_in_known_repository(self, fact: Fact) -> bool:
         return any(
@@ -265,8 +324,9 @@ class SessionBaseline:
                 [text_of(path), *identity] for path, identity in self._repositories.items()
             ],
             "found": [_encode(each) for each in self._found],
+            "since": {text_of(root): at for root, at in self._since.items()},
         }
-        _replace(self._file, content)
+        replace_object(self._file, content)
 
 
 def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
@@ -289,7 +349,7 @@ def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
 def conclude_killed(walls: bytes) -> list[SessionReport]:
     """Make the reports of sessions that were killed with their warden and its owner."""
     reports = []
-    for wall in _wall_folders(walls):
+    for wall in wall_folders(walls):
         with suppress(OSError):
             report = conclude_unfinished(wall, SessionEnd.KILLED)
             if report is not None:
@@ -299,7 +359,7 @@ def conclude_killed(walls: bytes) -> list[SessionReport]:
 
 def read_reports(walls: bytes) -> list[SessionReport]:
     """Return the reports of all walls in the folder `walls`, oldest first."""
-    reports = [report for wall in _wall_folders(walls) for report in reports_of(wall)]
+    reports = [report for wall in wall_folders(walls) for report in reports_of(wall)]
     return sorted(reports, key=lambda report: report.ended)
 
 
@@ -329,11 +389,16 @@ def left_behind(walls: bytes, *, is_look: bool) -> list[str]:
 
 def running_findings(walls: bytes) -> Iterator[str]:
     """Yield what running sessions are known to have made, as sentences."""
-    for wall in _wall_folders(walls):
+    told: set[Fact] = set()
+    for wall in wall_folders(walls):
         record = SessionBaseline.read(wall)
-        for fact in () if record is None else record.found:
-            if _still_holds(fact):
-                yield f"made by {_program(wall)}, which runs: {describe(fact)}"
+        found = [] if record is None else [each for each in record.found if still_holds(each)]
+        others = [] if record is None else record.others_at(found)
+        for fact, names in zip(found, others, strict=True):
+            if fact not in told:  # two sessions may have seen it
+                told.add(fact)
+                running = "" if names else ", which runs"
+                yield f"made by {_makers(program_of(wall), names)}{running}: {describe(fact)}"
 
 
 def mark_seen(report: SessionReport) -> None:
@@ -348,32 +413,14 @@ def mark_seen(report: SessionReport) -> None:
 
 
 def put_back(report: SessionReport) -> list[Fact]:
-    """Make the links again that were removed, and return them. Raises OSError.
+    """Put back what was taken away, and return it. Raises OSError.
 
-    A link is left out if something else is there now, or if its folder is gone: git makes many of
+    What something else replaces now is left out, or that whose folder is gone: git makes many of
     these files again. The report goes, because it must not stand before every later undo.
     """
-    made = []
-    for fact in report.removed:
-        with suppress(FileExistsError, FileNotFoundError, NotADirectoryError):
-            if read_link(fact.path) != fact.value:
-                _make_link(fact)
-            made.append(fact)
+    made = [fact for fact in report.removed if put_back_fact(fact, report.place_of(fact))]
     os.unlink(report.file)
     return made
-
-
-def _wall_folders(walls: bytes) -> Iterator[bytes]:
-    """Yield the private folders of all walls."""
-    for name in names_in(walls):
-        for slot in names_in(walls + b"/" + name):
-            if slot.isdigit():
-                yield b"%s/%s/%s" % (walls, name, slot)
-
-
-def _program(folder: bytes) -> str:
-    """Return the name of the sessions of a wall."""
-    return safe_label(os.path.basename(os.path.dirname(folder)))
 
 
 def _identity(folder: bytes) -> _Identity | None:
@@ -381,38 +428,6 @@ def _identity(folder: bytes) -> _Identity | None:
         return _Identity.of(os.lstat(folder))
     except OSError:
         return None
-
-
-def _still_holds(fact: Fact) -> bool:
-    match fact.kind:
-        case FactKind.LINK:
-            return read_link(fact.path) == fact.value
-        case FactKind.HARD_LINK:
-            with suppress(OSError):
-                return os.lstat(fact.path).st_nlink > 1
-            return False
-        case FactKind.PROGRAMS | FactKind.OBEYED | FactKind.UNREAD | FactKind.FIFO:
-            return os.path.lexists(fact.path)
-
-
-def _make_link(fact: Fact) -> None:
-    """Make a link that was found. Raises OSError."""
-    folder, name = os.path.split(fact.path)
-    with closing(open_path(folder, os.O_DIRECTORY)) as above:
-        os.symlink(fact.value, name, dir_fd=above)
-
-
-def _remove_link(fact: Fact) -> bool:
-    """Remove a link if it is still the one that was found. Return whether it is gone."""
-    if read_link(fact.path) != fact.value:
-        return False
-    folder, name = os.path.split(fact.path)
-    try:
-        with closing(open_path(folder, os.O_DIRECTORY)) as above:
-            os.unlink(name, dir_fd=above)
-    except OSError:
-        return False
-    return True
 
 
 def _encode(fact: Fact) -> list[str]:
@@ -425,8 +440,8 @@ def _decode(item: Any) -> Fact:  # noqa: ANN401 - any JSON
 
 
 def _write_report(report: SessionReport) -> None:
-    findings = [[*_encode(each.fact), each.is_removed] for each in report.findings]
-    _replace(
+    findings = [[*_encode(each.fact), each.is_removed, *each.others] for each in report.findings]
+    replace_object(
         report.file,
         {
             "version": _VERSION, "program": report.program, "ended": report.ended,
@@ -436,31 +451,17 @@ def _write_report(report: SessionReport) -> None:
 
 
 def _decode_report(file: bytes) -> SessionReport | None:
-    content = _read(file)
+    content = read_object(file)
     try:
         if content is None:
             return None
-        findings = tuple(Finding(_decode(each[:3]), bool(each[3])) for each in content["findings"])
+        findings = tuple(
+            Finding(_decode(each[:3]), bool(each[3]), tuple(map(str, each[4:])))
+            for each in content["findings"]
+        )
         return SessionReport(
             file, str(content["program"]), float(content["ended"]), SessionEnd(content["end"]),
             findings, bool(content["seen"]),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, IndexError):
         return None  # not ours, or damaged
-
-
-def _read(file: bytes) -> dict[str, Any] | None:
-    try:
-        with open(file, "rb") as content:
-            found = parse_json(content.read(_MAX_BYTES))
-    except (OSError, Unparsable):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _replace(file: bytes, content: dict[str, Any]) -> None:
-    """Write a file whole, so that a crash leaves the old or the new content."""
-    data = json.dumps(content).encode("ascii")
-    with open(os.open(file + b".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
-        new.write(data)
-    os.rename(file + b".new", file)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rootsd.confine.git_facts import Fact, FactKind, describe
 from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 
@@ -154,3 +155,13 @@ def test_without_a_daemon_it_ends_with_status_69(shell: Shell, words: tuple[str,
     done = shell.run(*words)
     assert (done.status, done.out) == (69, "")
     assert done.err == "error: the daemon is not running\n  try: rootsd up\n"
+
+
+def test_what_a_program_left_behind_is_escaped_once(daemon: FakeDaemon, shell: Shell) -> None:
+    fact = Fact(FactKind.LINK, b"/src/a  b\n\xe2\x80\xae\x1b[2J\\\xff/HEAD", b" /home/x\n ")
+    sentence = describe(fact)
+    daemon.answers["status"] = a_status(degraded=[sentence, "raw\x1b[2J\n"])
+    lines = shell.run("status").out.splitlines()
+    assert f"degraded\t{sentence}" in lines
+    assert "degraded\traw\\u{1b}[2J\\u{a}" in lines
+    assert sentence in shell.terminal("status", NO_COLOR="1", COLUMNS="400").out

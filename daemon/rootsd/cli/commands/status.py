@@ -137,7 +137,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
         reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
         yield StatusLine("closed", f"connections {reasons}")
     for sentence in status["degraded"]:
-        yield StatusLine("degraded", safe_label(sentence, limit=None), tone=Tone.BAD)
+        yield StatusLine("degraded", safe_text(sentence), tone=Tone.BAD)
 
 
 def _setting_lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
@@ -203,7 +203,7 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     for why, count in _closed(status):
         yield ["closed", str(count), safe_label(why)]
     for sentence in status["degraded"]:
-        yield ["degraded", safe_label(sentence, limit=None)]
+        yield ["degraded", safe_text(sentence)]
 
 
 def _setting_rows(status: Mapping[str, Any]) -> Iterator[list[str]]:

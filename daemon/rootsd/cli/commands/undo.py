@@ -33,7 +33,7 @@ class UndoOutput(UndoResult):
     dry_run: bool
     """Whether nothing was changed, because of `--dry-run`."""
     links: list[str]
-    """The links in git directories that were put back; see `docs/CONFINEMENT.md`."""
+    """The links and files in git directories that were put back; see `docs/CONFINEMENT.md`."""
 
 
 @click.command(
@@ -57,8 +57,8 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     would approve more than one project again, it lists them and asks for a key. Without a
     terminal, it then needs --yes.
 
-    If rootsd removed links that a program behind the wall left in a git directory, after your last
-    command, undo puts the links back.
+    If rootsd took away what a program behind the wall left in a git directory, after your last
+    command, undo puts it back.
     """
     report = _newest_report(invocation) if seq is None else None
     if report is not None:
@@ -85,7 +85,7 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
 
 
 def _newest_report(invocation: Invocation) -> SessionReport | None:
-    """Return the report about removed links that is newer than the last command, if there is one.
+    """Return the report about what was taken away that is newer than the last command, if any.
 
     Raises RootsdError.
     """
@@ -105,7 +105,7 @@ def _newest_report(invocation: Invocation) -> SessionReport | None:
 
 
 def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -> None:
-    """Put back the links of a report, and print them. Raises RootsdError."""
+    """Put back what a report took away, and print it. Raises RootsdError."""
     from rootsd.confine.session_reports import put_back
 
     made = report.removed
@@ -115,7 +115,7 @@ def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -
         except OSError as error:
             first = safe_label(report.removed[0].path, limit=None)
             raise RootsdError(
-                f"the links cannot be put back: {error.strerror}", f"ls -l {first}"
+                f"not everything can be put back: {error.strerror}", f"ls -l {first}"
             ) from error
     links = [safe_label(fact.path, limit=None) for fact in made]
     output = invocation.output
@@ -126,5 +126,6 @@ def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -
         output.message(f"{would}: {link}")
     for fact in report.removed:
         if fact not in made:
-            path, target = (safe_label(each, limit=None) for each in (fact.path, fact.value))
+            kept = fact.value or report.place_of(fact)
+            path, target = (safe_label(each, limit=None) for each in (fact.path, kept))
             output.message(f"not put back, because something else is there: {path} -> {target}")

@@ -145,7 +145,7 @@ def open_parts(
     if Opening.NESTED in options.flags:
         yield "--nested: a revoke also ends every program that has mounts of its own"
     elif guarantee < AttachedGuarantee.FOLDERS:
-        yield "this kernel: after a revoke, open folders can still be used"
+        yield "this kernel: a revoke also ends every program that works in the folder"
     elif guarantee < AttachedGuarantee.TRUNCATE:
         yield "this kernel: after a revoke, truncate works through an open folder"
     if has_network and (
