@@ -468,7 +468,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
         (holders, "_activity", lambda _: {}),
         (pause.ProgramPause, "stop", lambda _: None),
     ),
-    Weakness.FILES_ONLY: ((mounted_view, "_keeping", lambda _: frozenset()),),
+    Weakness.FILES_ONLY: ((mounted_view, "_footholds", lambda _: frozenset()),),
     Weakness.FIRST_THREAD: ((holders, "_threads", lambda pid: [b"/proc/%d/" % pid]),),
     Weakness.FOLLOW_LINKS: (
         (tree, "open_path", _open_following),

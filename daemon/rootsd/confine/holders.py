@@ -12,7 +12,7 @@ A process can make itself unreadable with PR_SET_DUMPABLE, or let descriptors wa
 then counts as a holder, because nobody can tell. Each thread can have descriptors, a working
 directory, and mounts of its own, and the first one may have ended. So this looks at all threads.
 
-Where a layer of the wall is left out, programs can keep more than open files: see `Keeping`. Then
+Where a layer of the wall is left out, programs can keep more than open files: see `Foothold`. Then
 any other mount namespace counts, also one without processes that a descriptor keeps, and any
 folder without a mount: what is mounted below it can still be reached. Sources: proc_pid_fdinfo(5),
 proc_pid_maps(5), proc_pid_status(5), prctl(2), pidfd_open(2), ioctl_ns(2), mount_namespaces(7).
@@ -41,7 +41,7 @@ _MAX_COMMAND, _MAX_STATUS = 64, 1 << 14
 _NS_GET_USERNS, _NS_GET_PARENT = 0xB701, 0xB702  # linux/nsfs.h
 
 
-class Keeping(Enum):
+class Foothold(Enum):
     """What keeps a folder that was taken away, besides open files, where no layer forbids it."""
 
     FOLDERS = "a working directory or root folder; Landlock makes these useless"
@@ -58,7 +58,7 @@ class Search(NamedTuple):
     owner: int
     devices: frozenset[int]
     outside: frozenset[bytes]
-    keeping: frozenset[Keeping] = frozenset()
+    footholds: frozenset[Foothold] = frozenset()
 
 
 class Holder(NamedTuple):
@@ -256,9 +256,9 @@ def _files_of(folder: bytes, search: Search) -> int:
     if any(_has_waiting_files(folder, name) for name in names):
         raise PermissionError
     found = sum(_is_detached(folder + b"fd/" + name, attached, search) for name in names)
-    if search.keeping:
+    if search.footholds:
         found += sum(_is_detached(folder + name, attached, search) for name in (b"cwd", b"root"))
-    if Keeping.MOUNTS in search.keeping:
+    if Foothold.MOUNTS in search.footholds:
         spaces = (b"fd/" + name for name in names if _is_mount_namespace(folder + b"fd/" + name))
         found += sum(_is_of_a_program(folder + name) for name in (b"ns/mnt", *spaces))
     return found
@@ -270,7 +270,7 @@ def _is_detached(link: bytes, attached: set[bytes], search: Search) -> bool:
         seen = os.stat(link)
     except OSError:
         return False
-    is_kept = Keeping.MOUNTS in search.keeping and stat.S_ISDIR(seen.st_mode)
+    is_kept = Foothold.MOUNTS in search.footholds and stat.S_ISDIR(seen.st_mode)
     if not is_kept and seen.st_dev not in search.devices:
         return False
     with closing(os.open(link, os.O_PATH | os.O_CLOEXEC)) as fd:

@@ -24,7 +24,7 @@ from contextlib import suppress
 
 from rootsd.confine import holders
 from rootsd.confine.denied_base import DeniedBase
-from rootsd.confine.holders import Keeping, Search
+from rootsd.confine.holders import Foothold, Search
 from rootsd.confine.kernel import interval_timer
 from rootsd.confine.landlock import AttachedGuarantee, attached_guarantee
 from rootsd.confine.orders import FailedRoot
@@ -240,7 +240,7 @@ class MountedView:
     def _holders(self, devices: frozenset[int]) -> tuple[str, ...]:
         if not devices:
             return ()
-        search = Search(self._owner, devices, self._outside, _keeping(self._settings.without))
+        search = Search(self._owner, devices, self._outside, _footholds(self._settings.without))
         if self._settings.on_revoke is RevokePolicy.KILL:
             holders.end_holders(search)
             return ()
@@ -248,13 +248,13 @@ class MountedView:
         return tuple(f"{each.pid} {each.command}" for each in found[:_MAX_HOLDERS])
 
 
-def _keeping(without: frozenset[Layer]) -> frozenset[Keeping]:
+def _footholds(without: frozenset[Layer]) -> frozenset[Foothold]:
     """Return what lets programs keep a folder, if they run `without` these layers."""
     found = set()
     if Layer.LANDLOCK in without or attached_guarantee() < AttachedGuarantee.FOLDERS:
-        found.add(Keeping.FOLDERS)
+        found.add(Foothold.FOLDERS)
     if not without.isdisjoint((Layer.MOUNT_CALLS, Layer.SECCOMP)):
-        found.add(Keeping.MOUNTS)
+        found.add(Foothold.MOUNTS)
     return frozenset(found)
 
 
