@@ -19,6 +19,7 @@ from rootsd.wire.projects import RequestNote
 from support.ledger_harness import (
     HANG_GUARD,
     HOME,
+    PLACES,
     SOURCES,
     FakeSessions,
     LedgerHarness,
@@ -360,3 +361,34 @@ async def test_other_decisions_are_not_reported_as_denials() -> None:
         await clients.execute(approve(1))
         await clients.execute(deny(1))
         assert [request.is_denied for request in (below, approved_one, ruled)] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    "above", [b"/elsewhere", SOURCES, HOME], ids=["several", "parent", "home"]
+)
+async def test_a_folder_of_several_projects_is_not_proposed_for_being_open(
+    above: bytes,
+) -> None:
+    """An agent that asks for it by name is told apart: a person then sees who asks, and why."""
+    inside = [replace(project(n), path=b"/elsewhere/%d" % n) for n in (1, 2)]
+    async with served(Clients(*inside)) as clients:
+        await clients.world.ledger.set_places(PLACES._replace(parents=(SOURCES,)))
+        clients.world.disk.folders |= {above: identity(50), b"/alone": identity(51)}
+        await clients.submit(above)
+        assert above not in clients.world.ledger.catalog.projects
+        await clients.submit(b"/elsewhere/1")
+        await clients.submit(b"/alone")
+        if above == b"/elsewhere":
+            await clients.submit(above, session=AGENT)
+            assert clients.is_waiting(above)
+        assert clients.is_waiting(b"/alone")
+        assert clients.queue.note_on(b"/elsewhere/1") is not None
+
+
+async def test_a_folder_of_one_project_is_proposed_because_a_client_has_it_open() -> None:
+    """It may be the checkout around a package. The request of an agent is judged as before."""
+    inside = [replace(project(n), path=b"/one/%d" % n) for n in (1,)]
+    async with served(Clients(*inside, replace(project(3), path=b"/two/a"))) as clients:
+        clients.world.disk.folders |= {b"/one": identity(50)}
+        await clients.submit(b"/one")
+        assert clients.is_waiting(b"/one")

@@ -23,19 +23,21 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import islice
 from math import ceil
 from typing import Protocol
 
 import anyio
 from msgspec import Struct
 
-from rootsd.core.catalog import Catalog
+from rootsd.core.catalog import Catalog, paths_below
 from rootsd.core.changes import Attempt, ChangeVerb
 from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind, SessionKey
+from rootsd.core.paths import contains
 from rootsd.core.session_keys import handle_of
 from rootsd.core.throttle import TokenBucket
 from rootsd.mcp.source import NO_NAME
@@ -46,6 +48,7 @@ from rootsd.wire.projects import RequestNote, SessionRequestItem
 log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 5.0
+_SEVERAL = 2
 
 
 class RootRequestLimits(Struct, frozen=True):
@@ -220,7 +223,7 @@ class RootRequestQueue:
             await self._propose(path)
 
     async def _process(self, request: RootRequest) -> None:
-        if not await self._is_or_becomes_pending(request.path):
+        if not await self._is_or_becomes_pending(request):
             return
         if request.session is not None and not await self._is_running(request.session):
             return
@@ -273,9 +276,14 @@ class RootRequestQueue:
             if len(self._ended) > self._limits.max_pending:
                 del self._ended[next(iter(self._ended))]
 
-    async def _is_or_becomes_pending(self, path: bytes) -> bool:
+    async def _is_or_becomes_pending(self, request: RootRequest) -> bool:
         """Propose the folder if it is unknown, and return whether it is pending."""
-        if path not in self._ledger.catalog.projects:
+        path, catalog = request.path, self._ledger.catalog
+        if path not in catalog.projects:
+            # Nobody asked for this folder. A client that has the folder of all projects open would
+            # have it proposed as one root, also if no root in it is in the scope of the session.
+            if request.session is None and _holds_several(path, catalog):
+                return False
             if len(self._pending) >= self._limits.max_pending or not await self._may_propose(path):
                 return False
             try:
@@ -304,6 +312,13 @@ def _is_denied_by_person(path: bytes, catalog: Catalog) -> bool:
     """Return whether the user denied this very folder, not by a rule or a folder above it."""
     project = catalog.projects.get(path)
     return project is not None and is_denied_by_person(project)
+
+
+def _holds_several(path: bytes, catalog: Catalog) -> bool:
+    """Return whether a parent lies at or below `path`, or several known projects below it."""
+    if any(contains(path, parent) for parent in catalog.decision_context.parents):
+        return True
+    return len(tuple(islice(paths_below({path}, catalog.projects), _SEVERAL))) == _SEVERAL
 
 
 def _is_pending(path: bytes, catalog: Catalog) -> bool:
