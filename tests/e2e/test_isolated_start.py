@@ -201,3 +201,57 @@ def test_a_command_without_its_python_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "(try: pipx install rootsd)" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+class UserInstallation:
+    """rootsd as `pip install --user` leaves it: a command without its Python, and packages."""
+
+    def __init__(self, home: Path) -> None:
+        self.file = home / ".local/bin" / COMMAND_NAME
+        self.packages = home / ".local" / PACKAGES
+        self.file.parent.mkdir(parents=True)
+        self.packages.mkdir(parents=True)
+        shutil.copytree(TOP / "daemon/rootsd", self.packages / "rootsd")
+        dependencies = next(entry for entry in sys.path if entry.endswith("/site-packages"))
+        for each in Path(dependencies).iterdir():
+            if each.name != "rootsd" and not each.name.endswith(".pth"):
+                (self.packages / each.name).symlink_to(each)
+        text = (TOP / "bin/rootsd").read_text()
+        base = Path(sys.base_prefix, "bin")
+        self.file.write_text(text.replace("/usr/local/bin/$version", f"{base}/$version"))
+        self.file.chmod(0o755)
+
+
+def test_packages_of_the_user_are_found_by_the_place_of_the_command(
+    tmp_path: Path, attack: Attack, rootsd_dir: Path
+) -> None:
+    """The daemon, and the process that starts it, find them, too. No variable names others."""
+    user = UserInstallation(tmp_path / "home")
+    for name, variables in attack.environments().items():
+        done = run(user.file, ("version",), variables, attack.folder)
+        assert (done.returncode, attack.mark.exists()) == (0, False), (name, done.stderr)
+    own = {"PYTHONPATH": str(attack.folder)}
+    (tmp_path / "src").mkdir()
+    up = run(user.file, ("up", str(tmp_path / "src")), own, attack.folder)
+    try:
+        assert up.returncode == 0, up.stderr
+        assert run(user.file, ("ls",), own, attack.folder).returncode == 0
+    finally:
+        run(user.file, ("down",), own, attack.folder)
+    assert not attack.mark.exists()
+
+
+def test_packages_that_others_can_change_are_not_used(tmp_path: Path) -> None:
+    user = UserInstallation(tmp_path / "home")
+    user.packages.chmod(0o777)
+    done = run(user.file, ("version",), {}, tmp_path)
+    assert done.returncode == 1
+    assert b"has no rootsd (try: pipx install rootsd)" in done.stderr
+
+
+def test_packages_for_a_python_that_is_gone_are_named(tmp_path: Path) -> None:
+    user = UserInstallation(tmp_path / "home")
+    shutil.move(user.packages, tmp_path / "home/.local/lib/python3.99/site-packages")
+    done = run(user.file, ("version",), {}, tmp_path)
+    assert done.returncode == 1
+    assert b"python3.99" in done.stderr

@@ -20,6 +20,7 @@ from rootsd.service import detect, launcher, start_record
 from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
+from rootsd.system.own_program import own_command
 
 LOG_NAME = "sync.log"
 _STOP_TIMEOUT_S = 20.0
@@ -39,9 +40,8 @@ def restart(invocation: Invocation) -> None:
         return
     stop(invocation)
     daemon = start_record.make_start_record()
-    python = daemon.command[: daemon.command.index("rootsd") + 1]
     log = Path(daemon.log).with_name(LOG_NAME)
-    launcher.launch_detached((*python, "sync", "run"), daemon.environment, log)
+    launcher.launch_detached((*own_command(), "sync", "run"), daemon.environment, log)
 
 
 def stop(invocation: Invocation) -> None:

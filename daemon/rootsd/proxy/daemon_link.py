@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024
 _MAX_STARTER_OUTPUT = 1 << 16
-# -P: do not import a `rootsd` package from the working directory.
-_STARTER = ("-I", "-m", "rootsd.service.autostart")
+_STARTER = "rootsd.service.autostart"
 
 
 def connect_to_daemon(timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
@@ -170,6 +169,8 @@ class AutostartProcess:
     """A process that starts a daemon. It has ended when its output ends."""
 
     def __init__(self) -> None:
+        from rootsd.system.own_program import module_command  # noqa: PLC0415 - rarely used
+
         self._output = bytearray()
         self._fd, write_end = os.pipe()
         actions = [
@@ -177,7 +178,7 @@ class AutostartProcess:
             (os.POSIX_SPAWN_DUP2, write_end, 1),
             (os.POSIX_SPAWN_DUP2, 0, 2),
         ]
-        command = [sys.executable, *_STARTER]
+        command = module_command(_STARTER)
         try:
             # It has its own process group: a client that kills ours must not stop it half-way.
             self._pid = os.posix_spawn(

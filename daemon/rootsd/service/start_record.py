@@ -28,6 +28,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.system import runtime_dir
 from rootsd.system.base_folders import PLACE_VARIABLES, base_folder, named_folder
+from rootsd.system.own_program import own_command
 from rootsd.system.private_files import (
     display_path,
     ensure_private_folder,
@@ -89,9 +90,9 @@ def _record(variables: Mapping[str, str]) -> StartRecord:
     if runtime_dir.overriding_folder():  # then these have no effect
         kept = {name: value for name, value in kept.items() if name not in PLACE_VARIABLES}
     environment = {**kept, **_own_variables()}
-    # -I: Python must not import a folder `rootsd` in the working directory, or what a variable
-    # names.
-    command = (sys.executable, "-I", "-m", "rootsd", "daemon", "--detach")
+    # Isolated: Python must not import a folder `rootsd` in the working directory, or what a
+    # variable names.
+    command = (*own_command(), "daemon", "--detach")
     return StartRecord(command, environment, str(_log_folder(environment) / LOG_NAME))
 
 

@@ -23,6 +23,7 @@ from rootsd.core.wall import RevokePolicy
 from rootsd.proxy.confine.daily_work import daily_work
 from rootsd.proxy.confine.options import ConfineOptions, Opening
 from rootsd.proxy.confine.view_feed import ConfineSettings
+from rootsd.system.own_program import user_packages
 from rootsd.system.runtime_dir import find_runtime_dirs, home_folder
 
 _PROTECTED = "git config and hooks (change them outside)"
@@ -162,7 +163,7 @@ def _rootsd_entries() -> Iterator[ViewEntry]:
         if os.path.isdir(folder.pub):
             yield ViewEntry(folder.pub, ViewEntryKind.READ, "rootsd's socket for MCP clients")
     package = os.path.dirname(os.path.abspath(rootsd.__file__))
-    for place in (sys.prefix, sys.base_prefix, package):
+    for place in (sys.prefix, sys.base_prefix, user_packages() or package):
         path = os.path.realpath(os.fsencode(place))
         if path.count(b"/") > 1:  # not /usr, which is there already
             yield from entry_for(path, ViewEntryKind.READ, "rootsd itself")
