@@ -19,7 +19,7 @@ def launch(home: Path, client: str, entry: Mapping[str, object]) -> Launch:
     facts = client_named(client).facts
     [server] = list_servers(facts.form, {ServerId("x"): entry})
     assert server.obstacle == ""
-    return launch_of(server, facts.placeholders, ClientEnvironment(home, SHELL, Platform.LINUX))
+    return launch_of(server, facts.reading, ClientEnvironment(home, SHELL, Platform.LINUX))
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,15 @@ def launch(home: Path, client: str, entry: Mapping[str, object]) -> Launch:
         ("claude-code", "${DIR}/x", "/data/x"),
         ("claude-code", "${NO:-/else}", "/else"), ("claude-code", "${DIR:-/else}", "/data"),
         ("claude-code", "$DIR", "$DIR"),
-        ("copilot", "${DIR}", "/data"),
-        ("gemini", "$DIR/x", "/data/x"), ("qwen", "${DIR}", "/data"),
-        ("opencode", "{env:DIR}/x", "/data/x"),
+        ("claude-code", "${env:DIR}", "${env:DIR}"), ("claude-code", "~/x", "~/x"),
+        ("copilot", "${DIR}", "/data"), ("copilot", "$DIR", "/data"),
+        ("copilot", "$$DIR", "$/data"),
+        ("gemini", "$DIR/x", "/data/x"), ("gemini", "${NO:-/else}", "/else"),
+        ("qwen", "${DIR}", "/data"), ("qwen", "${DIR:-/else}", "${DIR:-/else}"),
+        ("opencode", "{env:DIR}/x", "/data/x"), ("opencode", "${env:DIR}", "$/data"),
         ("vscode", "${env:DIR}${/}x", "/data/x"), ("cursor", "${userHome}/x", "HOME/x"),
         ("windsurf", "${env:DIR}", "/data"),
-        ("codex", "$DIR", "$DIR"),
+        ("codex", "$DIR", "$DIR"), ("codex", "${DIR}", "${DIR}"), ("cline", "${DIR}", "${DIR}"),
     ],
 )  # fmt: skip
 def test_what_a_client_fills_is_filled(
@@ -49,8 +52,8 @@ def test_what_a_client_fills_is_filled(
 @pytest.mark.parametrize(
     ("client", "text"),
     [
-        ("claude-code", "${UNSET}"), ("claude-code", "${env:DIR}"), ("gemini", "$UNSET"),
-        ("opencode", "{env:UNSET}"), ("opencode", "{file:~/token}"), ("codex", "${DIR}"),
+        ("claude-code", "${UNSET}"), ("gemini", "$UNSET"), ("gemini", "${workspaceFolder}"),
+        ("opencode", "{env:UNSET}"), ("opencode", "{file:~/token}"),
         ("vscode", "${input:key}"), ("vscode", "${workspaceFolder}/x"), ("cursor", "${command:x}"),
         ("continue", "${{ secrets.KEY }}"),
     ],
@@ -111,3 +114,28 @@ def test_a_program_with_a_space_in_its_path_is_no_command_line(tmp_path: Path) -
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert launch(tmp_path, "cursor", {"command": str(program)}).words == (str(program),)
+
+
+@pytest.mark.parametrize(
+    ("client", "entry", "obstacle"),
+    [
+        ("claude-code", {"command": "sh -c x"}, "does not start a whole command line"),
+        ("codex", {"command": "cd / && sh"}, "does not start a whole command line"),
+        ("qwen", {"command": "sh", "cwd": "~/x"}, "does not know what ~ means"),
+        ("claude-code", {"command": "sh", "cwd": "~/x"}, ""),
+        ("copilot", {"command": "sh", "cwd": "~/x"}, ""),
+        ("cursor", {"command": "sh -c x", "cwd": "~/x"}, ""),
+    ],
+)
+def test_an_entry_that_the_client_itself_cannot_start_is_named(
+    tmp_path: Path, client: str, entry: Mapping[str, object], obstacle: str
+) -> None:
+    found = launch(tmp_path, client, entry)
+    assert (found.obstacle[: len(obstacle)], bool(found.obstacle)) == (obstacle, bool(obstacle))
+
+
+def test_what_a_client_ignores_has_no_effect(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=1\n")
+    entry = {"command": "server", "cwd": "/srv", "envFile": f"{tmp_path}/.env"}
+    assert launch(tmp_path, "claude-code", entry) == Launch(("server",), {})
+    assert launch(tmp_path, "gemini", entry) == Launch(("server",), {}, folder="/srv")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.connect.base import ClientEnvironment, Placeholder, Platform
+from rootsd.connect.base import ClientEnvironment, EntryReading, Placeholder, Platform
 from rootsd.connect.launch import launch_of
 from rootsd.connect.named_paths import (
     NeedKind,
@@ -50,7 +50,7 @@ def needs(
 ) -> list[tuple[str, NeedKind, ShownPath | None]]:
     entry = ServerEntry(ServerId("x"), words, variables or {})
     environment = ClientEnvironment(home, {"PATH": os.defpath}, Platform.LINUX)
-    launch = launch_of(entry, [Placeholder.BRACES], environment)
+    launch = launch_of(entry, EntryReading((Placeholder.BRACES,)), environment)
     kept, hidden = (() if each is None else (bytes(each),) for each in (keep, hide))
     reachable = ReachableFiles(home, WallSettings(keep=kept, hide=hidden))
     found = path_needs(launch, reachable, os.defpath)
@@ -156,7 +156,7 @@ def test_a_virtual_environment_is_shown_as_a_whole(home: Path) -> None:
     for program in (python, script):
         entry = ServerEntry(ServerId("x"), (str(program), "-m", "server"), {})
         environment = ClientEnvironment(home, {}, Platform.LINUX)
-        launch = launch_of(entry, [], environment)
+        launch = launch_of(entry, EntryReading(), environment)
         [need] = path_needs(launch, ReachableFiles(home, WallSettings()), "")
         assert (need.kind, need.shown, is_environment(need)) == (NeedKind.PROGRAM, shown, True)
 
@@ -168,7 +168,7 @@ def test_a_server_keeps_the_folders_of_its_name(home: Path) -> None:
     reachable = ReachableFiles(home, WallSettings())
 
     def kept(*words: str) -> list[str]:
-        launch = launch_of(ServerEntry(ServerId("x"), words, {}), [], environment)
+        launch = launch_of(ServerEntry(ServerId("x"), words, {}), EntryReading(), environment)
         return [str(Path(each.path).relative_to(home)) for each in own_state(launch, reachable)]
 
     assert kept("npx", "-y", "@scope/server-x@1.2") == [

@@ -806,3 +806,47 @@ def test_entries_of_another_form_are_named_and_stay(client_home: ClientHome) -> 
     changes, left = wiring.take_back(None)
     assert (changes, file.read_text()) == ([], text)
     assert [sentence.split()[2] for sentence in left] == ["mine", "rootsd"]
+
+
+def test_servers_in_each_file_of_opencode_are_wrapped_and_restored(
+    client_home: ClientHome, tmp_path: Path
+) -> None:
+    """Our entry is in the later file of its folder. Another shell names other files."""
+    folder = client_home.path / ".config/opencode"
+    added = tmp_path / "added.json"
+
+    def settings(name: str) -> str:
+        entry = {"type": "local", "command": [name, "--flag"], "enabled": True}
+        return json.dumps({"mcp": {name: entry}}, indent=2) + "\n// mine\n"
+
+    late = client_home.path / ".opencode/opencode.json"
+    files = {
+        folder / "opencode.json": settings("plain"),
+        folder / "opencode.jsonc": settings("commented"),
+        added: settings("added"),
+        late: settings("late"),
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    client = client_named("opencode")
+    shell = replace(
+        client_home.environment,
+        variables={**client_home.environment.variables, "OPENCODE_CONFIG": str(added)},
+    )
+    record = client_home.record
+    wiring = ClientWiring(client, shell, record)
+    assert wiring.settings == folder / "opencode.jsonc"
+    names = [server.server.name for server in wiring.state().servers]
+    assert names == ["plain", "commented", "added", "late"]
+    wraps = {ServerId(name): ServerWrap(WrapMode.OPEN) for name in names}
+    wiring.connect(wiring.wish_again(WiringWish("/bin/rootsd", wraps=wraps)), Consent.NONE)
+    assert all('"run"' in path.read_text() for path in files)
+    assert ['"bridge"' in path.read_text() for path in files] == [False, True, False, False]
+
+    other = ClientWiring(client, client_home.environment, record)
+    assert (other.state().wired, set(other.state().wrapped)) == (Wired.YES, set(wraps))
+    other.connect(other.wish_again(WiringWish("/new/rootsd")), Consent.NONE)
+    assert all('"/new/rootsd"' in path.read_text() for path in files)
+    other.take_back(None)
+    assert {path: path.read_text() for path in files} == files

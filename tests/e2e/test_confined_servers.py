@@ -14,7 +14,7 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from rootsd.connect.base import ClientEnvironment, Platform
+from rootsd.connect.base import ClientEnvironment, EntryReading, Platform
 from rootsd.connect.launch import launch_of
 from rootsd.connect.named_paths import ReachableFiles, path_needs
 from rootsd.connect.servers import ServerEntry, ServerId
@@ -129,7 +129,7 @@ async def test_a_memory_outside_the_roots_is_found_and_kept_as_connect_shows_it(
     variables = {"MEMORY_FILE_PATH": str(file)}
     entry = ServerEntry(ServerId("memory"), tuple(server.command()), variables)
     environment = ClientEnvironment(node_packages.HOME, person.environment(), Platform.LINUX)
-    launch = launch_of(entry, (), environment)
+    launch = launch_of(entry, EntryReading(), environment)
     reachable = ReachableFiles(node_packages.HOME, WallSettings())
     [need] = path_needs(launch, reachable, environment.variables["PATH"])
     assert (need.path, need.origin) == (str(file), "MEMORY_FILE_PATH")

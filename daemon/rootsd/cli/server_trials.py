@@ -102,7 +102,9 @@ class _Trial(Struct):
         if self.server.obstacle:
             raise NotWrapped(self.server.obstacle)
         environment = self.trials.environment
-        launch = launch_of(self.server, self.client.facts.placeholders, environment)
+        launch = launch_of(self.server, self.client.facts.reading, environment)
+        if launch.obstacle:
+            raise NotWrapped(f"{self.client.facts.title} {launch.obstacle}")
         if launch.is_shell:
             raise NotWrapped("its command needs a shell")
         scope = EVERY_ROOT if launch.folder else ()

@@ -152,6 +152,28 @@ class Placeholder(Enum):
     ENV = "${env:NAME}"
     CURLY = "{env:NAME}"
     EDITOR = "${userHome}"
+    FILE = "{file:path}"
+
+
+class EntryPart(Enum):
+    """A part of an entry that some clients ignore, or do not understand."""
+
+    FOLDER = "cwd"
+    HOME_FOLDER = "cwd that begins with ~"
+    ENV_FILE = "envFile"
+    COMMAND_LINE = "a whole command line as the program"
+    OTHER_PLACEHOLDERS = "placeholders that rootsd does not know"
+
+
+class EntryReading(Struct, frozen=True):
+    """What a client makes of an entry before it starts the server.
+
+    It fills `placeholders`. It understands `parts`, or is not known to ignore them. A placeholder
+    that it does not fill stays as it is.
+    """
+
+    placeholders: tuple[Placeholder, ...] = ()
+    parts: frozenset[EntryPart] = frozenset(EntryPart)
 
 
 class EntryForm(Struct, frozen=True):
@@ -344,7 +366,7 @@ class ClientFacts(Struct, frozen=True):
     * `keys`: lead to the object that has the servers.
     * `projects`: lead to an object that has, by the path of a project, servers at `keys`, too.
       `project_file` is a file in a project with servers at `keys`.
-    * `placeholders`: that it replaces in the command and the variables of an entry.
+    * `reading`: what it makes of an entry.
     * `programs`: names of its program on the PATH. `folder` is a folder that the client makes.
     * `hook`: where it keeps its permission hooks, if `rootsd hook` answers them.
     * `applies`: when it notices a change.
@@ -363,7 +385,7 @@ class ClientFacts(Struct, frozen=True):
     project_file: str = ""
     language: SettingsFormat = JSON
     form: EntryForm = field(default_factory=EntryForm)
-    placeholders: tuple[Placeholder, ...] = ()
+    reading: EntryReading = field(default_factory=EntryReading)
     programs: tuple[str, ...] = ()
     folder: SettingsPlace | None = None
     trial: ClientTrial = ClientTrial.NOT_TRIED
@@ -404,6 +426,13 @@ class McpClient(Protocol):
         """Return the path of the file that has the servers. It may be missing."""
 
     @abstractmethod
+    def settings_files(self, environment: ClientEnvironment) -> list[Path]:
+        """Return the files whose servers the client merges, that of `settings` among them.
+
+        Of two entries with one name, the later file wins. Missing files may be left out.
+        """
+
+    @abstractmethod
     def is_found(self, environment: ClientEnvironment) -> bool:
         """Return whether the client is there, by its program or its files."""
 
@@ -438,6 +467,10 @@ class DescribedClient(McpClient):
         """Return the first of the places that exists, else the first one."""
         paths = [place.locate(environment) for place in self.facts.places]
         return next((path for path in paths if os.path.lexists(path)), paths[0])
+
+    def settings_files(self, environment: ClientEnvironment) -> list[Path]:
+        """Return the one file: most clients have only one for all projects."""
+        return [self.settings(environment)]
 
     def is_found(self, environment: ClientEnvironment) -> bool:
         """Return whether the program is on the PATH, or the settings or the folder exist."""

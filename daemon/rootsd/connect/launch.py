@@ -4,13 +4,9 @@ Clients fill different placeholders, and some only they can fill, such as `${wor
 `${input:key}`. A placeholder that this shell cannot fill is named, and the server is then not
 tried.
 
-No client was run to see what it fills. What was read, as of November 2026:
-
-* Gemini CLI: its source, `envVarResolver.ts`. Qwen Code is a fork of it, and was assumed to do the
-  same.
-* opencode: its source `config/variable.ts`, as quoted in an issue.
-* VS Code: its reference of variables.
-* Claude Code, Copilot CLI, Cursor, and Windsurf: pages by others about them, and not their own.
+What Claude Code, Codex, Copilot CLI, Gemini CLI, Qwen Code, opencode, and Cline do was tried with
+the real programs, in tests/e2e/agents/test_entries.py. For Cursor, Windsurf, and VS Code, the
+placeholders are from pages about them, and nothing else is known.
 """
 
 from __future__ import annotations
@@ -19,15 +15,17 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from rootsd.connect.base import ClientEnvironment, Placeholder
+from rootsd.connect.base import ClientEnvironment, EntryPart, EntryReading, Placeholder
 from rootsd.connect.servers import ServerEntry
 from rootsd.core.labels import safe_label
 
 _PLACE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\{(?:env|file|input):[^}]*\}|\$[A-Za-z_]\w*")
+# opencode knows no notation that begins with a dollar sign, which is an ordinary character there.
+_CURLY_PLACE = re.compile(r"\{(?:env|file):[^}]*\}")
 _PATTERNS = {
     Placeholder.BRACES: re.compile(r"\$\{(\w+)\}"),
     Placeholder.DEFAULT: re.compile(r"\$\{(\w+):-([^}]*)\}"),
@@ -35,10 +33,12 @@ _PATTERNS = {
     Placeholder.ENV: re.compile(r"\$\{env:([^}]+)\}"),
     Placeholder.CURLY: re.compile(r"\{env:([^}]+)\}"),
     Placeholder.EDITOR: re.compile(r"\$\{(userHome|pathSeparator|/)\}"),
+    Placeholder.FILE: re.compile(r"\{file:[^}]+\}"),
 }
 _SHELL = re.compile(r"[;&|<>`\n]|\$\(")
 _ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*")
 _MAX_ENV_BYTES = 1 << 20
+_FOLDERS = frozenset((EntryPart.FOLDER, EntryPart.HOME_FOLDER))
 
 
 class Launch(Struct, frozen=True):
@@ -50,6 +50,7 @@ class Launch(Struct, frozen=True):
       session.
     * `is_shell`: whether the command needs a shell.
     * `unknown`: the placeholders that this shell cannot fill, and the files that it cannot read.
+    * `obstacle`: why the client itself cannot start the server: a verb with its object, or empty.
     """
 
     words: tuple[str, ...]
@@ -58,26 +59,27 @@ class Launch(Struct, frozen=True):
     folder: str = ""
     is_shell: bool = False
     unknown: tuple[str, ...] = ()
+    obstacle: str = ""
 
 
 def launch_of(
-    server: ServerEntry, placeholders: Sequence[Placeholder], environment: ClientEnvironment
+    server: ServerEntry, reading: EntryReading, environment: ClientEnvironment
 ) -> Launch:
-    """Return how a client that fills `placeholders` starts a server."""
-    filler = _Filler(placeholders, environment)
+    """Return how a client that reads entries in this way starts a server."""
+    filler = _Filler(reading, environment)
     words = [filler.fill(word) for word in server.words]
-    variables = dict(_env_file(filler, server.env_file))
+    variables: dict[str, str] = {}
+    if EntryPart.ENV_FILE in reading.parts:
+        variables |= _env_file(filler, server.env_file)
     variables |= {name: filler.fill(text) for name, text in (server.variables or {}).items()}
     search = variables.get("PATH") or environment.variables.get("PATH", "")
     program, is_shell = _command_line(words[0], search)
-    folder = ""
-    if server.folder:
-        known = len(filler.unknown)
-        folder = os.path.join(environment.home, _below_home(filler.fill(server.folder)))
-        is_relative = not os.path.isabs(filler.fill(server.folder).replace("~", "/", 1))
-        if len(filler.unknown) > known or is_relative:  # it depends on the session
-            filler.unknown.setdefault(f"the working directory {server.folder}")
-            folder = ""
+    obstacle = ""
+    if (program or is_shell) and EntryPart.COMMAND_LINE not in reading.parts:
+        program, is_shell, obstacle = (), False, "does not start a whole command line"
+    if server.folder.startswith("~") and _FOLDERS & reading.parts == {EntryPart.FOLDER}:
+        obstacle = "does not know what ~ means in its working directory"
+    folder = "" if obstacle else _folder(filler, server.folder, reading, environment)
     return Launch(
         (*(program or words[:1]), *words[1:]),
         variables,
@@ -85,7 +87,24 @@ def launch_of(
         os.path.normpath(folder) if folder else "",
         is_shell,
         tuple(safe_label(each, limit=None) for each in filler.unknown),
+        obstacle,
     )
+
+
+def _folder(
+    filler: _Filler, text: str, reading: EntryReading, environment: ClientEnvironment
+) -> str:
+    """Return the working directory of an entry, or an empty text for that of the session."""
+    if not text or EntryPart.FOLDER not in reading.parts:
+        return ""
+    known = len(filler.unknown)
+    filled = filler.fill(text)
+    if filled.startswith("~") and EntryPart.HOME_FOLDER in reading.parts:
+        filled = os.path.join(environment.home, _below_home(filled))
+    if len(filler.unknown) > known or not os.path.isabs(filled):  # it depends on the session
+        filler.unknown.setdefault(f"the working directory {text}")
+        return ""
+    return filled
 
 
 def _below_home(path: str) -> str:
@@ -95,16 +114,17 @@ def _below_home(path: str) -> str:
 class _Filler:
     """Fills placeholders, and collects those that it cannot fill."""
 
-    def __init__(
-        self, placeholders: Sequence[Placeholder], environment: ClientEnvironment
-    ) -> None:
-        self._placeholders = placeholders
+    def __init__(self, reading: EntryReading, environment: ClientEnvironment) -> None:
+        self._placeholders = reading.placeholders
+        self._has_others = EntryPart.OTHER_PLACEHOLDERS in reading.parts
+        is_curly = Placeholder.CURLY in reading.placeholders and not self._has_others
+        self._place = _CURLY_PLACE if is_curly else _PLACE
         self._variables = environment.variables
         self._editor = {"userHome": str(environment.home), "pathSeparator": os.sep, "/": os.sep}
         self.unknown: dict[str, None] = {}
 
     def fill(self, text: str) -> str:
-        return _PLACE.sub(self._value, text)
+        return self._place.sub(self._value, text)
 
     def _value(self, place: re.Match[str]) -> str:
         for kind in self._placeholders:
@@ -113,13 +133,13 @@ class _Filler:
                 continue
             if kind is Placeholder.EDITOR:
                 return self._editor[found[1]]
-            value = self._variables.get(found[1])
+            value = self._variables.get(found[1]) if kind is not Placeholder.FILE else None
             if value is None and kind is Placeholder.DEFAULT:
                 return found[2]
-            if value is not None:
-                return value
-        is_bare = not place[0].startswith(("${", "{"))
-        if not is_bare or Placeholder.BARE in self._placeholders:
+            if value is None:
+                self.unknown.setdefault(place[0])
+            return place[0] if value is None else value
+        if self._has_others and place[0].startswith(("${", "{")):
             self.unknown.setdefault(place[0])
         return place[0]
 

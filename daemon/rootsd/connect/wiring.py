@@ -171,18 +171,18 @@ class ClientWiring:
 
     def state(self) -> WiringState:
         """Return what is there. A file that cannot be read makes a problem, not an error."""
+        changed = self._record.files(self._client.facts.name)
         try:
-            text = SettingsFile(self.settings).read()
-            entries = self._client.servers(text) if text else {}
-            every = all_servers(self._client, text) if text else {}
-            changed = self._record.files(self._client.facts.name)
+            texts = self._texts()
+            every = {k: entry for text in texts.values() for k, entry in self._all(text).items()}
         except SettingsUnusable as error:
             return WiringState(problem=error.message)
         except NotEditable as error:
             return WiringState(problem=f"{display_path(self.settings)}: {error}")
         form = self._client.facts.form
-        own = changed.get(str(self.settings))
-        changes = own.changes if own else ()
+        entries = {server.name: entry for server, entry in every.items() if not server.project}
+        own = [changed[str(path)] for path in self._files() if str(path) in changed]
+        changes = [change for each in own for change in each.changes]
         wired = Wired.NO
         bridges = [
             (words[0], form.variables(entry))
@@ -199,20 +199,39 @@ class ClientWiring:
             self._tools(entries, changed),
             self._hook(changed),
             _wraps(changes),
-            tuple(self._servers(text or "", every)),
+            tuple(self._servers(texts.get(self.settings, ""), every)),
         )
+
+    def _files(self) -> list[Path]:
+        """Return the settings files of the client, also those that another shell named."""
+        known = self._record.files(self._client.facts.name)
+        ours = [
+            Path(path)
+            for path, changed in known.items()
+            if self._home_place in changed.homes and _wraps(changed.changes)
+        ]
+        return list(dict.fromkeys((*ours, *self._client.settings_files(self._environment))))
+
+    def _texts(self) -> dict[Path, str]:
+        """Return the texts of the settings files. Raises SettingsUnusable."""
+        found = {path: SettingsFile(path).read() for path in self._files()}
+        return {path: text for path, text in found.items() if text}
+
+    def _all(self, text: str) -> dict[ServerId, Any]:
+        return all_servers(self._client, text)
 
     def rootsd_entries(self) -> list[ServerEntry]:
         """Return the entries that start a bridge or a run proxy, also those of one project.
 
         The list is empty if the file cannot be read; `state` then says why.
         """
+        found: dict[ServerId, Any] = {}
         try:
-            text = SettingsFile(self.settings).read() or ""
-            own = all_servers(self._client, text) if text else {}
+            for text in self._texts().values():
+                found |= {**self._all(text), **self._in_project_files(text)}
         except (NotEditable, SettingsUnusable):
             return []
-        return _rootsd_entries(self._client.facts.form, {**own, **self._in_project_files(text)})
+        return _rootsd_entries(self._client.facts.form, found)
 
     def project_file_servers(self) -> list[ServerEntry]:
         """Return the servers in files of projects. They are never wrapped.
@@ -398,13 +417,13 @@ class ClientWiring:
         places = [tools.place] if tools is not None and tools.place is not None else []
         places += [hook.place] if hook is not None else []
         others = [place.locate(self._environment) for place in places]
-        return list(dict.fromkeys((self.settings, *others)))
+        return list(dict.fromkeys((self.settings, *self._files(), *others)))
 
     def _adopted_in(self, path: Path, text: str) -> list[Change]:
         facts = self._client.facts
         if not self._language(path).values(text):
             return []
-        found = adopted_entries(self._client, text) if path == self.settings else []
+        found = adopted_entries(self._client, text) if path in self._files() else []
         tools, hook = facts.tools, facts.hook
         if tools is not None and tools.place and path == tools.place.locate(self._environment):
             found += adopted_items(text, tools.keys, tools.items)
@@ -447,7 +466,7 @@ class ClientWiring:
     def _language(self, path: Path) -> SettingsFormat:
         """Return the language of a file. Those beside the settings are in JSON."""
         hook = self._client.facts.hook
-        if path == self.settings:
+        if path in self._files():
             return self._client.facts.language
         return hook.language if hook is not None else JSON
 
@@ -504,13 +523,13 @@ class ClientWiring:
 
         def wire(text: str) -> tuple[str, list[Change]]:
             words = (wish.rootsd, BRIDGE)
-            text, changes = add_entry(self._client, text, words, extra, wish.variables)
-            for server, wrap in wish.wraps.items():
-                text, more = wrap_server(self._client, text, server, wrap, wish.rootsd)
-                changes += more
-            return text, changes
+            return add_entry(self._client, text, words, extra, wish.variables)
 
         tasks: dict[Path, list[Apply]] = {self.settings: [wire]}
+        files = self._places() if wish.wraps else {}
+        for server, wrap in wish.wraps.items():
+            edit = partial(wrap_server, self._client, server=server, wrap=wrap, rootsd=wish.rootsd)
+            tasks.setdefault(files.get(server, self.settings), []).append(edit)
         if tools is not None and tools.place is not None:
             path = tools.place.locate(self._environment)
             tasks[path] = [partial(append_items, keys=tools.keys, items=tools.items)]
@@ -527,6 +546,18 @@ class ClientWiring:
             ]
             tasks.setdefault(hook.place.locate(self._environment), []).extend(added)
         return [(path, partial(_apply_all, edits=edits)) for path, edits in tasks.items()]
+
+    def _places(self) -> dict[ServerId, Path]:
+        """Return the file of each server: the last one that has it.
+
+        A file that cannot be read has none. Writing it fails with the reason.
+        """
+        found: dict[ServerId, Path] = {}
+        for path in self._files():
+            with suppress(NotEditable, SettingsUnusable):
+                text = SettingsFile(path).read()
+                found |= dict.fromkeys(self._all(text) if text else (), path)
+        return found
 
     def _tools(self, entries: Mapping[str, Any], known: Mapping[str, ChangedFile]) -> ToolAccess:
         """Return whether we allowed our tools, in another file or in our entry."""

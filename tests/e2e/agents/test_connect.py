@@ -13,7 +13,7 @@ from support import node_packages
 from support.agent_programs import PROGRAMS, AgentProgram, Server, Servers
 from support.agent_world import ROOTSD, AgentWorld
 from support.guard_settings import NO_GUARD
-from support.scripted_model import Call
+from support.scripted_model import Call, Responses, Shell
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
 # The name of each program in `rootsd connect`, and its settings.
@@ -138,3 +138,25 @@ def test_a_connected_client_follows_decisions_until_it_is_disconnected(
     assert command not in left
     if used == connected:  # the client has not written its settings meanwhile
         assert left == before
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+def test_the_first_request_of_codex_has_our_tools(tmp_path: Path, *, is_required: bool) -> None:
+    """Codex waits for a slow start because the entry says so. Without that, it does not."""
+    with DefaultPlaces(tmp_path, ["api"]) as world:
+        settings = world.home / ".codex" / "config.toml"
+        slow = world.home / "slow"
+        slow.write_text(f'#!/bin/sh\nsleep 4\nexec {ROOTSD} "$@"\n')
+        slow.chmod(0o755)
+
+        def connect() -> None:
+            world.rootsd("connect", "codex", "--yes")
+            text = settings.read_text()
+            assert "required = true\n" in text
+            text = text if is_required else text.replace("required = true\n", "")
+            settings.write_text(text.replace(f'"{ROOTSD}"', f'"{slow}"'))
+
+        program = Connected(PROGRAMS["codex"], connect)
+        first = world.play(program, [Shell("true")], {}, world.parent / "api").requests[0]
+    offered = [tool.full_name for tool in Responses().tools(first)]
+    assert any(name.endswith("list_roots") for name in offered) is is_required, offered

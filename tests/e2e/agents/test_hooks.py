@@ -10,13 +10,14 @@ import pytest
 
 from support.agent_programs import (
     AgentProgram,
+    ClaudeCode,
     Codex,
     CopilotCli,
     GeminiCli,
     QwenCode,
     Servers,
 )
-from support.agent_world import AgentWorld
+from support.agent_world import ROOTSD, AgentWorld
 from support.scripted_model import Call, Shell, Step
 
 pytestmark = pytest.mark.needs("user-namespaces", "npm")
@@ -50,10 +51,15 @@ class Wide:
 
 @dataclass
 class Connected:
-    """A program whose own settings get the hook after they were written."""
+    """A program whose own settings get the hook after they were written.
+
+    `after` may change them once more.
+    """
 
     program: AgentProgram
     world: AgentWorld
+    flags: tuple[str, ...] = ()
+    after: Callable[[], object] = lambda: None
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.program, name)
@@ -61,7 +67,9 @@ class Connected:
     def configure(self, home: Path, servers: Servers, model: str) -> None:
         """Write the settings, and connect the client as a person does."""
         self.program.configure(home, servers, model)
-        self.world.rootsd("connect", self.program.name, "--hook")
+        name = {"claude": "claude-code"}.get(self.program.name, self.program.name)
+        self.world.rootsd("connect", name, "--hook", *self.flags)
+        self.after()
 
 
 def read(file: Path) -> Step:
@@ -108,3 +116,30 @@ def test_its_file_tool_is_refused_in_a_denied_folder(
         assert file.read_text() == "the text\n"
     assert (proof in free, REASON in free) == (True, False), free
     assert (proof in refused, REASON in refused) == (False, True), refused
+
+
+@pytest.mark.parametrize(("flags", "is_refused"), [(("--strict",), True), ((), False)])
+def test_claude_code_reads_nothing_without_the_program_of_a_strict_hook(
+    tmp_path: Path, flags: tuple[str, ...], *, is_refused: bool
+) -> None:
+    """The hook that is there allows one folder and refuses the other. A missing one is silent."""
+    with AgentWorld(tmp_path, ["api", "secret"]) as world:
+        world.rootsd("approve", "api")
+        world.rootsd("deny", "secret")
+        script = [
+            Call("Read", {"file_path": str(world.parent / name / "README.md")})
+            for name in ("api", "secret")
+        ]
+        settings = world.home / ".claude" / "settings.json"
+
+        def remove_program() -> None:
+            text = settings.read_text()
+            settings.write_text(text.replace(f"{ROOTSD} hook", f"{ROOTSD}-gone hook"))
+
+        hooked = Connected(ClaudeCode(), world, flags)
+        there = world.play(hooked, script, {}, world.parent / "api").results  # type: ignore[arg-type]
+        hooked.after = remove_program
+        gone = world.play(hooked, script, {}, world.parent / "api").results  # type: ignore[arg-type]
+    assert ["the text of" in there[step] for step in (0, 1)] == [True, False], there
+    assert REASON in there[1]
+    assert ["the text of" in gone[step] for step in (0, 1)] == [not is_refused] * 2, gone

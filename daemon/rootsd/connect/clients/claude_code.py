@@ -15,6 +15,7 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     EntryForm,
+    EntryReading,
     HealthCheck,
     HomeVariable,
     HookFile,
@@ -44,10 +45,8 @@ CLIENTS = (
             projects=("projects",),
             project_file=".mcp.json",
             form=EntryForm(fixed={"type": "stdio"}),
-            placeholders=(
-                Placeholder.BRACES,
-                Placeholder.DEFAULT,
-            ),
+            # It starts a server in the folder of the session, also if the entry has a `cwd`.
+            reading=EntryReading((Placeholder.BRACES, Placeholder.DEFAULT), frozenset()),
             programs=("claude",),
             folder=SettingsPlace(".claude", variables=(HomeVariable("CLAUDE_CONFIG_DIR"),)),
             trial=ClientTrial.TRIED,

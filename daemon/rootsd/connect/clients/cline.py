@@ -15,6 +15,8 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     EntryForm,
+    EntryPart,
+    EntryReading,
     HealthCheck,
     HomeVariable,
     SettingsPlace,
@@ -44,6 +46,7 @@ CLIENTS = (
             form=EntryForm(
                 fixed={"type": "stdio"}, inside="transport", more=_LIMIT, wrapped=_LIMIT
             ),
+            reading=EntryReading(parts=frozenset((EntryPart.FOLDER,))),
             programs=("cline",),
             folder=SettingsPlace(".cline", variables=(HomeVariable("CLINE_DIR"),)),
             trial=ClientTrial.TRIED,

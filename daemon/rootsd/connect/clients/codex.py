@@ -12,6 +12,8 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     EntryForm,
+    EntryPart,
+    EntryReading,
     HealthCheck,
     HomeVariable,
     HookFile,
@@ -34,6 +36,7 @@ CLIENTS = (
             language=TOML,
             # Otherwise it waits about a second, and its first request then has no rootsd tools.
             form=EntryForm(more={"required": True}),
+            reading=EntryReading(parts=frozenset((EntryPart.FOLDER,))),
             programs=("codex",),
             trial=ClientTrial.TRIED,
             hook=HookFile(

@@ -12,6 +12,8 @@ from rootsd.connect.base import (
     ClientTrial,
     DescribedClient,
     EntryForm,
+    EntryPart,
+    EntryReading,
     HealthCheck,
     HomeVariable,
     HookFile,
@@ -33,9 +35,9 @@ CLIENTS = (
             places=(_in_home("mcp-config.json"),),
             keys=("mcpServers",),
             form=EntryForm(fixed={"type": "local", "tools": ["*"]}),
-            placeholders=(
-                Placeholder.BRACES,
-                Placeholder.DEFAULT,
+            reading=EntryReading(
+                (Placeholder.BRACES, Placeholder.DEFAULT, Placeholder.BARE),
+                frozenset((EntryPart.FOLDER, EntryPart.HOME_FOLDER)),
             ),
             programs=("copilot",),
             trial=ClientTrial.TRIED,

@@ -6,6 +6,7 @@ from rootsd.connect.base import (
     HOOK_COMMAND,
     ClientFacts,
     DescribedClient,
+    EntryReading,
     HookFile,
     NewJsonFile,
     Placeholder,
@@ -19,10 +20,7 @@ CLIENTS = (
             title="Cursor",
             places=(SettingsPlace(".cursor/mcp.json"),),
             keys=("mcpServers",),
-            placeholders=(
-                Placeholder.ENV,
-                Placeholder.EDITOR,
-            ),
+            reading=EntryReading((Placeholder.ENV, Placeholder.EDITOR)),
             programs=("cursor", "cursor-agent"),
             hook=HookFile(
                 SettingsPlace(".cursor/hooks.json"),

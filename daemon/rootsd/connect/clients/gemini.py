@@ -12,6 +12,8 @@ from rootsd.connect.base import (
     ClientFacts,
     ClientTrial,
     DescribedClient,
+    EntryPart,
+    EntryReading,
     HealthCheck,
     HomeVariable,
     HookFile,
@@ -40,9 +42,10 @@ CLIENTS = (
             title="Gemini CLI",
             places=(_SETTINGS,),
             keys=("mcpServers",),
-            placeholders=(
-                Placeholder.BRACES,
-                Placeholder.BARE,
+            # In a variable, it replaces each other `${...}` by nothing.
+            reading=EntryReading(
+                (Placeholder.BRACES, Placeholder.DEFAULT, Placeholder.BARE),
+                frozenset((EntryPart.FOLDER, EntryPart.OTHER_PLACEHOLDERS)),
             ),
             programs=("gemini",),
             trial=ClientTrial.TRIED,

@@ -9,6 +9,8 @@ from rootsd.connect.base import (
     ClientFacts,
     ClientTrial,
     DescribedClient,
+    EntryPart,
+    EntryReading,
     HomeVariable,
     HookFile,
     Placeholder,
@@ -28,9 +30,8 @@ CLIENTS = (
             title="Qwen Code",
             places=(_SETTINGS,),
             keys=("mcpServers",),
-            placeholders=(
-                Placeholder.BRACES,
-                Placeholder.BARE,
+            reading=EntryReading(
+                (Placeholder.BRACES, Placeholder.BARE), frozenset((EntryPart.FOLDER,))
             ),
             programs=("qwen",),
             trial=ClientTrial.TRIED,

@@ -11,6 +11,7 @@ from rootsd.connect.base import (
     ClientFacts,
     DescribedClient,
     EntryForm,
+    EntryReading,
     OtherSettings,
     Placeholder,
     SettingsPlace,
@@ -20,7 +21,7 @@ from rootsd.connect.base import (
 
 _APPLIES = "at once; VS Code asks whether to start the server"
 _FORM = EntryForm(fixed={"type": "stdio"})
-_PLACEHOLDERS = (Placeholder.ENV, Placeholder.EDITOR)
+_READING = EntryReading((Placeholder.ENV, Placeholder.EDITOR))
 
 
 def _edition(
@@ -40,7 +41,7 @@ def _edition(
             places=(in_config_home(below, macos=f"{support}/{below}"),),
             keys=("servers",),
             form=_FORM,
-            placeholders=_PLACEHOLDERS,
+            reading=_READING,
             programs=(program,),
             applies=_APPLIES,
             others=(
@@ -59,7 +60,7 @@ def _remote(name: str, title: str, folder: str) -> DescribedClient:
             places=(SettingsPlace(f"{folder}/data/User/mcp.json"),),
             keys=("servers",),
             form=_FORM,
-            placeholders=_PLACEHOLDERS,
+            reading=_READING,
             folder=SettingsPlace(folder),
             applies=_APPLIES,
         )

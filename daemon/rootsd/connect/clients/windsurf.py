@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from rootsd.connect.base import ClientFacts, DescribedClient, Placeholder, SettingsPlace
+from rootsd.connect.base import (
+    ClientFacts,
+    DescribedClient,
+    EntryReading,
+    Placeholder,
+    SettingsPlace,
+)
 
 CLIENTS = (
     DescribedClient(
@@ -11,7 +17,7 @@ CLIENTS = (
             title="Windsurf",
             places=(SettingsPlace(".codeium/windsurf/mcp_config.json"),),
             keys=("mcpServers",),
-            placeholders=(Placeholder.ENV,),
+            reading=EntryReading((Placeholder.ENV,)),
             programs=("windsurf",),
         )
     ),
