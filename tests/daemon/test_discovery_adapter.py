@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
+from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.inputs import Approve, InputEvent, ProjectGone, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import RefusedPlaces
@@ -304,3 +305,35 @@ async def test_a_pending_checkout_is_watched_while_an_approval_includes_its_git_
         checkout.rename(home / "elsewhere")
         while included_checkouts(catalog := ledger.catalog):
             await ledger.wait_for_change(catalog)
+
+
+async def test_a_second_look_finds_what_changed_a_moment_ago(home: Path) -> None:
+    one, two = home / "src" / "one", home / "src" / "two"
+    make_repository(one)
+    head = (one / ".git" / "HEAD").read_bytes()
+    (one / ".git" / "HEAD").unlink()
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        await surveyor.propose(raw(one))
+        assert ledger.catalog.projects[raw(one)].observed.incomplete is not None
+        (one / ".git" / "HEAD").write_bytes(head)
+        await to_thread.run_sync(make_repository, two)
+        await surveyor.look_again([raw(one)])
+        assert ledger.catalog.projects[raw(one)].observed.incomplete is None
+        assert raw(two) in ledger.catalog.projects
+
+
+async def test_a_folder_that_is_left_out_has_a_reason(home: Path) -> None:
+    make_repository(home / "src" / "one")
+    (home / "src" / ".hidden" / "two").mkdir(parents=True)
+    async with running_adapter(home, home / "src") as (surveyor, _ledger):
+        assert await surveyor.why_unseen(raw(home / "src" / "one")) is None
+        hidden = await surveyor.why_unseen(raw(home / "src" / ".hidden" / "two"))
+        assert hidden == Exclusion(ExclusionReason.HIDDEN, raw(home / "src" / ".hidden"))
+        outside = await surveyor.why_unseen(raw(home / "other"))
+        assert outside is not None
+        assert outside.reason is ExclusionReason.OUTSIDE
+        assert await surveyor.why_unsafe(raw(home / "src" / "one")) is None
+        (home / "src").chmod(0o777)
+        why = await surveyor.why_unsafe(raw(home / "src" / "one"))
+        assert why is not None
+        assert "src" in why

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 from rootsd.core.project_kind import PROJECT_GLOBS
 from rootsd.disk.markers import (
@@ -60,16 +61,36 @@ def test_similar_names_are_not_project_files(name: bytes) -> None:
 
 def test_hidden_and_listed_folders_are_not_entered() -> None:
     rules = WalkRules.of(Parent(b"/src"))
-    names = {b".cache", b"node_modules", b"venv", b"work"}
-    entered = {n for n in names if rules.enters(b"/src", n, rules.skipped(names))}
-    assert entered == {b"work"}
+    why = {
+        b".cache": ExclusionReason.HIDDEN,
+        b"node_modules": ExclusionReason.SKIPPED_NAME,
+        b"venv": ExclusionReason.SKIPPED_NAME,
+        b"_deps": ExclusionReason.SKIPPED_NAME,
+        b"$RECYCLE.BIN": ExclusionReason.DISCARDED,
+        b".Trash-1000": ExclusionReason.DISCARDED,
+        b"@eaDir": ExclusionReason.DISCARDED,
+        b".git": ExclusionReason.IN_PROJECT,
+        b"_darcs": ExclusionReason.IN_PROJECT,
+        b"work": None,
+        b"deps": None,
+    }
+    skipped = rules.skipped({*why})
+    assert {name: rules.why_skipped(b"/src", name, skipped) for name in why} == why
+
+
+@pytest.mark.parametrize("beside", [b"mix.exs", b"rebar.config"])
+def test_the_folder_of_dependencies_is_skipped_only_beside_its_file(beside: bytes) -> None:
+    rules = WalkRules.of(Parent(b"/src"))
+    assert b"deps" in rules.skipped({b"deps", beside})
+    assert b"deps" not in rules.skipped({b"deps", b"go.mod"})
 
 
 def test_build_folders_are_skipped_only_beside_a_project_file() -> None:
     rules = WalkRules.of(Parent(b"/src"))
     names = {b"target", b"build", b"dist", b"vendor"}
-    assert rules.skipped(names) == rules.skip_names
+    assert names.isdisjoint(rules.skipped(names))
     assert names <= rules.skipped({*names, b"Cargo.toml"})
+    assert names.isdisjoint(rules.skipped_in_parent())
 
 
 def test_project_files_are_added_and_removed_by_name_and_by_ending() -> None:
@@ -98,15 +119,22 @@ def test_build_folders_are_skipped_beside_configured_project_files() -> None:
 def test_configured_names_and_globs_are_skipped() -> None:
     rules = WalkRules.of(Parent(b"/src", skip=(b"old", b"tmp-*", b"caf\xe9*")))
     skipped = rules.skipped(set())
-    entered = [b"old", b"older", b"tmp-1", b"caf\xe9s", b"xtmp-"]
-    assert [n for n in entered if rules.enters(b"/src", n, skipped)] == [b"older", b"xtmp-"]
+    why = {
+        name: rules.why_skipped(b"/src", name, skipped) for name in (b"old", b"tmp-1", b"caf\xe9s")
+    }
+    assert {*why.values()} == {ExclusionReason.SKIP_SETTING}
+    assert rules.why_skipped(b"/src", b"older", skipped) is None
+    assert rules.why_skipped(b"/src", b"xtmp-", skipped) is None
 
 
 def test_other_parents_and_mounts_are_not_entered() -> None:
-    rules = WalkRules.of(Parent(b"/src", nested=NestedPolicy.VCS), [b"/src/disk", b"/src"])
-    assert not rules.enters(b"/src", b"disk", rules.skipped(set()))
-    assert rules.enters(b"/src", b"disks", rules.skipped(set()))
-    assert rules.enters(b"/src/sub", b"disk", rules.skipped(set()))
+    stops = {b"/src/disk": ExclusionReason.MOUNT, b"/src": ExclusionReason.MOUNT}
+    rules = WalkRules.of(Parent(b"/src", nested=NestedPolicy.VCS), stops)
+    skipped = rules.skipped(set())
+    assert rules.why_skipped(b"/src", b"disk", skipped) is ExclusionReason.MOUNT
+    assert rules.why_skipped(b"/src", b"disks", skipped) is None
+    assert rules.why_skipped(b"/src/sub", b"disk", skipped) is None
+    assert rules.stops.keys() == {b"/src/disk"}
 
 
 def test_a_child_of_the_root_folder_has_one_slash() -> None:
@@ -118,7 +146,8 @@ def test_the_signature_changes_with_every_rule_and_with_nothing_else() -> None:
     parent = Parent(b"/src", skip=(b"old", b"tmp-*"))
     signatures = [
         WalkRules.of(parent).signature(),
-        WalkRules.of(parent, [b"/src/disk"]).signature(),
+        WalkRules.of(parent, {b"/src/disk": ExclusionReason.MOUNT}).signature(),
+        replace(WalkRules.of(parent), top_is_project=False).signature(),
         WalkRules.of(replace(parent, depth=3)).signature(),
         WalkRules.of(replace(parent, nested=NestedPolicy.VCS)).signature(),
         WalkRules.of(replace(parent, project_files=(b"Justfile",))).signature(),

@@ -59,7 +59,7 @@ def test_a_snapshot_is_read_back(file: Path) -> None:
 
 def test_every_kind_of_folder_has_its_own_code() -> None:
     assert {traits.as_code(): traits for traits in TRAITS_BY_CODE.values()} == TRAITS_BY_CODE
-    assert len(TRAITS_BY_CODE) == (len(ProjectKind) + 1) * len(ProposalScope) * 2
+    assert len(TRAITS_BY_CODE) == (len(ProjectKind) + 1) * len(ProposalScope) * 4
 
 
 def test_an_invalidated_folder_has_no_stamp() -> None:
@@ -91,7 +91,7 @@ def test_a_changed_or_truncated_file_has_no_snapshot(file: Path) -> None:
 def test_a_file_of_another_format_has_no_snapshot(file: Path) -> None:
     write_snapshots(file, {b"/src": a_tree()})
     whole = file.read_bytes()
-    file.write_bytes(whole.replace(b"rootsd index 1", b"rootsd index 2"))
+    file.write_bytes(whole.replace(b"rootsd index 2", b"rootsd index 3"))
     assert read_snapshots(file) == {}
 
 

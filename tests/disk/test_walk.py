@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind, ScanCoverage
 from rootsd.disk.markers import WalkRules
 from rootsd.disk.walk import (
@@ -23,13 +24,14 @@ from rootsd.disk.walk import (
 from support.repositories import fake_repository, raw
 from support.subprocesses import UNPRIVILEGED, run_python
 
+MOUNT = ExclusionReason.MOUNT
 # With this cutoff, no folder counts as recently changed.
 NEVER = 2**62
 
 
 def _scan(top: Path, parent: Parent | None = None, stops: tuple[Path, ...] = ()) -> WalkResult:
     parent = parent or Parent(raw(top))
-    walker = Walker(WalkRules.of(parent, map(raw, stops)))
+    walker = Walker(WalkRules.of(parent, dict.fromkeys(map(raw, stops), MOUNT)))
     return walker.walk(WalkFolder(raw(top), parent.depth, top=True))
 
 

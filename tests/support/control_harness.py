@@ -17,6 +17,7 @@ from rootsd.control.services import ControlServices, ScanStats
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, Unconfirmed
+from rootsd.core.exclusion import Exclusion
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import (
@@ -91,6 +92,10 @@ class FakeDiscovery:
         self.troubles: list[str] = []
         self.looked: list[bytes] = []
         self.below = SeenBelow()
+        self.exclusions: dict[bytes, Exclusion] = {}
+        self.hazards: dict[bytes, str] = {}
+        self.seen_again: dict[bytes, Observation] = {}
+        self.appears: Sequence[Observation] = ()
 
     def parents(self) -> Sequence[Parent]:
         return (Parent(SOURCES),)
@@ -130,6 +135,17 @@ class FakeDiscovery:
         if there is None:
             raise NotPresent("there is no such folder", "rootsd ls")
         return ProjectObserved(path, ProjectKind.GIT, there)
+
+    async def look_again(self, paths: Sequence[bytes]) -> None:
+        again = [self.seen_again[path] for path in paths if path in self.seen_again]
+        again += self.appears
+        await self._world.ledger.observe(again)
+
+    async def why_unseen(self, path: bytes) -> Exclusion | None:
+        return self.exclusions.get(path)
+
+    async def why_unsafe(self, path: bytes) -> str | None:
+        return self.hazards.get(path)
 
     async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         self.followed += mains

@@ -50,7 +50,7 @@ from rootsd.discovery import parent_tree
 from rootsd.discovery.periodic import PollScheduler
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.disk.identity import identify
-from rootsd.disk.markers import SKIPPED_BESIDE_A_PROJECT_FILE, SKIPPED_NAMES
+from rootsd.disk.markers import BUILD_NAMES, SKIPPED_NAMES
 from rootsd.disk.mounts import MountWatch, list_mounts, mount_points
 from rootsd.watch.events import PostResolver, Watcher
 from rootsd.watch.polling import PollingWatcher
@@ -243,7 +243,7 @@ class ScanComparison:
             if above in tops:
                 return above == path or not os.access(above, os.R_OK)
             name = os.path.basename(above)
-            if name in SKIPPED_NAMES | SKIPPED_BESIDE_A_PROJECT_FILE or above in points:
+            if name in SKIPPED_NAMES | BUILD_NAMES or above in points:
                 return True
             if above != path and (above in fresh or not os.access(above, os.R_OK)):
                 return True

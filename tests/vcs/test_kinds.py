@@ -188,5 +188,6 @@ def test_pijul_by_its_files(tmp_path: Path) -> None:
 def test_every_kind_of_repository_is_registered_once() -> None:
     registered = [vcs.kind for vcs in ALL_KINDS]
     assert len(registered) == len(set(registered))
-    assert set(ProjectKind) - set(registered) == {ProjectKind.PROJECT, ProjectKind.URI}
+    others = {kind for kind in ProjectKind if kind.is_tree}
+    assert set(ProjectKind) - set(registered) == {ProjectKind.PROJECT, ProjectKind.URI, *others}
     assert vcs_of(ProjectKind.PROJECT) is None

@@ -11,6 +11,7 @@ from rootsd.core.model import ProjectKind
 from rootsd.disk.markers import VCS_MARKERS
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.probe import progress_folders, project_state, seconds_since_change
+from rootsd.vcs.registry import ALL_KINDS
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 from support.repositories import git, make_repository, raw
 
@@ -34,7 +35,7 @@ def test_jj_beside_git_wins(tmp_path: Path) -> None:
     assert _state(main, ProjectKind.GIT) == PendingProject(ProjectKind.JJ, Stage.STARTING)
 
 
-@pytest.mark.parametrize("kind", [k for k in ProjectKind if k not in ("project", "uri")])
+@pytest.mark.parametrize("kind", [each.kind for each in ALL_KINDS])
 def test_a_folder_without_a_marker_is_not_a_project(tmp_path: Path, kind: ProjectKind) -> None:
     assert _state(tmp_path, kind) == NoProject()
 

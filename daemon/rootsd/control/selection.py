@@ -19,7 +19,7 @@ from rootsd.control.references import (
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import bulk_approval_blocker
 from rootsd.core.encoding import identity_fingerprint
-from rootsd.core.errors import IdentityChanged, UnknownProject
+from rootsd.core.errors import IdentityChanged, RootsdError, UnknownProject
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Access, LapseReason, Project, Rule, Verdict
@@ -91,14 +91,17 @@ class ProjectSelector(Struct, frozen=True):
 
     `real_path` canonicalizes a typed path. It reads the disk, so it is called in a thread.
     `propose` reads one folder and adds it to the catalog. It raises RootsdError if it finds no
-    folder. `observe_project` reads the folder the same way and adds nothing. `origins_of` reads
-    where projects come from.
+    folder. `observe_project` reads the folder the same way and adds nothing. `look_again_at` and
+    `hazard_of` are `look_again` and `why_unsafe` of `rootsd.control.services.DiscoveryControl`.
+    `origins_of` reads where projects come from.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     propose: Callable[[bytes], Awaitable[None]]
     observe_project: Callable[[bytes], Awaitable[ProjectObserved]]
+    look_again_at: Callable[[Sequence[bytes]], Awaitable[None]]
+    hazard_of: Callable[[bytes], Awaitable[str | None]]
     origins_of: ReadOrigins = no_origins
 
     async def choose(self, request: DecideRequest) -> ProjectSelection:
@@ -132,6 +135,28 @@ class ProjectSelector(Struct, frozen=True):
             _check_as_shown(chosen, request)
         left_out = _glob_warnings(catalog, request, resolved, chosen)
         return ProjectSelection(catalog, tuple(chosen), left_out, unseen=tuple(unseen))
+
+    async def look_again(self, request: DecideRequest) -> None:
+        """Have the projects of the request read again, and wait for those that just appeared."""
+        await self.look_again_at([project.path for project in await self._meant(request)])
+
+    async def why_unsafe(self, request: DecideRequest, refused: str) -> str | None:
+        """Return why one project of the request is refused, or None if its folder is safe.
+
+        `refused` is the message that begins with the folder.
+        """
+        for project in await self._meant(request):
+            shown = safe_label(project.path, limit=None)
+            is_meant = project.observed.hazard is not None and refused.startswith(f"{shown} ")
+            if is_meant and (why := await self.hazard_of(project.path)) is not None:
+                return f"{shown} cannot be published: {why}"
+        return None
+
+    async def _meant(self, request: DecideRequest) -> Sequence[Project]:
+        try:
+            return (await self.choose(request)).projects
+        except RootsdError:
+            return ()
 
     async def _selected(self, catalog: Catalog, request: DecideRequest) -> ProjectSelection:
         under = b"/"

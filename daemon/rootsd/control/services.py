@@ -26,6 +26,7 @@ from rootsd.control.routes import ProgressSink, RouteSource
 from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
 from rootsd.control.wardens import WallServices
 from rootsd.core.catalog import Catalog
+from rootsd.core.exclusion import Exclusion
 from rootsd.core.history import HistoryEvent
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Actor, Parent, Project, PublishedRoot
@@ -118,6 +119,18 @@ class DiscoveryControl(Protocol):
 
     async def observe_project(self, path: bytes) -> ProjectObserved:
         """Read one folder without adding it to the catalog. Raises what `propose` raises."""
+
+    async def look_again(self, paths: Sequence[bytes]) -> None:
+        """Read these known folders now, and return when the catalog has their states.
+
+        It then also has each project that just appeared.
+        """
+
+    async def why_unseen(self, path: bytes) -> Exclusion | None:
+        """Return why discovery does not propose a folder, or None if it does."""
+
+    async def why_unsafe(self, path: bytes) -> str | None:
+        """Return why a folder may not be published, as a clause, or None if it may."""
 
     async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         """Update the worktrees of these repositories in the catalog."""

@@ -42,9 +42,19 @@ class ProjectKind(StrEnum):
     BZR = "bzr", b".bzr"
     PIJUL = "pijul", b".pijul"
     DARCS = "darcs", b"_darcs"
+    REPO_TREE = "repo-tree", b".repo"
+    WEST_TREE = "west-tree", b".west"
+    GCLIENT_TREE = "gclient-tree", b".gclient"
     PROJECT = "project"
     URI = "uri"
 
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a folder of many repositories, which repo, west, or gclient manages."""
+        return self in _TREES
+
+
+_TREES = frozenset((ProjectKind.REPO_TREE, ProjectKind.WEST_TREE, ProjectKind.GCLIENT_TREE))
 
 VCS_NAMES = frozenset(marker for kind in ProjectKind for marker in kind.markers)
 """The names that version control systems give to their files and folders."""

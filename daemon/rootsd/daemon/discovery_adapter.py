@@ -9,6 +9,7 @@ to scan, to read one folder, and to watch the published roots.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,6 +25,7 @@ from rootsd.control.routes import ProgressSink
 from rootsd.control.services import ScanStats
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
+from rootsd.core.exclusion import Exclusion
 from rootsd.core.inputs import (
     Observation,
     ProjectGone,
@@ -35,11 +37,12 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Project, ProjectKind
 from rootsd.core.paths import contains, text_of
 from rootsd.core.shared_git import included_checkouts
+from rootsd.daemon.sight_explainer import SightExplainer
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.discovery.status import DiscoveryStatus, ParentState, ScanProgress
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import Look, LookLimits, look_below
-from rootsd.disk.safety import explain_alias
+from rootsd.disk.safety import FolderSafety, explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.vcs.probe import probe
 from rootsd.wire.daemon import ParentStatus, ScanProgressItem
@@ -66,7 +69,7 @@ class DiscoveryAdapter:
 
     `on_death` is called on that thread if a bug ended discovery. `index` is the file in which
     discovery keeps snapshots for a quick start. `hung_mounts` knows which file systems do not
-    answer.
+    answer. `safety` is for explanations, and no other thread uses it.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class DiscoveryAdapter:
         index: Path | None = None,
         dependencies: DiscoveryDependencies | None = None,
         hung_mounts: HungMountDetector | None = None,
+        safety: FolderSafety | None = None,
     ) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
@@ -87,6 +91,12 @@ class DiscoveryAdapter:
             index=index,
         )
         self._hung_mounts = hung_mounts or HungMountDetector()
+        self._sight = SightExplainer(
+            lambda: self._parents,
+            lambda: self._ledger.catalog.places,
+            self._hung_mounts.responds,
+            safety or FolderSafety(os.getuid()),
+        )
         self._parents: tuple[Parent, ...] = ()
         self._status = DiscoveryStatus()
         self._status_changed = anyio.Event()
@@ -212,6 +222,27 @@ class DiscoveryAdapter:
         _require_sighted(await self._result_of(self._discovery.probe(path)))
         await self._idle.wait()
         await self._ledger.save_now()
+
+    async def look_again(self, paths: Sequence[bytes]) -> None:
+        """Read these known folders now, and return when the catalog has their states.
+
+        Also wait for new projects whose quiet period has not passed yet, as `scan` does.
+        """
+        await self._result_of(self._discovery.recheck(paths))
+        await self._result_of(self._discovery.when_settled(None, _SETTLE_TIMEOUT_S))
+        await self._idle.wait()
+
+    async def why_unseen(self, path: bytes) -> Exclusion | None:
+        """Return why discovery does not propose a folder, or None if it does."""
+        return await to_thread.run_sync(
+            self._sight.why_unseen, path, abandon_on_cancel=True, limiter=self._probe_limit
+        )
+
+    async def why_unsafe(self, path: bytes) -> str | None:
+        """Return why a folder may not be published, as a clause, or None if it may."""
+        return await to_thread.run_sync(
+            self._sight.why_unsafe, path, abandon_on_cancel=True, limiter=self._probe_limit
+        )
 
     async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         """Update the worktrees of these repositories in the catalog."""

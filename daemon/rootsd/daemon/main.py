@@ -242,6 +242,7 @@ class Daemon:
             state / _INDEX_FILE,
             dependencies,
             self._hung_mounts,
+            self._folder_safety(),
         )
 
     def _make_root_requests(self) -> RootRequestQueue:

@@ -51,7 +51,7 @@ from rootsd.vcs.probe import (
     project_state,
     seconds_since_change,
 )
-from rootsd.vcs.registry import is_vcs_temporary_file
+from rootsd.vcs.registry import is_vcs_temporary_file, vcs_of
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, Stage
 from rootsd.watch.events import FileEvent, FileEventKind, Watcher, WatchOutcome, WatchPurpose
 
@@ -138,7 +138,7 @@ class Candidate(Struct):
             git = project.git(state.kind)
             if git is not None and is_moved_worktree(git):
                 return Stage.WORKTREE_MOVED
-        if state.kind is ProjectKind.PROJECT:
+        if vcs_of(state.kind) is None:
             return Stage.PROJECT_FILE if created else None
         if created and not is_git(state.kind):
             return Stage.SETTLING if self.saw_vcs_activity else Stage.COPYING

@@ -135,7 +135,7 @@ class DiscoveryEngine:
         monotonic: Callable[[], float],
     ) -> None:
         self._watcher = watcher
-        self._mounts = MountContext(watcher)
+        self._mounts = MountContext(watcher, safety.may_be_root)
         self._tracked = TrackedPaths(safety)
         self._candidates = Candidates(watcher, find_in_use, monotonic, self._mounts.responds)
         self._departures = Departures(find_in_use, monotonic)

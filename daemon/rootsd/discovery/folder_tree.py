@@ -85,7 +85,8 @@ class FolderNode:
             if folders:
                 container = folders[number]
                 path = child(container.place.path, name)
-                place = WalkFolder(path, container.place.levels_left - 1, container.zone)
+                left = container.place.levels_left - 1
+                place = WalkFolder(path, left, container.zone, skipped=traits.skipped)
                 folder = cls(place, container)
                 container.add_child(name, folder)
             else:
@@ -116,7 +117,8 @@ class FolderNode:
                 else ProposalScope.REPOSITORIES
             )
             stamp = folder.packed if zone is folder.zone else None
-            traits = FolderTraits(folder.project, zone, folder.role is FolderRole.FRONTIER)
+            is_frontier = folder.role is FolderRole.FRONTIER
+            traits = FolderTraits(folder.project, zone, is_frontier, folder.place.skipped)
             numbers[path] = tree.add(container, os.path.basename(path), traits, stamp)
         return tree
 

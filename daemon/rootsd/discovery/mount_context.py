@@ -11,29 +11,64 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
+from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import Parent
 from rootsd.core.paths import contains
 from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTree, TreeProgressCallback
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, ProjectFiles, WalkRules
-from rootsd.disk.mounts import MountTable, mount_points
+from rootsd.disk.mounts import Mount, MountTable, mount_points
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher
+
+
+def walk_rules(
+    parent: Parent,
+    parents: Iterable[bytes],
+    mounted: tuple[Mount, ...] | None,
+    may_be_root: Callable[[bytes], bool],
+) -> WalkRules:
+    """Return the rules to walk `parent`, given the other `parents` and the mounts.
+
+    `may_be_root` tells whether a place can be a root at all, which the home folder cannot.
+    """
+    stops = dict.fromkeys(mount_points(mounted), ExclusionReason.MOUNT)
+    stops |= dict.fromkeys(parents, ExclusionReason.PARENT)
+    inside = {path: why for path, why in stops.items() if contains(parent.path, path)}
+    rules = replace(WalkRules.of(parent, inside), top_is_project=may_be_root(parent.path))
+    return _confined(rules, parent, mounted)
+
+
+def _confined(rules: WalkRules, parent: Parent, mounted: tuple[Mount, ...] | None) -> WalkRules:
+    """Return rules that keep a walk on the parent's file system.
+
+    If the system does not list its mount points, the walk compares device numbers.
+    """
+    if mounted is not None:
+        return rules
+    try:
+        return replace(rules, device=os.lstat(parent.path).st_dev)
+    except OSError:
+        return rules
 
 
 class MountContext:
     """The mounts and the settings of the parents. One thread calls all methods.
 
-    `watcher` is the watcher for file systems that report every change.
+    `watcher` is the watcher for file systems that report every change. `may_be_root` is that of
+    `walk_rules`.
     """
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(
+        self, watcher: Watcher, may_be_root: Callable[[bytes], bool] = lambda _path: True
+    ) -> None:
         self._watcher = watcher
+        self._may_be_root = may_be_root
         self._polling = PollingWatcher()
         self._mount_table = MountTable()
         self._hung_mounts = HungMountDetector(self._mount_table.remote)
@@ -47,21 +82,7 @@ class MountContext:
 
     def rules(self, parent: Parent, parents: Iterable[bytes]) -> WalkRules:
         """Return the rules to walk `parent`, given the other `parents` and the current mounts."""
-        stops = {*parents, *mount_points(self._mount_table.now())}
-        rules = WalkRules.of(parent, (path for path in stops if contains(parent.path, path)))
-        return self._confined(rules, parent)
-
-    def _confined(self, rules: WalkRules, parent: Parent) -> WalkRules:
-        """Return rules that keep a walk on the parent's file system.
-
-        If the system does not list its mount points, the walk compares device numbers.
-        """
-        if self._mount_table.now() is not None:
-            return rules
-        try:
-            return replace(rules, device=os.lstat(parent.path).st_dev)
-        except OSError:
-            return rules
+        return walk_rules(parent, parents, self._mount_table.now(), self._may_be_root)
 
     def set_parents(self, parents: Iterable[Parent]) -> None:
         """Use the project files of these parents."""
@@ -106,13 +127,13 @@ class MountContext:
             tree.mark_unresponsive()
             return
         tree.set_watcher(self.watcher_for(tree.parent))
-        tree.set_rules(self._confined(tree.rules, tree.parent))
+        tree.set_rules(_confined(tree.rules, tree.parent, self._mount_table.now()))
         tree.explore(Arrival.FOUND, progress)
 
     def set_stops(self, tree: ParentTree, parents: Iterable[bytes]) -> None:
         """Update where the walk of a parent stops, and list the folders that this affects."""
         rules = self.rules(tree.parent, parents)
-        changed = rules.stops ^ tree.rules.stops
+        changed = rules.stops.keys() ^ tree.rules.stops.keys()
         tree.set_rules(rules)
         if changed and self.responds(tree.parent.path):
             for folder in {os.path.dirname(path) for path in changed}:

@@ -5,8 +5,9 @@ three roles:
 
 * FRONTIER: the folder is in no project. Discovery lists and watches it, because a project may
   appear in it.
-* LEAF: the folder is the top of a repository. Discovery does not list what is inside. It only
-  watches for markers, which make it another kind of repository, or none.
+* LEAF: the folder is the top of a repository, or has a name that a walk skips. Discovery does not
+  list what is inside. It only watches for markers, which make it another kind of repository, or
+  none.
 * UNREADABLE: the folder exists but cannot be listed.
 
 There is one way to change a tree: list a folder on the disk, and update its node (`_update`).
@@ -44,13 +45,19 @@ from rootsd.discovery.folder_tree import (
     leaf_stamp,
 )
 from rootsd.discovery.worktrees import is_skipped
-from rootsd.disk.markers import SKIPPED_BESIDE_A_PROJECT_FILE, WalkRules, child, is_marker
+from rootsd.disk.markers import (
+    SKIPPED_BESIDE_FILES,
+    WalkRules,
+    child,
+    is_marker,
+)
 from rootsd.disk.snapshot import TreeSnapshot, credentials_key
 from rootsd.disk.walk import (
     FolderListing,
     ProposalScope,
     Walker,
     WalkFolder,
+    is_checkout,
     racy_cutoff_ns,
     read_stamp,
 )
@@ -286,7 +293,7 @@ class ParentTree:
         if child_node is not None and removed:
             self._drop(child_node)
             child_node = None
-        if is_marker(name, self.rules.files) or name in SKIPPED_BESIDE_A_PROJECT_FILE:
+        if is_marker(name, self.rules.files) or name in SKIPPED_BESIDE_FILES:
             self._relist_folder(folder, Arrival.CREATED)
             if child_node is not None and self._tree.has(child_node):
                 self._refresh(child_node)
@@ -298,9 +305,11 @@ class ParentTree:
             return
         if child_node is not None:
             self._drop(child_node) if stamp is None else self._refresh(child_node)
-        elif stamp is not None and self._may_enter(folder, name):
-            place = WalkFolder(child(path, name), folder.place.levels_left - 1, folder.zone)
-            self._add_walked(place, folder, Arrival.MOVED if moved else Arrival.CREATED, None)
+        elif stamp is not None:
+            place = self._walker.place_of_new(folder.place, folder.zone, name)
+            if place is not None:
+                how = Arrival.MOVED if moved else Arrival.CREATED
+                self._add_walked(place, folder, how, None)
 
     def relist(self, path: bytes) -> None:
         """List one folder of the tree, even if its stamp is unchanged."""
@@ -326,11 +335,6 @@ class ParentTree:
         """Check the folders without a watch: tops of repositories, and unreadable folders."""
         unwatched = [each for each in self._tree.folders() if each.role is not FolderRole.FRONTIER]
         self._relist_those(changed_folders(unwatched), Arrival.CREATED)
-
-    def _may_enter(self, folder: FolderNode, name: bytes) -> bool:
-        if folder.place.levels_left <= 0:
-            return False
-        return self.rules.enters(folder.place.path, name, self.rules.skip_names)
 
     def _refresh(self, start: FolderNode) -> None:
         """List `start` and the folders below it whose stamps changed."""
@@ -419,6 +423,13 @@ class ParentTree:
             self._observer.found(path, listing.kind, Arrival.FOUND if known else arrival)
         elif was is not None:
             self._observer.lost(path)
+        if folder.place.skipped and listing.kind is None and folder.stamp is None:
+            # It has changed just now, perhaps after it was looked at and before it was watched.
+            self._look_for_checkout(folder, arrival)
+
+    def _look_for_checkout(self, folder: FolderNode, arrival: Arrival) -> None:
+        if is_checkout(folder.place) and self._tree.has(folder):
+            self._relist_folder(folder, arrival)
 
     def _add_walked(
         self,

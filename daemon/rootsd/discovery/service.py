@@ -169,9 +169,9 @@ class Discovery:
         self._queue.put(_Task(begin))
         return future
 
-    def recheck(self, paths: Sequence[bytes]) -> None:
+    def recheck(self, paths: Sequence[bytes]) -> Future[None]:
         """Check these paths and report them even if nothing changed."""
-        self._queue.put(_Task(partial(self._engine.recheck, paths)))
+        return self._ask(partial(self._engine.recheck, paths))
 
     def release(self, paths: AbstractSet[bytes]) -> None:
         """Stop tracking these folders, which a person named and took back."""

@@ -1,17 +1,19 @@
 """Decide which folders are projects and which folders a walk skips, by the names in a folder.
 
-This module opens no files.
+This module opens no files. Only `has_git` and `has_checkout` look at the disk.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from msgspec import Struct
 
+from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import NestedPolicy, Parent
 from rootsd.core.project_kind import (
     GIT_BARE_NAMES,
@@ -25,11 +27,39 @@ from rootsd.core.project_kind import (
 VCS_MARKERS: Mapping[bytes, ProjectKind] = MappingProxyType(
     {marker: kind for kind in (ProjectKind.JJ, *ProjectKind) for marker in kind.markers}
 )
-# A walk skips all hidden folders, so most of these are not hidden.
+_GIT_ENDING = b"/.git"
+_OTHER_ENDINGS = tuple(b"/" + name for name in VCS_MARKERS if name != b".git")
+# A walk skips all hidden folders, so most of these are not hidden. It finds a repository that has
+# one of these names, or a hidden one: it looks for the marker first.
 SKIPPED_NAMES = frozenset(
     b"node_modules bower_components venv env __pycache__ site-packages Pods DerivedData".split()
-) | (VCS_NAMES - {b".git"})
-SKIPPED_BESIDE_A_PROJECT_FILE = frozenset(b"target build dist vendor".split())
+)
+# Here mix, rebar, dune, and Sphinx build, and CMake clones what a project depends on.
+_BUILD_FOLDERS = frozenset(b"_build _deps".split())
+# Folders with these names are skipped only beside a project file.
+BUILD_NAMES = frozenset(b"target build dist vendor".split())
+# Folders with this name are skipped only beside one of these files: mix and rebar clone there.
+_DEPENDENCIES = b"deps"
+_BESIDE_DEPENDENCIES = frozenset(b"mix.exs rebar.config".split())
+# An entry with one of these names may have to be skipped, depending on the files beside it.
+SKIPPED_BESIDE_FILES = BUILD_NAMES | {_DEPENDENCIES}
+# What a person has thrown away, and what a file system or a NAS keeps besides the real folders:
+# nothing in them is proposed, not even a repository.
+DISCARDED_NAMES = frozenset(
+    b"$RECYCLE.BIN $Recycle.Bin RECYCLER .Trash .Trashes @eaDir @Recycle @Recently-Snapshot"
+    b" #recycle #snapshot .snapshot .snapshots .zfs lost+found".split()
+) | {b"System Volume Information"}
+# A recycle bin on another disk than the home folder has the user's id at the end
+# (https://specifications.freedesktop.org/trash-spec/1.0/).
+_TRASH_PREFIX = b".Trash-"
+_UNHIDDEN_SKIPPED = (
+    SKIPPED_NAMES
+    | _BUILD_FOLDERS
+    | {name for name in DISCARDED_NAMES | VCS_NAMES if not name.startswith(b".")}
+)
+# A folder with this file is a cache (https://bford.info/cachedir/).
+CACHE_TAG = b"CACHEDIR.TAG"
+CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 
 # This is not a project file, but it lists the members of a workspace.
 _PNPM = b"pnpm-workspace.yaml"
@@ -48,6 +78,19 @@ def repository_kind(names: frozenset[bytes] | set[bytes]) -> ProjectKind | None:
         if marker in names:
             return kind
     return ProjectKind.GIT_BARE if names >= GIT_BARE_NAMES else None
+
+
+def has_git(path: bytes) -> bool:
+    """Return whether the folder has a `.git`. This is one lookup, and takes 2 us."""
+    return os.access(path + _GIT_ENDING, os.F_OK, follow_symlinks=False)
+
+
+def has_checkout(path: bytes) -> bool:
+    """Return whether the folder has a marker. A bare repository does not count."""
+    access = os.access
+    return has_git(path) or any(
+        access(path + ending, os.F_OK, follow_symlinks=False) for ending in _OTHER_ENDINGS
+    )
 
 
 def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
@@ -109,7 +152,7 @@ def is_repository_marker(name: bytes) -> bool:
 
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool:
     """Return whether adding or removing `name` can make its folder another kind of project."""
-    if is_repository_marker(name) or name == _PNPM:
+    if is_repository_marker(name) or name in (_PNPM, CACHE_TAG):
         return True
     return files.any_in({name})
 
@@ -117,31 +160,37 @@ def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool
 class WalkRules(Struct, frozen=True):
     """The rules for the walk of one parent.
 
-    * `skip_names`, `skip_globs`: the folders to skip, from the configuration and built-in.
-    * `stops`: the folders inside the parent where the walk stops: other parents and mount points.
+    * `skip_names`, `skip_globs`: the names that the configuration skips.
+    * `stops`: the folders inside the parent where the walk stops, each with the reason: other
+      parents and mount points.
     * `device`: the device number of the parent if the mount points are unknown, else None.
+    * `top_is_project`: whether the parent itself can be a project. If it is a repository then,
+      the folders inside it are in a project.
     """
 
     depth: int
     nested: NestedPolicy
-    skip_names: frozenset[bytes] = SKIPPED_NAMES
+    skip_names: frozenset[bytes] = frozenset()
     skip_globs: re.Pattern[bytes] | None = None
-    stops: frozenset[bytes] = frozenset()
+    stops: Mapping[bytes, ExclusionReason] = MappingProxyType({})
     files: ProjectFiles = BUILT_IN_PROJECT_FILES
     device: int | None = None
+    top_is_project: bool = True
 
     @classmethod
-    def of(cls, parent: Parent, stops: Iterable[bytes] = ()) -> WalkRules:
-        """Return the rules for a configured parent. `stops` outside of it have no effect."""
+    def of(
+        cls, parent: Parent, stops: Mapping[bytes, ExclusionReason] = MappingProxyType({})
+    ) -> WalkRules:
+        """Return the rules for a configured parent. A stop at the parent itself has no effect."""
         globs = [
             entry for entry in parent.skip if any(sign in entry for sign in (b"*", b"?", b"["))
         ]
         return cls(
             depth=parent.depth,
             nested=parent.nested,
-            skip_names=SKIPPED_NAMES | frozenset(parent.skip) - frozenset(globs),
+            skip_names=frozenset(parent.skip) - frozenset(globs),
             skip_globs=compile_globs(globs),
-            stops=frozenset(stops) - {parent.path},
+            stops={path: why for path, why in stops.items() if path != parent.path},
             files=ProjectFiles.changed(parent.project_files)
             if parent.project_files
             else BUILT_IN_PROJECT_FILES,
@@ -150,24 +199,52 @@ class WalkRules(Struct, frozen=True):
     def signature(self) -> bytes:
         """Return bytes that are equal only for rules with which a walk has the same result."""
         globs = self.skip_globs.pattern if self.skip_globs is not None else b""
-        files = (self.files.names, SKIPPED_BESIDE_A_PROJECT_FILE, self.files.globs)
-        lists = (VCS_NAMES, *files, self.skip_names, self.stops)
+        built_in = (_UNHIDDEN_SKIPPED, SKIPPED_BESIDE_FILES, DISCARDED_NAMES, VCS_NAMES)
+        lists = (*built_in, self.files.names, self.files.globs, self.skip_names, self.stops)
         parts = [_SEPARATOR.join(sorted(names)) for names in lists]
-        return b"\0".join((b"%d" % self.depth, self.nested.value.encode(), globs, *parts))
+        numbers = b"%d %d" % (self.depth, self.top_is_project)
+        return b"\0".join((numbers, self.nested.value.encode(), globs, *parts))
 
     def skipped(self, names: frozenset[bytes] | set[bytes]) -> frozenset[bytes]:
-        """Return the names that the walk skips in a folder with `names`, without hidden ones."""
-        if SKIPPED_BESIDE_A_PROJECT_FILE.isdisjoint(names) or not self.files.any_in(names):
-            return self.skip_names
-        return self.skip_names | SKIPPED_BESIDE_A_PROJECT_FILE
+        """Return the names to skip in a project, or a folder of one, that has `names`.
 
-    def enters(self, folder: bytes, name: bytes, skipped: frozenset[bytes]) -> bool:
-        """Return whether the walk goes from `folder` into its folder `name`."""
-        if name.startswith(_HIDDEN) or name in skipped:
-            return False
+        Hidden names, and those of the configuration, are not among them.
+        """
+        skipped = _UNHIDDEN_SKIPPED
+        if not BUILD_NAMES.isdisjoint(names) and self.files.any_in(names):
+            skipped = skipped | BUILD_NAMES
+        if _DEPENDENCIES in names and not _BESIDE_DEPENDENCIES.isdisjoint(names):
+            skipped = skipped | {_DEPENDENCIES}
+        return skipped
+
+    def skipped_in_parent(self) -> frozenset[bytes]:
+        """Return the names to skip in a parent that is no project.
+
+        A project file there says nothing about the folders beside it.
+        """
+        return _UNHIDDEN_SKIPPED
+
+    def why_skipped(
+        self, folder: bytes, name: bytes, skipped: frozenset[bytes]
+    ) -> ExclusionReason | None:
+        """Return why the walk does not go from `folder` into its folder `name`, or None.
+
+        `skipped` are the names that `skipped` or `skipped_in_parent` returned for `folder`. This
+        looks at no disk, so it does not know whether the folder is a repository.
+        """
+        if self.stops and (why := self.stops.get(child(folder, name))) is not None:
+            return why
+        if name in self.skip_names:
+            return ExclusionReason.SKIP_SETTING
         if self.skip_globs is not None and self.skip_globs.match(name):
-            return False
-        return not self.stops or child(folder, name) not in self.stops
+            return ExclusionReason.SKIP_SETTING
+        if name in DISCARDED_NAMES or name.startswith(_TRASH_PREFIX):
+            return ExclusionReason.DISCARDED
+        if name in VCS_NAMES:
+            return ExclusionReason.IN_PROJECT
+        if name.startswith(_HIDDEN):
+            return ExclusionReason.HIDDEN
+        return ExclusionReason.SKIPPED_NAME if name in skipped else None
 
 
 def child(folder: bytes, name: bytes) -> bytes:

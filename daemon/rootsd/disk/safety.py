@@ -73,6 +73,10 @@ class FolderSafety:
         self._identified_with: tuple[RefusedPlaces, object] | None = None
         self._known = _RefusedIdentities({}, {})
 
+    def may_be_root(self, path: bytes) -> bool:
+        """Return whether a folder at `path` can be a root at all. The home folder cannot."""
+        return self._places().why_no_root(path) is None
+
     def refresh_refused_places(self) -> object:
         """Identify the refused places in the current configuration and mounts.
 

@@ -15,6 +15,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -25,7 +26,7 @@ from rootsd.disk.walk import ProposalScope
 
 MAX_SNAPSHOT_BYTES = 64 << 20
 
-_MAGIC = b"rootsd index 1 %s\n" % sys.byteorder.encode()
+_MAGIC = b"rootsd index 2 %s\n" % sys.byteorder.encode()
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _HEAD = struct.Struct("=4Q")
 # A packed stamp takes 80 bytes; a tuple of numbers takes 160. Times can be before 1970.
@@ -35,7 +36,7 @@ NO_STAMP = bytes(PACKED_STAMP.size)
 _NO_PARENT = 0
 _KINDS = (None, *ProjectKind)
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
-_FRONTIER, _REPOSITORIES, _KIND_SHIFT = 1, 2, 2
+_FRONTIER, _REPOSITORIES, _SKIPPED, _KIND_SHIFT = 1, 2, 4, 3
 _SEPARATOR = b"/"
 
 
@@ -46,16 +47,24 @@ def credentials_key() -> bytes:
 
 
 class FolderTraits(Struct, frozen=True):
-    """The properties of a folder. `zone` says what discovery may propose inside it."""
+    """The properties of a folder. `zone` says what discovery may propose inside it.
+
+    `skipped` is that of `rootsd.disk.walk.WalkFolder`.
+    """
 
     kind: ProjectKind | None
     zone: ProposalScope
     frontier: bool
+    skipped: bool = False
 
     def as_code(self) -> int:
         """Return the traits as one byte."""
-        zone = _REPOSITORIES if self.zone is ProposalScope.REPOSITORIES else 0
-        return _NUMBERS[self.kind] << _KIND_SHIFT | zone | (_FRONTIER if self.frontier else 0)
+        code = _NUMBERS[self.kind] << _KIND_SHIFT
+        if self.zone is ProposalScope.REPOSITORIES:
+            code |= _REPOSITORIES
+        if self.skipped:
+            code |= _SKIPPED
+        return code | _FRONTIER if self.frontier else code
 
 
 # Shared objects, because many folders have the same few traits.
@@ -63,10 +72,8 @@ TRAITS_BY_CODE: Mapping[int, FolderTraits] = {
     traits.as_code(): traits
     for kind in _KINDS
     for zone in ProposalScope
-    for traits in (
-        FolderTraits(kind, zone, frontier=False),
-        FolderTraits(kind, zone, frontier=True),
-    )
+    for frontier, skipped in product((False, True), repeat=2)
+    for traits in (FolderTraits(kind, zone, frontier, skipped),)
 }
 
 

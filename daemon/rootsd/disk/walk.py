@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from enum import Enum
 from itertools import takewhile
 
@@ -29,7 +29,17 @@ from msgspec import Struct, field
 from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
 from rootsd.core.project_kind import GIT_BARE_NAMES, VCS_NAMES
 from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
-from rootsd.disk.markers import VCS_MARKERS, WalkRules, repository_kind
+from rootsd.disk.markers import (
+    CACHE_SIGNATURE,
+    CACHE_TAG,
+    VCS_MARKERS,
+    WalkRules,
+    child,
+    has_checkout,
+    has_git,
+    repository_kind,
+)
+from rootsd.disk.reader import read_small
 
 # How far the clock for file times may lag behind the clock that rootsd reads.
 _CLOCK_SLACK_NS = 2 * 10**9
@@ -60,13 +70,15 @@ class WalkFolder(Struct, frozen=True, gc=False):
     """A folder to walk. The walk enters at most `levels_left` levels of folders below it.
 
     `top` marks a configured parent. The walk enters it even if it is a repository, and a project
-    file does not make it a project.
+    file does not make it a project. `skipped` marks a folder that the walk skips because of its
+    name, unless it is a repository. It stays in the result, because it may become one.
     """
 
     path: bytes
     levels_left: int
     zone: ProposalFilter = ProposalScope.OPEN
     top: bool = False
+    skipped: bool = False
 
 
 class FolderListing(Struct, frozen=True):
@@ -123,6 +135,21 @@ def _is_git_checkout(path: bytes) -> bool:
     return access(path, os.R_OK)
 
 
+def is_checkout(place: WalkFolder) -> bool:
+    """Return whether a folder that is skipped because of its name is a checkout.
+
+    Inside a project, where each folder may have several such names, only git's marker counts.
+    """
+    return has_checkout(place.path) if place.zone is ProposalScope.OPEN else has_git(place.path)
+
+
+def is_cache(path: bytes, names: Container[bytes]) -> bool:
+    """Return whether the folder, which has these names, has the tag of a cache."""
+    if CACHE_TAG not in names:
+        return False
+    return read_small(child(path, CACHE_TAG), len(CACHE_SIGNATURE)) == CACHE_SIGNATURE
+
+
 def racy_cutoff_ns() -> int:
     """Return the ctime in ns before which a folder cannot have changed since this call."""
     return time.time_ns() - _CLOCK_SLACK_NS
@@ -153,6 +180,8 @@ class Walker:
         `before` is `racy_cutoff_ns()` at the start of the walk. `is_watched` means that the caller
         has set the watch before this call. Raises OSError if the folder cannot be listed.
         """
+        if place.skipped and read_stamp(place.path) is None:
+            return None
         before = racy_cutoff_ns() if before is None else before
         return self._list(place, before, None if is_watched else self._add_watch)
 
@@ -162,6 +191,8 @@ class Walker:
         path = place.path
         if self._prunes and not place.top and _is_git_checkout(path):
             return FolderListing(place, _GIT, (), place.zone)
+        if place.skipped and not is_checkout(place):
+            return FolderListing(place, None, (), place.zone)
         with os.scandir(path) as found:
             entries = list(found)
         names = {entry.name for entry in entries}
@@ -190,11 +221,15 @@ class Walker:
         zone = place.zone
         if not VCS_NAMES.isdisjoint(names) or names >= GIT_BARE_NAMES:
             kind = repository_kind(names)
-            if place.top:
+            if place.top and not self._rules.top_is_project:
                 return kind, zone
-            if self._rules.nested is NestedPolicy.NONE:
+            if self._prunes and not place.top and kind is not None and not kind.is_tree:
                 return kind, None
             return kind, self._inside(place.path, names)
+        if place.skipped:
+            return None, None  # the marker has gone again
+        if not place.top and is_cache(place.path, names):
+            return None, zone
         if isinstance(zone, WorkspaceMembers):
             is_member = place.path in zone and self._rules.files.any_in(names)
             return ProjectKind.PROJECT if is_member else None, zone
@@ -216,18 +251,54 @@ class Walker:
         zone: ProposalFilter,
     ) -> tuple[WalkFolder, ...]:
         """Return the folders inside a folder that the walk enters."""
-        rules, path, left = self._rules, place.path, place.levels_left - 1
-        skipped = rules.skipped(names)
+        if not place.top and is_cache(place.path, names):
+            return ()
+        rules, left = self._rules, place.levels_left - 1
+        skipped = self.skipped(place, names, zone)
         # Handle the common case without a function call.
-        plain = rules.skip_globs is None and not rules.stops
+        plain = not (rules.skip_globs or rules.skip_names or rules.stops)
         below = []
         for entry in entries:
-            name = entry.name
-            if name[0] == _HIDDEN or name in skipped or not entry.is_dir(follow_symlinks=False):
+            if not entry.is_dir(follow_symlinks=False):
                 continue
-            if plain or rules.enters(path, name, skipped):
+            name = entry.name
+            if plain and name[0] != _HIDDEN and name not in skipped:
                 below.append(WalkFolder(entry.path, left, zone))
+            elif (inside := self._place_of(place, zone, name, skipped)) is not None:
+                below.append(inside)
         return tuple(below)
+
+    def skipped(
+        self, place: WalkFolder, names: frozenset[bytes] | set[bytes], zone: ProposalFilter
+    ) -> frozenset[bytes]:
+        """Return the names to skip in a folder that has `names`, as `WalkRules.skipped` does."""
+        if place.top and zone is ProposalScope.OPEN:
+            return self._rules.skipped_in_parent()
+        return self._rules.skipped(names)
+
+    def place_of_new(
+        self, place: WalkFolder, zone: ProposalFilter, name: bytes
+    ) -> WalkFolder | None:
+        """Return the folder `name` in a listed folder, or None if the walk does not enter it.
+
+        This is for one folder that is new there. It does not cover the names that are skipped only
+        beside certain files (`SKIPPED_BESIDE_FILES`).
+        """
+        if place.levels_left <= 0 or place.skipped:
+            return None
+        is_tagged = os.access(child(place.path, CACHE_TAG), os.F_OK)
+        if is_tagged and not place.top and is_cache(place.path, (CACHE_TAG,)):
+            return None
+        return self._place_of(place, zone, name, self._rules.skipped_in_parent())
+
+    def _place_of(
+        self, place: WalkFolder, zone: ProposalFilter, name: bytes, skipped: frozenset[bytes]
+    ) -> WalkFolder | None:
+        why = self._rules.why_skipped(place.path, name, skipped)
+        if why is not None and not why.yields_to_a_repository:
+            return None
+        path, left = child(place.path, name), place.levels_left - 1
+        return WalkFolder(path, left, zone, skipped=why is not None)
 
     def walk(
         self,

@@ -18,6 +18,7 @@ from rootsd.core.errors import (
     RootsdError,
     UnknownProject,
 )
+from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import (
     Access,
     IncompleteReason,
@@ -42,7 +43,7 @@ from support.ledger_harness import (
     path,
     rule,
 )
-from support.sample_decisions import NOON, approved, denied, granted, project
+from support.sample_decisions import NOON, approved, denied, granted, identity, project
 
 
 async def test_an_approved_project_is_published_under_its_name_with_tags_and_access() -> None:
@@ -356,3 +357,42 @@ async def test_an_invalid_end_is_refused(lasts: int) -> None:
     control = ControlHarness(project(1))
     with pytest.raises(BadRequest, match="ten years"):
         await control.decide(APPROVE, "p1", lasts=lasts)
+
+
+def _seen(known: Project) -> ProjectObserved:
+    return ProjectObserved(known.path, known.observed.kind, known.observed.identity)
+
+
+@pytest.mark.parametrize("effect", ApplyMode)
+async def test_a_project_that_became_complete_a_moment_ago_is_approved(effect: ApplyMode) -> None:
+    unfinished = replace(project(1).observed, incomplete=IncompleteReason.NO_HEAD)
+    control = ControlHarness(replace(project(1), observed=unfinished))
+    control.discovery.seen_again[path(1)] = _seen(project(1))
+    done = await control.decide(APPROVE, "p1", effect=effect)
+    assert names(done["items"]) == ["p1"]
+
+
+async def test_a_project_that_appeared_a_moment_ago_is_approved_by_its_name() -> None:
+    control = ControlHarness(project(1))
+    control.discovery.appears = [_seen(project(2))]
+    control.world.disk.folders[path(2)] = identity(2)
+    done = await control.decide(APPROVE, "p2")
+    assert names(done["items"]) == ["p2"]
+
+
+async def test_a_denial_does_not_look_again() -> None:
+    control = ControlHarness(project(1))
+    control.discovery.appears = [_seen(project(2))]
+    with pytest.raises(UnknownProject):
+        await control.decide(DENY, "p2")
+    assert path(2) not in control.world.ledger.catalog.projects
+
+
+async def test_a_refusal_says_what_is_wrong_with_this_folder() -> None:
+    exposed = replace(project(1).observed, hazard=LapseReason.EXPOSED)
+    control = ControlHarness(replace(project(1), observed=exposed))
+    with pytest.raises(NotPresent, match="cannot be published: others can write"):
+        await control.decide(APPROVE, "p1")
+    control.discovery.hazards[path(1)] = "it belongs to another user"
+    with pytest.raises(NotPresent, match="cannot be published: it belongs to another user"):
+        await control.decide(APPROVE, "p1")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rootsd.control.handlers.path_status import PathStatusHandlers
 from rootsd.core.decide import VerdictReason
 from rootsd.core.errors import AmbiguousReference
+from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.model import (
     Access,
     Decision,
@@ -242,25 +243,65 @@ async def test_why_verifies_the_folder_first() -> None:
     assert not why["published"]
 
 
+NOT_THERE = "it was not there when rootsd looked last (rootsd scan)"
+
+
 @pytest.mark.parametrize(
     ("where", "reason"),
-    [
-        ("/srv/none", []),
-        ("/home/ann", ["it is your home folder"]),
-        ("/home/ann/src/1/2/3/4", []),
-        (
-            "/home/ann/src/1/2/3/4/5",
-            [
-                "it is 5 levels below /home/ann/src, and rootsd finds projects up to 4 levels"
-                " below (rootsd parent set /home/ann/src --depth 5)"
-            ],
-        ),
-    ],
+    [("/srv/none", []), ("/home/ann", ["it is your home folder"])],
 )
 async def test_a_path_outside_all_projects_says_so(where: str, reason: list[str]) -> None:
     why = await ControlHarness(approved(1)).ask(WhyQuery(where))
     assert (why["items"], why["voices"]) == ([], [])
-    assert why["obstacles"] == ["no project is known at or above it", *reason]
+    assert why["obstacles"] == ["no project is known at or above it", *reason, NOT_THERE]
+
+
+@pytest.mark.parametrize("reason", ExclusionReason)
+async def test_each_reason_to_leave_a_folder_out_has_a_sentence(reason: ExclusionReason) -> None:
+    control = ControlHarness()
+    where, at = b"/home/ann/src/a b/c\n", b"/home/ann/src/a b"
+    control.discovery.exclusions[where] = Exclusion(reason, at, b"/home/ann/src", 3)
+    why = await control.ask(WhyQuery(text_of(where)))
+    [_, sentence] = why["obstacles"]
+    assert sentence.isprintable()
+    assert any(shown in sentence for shown in ("/home/ann/src", "a b"))
+    if reason not in (ExclusionReason.NO_FOLDER, ExclusionReason.LINK):
+        command = sentence.rpartition("(")[2].removesuffix(")")
+        assert "a b" not in command or "'" in command  # it can be pasted
+
+
+async def test_a_link_is_named_and_then_the_reason_for_its_target() -> None:
+    control = ControlHarness()
+    link, target = b"/home/ann/link/x", b"/home/ann/src/p1/x"
+    control.discovery.exclusions = {
+        link: Exclusion(ExclusionReason.LINK, b"/home/ann/link", b"src/p1"),
+        target: Exclusion(ExclusionReason.OUTSIDE, target),
+    }
+    why = await control.ask(WhyQuery(text_of(link)))
+    assert why["obstacles"][1:] == [
+        "/home/ann/link is a symbolic link to src/p1, and rootsd follows no links",
+        "no watched folder contains /home/ann/src/p1/x (rootsd add /home/ann/src/p1/x)",
+    ]
+
+
+async def test_a_nested_repository_is_named_beside_the_project_around_it() -> None:
+    control = ControlHarness(project(1))
+    inside = path(1) + b"/vendor/lib"
+    control.discovery.exclusions[inside] = Exclusion(
+        ExclusionReason.IN_PROJECT, path(1) + b"/vendor", path(1)
+    )
+    why = await control.ask(WhyQuery(text_of(inside)))
+    assert why["obstacles"] == [
+        "it lies in /home/ann/src/p1, and rootsd proposes nothing inside a project"
+        " (rootsd add /home/ann/src/p1/vendor/lib)"
+    ]
+
+
+async def test_a_hazard_is_explained_by_what_is_wrong_with_this_folder() -> None:
+    control = ControlHarness(seen(project(1), hazard=LapseReason.EXPOSED))
+    control.discovery.hazards[path(1)] = "it belongs to another user"
+    why = await control.ask(WhyQuery(text_of(path(1))))
+    assert why["obstacles"] == ["it cannot be published: it belongs to another user"]
 
 
 @pytest.mark.parametrize("where", ["src/p1", "", ".", "/a\0b", "/\ud800"])
@@ -281,7 +322,13 @@ async def test_a_plain_path_is_resolved_without_a_thread() -> None:
         return path(2)
 
     handlers = PathStatusHandlers(
-        control.world.ledger, real_path, list, lambda _: None, is_canonical
+        control.world.ledger,
+        real_path,
+        list,
+        lambda _: None,
+        control.discovery.why_unseen,
+        control.discovery.why_unsafe,
+        is_canonical,
     )
     assert (await handlers.check(CheckQuery(text_of(path(1)))))["root"] == "p1"
     assert (await handlers.check(CheckQuery("/home/ann/link")))["published"] is False
@@ -290,7 +337,12 @@ async def test_a_plain_path_is_resolved_without_a_thread() -> None:
 
 def _handlers(control: ControlHarness) -> PathStatusHandlers:
     return PathStatusHandlers(
-        control.world.ledger, lambda typed, _: bytes_of(typed), list, lambda _: None
+        control.world.ledger,
+        lambda typed, _: bytes_of(typed),
+        list,
+        lambda _: None,
+        control.discovery.why_unseen,
+        control.discovery.why_unsafe,
     )
 
 

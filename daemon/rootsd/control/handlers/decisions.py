@@ -44,6 +44,7 @@ from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import (
     IdentityChanged,
     NameTaken,
+    NotPresent,
     OrderRefused,
     RootsdError,
     UnknownProject,
@@ -126,6 +127,8 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.real_path,
         discovery.propose,
         discovery.observe_project,
+        discovery.look_again,
+        discovery.why_unsafe,
         services.origins_of,
     )
     return DecisionHandlers(
@@ -161,9 +164,25 @@ class DecisionHandlers(Struct, frozen=True):
     async def carry_out(self, request: DecideRequest, actor: Actor) -> DecideResult:
         """Decide about the projects of the request. On RootsdError, nothing has changed.
 
+        Before the approval of a named project is refused because of the state on the disk,
+        discovery looks again: the project may have appeared, or become complete, a moment ago.
         Raises Unconfirmed if there are several, and `confirmed` does not stand for them.
         """
         _check_request(request, self.ledger.catalog)
+        try:
+            return await self._carry_out_now(request, actor)
+        except (NotPresent, UnknownProject):
+            if request.verb is not DecisionVerb.APPROVE or request.select is not Selection.NAMED:
+                raise
+        await self.selector.look_again(request)
+        try:
+            return await self._carry_out_now(request, actor)
+        except NotPresent as refused:
+            if (why := await self.selector.why_unsafe(request, refused.message)) is None:
+                raise
+            raise NotPresent(why, refused.remedy) from refused
+
+    async def _carry_out_now(self, request: DecideRequest, actor: Actor) -> DecideResult:
         proposed: set[bytes] = set()
         while True:
             chosen = await self.selector.choose(request)

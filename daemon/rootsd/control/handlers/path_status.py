@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.exclusions import clause_of, explain_exclusion
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
 from rootsd.control.references import (
     ReferenceResolver,
@@ -21,9 +23,10 @@ from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgments_by_precedence
 from rootsd.core.errors import AmbiguousReference
+from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
-from rootsd.core.paths import PolicyEntry, bytes_of, contains, is_utf8, text_of
+from rootsd.core.paths import PolicyEntry, bytes_of, is_utf8, text_of
 from rootsd.core.policy import NO_POLICY
 from rootsd.core.scope import session_start_in, workspace_at_start
 from rootsd.core.uris import looks_like_uri
@@ -50,6 +53,8 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.real_path,
         services.discovery.parents,
         services.note_on,
+        services.discovery.why_unseen,
+        services.discovery.why_unsafe,
         services.is_canonical,
     ).routes()
 
@@ -57,14 +62,17 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 class PathStatusHandlers(Struct, frozen=True):
     """Handles `CheckQuery` and `WhyQuery`.
 
-    `real_path` is that of `rootsd.control.references`. `is_canonical` returns whether a path is
-    known to be canonical, and needs no thread.
+    `real_path` is that of `rootsd.control.references`. `why_unseen` and `why_unsafe` are those of
+    `rootsd.control.services.DiscoveryControl`. `is_canonical` returns whether a path is known to
+    be canonical, and needs no thread.
     """
 
     ledger: Ledger
     real_path: Callable[[str, str], bytes]
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteForPath
+    why_unseen: Callable[[bytes], Awaitable[Exclusion | None]]
+    why_unsafe: Callable[[bytes], Awaitable[str | None]]
     is_canonical: Callable[[bytes], bool] = never_canonical
 
     def routes(self) -> Iterable[Route[Any]]:
@@ -134,11 +142,42 @@ class PathStatusHandlers(Struct, frozen=True):
             root=None if root is None else root.name,
             items=project_items(catalog, known, self.parents(), self.note_on),
             voices=[] if project is None else _reasons(project, catalog),
-            obstacles=_no_project(path, catalog, self.parents())
-            if project is None
-            else _obstacles(project, catalog),
+            obstacles=await self._obstacles(query.path, path, project),
             warnings=[],
         )
+
+    async def _obstacles(self, typed: str, path: bytes, project: Project | None) -> list[str]:
+        """Return a sentence for each reason, besides a verdict, why `path` is not published.
+
+        `typed` is the path with its links.
+        """
+        catalog = self.ledger.catalog
+        if project is None:
+            obstacles = ["no project is known at or above it"]
+            if (reason := catalog.places.why_no_root(path)) is not None:
+                obstacles.append(reason)
+            return [*obstacles, *await self._why_unknown(typed, path)]
+        hazard = await self.why_unsafe(project.path) if project.observed.hazard else None
+        obstacles = _obstacles(project, catalog, hazard)
+        if project.path != path:
+            unseen = await self.why_unseen(path)
+            if unseen is not None and unseen.reason is ExclusionReason.IN_PROJECT:
+                obstacles.append(explain_exclusion(unseen, path))
+        return obstacles
+
+    async def _why_unknown(self, typed: str, path: bytes) -> list[str]:
+        """Return why discovery does not find the path that was typed, and the one it leads to."""
+        if looks_like_uri(typed):
+            return []
+        reasons = []
+        if (raw := _normal(typed)) != path:
+            link = await self.why_unseen(raw)
+            if link is not None and link.reason is ExclusionReason.LINK:
+                reasons.append(clause_of(link))
+        unseen = await self.why_unseen(path)
+        if unseen is None:
+            return [*reasons, "it was not there when rootsd looked last (rootsd scan)"]
+        return [*reasons, explain_exclusion(unseen, path)]
 
     def _named(self, name: str | None, path: bytes) -> Project | None:
         """Return the project that the typed word `name` means, or None. It is no path that exists.
@@ -164,6 +203,11 @@ class PathStatusHandlers(Struct, frozen=True):
             if is_uri or self.is_canonical(raw):
                 return raw  # a thread would take longer than the whole query
         return await to_thread.run_sync(canonical_path, self.real_path, path, "/")
+
+
+def _normal(typed: str) -> bytes:
+    """Return an absolute path without `.` and `..`. Its links stay."""
+    return os.path.normpath(bytes_of(typed))
 
 
 def _reasons(project: Project, catalog: Catalog) -> list[ReasonItem]:
@@ -212,8 +256,11 @@ def _reason_source(judgment: Judgment, project: Project, catalog: Catalog) -> st
             return text_of(project.path) if judgment.reason in _PERSON_REASONS else None
 
 
-def _obstacles(project: Project, catalog: Catalog) -> list[str]:
-    """Return a sentence for each obstacle to publishing a project, besides its verdict."""
+def _obstacles(project: Project, catalog: Catalog, hazard: str | None) -> list[str]:
+    """Return a sentence for each obstacle to publishing a project, besides its verdict.
+
+    `hazard` says what makes the folder unsafe, if that is known.
+    """
     seen = project.observed
     obstacles = []
     if seen.presence is not Presence.PRESENT:
@@ -221,31 +268,9 @@ def _obstacles(project: Project, catalog: Catalog) -> list[str]:
     if seen.incomplete is not None:
         obstacles.append(f"it is incomplete: {seen.incomplete.value}")
     if seen.hazard is not None:
-        obstacles.append(f"it cannot be published: {seen.hazard.value}")
+        obstacles.append(f"it cannot be published: {hazard or seen.hazard.value}")
     if not is_utf8(project.path):
         obstacles.append("its path is not UTF-8")
     if (reason := why_not_inherited(catalog, project)) is not None:
         obstacles.append(reason)
     return obstacles
-
-
-def _no_project(path: bytes, catalog: Catalog, parents: Sequence[Parent]) -> list[str]:
-    obstacles = ["no project is known at or above it"]
-    if (reason := catalog.places.why_no_root(path)) is not None:
-        obstacles.append(reason)
-    holding = max(
-        (parent for parent in parents if contains(parent.path, path)),
-        key=lambda parent: len(parent.path),
-        default=None,
-    )
-    if holding is not None and (levels := _levels_below(holding.path, path)) > holding.depth:
-        shown = safe_label(text_of(holding.path), limit=None)
-        obstacles.append(
-            f"it is {levels} levels below {shown}, and rootsd finds projects up to"
-            f" {holding.depth} levels below (rootsd parent set {shown} --depth {levels})"
-        )
-    return obstacles
-
-
-def _levels_below(folder: bytes, path: bytes) -> int:
-    return len([name for name in path.removeprefix(folder).split(b"/") if name])
