@@ -45,6 +45,7 @@ class FakeTree:
         self.failing: set[bytes] = set()
         self.broken: dict[bytes, set[bytes]] = {}
         self.attempts = 0
+        self.is_searching = False
         self.base_masks: set[bytes] = set()
 
     def mask_base(self, _: object) -> None:
@@ -69,6 +70,9 @@ class FakeTree:
         return {path: names for path, names in self.broken.items() if path in self.shown}
 
     def place_worktrees(self, _: Iterable[bytes]) -> None:
+        """Do nothing."""
+
+    def settle_records(self) -> None:
         """Do nothing."""
 
     def repair(self, path: bytes, _: Iterable[bytes]) -> None:

@@ -7,6 +7,7 @@ remove its index, its HEAD, and what only they name.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from rootsd.confine.protected import ProtectionPolicy
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from support.polling import until
 from support.repositories import git, make_repository
+from support.sizes import Sizes
 from support.walls import Wall, Weakness
 
 pytestmark = [pytest.mark.needs("wall")]
@@ -159,6 +161,101 @@ def test_a_worktree_that_appears_later_is_kept(world: World, is_moved: bool) -> 
     until(lambda: wall.error_of(f"os.stat('{tree}/.git')") == "")
     world.prune(wall)
     assert world.lost(tree) == []
+
+
+_REMOVE = "subprocess.run(['rm', '-rf', '{}'], capture_output=True)"
+
+
+@pytest.mark.parametrize("protection", ProtectionPolicy)
+def test_the_index_of_a_hidden_worktree_survives_a_removal_of_its_record(
+    world: World, protection: ProtectionPolicy
+) -> None:
+    trees = [world.add(world.home / "src" / "t"), world.add(world.main / "denied")]
+    records = [world.main / ".git" / "worktrees" / tree.name for tree in trees]
+    denied = root(world.main, denied=(trees[1],))
+    wall = world.wall(denied, protection=protection)
+    for record in records:
+        wall.run(_REMOVE.format(record))
+    world.prune(wall)
+    is_kept = protection is ProtectionPolicy.PROTECT
+    assert world.lost(*trees) == ([] if is_kept else trees)
+    if not is_kept:
+        return
+    git("add", "-A", cwd=trees[0])  # outside, git replaces the index
+    (trees[0] / "more").touch()
+    git("add", "more", cwd=trees[0])
+    until(lambda: wall.error_of(f"append('{records[0]}/index')") == "EROFS")
+    late = world.add(world.home / "src" / "late")
+    record = world.main / ".git" / "worktrees" / "late"
+    until(lambda: wall.error_of(f"append('{record}/HEAD')") == "EROFS")
+    wall.run(_REMOVE.format(record))
+    assert world.lost(late) == []
+
+
+def test_git_works_in_a_worktree_as_soon_as_it_is_visible(world: World) -> None:
+    tree = world.add(world.home / "src" / "t")
+    wall = world.wall()
+    for _ in range(2):
+        wall.order(OrderKind.ADD, root(tree))
+        wall.run(f"open('{tree}/staged', 'a').write('more')")
+        assert wall.run(_GIT.format(cwd=str(tree), words=["add", "staged"])) == 0
+        assert wall.run(_GIT.format(cwd=str(tree), words=["checkout", "-q", "--detach"])) == 0
+        wall.order(OrderKind.REMOVE, paths=[tree])
+        index = world.main / ".git" / "worktrees" / "t" / "index"
+        assert wall.error_of(f"append('{index}')") == "EROFS"
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_worktrees_of_repositories_anywhere_in_a_root_are_kept(
+    world: World, is_weak: bool
+) -> None:
+    """They are below, behind, and inside many folders, other repositories, and packages."""
+    for number in range(200):
+        (world.main / f"a{number:03}" / "b").mkdir(parents=True)
+    places = [
+        world.main / "a150" / "b" / "c" / "deep",
+        world.main / "node_modules" / "package",
+        world.main / "a001" / "inner",
+        world.main / "a001" / "inner" / "vendor" / "in-inner",
+    ]
+    trees = [hidden_tree(world, make_repository(place)) for place in places]
+    bare = world.main / "a199" / "b" / "bare.git"
+    git("clone", "-q", "--bare", places[0], bare, cwd=world.main)
+    trees.append(hidden_tree(world, bare))
+    wall = world.wall(weaknesses=[Weakness.NO_SEARCH] if is_weak else ())
+    if not is_weak:
+        until(lambda: all(wall.error_of(f"os.stat('{t}/.git')") == "" for t in trees))
+    for place in (*places, bare):
+        wall.run(_GIT.format(cwd=str(place), words=["worktree", "prune"]))
+    near = trees.pop(2)  # found before the program sees the root
+    assert world.lost(near) == []
+    assert world.lost(*trees) == (trees if is_weak else [])
+
+
+def hidden_tree(world: World, repository: Path) -> Path:
+    """Add a worktree of a repository in the root, with a staged file, beside the root."""
+    tree = world.home / "src" / f"of-{repository.name}"
+    git("worktree", "add", "-q", "-b", f"for-{repository.name}", tree, cwd=repository)
+    (tree / "staged").write_text("staged")
+    git("add", "staged", cwd=tree)
+    return tree
+
+
+@pytest.mark.sized
+def test_worktrees_of_many_repositories_are_kept(world: World, sizes: Sizes) -> None:
+    count = sizes.pick(test=20, check=200, soak=200)
+    first = make_repository(world.main / "packages" / "r000")
+    for number in range(1, count):
+        shutil.copytree(first, world.main / "packages" / f"r{number:03}", symlinks=True)
+    trees = [
+        hidden_tree(world, world.main / "packages" / f"r{number:03}") for number in range(count)
+    ]
+    wall = world.wall()
+    wall.run(
+        f"for n in range({count}): subprocess.run(['git', '-C',"
+        f" '{world.main}/packages/r%03d' % n, 'worktree', 'prune'], check=True)"
+    )
+    assert world.lost(*trees) == []
 
 
 def test_a_relative_path_leads_to_the_worktree(world: World) -> None:

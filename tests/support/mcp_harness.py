@@ -114,6 +114,9 @@ class FakeSource:
         self.handle = FakeRequestHandle()
         return self.handle
 
+    async def visible(self, path: bytes) -> bytes:
+        return await self.canonical(path)
+
     async def canonical(self, path: bytes) -> bytes:
         """Resolve a path on a disk whose only links are `links`."""
         whole = normpath(path)

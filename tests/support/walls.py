@@ -82,6 +82,7 @@ class Weakness(Enum):
     BASE_COVERED = "a denied folder in the base is covered in place"
     FILES_ONLY = "of what holds a folder, only open files are found"
     FIRST_THREAD = "only the first thread of a holder is looked at"
+    NO_SEARCH = "worktrees of deeper repositories are not searched"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
 
@@ -485,6 +486,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
     Weakness.BASE_COVERED: ((tree.SharedTree, "_replace", _cover_in_place),),
     Weakness.NO_PLACEHOLDERS: ((tree.SharedTree, "_add_placeholder", lambda *_: None),),
+    Weakness.NO_SEARCH: ((tree, "search_repositories", lambda *_: iter(())),),
     Weakness.NO_POINT: ((tree, "_remove", lambda _: None),),
     Weakness.BUSY_POINT: ((tree, "_remove", _remove_busy),),
     Weakness.EVERY_MOUNT: ((mount_plan, "_within", lambda *_: b""),),

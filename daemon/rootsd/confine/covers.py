@@ -24,6 +24,7 @@ from rootsd.confine.kernel import (
     Depth,
     attach_copy,
     closing,
+    detach,
     is_mount_root,
     open_below,
     open_path,
@@ -49,6 +50,13 @@ def protect(root: int, each: ProtectedPath) -> None:
             _mount_over(root, each)
             return
     raise OSError(errno.EBUSY, f"{os.fsdecode(each.path)} cannot be protected")
+
+
+def release(root: int, path: bytes) -> None:
+    """Take the protection of a file away, if it has one. Raises OSError."""
+    with suppress(FileNotFoundError), closing(open_below(root, path, os.O_NOFOLLOW)) as found:
+        if is_mount_root(found):
+            detach(found)
 
 
 def _mount_over(root: int, each: ProtectedPath) -> None:

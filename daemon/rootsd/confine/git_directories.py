@@ -2,7 +2,8 @@
 
 A root may be a checkout, a bare repository, or a folder with several of them. `find_repositories`
 returns the outermost git directories: the one of the root, and those of nested repositories near
-its top (`_MAX_FOLDERS`). `common_directories` adds those of submodules, which lie in them.
+its top (`_MAX_FOLDERS`). `search_repositories` finds all others, in parts, since a tree may have a
+million folders. `common_directories` adds those of submodules, which lie in them.
 
 `find_worktrees` returns the worktrees of all of them that exist. Git writes the path of a worktree
 into `worktrees/NAME/gitdir`, and the way back into the `.git` file of the worktree. A program that
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from rootsd.confine.kernel import closing, open_below
 from rootsd.confine.protected import (
@@ -34,10 +36,14 @@ from rootsd.disk.reader import REF_CAP, read_small
 
 GIT, WORKTREES = b".git", b"worktrees"
 _GIT_FILE = b"gitdir: "
-_MAX_REPOSITORIES = 512
+_MAX_REPOSITORIES = 1 << 14
 _MAX_FOLDERS, _MAX_LOOKUPS = 64, 1024
+_MAX_SEARCHED, _BREADTH_FIRST = 1_000_000, 4096
 _MAX_WORKTREES = 4096
-_SKIPPED = frozenset((GIT, b"node_modules"))
+_MAX_ENTRIES = 1 << 16
+_LARGE = b"node_modules"
+_SKIPPED = frozenset((GIT, _LARGE))
+_BARE = frozenset((b"HEAD", b"objects", WORKTREES))
 
 
 def find_repositories(root: int, place: bytes) -> list[bytes]:
@@ -67,6 +73,49 @@ def find_repositories(root: int, place: bytes) -> list[bytes]:
             ):
                 found.append(nested)
     return found
+
+
+def search_repositories(
+    root: int, place: bytes, mounted: Container[bytes]
+) -> Iterator[bytes | None]:
+    """Yield the git directories of all nested repositories, and None after each folder.
+
+    `root` is an open folder, and `place` its path. Links are not followed. What is `mounted` there
+    is left out, since it may not answer, and so is what lies behind `_MAX_SEARCHED` folders. After
+    the first folders, this goes in depth, which needs less memory. Large folders come last.
+    """
+    waiting, large = deque([b""]), list[bytes]()
+    for count in range(_MAX_SEARCHED):
+        if not waiting and not large:
+            return
+        if waiting:
+            folder = waiting.popleft() if count < _BREADTH_FIRST else waiting.pop()
+        else:
+            folder = large.pop()
+        if folder and place + b"/" + folder[:-1] in mounted:
+            continue
+        names, folders = _entries(root, folder)
+        if names >= _BARE:
+            yield folder[:-1] or b"."
+            continue
+        if GIT in names and (own := git_directory_of(root, place, folder)) is not None:
+            yield own
+        for name in folders - {GIT}:
+            (large if name == _LARGE else waiting).append(folder + name + b"/")
+        yield None
+
+
+def _entries(root: int, folder: bytes) -> tuple[set[bytes], set[bytes]]:
+    """Return the names in a folder, and those of folders among them."""
+    with (
+        suppress(OSError),
+        closing(open_below(root, folder or b".", os.O_RDONLY | os.O_DIRECTORY)) as fd,
+        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+    ):
+        found = list(islice(entries, _MAX_ENTRIES))
+        folders = {each.name for each in found if each.is_dir(follow_symlinks=False)}
+        return {each.name for each in found}, folders
+    return set(), set()
 
 
 def git_directory_of(root: int, place: bytes, folder: bytes) -> bytes | None:
@@ -115,10 +164,11 @@ def common_directories(root: int, repositories: Iterable[bytes]) -> Iterator[byt
             waiting += git_directories_below(root, inside)
 
 
-def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[bytes]:
+def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the folders of the worktrees of one git directory that exist, as absolute paths.
 
-    `place` is the path of the root. The folders may be anywhere.
+    With each one comes the folder of git's record of it, relative to the root. `place` is the path
+    of the root. The worktrees may be anywhere.
     """
     group = os.path.normpath(common + b"/" + WORKTREES)
     for name in names_below(root, group, _MAX_WORKTREES):
@@ -127,7 +177,7 @@ def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[bytes]:
         path = os.path.normpath(os.path.join(place, own, text))
         folder, last = os.path.split(path)
         if text and last == GIT and b"\0" not in text and _leads_to(path, place + b"/" + own):
-            yield folder
+            yield folder, own
 
 
 def _leads_to(git_file: bytes, own: bytes) -> bool:

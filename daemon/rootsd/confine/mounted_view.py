@@ -53,6 +53,7 @@ class MountedView:
     def __init__(self, settings: WardenSettings, owner: int) -> None:
         self.watched = -1
         self._timer = -1
+        self._search = -1  # readable while a search goes on
         self._desired: Mapping[bytes, DesiredMount] = {}
         self._within: Mapping[bytes, DesiredMount] = {}  # those that need no mount of their own
         self._base = DeniedBase(settings.entries)
@@ -124,7 +125,9 @@ class MountedView:
                 self._tree.show(mount)
             except OSError as error:
                 failed.append(FailedRoot(mount.path, error.strerror or "it cannot be mounted"))
+        self._settle()
         self._plan()
+        self._plan_search()
         return AppliedChange(self._with_those_within(failed), self._holders(devices))
 
     def _with_those_within(self, failed: Iterable[FailedRoot]) -> tuple[FailedRoot, ...]:
@@ -150,9 +153,23 @@ class MountedView:
     def repair(self) -> AppliedChange:
         """Cover again what was replaced outside, and try again to show what is missing.
 
-        A root that cannot be covered goes away until the next attempt.
+        A root that cannot be covered goes away until the next attempt. A part of the search for
+        worktrees is done, too: the rest follows soon, so that no revoke waits for it.
         """
+        if self._search >= 0:
+            self._tree.search_on()
+            self._plan_search()
+        # Nobody can tell whether more was due: another poll(2) takes events of mountinfo away.
         return _ending_if_kept(self._repair)
+
+    def _plan_search(self) -> None:
+        """Have `repair` called again and again while there is something to search."""
+        if self._tree.is_searching and self._search < 0:
+            self._search = os.eventfd(1, os.EFD_CLOEXEC)
+            self._events.register(self._search, select.EPOLLIN)
+        elif self._search >= 0 and not self._tree.is_searching:
+            os.close(self._search)  # this takes it out of the events
+            self._search = -1
 
     def _repair(self) -> AppliedChange:
         changed = self._tree.names.changed()
@@ -176,8 +193,13 @@ class MountedView:
             failed[path] = FailedRoot(path, "it is replaced all the time outside")
         if not failed and time.monotonic() >= self._retry_at:
             return self._retry()
+        self._settle()
         self._plan()
         return AppliedChange(self._with_those_within(failed.values()))
+
+    def _settle(self) -> None:
+        with suppress(OSError):  # git outside replaces these files at this moment, and tells
+            self._tree.settle_records()
 
     def _repair_base(self) -> None:
         """Mask again what was replaced outside. Raises RevokeFailed.

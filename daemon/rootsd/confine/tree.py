@@ -48,6 +48,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from rootsd.confine import covers
@@ -57,6 +58,8 @@ from rootsd.confine.git_directories import (
     common_directories,
     find_repositories,
     find_worktrees,
+    git_directory_of,
+    search_repositories,
 )
 from rootsd.confine.kernel import (
     Attribute,
@@ -100,6 +103,7 @@ _POINTS, _ORIGINALS = b"/points", b"/originals"
 _STAGE, _STAGE_FOR_FILES = b"/stage", b"/stage-for-files"
 _EMPTY_FILE = _EMPTY + b"/file"
 _MAX_REPAIRS = 100
+_SEARCHED_AT_ONCE, _ENDED = 128, object()
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"
 _NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 _INODES = b"nr_inodes=1m"
@@ -160,6 +164,8 @@ class _BaseMount(NamedTuple):
 class _Shown(NamedTuple):
     """A root that programs see. `fd` is its root folder, `made` the folder made for its path.
 
+    `kept` are files in git's records of worktrees that are not visible; see `settle_records`.
+
     `protected` has the paths that are protected, and those that were and do not exist now. `below`
     is what is mounted at the path without this root.
     """
@@ -170,6 +176,7 @@ class _Shown(NamedTuple):
     made: bytes
     protected: tuple[ProtectedPath, ...]
     below: _Mounted | None
+    kept: tuple[ProtectedPath, ...] = ()
 
     @property
     def masks(self) -> Iterator[bytes]:
@@ -179,7 +186,7 @@ class _Shown(NamedTuple):
     @property
     def covers(self) -> Iterator[bytes]:
         """The paths that must be covered if they exist, relative to the root."""
-        yield from (each.path for each in self.protected)
+        yield from (each.path for each in (*self.protected, *self.kept))
         yield from self.masks
 
 
@@ -204,7 +211,10 @@ class SharedTree:
         """What tells `place_worktrees` about new worktrees comes from here."""
         # The git directories in each root, and their worktrees.
         self._repositories: dict[bytes, tuple[bytes, ...]] = {}
-        self._worktrees: dict[bytes, frozenset[bytes]] = {}
+        self._worktrees: dict[bytes, dict[bytes, bytes]] = {}  # and git's records of them
+        # The searches for more git directories that have not ended, and what they have found.
+        self._searches: dict[bytes, Iterator[bytes | None]] = {}
+        self._deep: dict[bytes, set[bytes]] = {}
         self._placeholders: dict[bytes, bytes] = {}  # where they lie, by the worktree's path
         # The folders over what is denied or hidden, by its path and the root that hides it.
         self._masks: dict[bytes, dict[bytes, bytes]] = {}
@@ -275,6 +285,7 @@ class SharedTree:
             except OSError:
                 self._forget_worktrees(desired.path)
                 raise
+            self._search(desired.path)
 
     def _protect_entry_of(self, path: bytes) -> None:
         """If a root is a worktree of the root around it, close its entry there from now on."""
@@ -375,7 +386,11 @@ class SharedTree:
     def repair(self, path: bytes, broken: Iterable[bytes]) -> None:
         """Cover what is now at the `broken` paths of a shown root. Raises OSError."""
         shown = self._shown[path]
-        files = {each.path: each for each in shown.protected if each.kind is NodeKind.FILE}
+        files = {
+            each.path: each
+            for each in (*shown.protected, *shown.kept)
+            if each.kind is NodeKind.FILE
+        }
         in_place = [files.get(each) for each in broken]
         for each in in_place:
             if each is None or kind_below(shown.fd, each.path) is not NodeKind.FILE:
@@ -529,12 +544,14 @@ class SharedTree:
     def _find_worktrees(self, desired: DesiredMount, root: int) -> None:
         """Place the worktrees of the repositories in a root that is about to be shown, or is."""
         masks = [mask.path for mask in desired.masks]
+        near = find_repositories(root, desired.path)
+        outermost = dict.fromkeys((*near, *sorted(self._deep.get(desired.path, ()))))
         repositories = tuple(
             common
-            for common in common_directories(root, find_repositories(root, desired.path))
+            for common in common_directories(root, outermost)
             if not any(contains(mask, desired.path + b"/" + common) for mask in masks)
         )
-        found: set[bytes] = set()
+        found: dict[bytes, bytes] = {}
         with ExitStack() as stack:
             folders = []
             for common in repositories:
@@ -548,13 +565,83 @@ class SharedTree:
             else:
                 self._unwatched_worktrees.add(desired.path)
         self._repositories[desired.path] = repositories
-        self._worktrees[desired.path] = frozenset(found)
+        self._worktrees[desired.path] = found
         self._place_worktrees()
+
+    def _search(self, path: bytes) -> None:
+        """Start to search the whole of a root that is shown."""
+        if path in self._worktrees:
+            mounted = covers.mount_points()
+            self._searches[path] = search_repositories(self._shown[path].fd, path, mounted)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether `search_on` has something to do."""
+        return bool(self._searches)
+
+    def search_on(self) -> None:
+        """Search a part of the roots for git directories, and place the worktrees of new ones."""
+        found = set()
+        for path, search in list(self._searches.items()):
+            known = self._deep.setdefault(path, set())
+            before = len(known)
+            for each in islice(search, _SEARCHED_AT_ONCE):
+                if each is not None and each not in self._repositories[path]:
+                    known.add(each)
+            if len(known) > before:
+                found.add(path)
+            if next(search, _ENDED) is _ENDED:
+                del self._searches[path]
+        self.place_worktrees(found)
+
+    def settle_records(self) -> None:
+        """Protect what only git's record of a hidden worktree has: its index and its HEAD.
+
+        The folder stays writable, since `git gc` makes a lock in it. If the worktree becomes
+        visible, its programs write these files. Raises OSError.
+        """
+        for path, shown in self._shown.items():
+            wanted = tuple(self._records_to_keep(path)) if shown.protected else ()
+            if wanted == shown.kept:
+                continue
+            for each in shown.kept:
+                if each not in wanted:
+                    covers.release(shown.fd, each.path)
+            for each in wanted:
+                if each not in shown.kept:
+                    covers.hold_above(shown.fd, each.path)
+                    covers.protect(shown.fd, each)
+            self._shown[path] = shown._replace(kept=wanted)
+            self._watch(path)
+
+    def _records_to_keep(self, path: bytes) -> Iterator[ProtectedPath]:
+        """Yield the files to keep in a root. Those of nested repositories stay as they are.
+
+        To hold the folders above those would keep programs from removing a nested repository.
+        """
+        own = git_directory_of(self._shown[path].fd, path, b"")
+        for tree, record in self._worktrees.get(path, {}).items():
+            if own is not None and contains(b"/" + own, b"/" + record) and self._is_hidden(tree):
+                for name in (b"HEAD", b"index"):
+                    file = record + b"/" + name
+                    if kind_below(self._shown[path].fd, file) is NodeKind.FILE:
+                        yield ProtectedPath(file, Protection.READ_ONLY, NodeKind.FILE)
+
+    def _is_hidden(self, path: bytes) -> bool:
+        """Return whether no root shows what is at `path`."""
+        for above in (path, *ancestors(path)):
+            if self._mask_at(above) is not None:
+                return True
+            if above in self._mounted:
+                return above not in self._shown
+        return True
 
     def _forget_worktrees(self, path: bytes) -> None:
         """Forget the worktrees and masks of a root that is not shown, and of those in it."""
         for inner in [each for each in self._worktrees if contains(path, each)]:
             del self._worktrees[inner], self._repositories[inner]
+            self._searches.pop(inner, None)
+            self._deep.pop(inner, None)
             self._unwatched_worktrees.discard(inner)
             self.worktree_names.forget(inner)
         self._drop_masks(path)

@@ -65,6 +65,13 @@ class RootsSource(Protocol):
         """
         ...
 
+    async def visible(self, path: bytes) -> bytes:
+        """Return the same as `canonical`, as the client sees it.
+
+        For a client behind a wall, no link is followed that it does not see.
+        """
+        ...
+
     async def session_start(self, folder: bytes) -> SessionStart:
         """Return the start of a session that begins now in `folder` (canonical).
 

@@ -408,7 +408,7 @@ async def _resolve_relative(
 
 
 async def _resolve_path(path: bytes, view: ConnectionView) -> CallToolResult:
-    canonical = await view.source.canonical(path)
+    canonical = await view.source.visible(path)
     published = await view.current()  # only now, so that it is as new as the path
     root = root_containing(published, canonical)
     relative = None

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,31 @@ def test_inside_the_json_answer_has_no_more_information(person: Person) -> None:
         (OK, {**root, "root": "read-only", "access": "read"}),
         *[(NOT_KNOWN, unknown)] * 3,
     ]
+
+
+def test_links_that_the_program_does_not_see_tell_nothing(person: Person) -> None:
+    """Outside, they lead into a root. Inside, nobody learns that they exist."""
+    root, secret = person.parent / "approved", person.parent / "pending" / "secret"
+    secret.symlink_to(root)
+    links: dict[Path, Path | str] = {
+        root / "own": root / "folder",
+        root / "by-text": f"../approved/{'x/../' * 3}folder",
+        root / "by-secret": secret,
+        root / "above-secret": f"{secret}/../approved",
+    }
+    (root / "folder").mkdir()
+    for link, target in links.items():
+        link.symlink_to(target)
+    asked = [str(secret), f"{secret}/folder", *map(str, links)]
+    try:
+        assert {person.run("check", path).returncode for path in asked} == {OK}
+        inside = statuses(confine(person, check(), *asked))
+    finally:
+        for link in (secret, *links):
+            link.unlink()
+        (root / "folder").rmdir()
+    # The text of the last one is "pending/secret/../approved", which is no root.
+    assert inside == [NOT_KNOWN, NOT_KNOWN, OK, OK, NOT_KNOWN, NOT_KNOWN]
 
 
 def test_a_root_that_the_program_does_not_see_is_not_known(person: Person) -> None:

@@ -51,7 +51,7 @@ class LedgerRootsSource(Struct, frozen=True):
     real_path: Callable[[bytes], bytes]
     requests: RootRequestQueue
     scanned: Callable[[bytes], Awaitable[None]]
-    _path_threads: anyio.CapacityLimiter = field(default_factory=_path_thread_limiter)
+    path_threads: anyio.CapacityLimiter = field(default_factory=_path_thread_limiter)
     _next: _NextVerification = field(default_factory=_NextVerification)
     _turns: FairScheduler = field(default_factory=FairScheduler)
 
@@ -92,8 +92,12 @@ class LedgerRootsSource(Struct, frozen=True):
     async def canonical(self, path: bytes) -> bytes:
         """Return `path` with symbolic links resolved. The wait for the thread can be canceled."""
         return await to_thread.run_sync(
-            self.real_path, path, abandon_on_cancel=True, limiter=self._path_threads
+            self.real_path, path, abandon_on_cancel=True, limiter=self.path_threads
         )
+
+    async def visible(self, path: bytes) -> bytes:
+        """Return the same as `canonical`: this client sees every link."""
+        return await self.canonical(path)
 
     async def session_start(self, folder: bytes) -> SessionStart:
         """Return the start of a session that begins in `folder` (canonical).

@@ -8,17 +8,23 @@ wall by the ancestors of the process that connected: see `rootsd.core.wall_peers
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Protocol
 
 import anyio
+from anyio import to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.core.model import PublishedSet, SessionKey
+from rootsd.core.paths import contains
 from rootsd.core.scope import Scope, SessionStart, apply_scope, bound_sessions
 from rootsd.core.wall_peers import PeerPlace, WallPeer
+from rootsd.disk.links import MAX_LINKS
 from rootsd.mcp.cache import cached_by_identity
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.mcp.sessions.source import LedgerRootsSource
@@ -72,6 +78,19 @@ class WalledSource(Struct):
         """Return `path` with symbolic links resolved."""
         return await self.ledger.canonical(path)
 
+    async def visible(self, path: bytes) -> bytes:
+        """Return `path` with those links resolved that are in the roots of the wall.
+
+        Any other answer would tell which links outside lead into a root.
+        """
+        shown = await self.current()
+        if self._scopes(shown) is None:
+            return await self.ledger.canonical(path)
+        roots = frozenset(root.path for root in shown.roots)
+        return await to_thread.run_sync(
+            resolve_in_roots, path, roots, abandon_on_cancel=True, limiter=self.ledger.path_threads
+        )
+
     async def session_start(self, folder: bytes) -> SessionStart:
         """Return the start of a session in `folder`. It tells of no project outside the wall."""
         start = await self.ledger.session_start(folder)
@@ -108,6 +127,33 @@ class WalledSource(Struct):
             mine = replace(scope, sessions=scope.sessions | own)
             published = _in_wall(published, _interned(mine))
         return published
+
+
+def resolve_in_roots(path: bytes, roots: frozenset[bytes]) -> bytes:
+    """Return an absolute path without `.` and `..`, and with the links resolved that are in roots.
+
+    Whatever is outside the roots is only text. Too many links are not followed.
+    """
+    done, left, links = b"/", deque(path.split(b"/")), 0
+    while left:
+        name = left.popleft()
+        if name in (b"", b"."):
+            continue
+        if name == b"..":
+            done = os.path.dirname(done)
+            continue
+        here = os.path.join(done, name)
+        target = b""
+        if links < MAX_LINKS and any(contains(root, done) for root in roots):
+            with suppress(OSError):  # it is no link
+                target = os.readlink(here)
+        if target:
+            links += 1
+            left.extendleft(reversed(target.split(b"/")))
+            done = b"/" if target.startswith(b"/") else done
+        else:
+            done = here
+    return done
 
 
 _NO_ROOTS = PublishedSet(0, ())
