@@ -258,7 +258,6 @@ log --last 5
 undo
 sessions
 sessions --history
-export
 export --code-workspace tag:work
 forget two
 prune
@@ -272,7 +271,6 @@ sync add claude-code
 sync
 sync rm claude-code --dry-run
 sync rm claude-code
-import HOME/export.json
 add HOME/work.code-workspace --dry-run
 add HOME/work.code-workspace
 down
@@ -289,9 +287,6 @@ def test_real_commands_print_only_described_keys(tmp_path: Path) -> None:
     folders = [{"path": str(tmp_path / "more" / "extra")}, {"path": str(person.parent / "one")}]
     (tmp_path / "work.code-workspace").write_text(json.dumps({"folders": folders}))
     (tmp_path / ".cursor").mkdir()
-    export = {"schema": "rootsd/1", "format": 1, "rules": [], "items": [
-        {"path": str(person.parent / "four"), "name": "four", "tags": []}]}  # fmt: skip
-    (tmp_path / "export.json").write_text(json.dumps(export))
     covered = set()
     try:
         for line in COMMANDS:

@@ -275,7 +275,7 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "set-focus", {"tag": "work"}
     yield "rule-add", {"verdict": "denied", "pattern": f"{top}/x/**", **cwd}
     yield "add", {"what": "https://example.com/x", **cwd}
-    yield "import", {"whats": ["https://example.com/y"], "names": [""], "tags": [""]}
+    yield "add_folders", {"paths": [f"{top}/one"], "tag": "work"}
     yield "rule-rm", {"number": 1}
     yield "undo", {}
     yield "set-guard", {"guard": "off"}

@@ -62,7 +62,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "approve": ("approve", "api", "--dry-run"),
     "rename": ("rename", "api", "x", "--dry-run"),
     "add": ("add", "api", "--dry-run"),
-    "export": ("export",),
+    "export": ("export", "--code-workspace", "tag:go"),
     "prune": ("prune", "--dry-run"),
     "rule": ("rule",),
     "parent": ("parent",),

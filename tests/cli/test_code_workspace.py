@@ -19,7 +19,7 @@ from rootsd.cli.code_workspace import (
     workspace_of,
     workspace_text,
 )
-from rootsd.wire.decisions import MAX_IMPORT_ITEMS
+from rootsd.wire.decisions import MAX_ADDED_FOLDERS
 
 # What VS Code writes, and what people add to it.
 TEXT = """\
@@ -92,7 +92,7 @@ def test_other_folders_are_left_out_with_the_reason(tmp_path: Path, entry: str, 
         ("[]", "it has no list of folders"),
         ('{"folders": {}}', "it has no list of folders"),
         ("[" * 100_000, "it is nested too deeply"),
-        (with_folders(*['{"path": "x"}'] * (MAX_IMPORT_ITEMS + 1)), "it lists more than 500"),
+        (with_folders(*['{"path": "x"}'] * (MAX_ADDED_FOLDERS + 1)), "it lists more than 500"),
         ('{"folders": []}' + " " * MAX_BYTES, "it is larger than"),
     ],
 )

@@ -41,7 +41,6 @@ DOCUMENTED = {
     "ui": {"--host"},
     "prune": {"--dry-run"},
     "export": {"--code-workspace", "--output"},
-    "import": {"--dry-run"},
     "undo": {"--yes", "--dry-run"},
     "down": {"--programs"},
     "focus": {"--clear", "--now", "--dry-run"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import closing
 from pathlib import Path
@@ -45,14 +44,6 @@ def test_the_stored_state_is_shown_with_a_warning(
     assert done.status == 0
     assert shown in done.out
     assert done.err == f"warning: {OFFLINE_WARNING}\n"
-
-
-def test_an_export_contains_the_warning(state: Path, shell: Shell) -> None:
-    done = shell.run("export")
-    whole = json.loads(done.out)
-    assert [item["name"] for item in whole["items"]] == ["p1"]
-    assert whole["warnings"] == [OFFLINE_WARNING]
-    assert whole["revision"] is None
 
 
 @pytest.mark.parametrize("words", [("log", "-f"), ("approve", "p1"), ("show", "p1")])

@@ -6,7 +6,6 @@ test once, and review the new file.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from rootsd.cli.doctor import DoctorCheck
 from rootsd.cli.verb_table import verb_names
 from rootsd.core.doctor import error, ok
 from support.fake_daemon import FakeDaemon
-from support.sample_answers import ANSWERS, ITEMS
+from support.sample_answers import ANSWERS
 from support.terminal import Shell
 from support.user_session import UserSession
 
@@ -32,7 +31,6 @@ CONFIG = """\
 [[parent]]
 path = "/home/ann/src"
 """
-EXPORT = {"schema": "rootsd/1", "format": 1, "items": [ITEMS[0]], "rules": []}
 VERBS: dict[str, tuple[str, ...]] = {
     "ls": ("ls",),
     "ls-risk": ("ls", "--risk", "any"),
@@ -51,9 +49,8 @@ VERBS: dict[str, tuple[str, ...]] = {
     "log": ("log",),
     "rule": ("rule",),
     "prune": ("prune",),
-    "export": ("export",),
+    "export": ("export", "--code-workspace", "tag:go"),
     "add": ("add", "/home/ann/src/odd"),
-    "import": ("import", "export.json"),
     "guard": ("guard",),
     "guard-dry-run": ("guard", "terminal", "--dry-run"),
     "rule-add": ("rule", "add", "approve", "/home/ann/src/acme/**"),
@@ -94,7 +91,7 @@ ELSEWHERE = {
     "connect", "disconnect", "clients", "ui",
 }  # fmt: skip
 # Lines of several kinds with different columns.
-RAGGED = {"show", "status", "up", "service-status"}
+RAGGED = {"show", "status", "up", "service-status", "export"}
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 SEEN = (
     DoctorCheck(ok("command", "clients can run /home/ann/.local/bin/rootsd")),
@@ -146,7 +143,6 @@ def facts(
     monkeypatch.chdir(rootsd_dir)
     (rootsd_dir / "config").mkdir()
     (rootsd_dir / "config" / "config.toml").write_text(CONFIG)
-    (rootsd_dir / "export.json").write_text(json.dumps(EXPORT))
     monkeypatch.setattr(doctor, "run_checks", lambda invocation: iter(SEEN))
     monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
     schema = Path("/opt/rootsd/config.schema.json")

@@ -30,12 +30,12 @@ from rootsd.wire.daemon import (
     StopRequest,
 )
 from rootsd.wire.decisions import (
+    AddFoldersRequest,
     AddRequest,
     AddRuleRequest,
     ApplyMode,
     DecideRequest,
     FocusQuery,
-    ImportRequest,
     RemoveRuleRequest,
     RenameRequest,
     RulesQuery,
@@ -84,7 +84,7 @@ ORDERS: list[Any] = [
     SetFocusRequest("x"),
     UndoRequest(3),
     UndoRequest(),
-    ImportRequest((), (), ()),
+    AddFoldersRequest((), "work"),
     RemoteCommandRequest("approve api --host ann@build"),
 ]
 LOOKS: list[ControlRequest] = [

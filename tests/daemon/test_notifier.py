@@ -9,17 +9,15 @@ import anyio
 
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
-from rootsd.core.quiet_hours import QuietHours
 from rootsd.core.throttle import NotificationDebouncer
-from rootsd.daemon.notifier import NotifierClock, PendingNotifier
+from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
-from rootsd.system.config import NotifySettings
+from rootsd.system.config_schema import NotifyTable
 from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposalsQuery
-from rootsd.wire.decisions import DecisionVerb
 from support.control_harness import ControlHarness, FakeRequestFeed
 from support.ledger_harness import SOURCES
-from support.sample_decisions import NOON, identity, project
+from support.sample_decisions import identity, project
 
 HANG_GUARD = 30
 
@@ -52,11 +50,10 @@ class NotifierHarness:
         self.control = ControlHarness(project(1))
         self.screen = Screen()
         self.now = 0.0
-        self.time_of_day = NOON
         self.wishes = FakeRequestFeed()
         self.notifier = PendingNotifier(
-            self.control.world.ledger, self.wishes, settings=NotifySettings(),
-            clock=NotifierClock(lambda: self.now, lambda: self.time_of_day),
+            self.control.world.ledger, self.wishes, settings=NotifyTable(),
+            clock=lambda: self.now,
             show=self.screen.show, debouncer=pace, batch_s=0.0,
         )  # fmt: skip
 
@@ -191,52 +188,27 @@ async def test_after_three_requests_the_next_are_shown_together() -> None:
 
 async def test_a_request_that_is_decided_or_over_is_not_shown() -> None:
     scene = NotifierHarness()
-    scene.notifier.configure(NotifySettings(quiet=QuietHours.parse("11:00-13:00")))
     async with scene.telling():
-        over, still = await scene.ask(2), await scene.ask(3)
+        for number in (2, 3, 4):  # more would be shown together, after some minutes
+            await scene.ask(number)
+            await scene.screen.until(number - 1)
+        over, still = await scene.ask(5), await scene.ask(6)
         await anyio.wait_all_tasks_blocked()
         del scene.wishes.notes[over]
-        scene.time_of_day = NOON.replace(hour=13)
-        another = await scene.ask(4)
-        await scene.screen.until(1)
-    assert [shown.folders for shown in scene.screen.shown] == [(still, another)]
-
-
-async def test_in_quiet_hours_nothing_is_shown_and_afterwards_what_is_still_pending() -> None:
-    scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
-    scene.notifier.configure(NotifySettings(quiet=QuietHours.parse("22:00-08:00")))
-    scene.time_of_day = NOON.replace(hour=2)
-    async with scene.telling():
-        await scene.find(2)
-        await scene.find(3)
-        await anyio.wait_all_tasks_blocked()
-        assert scene.screen.shown == []
-        await scene.control.decide(DecisionVerb.DENY, "p2")
-        scene.time_of_day = NOON.replace(hour=8)
-        await scene.find(4)
-        await scene.screen.until(1)
-    assert [shown.summary for shown in scene.screen.shown] == ["2 new projects are pending"]
-
-
-async def test_new_settings_count_at_once() -> None:
-    scene = NotifierHarness()
-    scene.notifier.configure(NotifySettings(quiet=QuietHours.parse("11:00-13:00")))
-    async with scene.telling():
-        await scene.ask(2)
-        await anyio.wait_all_tasks_blocked()
-        assert scene.screen.shown == []
-        scene.notifier.configure(NotifySettings())
-        await scene.screen.until(1)
+        scene.now += 300.0
+        another = await scene.ask(7)
+        await scene.screen.until(4)
+    assert scene.screen.shown[-1].folders == (still, another)
 
 
 async def test_notifications_that_are_off_are_not_shown_later() -> None:
     scene = NotifierHarness(NotificationDebouncer(quiet=0.0, apart=0.0))
-    scene.notifier.configure(NotifySettings(enabled=False))
+    scene.notifier.configure(NotifyTable(enabled=False))
     async with scene.telling():
         await scene.ask(2)
         await scene.find(3)
         await anyio.wait_all_tasks_blocked()
-        scene.notifier.configure(NotifySettings())
+        scene.notifier.configure(NotifyTable())
         await scene.find(4)
         await scene.screen.until(1)
     assert [shown.summary for shown in scene.screen.shown] == ["1 new project is pending"]

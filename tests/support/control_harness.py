@@ -34,7 +34,7 @@ from rootsd.core.scope import SessionStart, session_start_in
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
-from rootsd.system.config import NotifySettings
+from rootsd.system.config_schema import NotifyTable
 from rootsd.system.desktop import DesktopNotification
 from rootsd.wire.daemon import (
     ConfigStatus,
@@ -278,7 +278,7 @@ class ControlHarness:
             self.guard,
             archive,
             PendingNotifier(
-                self.world.ledger, FakeRequestFeed(), settings=NotifySettings(), show=show_nothing
+                self.world.ledger, FakeRequestFeed(), settings=NotifyTable(), show=show_nothing
             ),
             self._wall(),
             real_path=real_path,

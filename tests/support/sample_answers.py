@@ -111,7 +111,6 @@ ANSWERS: Mapping[str, Answer] = {
     "rename": a_decision(ITEMS[0]),
     "tag": a_decision(*ITEMS[:2]),
     "add": {"revision": 8, "items": [ITEMS[1]], "is_new": True, "warnings": []},
-    "import": a_decision(ITEMS[1], unchanged=[ITEMS[0]], warnings=["a tag is left out"]),
     "log": a_listing(*EVENTS),
     "rules": {**a_listing(RULE), "policy": [POLICY_RULE]},
     "rule-add": _RULED,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import time
 from functools import partial
 from pathlib import Path
 
@@ -13,14 +12,12 @@ from rootsd.core.errors import BadConfig, ErrorCode
 from rootsd.core.guard import Guard
 from rootsd.core.model import NestedPolicy, Parent
 from rootsd.core.paths import RefusedPlaces
-from rootsd.core.quiet_hours import QuietHours
 from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.disk.safety import explain_alias
 from rootsd.system.config import (
     MAX_BYTES,
     Approval,
     Config,
-    NotifySettings,
     SessionLimits,
     parse_config,
     read_config,
@@ -131,11 +128,8 @@ def test_a_wrong_setting_of_the_wall_is_named_with_its_line(line: str, problem: 
 
 
 def test_notifications_are_on_unless_the_file_says_otherwise() -> None:
-    assert parse_config("", FILE).notify == NotifySettings(enabled=True, quiet=None)
-    text = "[notify]\nenabled = false\nquiet = '22:00-08:30'"
-    assert parse_config(text, FILE).notify == NotifySettings(
-        enabled=False, quiet=QuietHours(time(22), time(8, 30))
-    )
+    assert parse_config("", FILE).notify.enabled
+    assert not parse_config("[notify]\nenabled = false", FILE).notify.enabled
 
 
 def test_parents_may_be_written_inline() -> None:
@@ -212,9 +206,6 @@ PARENT = "[[parent]]\npath = '/srv/a'\n"
         ('[approval]\nmarkers = [""]', 2, "approval.markers", "expected a list of names"),
         ("[approval]\nguards = 1", 2, "approval.guards", "did you mean guard?"),
         ("approval = 1", 1, "approval", "expected a table that starts with [approval]"),
-        ("[notify]\nquiet = 22", 2, "notify.quiet", 'expected hours such as "22:00-08:00"'),
-        ("[notify]\nquiet = '22-8'", 2, "notify.quiet", 'expected hours such as "22:00-08:00"'),
-        ("[notify]\nquiet = '08:00-08:00'", 2, "notify.quiet", "start and end at the same time"),
         ("[notify]\nenabled = 'no'", 2, "notify.enabled", "expected true or false"),
         ("parent = [\n  {path = 'src'},\n]", 1, "parent[0].path", "starts with / or ~/"),
     ],

@@ -27,7 +27,7 @@ from rootsd.core.paths import text_of
 from rootsd.core.uris import looks_like_uri
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.json_spans import parse
-from rootsd.wire.decisions import MAX_IMPORT_ITEMS
+from rootsd.wire.decisions import MAX_ADDED_FOLDERS
 
 SUFFIX = ".code-workspace"
 MAX_BYTES = 1 << 20
@@ -60,8 +60,8 @@ def read_folders(typed: str) -> WorkspaceFolders:
     entries = content.get("folders") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise _bad(file, "it has no list of folders")
-    if len(entries) > MAX_IMPORT_ITEMS:
-        raise _bad(file, f"it lists more than {MAX_IMPORT_ITEMS} folders")
+    if len(entries) > MAX_ADDED_FOLDERS:
+        raise _bad(file, f"it lists more than {MAX_ADDED_FOLDERS} folders")
     base = text_of(os.path.realpath(os.fsencode(os.path.dirname(file))))
     found = [_path_of(entry, number, base) for number, entry in enumerate(entries, 1)]
     paths = dict.fromkeys(each for each in found if isinstance(each, str))

@@ -29,7 +29,8 @@ from rootsd.core.labels import safe_label
 from rootsd.service import detect
 from rootsd.system import runtime_dir
 from rootsd.system.command_path import stable_command
-from rootsd.system.config import NotifySettings, read_config
+from rootsd.system.config import read_config
+from rootsd.system.config_schema import NotifyTable
 from rootsd.system.desktop import DesktopUnavailable, this_desktop
 from rootsd.system.ipc import connect
 from rootsd.system.policy_file import POLICY_FILE, wall_requirement
@@ -132,7 +133,7 @@ def _notifications(invocation: Invocation) -> DoctorFinding:
     try:
         settings = read_config(invocation.places.config_file).notify
     except BadConfig:  # another check reports it
-        settings = NotifySettings()
+        settings = NotifyTable()
     if not settings.enabled:
         return ok(topic, "config.toml switches them off (notify.enabled)")
     import anyio
@@ -142,9 +143,7 @@ def _notifications(invocation: Invocation) -> DoctorFinding:
     except DesktopUnavailable as reason:
         why = safe_label(str(reason), limit=None)
         return ok(topic, f"there is no desktop that shows them ({why})")
-    if settings.quiet is None:
-        return ok(topic, f"{shown_by} shows them")
-    return ok(topic, f"{shown_by} shows them, but not at {settings.quiet}")
+    return ok(topic, f"{shown_by} shows them")
 
 
 def _daemon(invocation: Invocation) -> DoctorCheck:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from keyword import iskeyword
 
 import click
 from msgspec import Struct
@@ -23,7 +22,7 @@ SECTIONS = ("Set up", "Decide", "Inspect", "For programs")
 # The order of the help within each section. Other verbs follow in the order of the alphabet.
 _ORDER = """
     init up down connect disconnect clients service parent sync config doctor scan
-    pending review approve deny forget undo prune export import rename tag focus add rule guard
+    pending review approve deny forget undo prune export rename tag focus add rule guard
     status ls show open log sessions check why version help
     completion shell-init bridge run hook daemon
 """
@@ -43,8 +42,7 @@ class VerbSummary(Struct, frozen=True):
 def verb_names() -> frozenset[str]:
     """Return all verbs."""
     names = (name.removesuffix(".py") for name in os.listdir(_folder()) if name.endswith(".py"))
-    modules = (name.removesuffix("_") for name in names if not name.startswith("_"))
-    return frozenset(name.replace("_", "-") for name in modules)
+    return frozenset(name.replace("_", "-") for name in names if not name.startswith("_"))
 
 
 @cache
@@ -80,4 +78,4 @@ def _folder() -> str:
 
 
 def _module_name(verb: str) -> str:
-    return f"{verb}_" if iskeyword(verb) else verb.replace("-", "_")
+    return verb.replace("-", "_")

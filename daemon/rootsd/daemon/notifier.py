@@ -2,8 +2,7 @@
 
 A notification only informs: it has no button that decides anything. New projects are announced in
 batches (see `rootsd.core.throttle`). A folder that a client asks for is announced at once, because
-the client waits; after a few, requests are announced together, too. In quiet hours, both wait for
-the end of the hours. Then the desktop shows those that are still pending.
+the client waits; after a few, requests are announced together, too.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime
 from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
-from msgspec import Struct
 
 from rootsd.control.routes import Route, query_route
 from rootsd.core.catalog import Catalog
@@ -26,15 +23,13 @@ from rootsd.core.model import Project, ProjectKind
 from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest
 from rootsd.state.ledger import Ledger
-from rootsd.system.config import NotifySettings
+from rootsd.system.config_schema import NotifyTable
 from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposals, NewProposalsQuery, RequestedFolder
 
 log = logging.getLogger(__name__)
 
 BATCH_S = 1.0
-QUIET_CHECK_S = 600.0
-"""How often to compare with the quiet hours: the clock may change, and the computer may sleep."""
 _REQUESTS_AT_ONCE, _REQUEST_INTERVAL_S = 3, 300.0
 _MAX_REQUESTS = 32
 _MAX_LINES = 4
@@ -42,17 +37,6 @@ _MAX_NAMES = 3
 _MAX_FOLDERS = 20
 _NAME_LIMIT, _TEXT_LIMIT = 40, 120
 ShowNotification = Callable[[DesktopNotification], Awaitable[None]]
-
-
-def _local_time() -> datetime:
-    return datetime.now().astimezone()
-
-
-class NotifierClock(Struct, frozen=True):
-    """Two clocks: seconds that never go back, and the time of day of the person."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    local_time: Callable[[], datetime] = _local_time
 
 
 class RequestFeed(Protocol):
@@ -75,9 +59,9 @@ class PendingNotifier:
         ledger: Ledger,
         root_requests: RequestFeed,
         *,
-        settings: NotifySettings,
+        settings: NotifyTable,
         show: ShowNotification,
-        clock: NotifierClock | None = None,
+        clock: Callable[[], float] = time.monotonic,
         debouncer: NotificationDebouncer | None = None,
         batch_s: float = BATCH_S,
     ) -> None:
@@ -86,8 +70,7 @@ class PendingNotifier:
         root_requests.on_pending = self.on_request
         self._settings = settings
         self._show_on_desktop = show
-        clock = clock or NotifierClock()
-        self._clock, self._local_time = clock.monotonic, clock.local_time
+        self._clock = clock
         self._debouncer = debouncer or NotificationDebouncer()
         self._request_rate = TokenBucket(_REQUESTS_AT_ONCE, 1 / _REQUEST_INTERVAL_S)
         self._batch_s = batch_s
@@ -102,7 +85,7 @@ class PendingNotifier:
             self._requests[request.path] = request
         self._wake.set()
 
-    def configure(self, settings: NotifySettings) -> None:
+    def configure(self, settings: NotifyTable) -> None:
         """Follow these settings, and show what they do not hold back any more."""
         self._settings = settings
         self._wake.set()
@@ -140,14 +123,11 @@ class PendingNotifier:
 
     def _show_due(self, group: TaskGroup) -> float | None:
         """Show what is due, and return the seconds until more is due, or None if nothing waits."""
-        settings = self._settings
-        if not settings.enabled:
+        if not self._settings.enabled:
             self._forget_all()
         if not self._requests and not self._unannounced:
             self._debouncer.clear()
             return None
-        if settings.quiet and (quiet_s := settings.quiet.left(self._local_time())):
-            return min(quiet_s, QUIET_CHECK_S)
         waits = [self._show_requests(group), self._show_projects(group)]
         return min((wait for wait in waits if wait is not None), default=None)
 

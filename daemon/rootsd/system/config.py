@@ -17,7 +17,6 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent
 from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.core.paths import RefusedPlaces, bytes_of
-from rootsd.core.quiet_hours import QuietHours
 from rootsd.core.wall import WALL_DEFAULTS, WallSettings
 from rootsd.system.config_schema import ConfigTables, ConfineTable, NotifyTable, ParentTable
 from rootsd.system.config_validation import (
@@ -54,13 +53,6 @@ class Approval(Struct, frozen=True):
     markers: tuple[str, ...] = ()
 
 
-class NotifySettings(Struct, frozen=True):
-    """Whether the desktop shows notifications, and the hours in which it shows none."""
-
-    enabled: bool = True
-    quiet: QuietHours | None = None
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Config:
     """The user's configuration.
@@ -76,7 +68,7 @@ class Config:
     sessions: SessionLimits = dataclasses.field(default_factory=SessionLimits)
     approval: Approval = dataclasses.field(default_factory=Approval)
     wall: WallSettings = WALL_DEFAULTS
-    notify: NotifySettings = dataclasses.field(default_factory=NotifySettings)
+    notify: NotifyTable = dataclasses.field(default_factory=NotifyTable)
     checksum: str = dataclasses.field(default="00000000", compare=False)
 
     def with_configured_places(self, places: RefusedPlaces) -> RefusedPlaces:
@@ -185,7 +177,7 @@ def _read_tables(tables: Mapping[str, object]) -> tuple[Config, list[ConfigProbl
             tuple(values.approval.markers),
         ),
         reader.wall(values.confine),
-        _notify_settings(values.notify, validator.problems),
+        values.notify,
     )
     return config, validator.problems
 
@@ -249,15 +241,6 @@ class _PathReader:
 
     def _add(self, key: KeyPath, text: str) -> None:
         self._problems.append(ConfigProblem(key, text))
-
-
-def _notify_settings(table: NotifyTable, problems: list[ConfigProblem]) -> NotifySettings:
-    try:
-        quiet = QuietHours.parse(table.quiet) if table.quiet else None
-    except ValueError as error:
-        problems.append(ConfigProblem(("notify", "quiet"), str(error)))
-        quiet = None
-    return NotifySettings(table.enabled, quiet)
 
 
 def _parent(path: bytes, table: ParentTable) -> Parent:

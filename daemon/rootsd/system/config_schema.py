@@ -25,9 +25,6 @@ _PATH_PATTERN = r"^[/~][^\x00]*$"
 # An optional "!", then a file name, or "*." with an ending. No other wildcard.
 _PROJECT_FILE_PATTERN = r"^!?(\*\.)?[^/*?!\[\]\x00]+$"
 
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
-_HOURS_PATTERN = rf"^({_TIME}-{_TIME})?$"
-
 
 def describe_key(description: str, expected: str, example: object = None) -> Meta:
     """Return the description of a key. `example` is a value that differs from the default."""
@@ -221,17 +218,6 @@ class NotifyTable(Struct, frozen=True, forbid_unknown_fields=True):
             "Without it, `rootsd` still prints them at your next command."
         ),
     ] = True
-    quiet: Annotated[
-        str,
-        Meta(
-            description="The hours of each day without notifications, in local time, as "
-            "`HH:MM-HH:MM`. They may go past midnight. Afterwards, the desktop shows what is "
-            "still pending. An empty text stands for no such hours.",
-            extra={"expected": 'hours such as "22:00-08:00", or ""'},
-            examples=["22:00-08:00"],
-            pattern=_HOURS_PATTERN,
-        ),
-    ] = ""
 
 
 class ConfigTables(Struct, frozen=True, forbid_unknown_fields=True):

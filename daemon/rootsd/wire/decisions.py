@@ -191,29 +191,21 @@ class AddRequest(ControlRequest, frozen=True):
     effect: ApplyMode = ApplyMode.APPLY
 
 
-EXPORT_FORMAT = 1
-"""The version of the format of `rootsd export`."""
+MAX_ADDED_FOLDERS = 500
 
 
-MAX_IMPORT_ITEMS = 500
+class AddFoldersRequest(ControlRequest, frozen=True):
+    """Propose the folders of a workspace file, and give each the tag `tag`: `DecideResult`.
 
-
-class ImportRequest(ControlRequest, frozen=True):
-    """Propose exported projects with their names and tags: `DecideResult`.
-
-    The lists are parallel: `whats[n]` is a path or a URI, `names[n]` is its name or empty, and
-    `tags[n]` has its tags, separated by newlines. There are at most `MAX_IMPORT_ITEMS`. All get
-    the tag `tag` if it is not empty; a word that cannot be a tag is an error. This approves
-    nothing, and it does not change projects with a decision.
+    `paths` has at most `MAX_ADDED_FOLDERS` absolute paths. A tag that cannot be one is an error.
+    This approves nothing, and it does not change projects with a decision or a tag.
     """
 
-    method: ClassVar[str] = "import"
+    method: ClassVar[str] = "add_folders"
     result: ClassVar[type] = DecideResult
 
-    whats: tuple[str, ...]
-    names: tuple[str, ...]
-    tags: tuple[str, ...]
-    tag: str = ""
+    paths: tuple[str, ...]
+    tag: str
     effect: ApplyMode = ApplyMode.APPLY
 
 

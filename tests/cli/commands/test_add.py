@@ -58,7 +58,7 @@ def test_the_folders_of_a_workspace_are_proposed_under_one_tag(
 ) -> None:
     known = an_item("web", verdict="approved", id="w2w2")
     denied = an_item("no", verdict="denied")
-    daemon.answers["import"] = {
+    daemon.answers["add_folders"] = {
         "revision": 7, "items": [an_item(tags=["my-work"])], "unchanged": [known, denied],
         "warnings": ["x is left out", "x is left out"],
     }  # fmt: skip
@@ -70,25 +70,22 @@ def test_the_folders_of_a_workspace_are_proposed_under_one_tag(
         "web is already approved; to add the tag: rootsd tag web my-work\n"
         "1 folder proposed with the tag my-work, 2 already known: rootsd review\n"
     )
-    assert daemon.asked("import") == [
-        {
-            "whats": [f"{workspace.parent}/api", "/srv/web"], "names": ["", ""],
-            "tags": ["", ""], "tag": "my-work",
-        }
-    ]  # fmt: skip
+    assert daemon.asked("add_folders") == [
+        {"paths": [f"{workspace.parent}/api", "/srv/web"], "tag": "my-work"}
+    ]
 
 
 def test_a_tag_for_a_workspace_can_be_chosen(
     daemon: FakeDaemon, shell: Shell, workspace: Path
 ) -> None:
     nothing: list[object] = []
-    daemon.answers["import"] = {
+    daemon.answers["add_folders"] = {
         "revision": 7, "items": nothing, "unchanged": nothing, "warnings": nothing,
     }  # fmt: skip
     done = shell.run("add", str(workspace), "--tag", "go", "--dry-run")
     assert done.out == f"{workspace.parent}/api\n/srv/web\n"
     assert done.err.endswith("Dry run: they would get the tag go; nothing was changed.\n")
-    (asked,) = daemon.asked("import")
+    (asked,) = daemon.asked("add_folders")
     assert (asked["tag"], asked["effect"]) == ("go", "dry-run")
 
 

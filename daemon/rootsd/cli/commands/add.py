@@ -13,7 +13,7 @@ from rootsd.cli.formatting import PATH, PROJECT_COLUMNS, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult, PathItem
 from rootsd.core.labels import safe_label
-from rootsd.wire.decisions import AddRequest, AddResult, ImportRequest
+from rootsd.wire.decisions import AddFoldersRequest, AddRequest, AddResult
 from rootsd.wire.projects import ProjectItem
 
 SECTION = "Decide"
@@ -122,8 +122,7 @@ def _add_workspace(
     workspace = code_workspace.read_folders(file)
     tag = chosen_tag or code_workspace.default_tag(file)
     paths, effect = workspace.paths, effect_of(dry_run=dry_run)
-    nothing = ("",) * len(paths)
-    added = invocation.call(ImportRequest(paths, nothing, nothing, tag, effect))
+    added = invocation.call(AddFoldersRequest(paths, tag, effect))
     items, known = added["items"], added["unchanged"]
     warnings = [*workspace.warnings, *dict.fromkeys(added["warnings"])]
     if dry_run:

@@ -1,8 +1,7 @@
-"""`rootsd export`: print your decisions, to import them elsewhere."""
+"""`rootsd export`: print the approved folders of a tag as a .code-workspace file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import click
@@ -15,14 +14,9 @@ from rootsd.cli.render import CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import parse_json
-from rootsd.wire.decisions import EXPORT_FORMAT, RulesQuery
 from rootsd.wire.projects import ProjectsQuery
 
 SECTION = "Decide"
-
-_PROJECT = ("path", "path_b64", "uri", "kind", "name", "tags", "verdict", "access")
-_RULE = ("verdict", "pattern", "pattern_b64")
-
 
 _TAG = "tag:"
 
@@ -33,51 +27,8 @@ class NoTaggedRoot(RootsdError):
     code = ErrorCode.NOTHING_MATCHED
 
 
-class ExportedRule(TypedDict):
-    """A rule."""
-
-    verdict: str
-    """A value of `Verdict`. It is `pending` for an approve rule that lapsed."""
-    pattern: str | None
-    """Its pattern, or null if it is not UTF-8."""
-    pattern_b64: str | None
-    """Its pattern in base64, if it is not UTF-8."""
-
-
-class ExportedProject(TypedDict):
-    """A project with a decision or a tag."""
-
-    path: str | None
-    """Its path. Null if it is not a folder, or if the path is not UTF-8."""
-    path_b64: str | None
-    """Its path in base64, if it is not UTF-8."""
-    uri: str | None
-    """Its URI, or null if the path is not UTF-8."""
-    kind: str
-    """A value of `ProjectKind`."""
-    name: str
-    """Its name."""
-    tags: list[str]
-    """Its tags, sorted."""
-    verdict: str
-    """A value of `Verdict`."""
-    access: str
-    """A value of `Access`."""
-
-
-class ExportOutput(TypedDict):
-    """Without `--code-workspace`; also without `--json`."""
-
-    format: int
-    """The version of the export, which `rootsd import` checks."""
-    rules: list[ExportedRule]
-    """The rules."""
-    items: list[ExportedProject]
-    """The projects."""
-
-
 class CodeWorkspaceOutput(TypedDict):
-    """With `--code-workspace`."""
+    """The file."""
 
     tag: str
     """The tag."""
@@ -90,21 +41,15 @@ class CodeWorkspaceOutput(TypedDict):
 @click.command(
     "export",
     cls=VerbCommand,
-    prints=(
-        ExportOutput,
-        CodeWorkspaceOutput,
-    ),
-    epilog=(
-        "rootsd export > roots.json\n"
-        "rootsd import roots.json\n"
-        "rootsd export --code-workspace tag:work --output work.code-workspace"
-    ),
+    prints=(CodeWorkspaceOutput,),
+    epilog="rootsd export --code-workspace tag:work --output work.code-workspace",
 )
 @click.option(
     "--code-workspace",
     "scope",
+    required=True,
     metavar="tag:TAG",
-    help="print a .code-workspace file with the approved folders of this tag instead",
+    help="the tag of the approved folders",
     shell_complete=completion.tag_scopes,
 )
 @click.option(
@@ -115,31 +60,12 @@ class CodeWorkspaceOutput(TypedDict):
     shell_complete=completion.files,
 )
 @pass_invocation
-def command(invocation: Invocation, *, scope: str | None, file: str | None) -> None:
-    """Print all decisions, names, and tags as one JSON object, for import elsewhere.
+def command(invocation: Invocation, *, scope: str, file: str | None) -> None:
+    """Print a .code-workspace file with the approved folders of a tag.
 
-    The export holds names and paths, but no identities, so that it cannot approve anything. With
-    --code-workspace, print a file that VS Code opens and rootsd add proposes. This command also
-    works without a daemon.
+    VS Code opens such a file, and rootsd add proposes its folders, for example on another machine.
+    This command also works without a daemon. For all decisions as JSON: rootsd ls --json.
     """
-    if scope is not None:
-        _export_workspace(invocation, scope, file)
-        return
-    if file is not None:
-        raise click.UsageError("--output needs --code-workspace")
-    listing, rules = (
-        call_or_read_store(invocation, ProjectsQuery(invocation.cwd)),
-        call_or_read_store(invocation, RulesQuery()),
-    )
-    items = [_only(item, _PROJECT) for item in listing["items"] if _is_worth_it(item)]
-    extra = {
-        "format": EXPORT_FORMAT,
-        "rules": [_only(rule, _RULE) for rule in rules["items"]],
-    }
-    invocation.output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
-
-
-def _export_workspace(invocation: Invocation, scope: str, file: str | None) -> None:
     from rootsd.cli import code_workspace
 
     tag = scope.removeprefix(_TAG)
@@ -173,11 +99,3 @@ def _export_workspace(invocation: Invocation, scope: str, file: str | None) -> N
     else:
         output.message(f"{pluralize(len(paths), 'folder')} in {safe_label(file, limit=None)}")
     output.warn(warnings)
-
-
-def _is_worth_it(item: Mapping[str, Any]) -> bool:
-    return item["verdict"] != "pending" or bool(item["tags"]) or bool(item["lapsed"])
-
-
-def _only(item: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    return {key: item[key] for key in keys}

@@ -1,8 +1,7 @@
-"""Handle add and import: propose folders and URIs that no scan found.
+"""Handle add: propose folders and URIs that no scan found, one or those of a workspace file.
 
-An import file may come from anywhere, and is not trusted. Each of its paths is read as if a person
-had typed it. Its projects are pending, even if they were approved on another machine. A name or
-tag that a person could not have typed is left out, with a warning.
+A workspace file may come from anywhere, and is not trusted. Each of its paths is read as if a
+person had typed it, and a folder that cannot be proposed is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from anyio import to_thread
 from msgspec import Struct
 
 from rootsd.control.items import project_items
-from rootsd.control.references import canonical_path, check_label, check_name, check_tag
+from rootsd.control.references import canonical_path, check_name, check_tag
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
 from rootsd.control.services import ControlServices
 from rootsd.core.catalog import Catalog
-from rootsd.core.errors import NameTaken, RootsdError
+from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import ProjectObserved, Rename, Retag
 from rootsd.core.labels import safe_label
 from rootsd.core.model import UNDECIDED, Actor, Parent, ProjectKind
@@ -26,12 +25,12 @@ from rootsd.core.paths import bytes_of
 from rootsd.core.uris import UriError, looks_like_uri, normalize_uri
 from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import (
-    MAX_IMPORT_ITEMS,
+    MAX_ADDED_FOLDERS,
+    AddFoldersRequest,
     AddRequest,
     AddResult,
     ApplyMode,
     DecideResult,
-    ImportRequest,
 )
 from rootsd.wire.request import BadRequest
 
@@ -43,7 +42,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         ledger, services.real_path, discovery.propose, discovery.observe_project, discovery.parents
     )
     yield from adding.routes()
-    yield from ImportHandlers(ledger, adding, discovery.parents).routes()
+    yield from AddFoldersHandlers(ledger, adding, discovery.parents).routes()
 
 
 class AddHandlers(Struct, frozen=True):
@@ -136,8 +135,8 @@ def _add_command(request: AddRequest) -> GuardedCommand | None:
 _MAX_INPUT_LENGTH = 4096
 
 
-class ImportHandlers(Struct, frozen=True):
-    """Handles `ImportRequest`. Each folder is proposed by the handlers in `adding`."""
+class AddFoldersHandlers(Struct, frozen=True):
+    """Handles `AddFoldersRequest`. Each folder is proposed by the handlers in `adding`."""
 
     ledger: Ledger
     adding: AddHandlers
@@ -145,74 +144,49 @@ class ImportHandlers(Struct, frozen=True):
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
-        return (command_route(ImportRequest, self.import_projects, _import_command),)
+        return (command_route(AddFoldersRequest, self.add_folders, _add_folders_command),)
 
-    async def import_projects(self, request: ImportRequest, actor: Actor) -> DecideResult:
-        """Propose every project of the request that can be proposed.
+    async def add_folders(self, request: AddFoldersRequest, actor: Actor) -> DecideResult:
+        """Propose every folder of the request that can be proposed.
 
-        Raises BadRequest if the lists of the request do not have the same length, or are too long,
-        or if its `tag` cannot be one.
+        Raises BadRequest if there are too many, or if its `tag` cannot be one.
         """
-        count = len(request.whats)
-        if not count == len(request.names) == len(request.tags) or count > MAX_IMPORT_ITEMS:
-            raise BadRequest(
-                "an import names each project, its name and its tags", "rootsd import"
-            )
-        if request.tag:
-            check_tag(request.tag, self.ledger.catalog)
-        imported: dict[bytes, None] = {}
+        if len(request.paths) > MAX_ADDED_FOLDERS:
+            raise BadRequest(f"more than {MAX_ADDED_FOLDERS} folders", "rootsd add --help")
+        check_tag(request.tag, self.ledger.catalog)
+        added: dict[bytes, None] = {}
         known: dict[bytes, None] = {}
         warnings: list[str] = []
-        for what, name, tags in zip(request.whats, request.names, request.tags, strict=True):
-            shown = safe_label(what, limit=200)
+        for typed in request.paths:
             try:
-                path = await self._propose(what, request.effect)
-                if path is None:
-                    continue
-                if self.ledger.catalog.projects[path].ruling != UNDECIDED:
-                    known[path] = None
-                    continue
-                imported[path] = None
-                all_tags = f"{tags}\n{request.tag}"
-                warnings += await self._label(path, name, all_tags, actor)
+                path = await self._propose(typed, request.effect)
             except RootsdError as error:
-                warnings.append(f"{shown} is left out: {error.message}")
+                warnings.append(f"{safe_label(typed, limit=200)} is left out: {error.message}")
+                continue
+            if path is None:
+                continue
+            if self.ledger.catalog.projects[path].ruling != UNDECIDED:
+                known[path] = None
+                continue
+            added[path] = None
+            await self.ledger.execute([Retag(path, (request.tag,), (), actor)])
         catalog, parents = self.ledger.catalog, self.parents()
         return DecideResult(
             revision=self.ledger.revision,
-            items=project_items(catalog, (catalog.projects[path] for path in imported), parents),
+            items=project_items(catalog, (catalog.projects[path] for path in added), parents),
             unchanged=project_items(catalog, (catalog.projects[path] for path in known), parents),
             warnings=warnings,
         )
 
-    async def _propose(self, what: str, effect: ApplyMode) -> bytes | None:
-        if len(what) > _MAX_INPUT_LENGTH or not (what.startswith("/") or looks_like_uri(what)):
-            raise BadRequest("it is neither an absolute path nor a URI")
+    async def _propose(self, typed: str, effect: ApplyMode) -> bytes | None:
+        if len(typed) > _MAX_INPUT_LENGTH or not typed.startswith("/"):
+            raise BadRequest("it is not an absolute path")
         if effect is ApplyMode.DRY_RUN:
             return None
-        return await self.adding.proposed(AddRequest(what, "/"))
-
-    async def _label(self, path: bytes, name: str, tags: str, actor: Actor) -> list[str]:
-        """Name and tag the project as the file says. Return a warning for each word left out."""
-        good, warnings = [], []
-        for tag in filter(None, tags.splitlines()):
-            try:
-                check_tag(tag, self.ledger.catalog)
-                good.append(tag)
-            except BadRequest as error:
-                warnings.append(f"a tag is left out: {error.message}")
-        if good:
-            await self.ledger.execute([Retag(path, tuple(good), (), actor)])
-        if name:
-            try:
-                check_label(name)
-                await self.ledger.execute([Rename(path, name, actor)])
-            except (BadRequest, NameTaken) as error:
-                warnings.append(f"a name is left out: {error.message}")
-        return warnings
+        return await self.adding.proposed(AddRequest(typed, "/"))
 
 
-def _import_command(request: ImportRequest) -> GuardedCommand | None:
+def _add_folders_command(request: AddFoldersRequest) -> GuardedCommand | None:
     if request.effect is ApplyMode.DRY_RUN:
         return None
-    return plain_command(f"import ({len(request.whats)} projects)")
+    return plain_command(f"add ({len(request.paths)} folders) --tag {request.tag}")
