@@ -92,7 +92,7 @@ def possible_name(path: str) -> str | None:
     is_glob = "*" in path or "?" in path or "[" in path
     if path in ("", ".") or path.startswith("./") or ".." in path.split("/") or "://" in path:
         return None
-    if path.startswith("/") and not is_glob:
+    if path.startswith("/") and not is_glob and "\\" not in path:
         return None
     return None if os.path.lexists(path) else path
 
@@ -104,8 +104,10 @@ def absolute_path(path: str) -> str:
     RootsdError if the working directory is gone.
     """
     if "://" in path:
-        from rootsd.core.uris import looks_like_uri  # noqa: PLC0415 - rarely needed
+        from rootsd.core.uris import looks_like_uri, path_of_file_uri  # noqa: PLC0415 - rarely needed
 
+        if (named := path_of_file_uri(path)) is not None:
+            return named.decode("utf-8", "surrogateescape")
         if looks_like_uri(path):
             return path
     try:

@@ -20,11 +20,13 @@ from rootsd.control.references import (
     canonical_path,
     is_selected,
     meant_projects,
+    reference_to,
 )
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
+from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Lapse, LapseReason, Project, Ruling
-from rootsd.core.paths import bytes_of
+from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.ledger_harness import PLACES, SOURCES, at, missing
@@ -197,6 +199,53 @@ def test_no_reference_causes_a_bug(reference: str) -> None:
         warnings.simplefilter("error")
         with suppress(RootsdError):
             assert resolver(real_path=path_of).all([reference])
+
+
+# What could confuse a shell, a terminal, a glob, or the parser of labels.
+ODD_NAMES = st.text(
+    st.sampled_from("ab\\ux{}20ff\n\t\x1b '\"$*?[]~-…\u202e\u0301é\udcff%:"),
+    min_size=1,
+    max_size=40,
+).filter(lambda name: name not in (".", "..")) | st.text("ab\n", min_size=60, max_size=90)
+
+
+def _printed(catalog: Catalog, known: Project) -> set[str]:
+    """Return each form in which rootsd prints a project."""
+    name, where = catalog.name_of(known), text_of(known.path)
+    forms = {safe_label(name), safe_label(name, limit=None), safe_label(where, limit=None)}
+    return forms | {exact_path(where), reference_to(catalog, known)}
+
+
+@given(st.sets(ODD_NAMES, min_size=1, max_size=6))
+def test_whatever_rootsd_prints_for_a_project_means_that_project(names: set[str]) -> None:
+    paths = sorted({SOURCES + b"/" + bytes_of(name) for name in names})
+    known = [at(where, project(number)) for number, where in enumerate(paths, 1)]
+    odd = resolver(*known)
+    for each in known:
+        for form in _printed(odd.catalog, each):
+            assert odd.all([form]) == [each], form
+        # A shell takes the backslashes out of a word without quotes.
+        unquoted = safe_label(odd.catalog.name_of(each), limit=None).replace("\\", "")
+        with suppress(RootsdError):
+            [meant] = odd.all([unquoted])
+            assert meant == each or unquoted in _printed(odd.catalog, meant)
+
+
+def test_a_label_means_the_project_that_is_shown_with_it_and_no_imitation() -> None:
+    shown, imitation = at(SOURCES + b"/a\nb", project(1)), at(SOURCES + b"/a\\u{a}b", project(2))
+    both = resolver(shown, imitation)
+    assert both.all(["a\\u{a}b"]) == [shown]
+    assert both.all(["a\\u{5c}u{a}b"]) == [imitation]
+    assert both.all(["au{a}b"]) == [shown]
+
+
+def test_an_existing_folder_takes_precedence_over_a_label_without_its_backslashes(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "au{a}b").mkdir()
+    shown = at(SOURCES + b"/a\nb", project(1))
+    there = resolver(shown, real_path=lambda typed: os.fsencode(tmp_path / typed))
+    assert found(there, "au{a}b") == ()
 
 
 def lapsed(known: Project) -> Project:

@@ -17,19 +17,23 @@ from fnmatch import translate
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import is_denied_by_person
 from rootsd.core.errors import AmbiguousReference, UnknownProject
-from rootsd.core.labels import safe_label
+from rootsd.core.labels import safe_label, text_of_label
 from rootsd.core.model import Presence, Project
 from rootsd.core.names import ID_SEPARATOR
 from rootsd.core.paths import bytes_of, text_of
-from rootsd.core.uris import looks_like_uri
+from rootsd.core.uris import looks_like_uri, path_of_file_uri
+from rootsd.disk.hung_mounts import may_follow
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 
 _GLOB_CHARACTERS = frozenset("*?[")
+_CUT = "…"
+_UNQUOTED_ESCAPE = re.compile(r"u\{[0-9a-f]+\}|x[0-9a-f]{2}")
 _SHELL_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 
 
@@ -165,6 +169,39 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
         return meant_projects(self.resolve(references))
 
     def _resolve_one(self, reference: str) -> ResolvedReference:
+        """Resolve one reference: first what rootsd itself prints for a project, then other words.
+
+        rootsd prints labels with escapes, and URIs of paths. A label takes precedence over a name
+        that has a backslash: rootsd never prints that name as it is.
+        """
+        if (path := path_of_file_uri(reference)) is not None:
+            return self._resolve_word(text_of(path))
+        if (text := text_of_label(reference)) is not None:
+            meant = self._resolve_word(text)
+            if len(meant.projects) == 1 and not meant.is_pattern:
+                return replace(meant, reference=reference)
+        word = self._resolve_word(reference)
+        if word.projects or word.path is None or _exists(word.path):
+            return word
+        printed = self._by_printed_label(reference)
+        return word if printed is None else replace(word, projects=(printed,))
+
+    def _by_printed_label(self, reference: str) -> Project | None:
+        """Return the project whose label, cut or typed without quotes, is `reference`, or None.
+
+        A shell takes the backslashes out of a word without quotes.
+        """
+        if _CUT not in reference and not _UNQUOTED_ESCAPE.search(reference):
+            return None
+        fits = [
+            project
+            for project in self.catalog.projects.values()
+            if reference in _forms_of_label(self.catalog.name_of(project))
+            or reference in _forms_of_label(text_of(project.path))
+        ]
+        return fits[0] if len(fits) == 1 else None
+
+    def _resolve_word(self, reference: str) -> ResolvedReference:
         """Resolve one reference: first as a name or an id, then as a path, then as a glob.
 
         A word that is the name of one project and the id of another is ambiguous. The author of a
@@ -231,6 +268,18 @@ class ReferenceResolver(Struct, frozen=True, dict=True):
             shown = safe_label(reference)
             raise AmbiguousReference(f"{shown} matches several projects", "rootsd ls", names)
         return fits[0] if fits else None
+
+
+def _exists(path: bytes) -> bool:
+    """Return whether something is there. What does not respond counts as something."""
+    return not may_follow(path) or os.path.lexists(path)
+
+
+def _forms_of_label(text: str) -> tuple[str, ...]:
+    """Return the forms of a label that has escapes, or that is cut, as a person may type it."""
+    whole, cut = safe_label(text, limit=None), safe_label(text)
+    unquoted = [label.replace("\\", "") for label in (whole, cut)] if "\\" in whole else []
+    return (cut, *unquoted)
 
 
 _FORBIDDEN_CHARACTERS = frozenset("*?[")

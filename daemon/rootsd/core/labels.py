@@ -15,6 +15,7 @@ import unicodedata
 from rootsd.core.paths import bytes_of, to_uri
 
 _MAX_MARKS = 2
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u\{([0-9a-f]{1,6})\})")
 # JSON text in ASCII contains only visible characters, spaces, and line ends.
 _NOT_PLAIN = re.compile(r"[^\x00-\x7e]+")
 LABEL_LIMIT = 64
@@ -49,6 +50,25 @@ def safe_label(name: bytes | str, limit: int | None = LABEL_LIMIT) -> str:
     if " " in (label[0], label[-1]):
         label = _with_edges_shown(label)
     return label if limit is None or len(label) <= limit else label[: limit - 1] + "…"
+
+
+def text_of_label(label: str) -> str | None:
+    """Return the text whose label without a limit is `label`, or None if no text with escapes has.
+
+    So a person can type what `safe_label` has shown.
+    """
+    if "\\" not in label:
+        return None
+    try:
+        text = _ESCAPE.sub(_unescape, label)
+    except (ValueError, OverflowError):  # no character has that number
+        return None
+    return text if safe_label(text, limit=None) == label else None
+
+
+def _unescape(found: re.Match[str]) -> str:
+    byte, code = found.groups()
+    return chr(0xDC00 + int(byte, 16)) if byte else chr(int(code, 16))
 
 
 def exact_path(path: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 _MAX_LENGTH = 2048
+_FILE_PREFIX = "file://"
 _WHOLE = re.compile(
     r"[a-z][a-z0-9+.-]{0,31}://"
     r"(?:(?P<user>[^/@?#]*)@)?"
@@ -29,6 +30,15 @@ _REFUSED_SCHEMES = frozenset(["file", "roots", "javascript", "data", "vbscript",
 
 class UriError(ValueError):
     """A URI that cannot be a root. The message says why."""
+
+
+def path_of_file_uri(text: str) -> bytes | None:
+    """Return the path that a `file://` URI with an empty authority names (RFC 8089), or None."""
+    if not text.startswith(_FILE_PREFIX + "/"):
+        return None
+    from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - 3 ms, and rarely needed
+
+    return unquote_to_bytes(text.removeprefix(_FILE_PREFIX))
 
 
 def looks_like_uri(text: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
+from rootsd.core.labels import text_of_label
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import FocusUse, Scope, ScopeExtent, SessionStart, UriFilter
 from rootsd.wire.requested_scope import RequestedScope, ResumeState
@@ -23,7 +24,9 @@ async def resolve_scope(
     """
     uris = UriFilter.ANY if requested.any_uri else UriFilter.FILE
     focus = FocusUse.FOLLOW if requested.focus else FocusUse.NARROW
-    scope = Scope(frozenset(requested.names), frozenset(requested.tags), uris=uris, focus=focus)
+    # A person may have typed the label that rootsd shows for a name with escapes.
+    names = frozenset(text_of_label(name) or name for name in requested.names)
+    scope = Scope(names, frozenset(requested.tags), uris=uris, focus=focus)
     if requested.workspace is not None:
         folder, extent = (
             parse_absolute("workspace", requested.workspace),

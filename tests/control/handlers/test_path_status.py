@@ -377,3 +377,11 @@ async def test_a_word_that_names_nothing_is_the_path() -> None:
     status = await handlers.check(CheckQuery(new_file, name="new.py"))
     assert (status["published"], "named_path" in status) == (True, False)
     assert (await handlers.why(WhyQuery("/elsewhere/none", "none")))["items"] == []
+
+
+@pytest.mark.parametrize("word", ["a\\u{a}b", "/home/ann/src/a\\u{a}b", "au{a}b"])
+async def test_the_label_of_a_project_means_that_project(word: str) -> None:
+    where = b"/home/ann/src/a\nb"
+    handlers = _handlers(ControlHarness(at(where, project(1))))
+    why = await handlers.why(WhyQuery("/nowhere/" + word.removeprefix("/"), word))
+    assert why["path"] == text_of(where)

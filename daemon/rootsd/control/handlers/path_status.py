@@ -86,7 +86,7 @@ class PathStatusHandlers(Struct, frozen=True):
         its name means several projects.
         """
         path = await self._canonical(query.path)
-        if (named := self._named(query.name, path)) is None:
+        if (named := await self._named(query.name, path)) is None:
             return await self._status(path, query.workspace)
         status = await self._status(named.path, query.workspace)
         status["named_path"] = text_of(named.path)
@@ -126,7 +126,7 @@ class PathStatusHandlers(Struct, frozen=True):
         path nor a URI.
         """
         path = await self._canonical(query.path)
-        named = self._named(query.name, path)
+        named = await self._named(query.name, path)
         path = path if named is None else named.path
         revision = (await self.ledger.current()).revision
         root = await self.ledger.root_at(path)
@@ -179,7 +179,7 @@ class PathStatusHandlers(Struct, frozen=True):
             return [*reasons, "it was not there when rootsd looked last (rootsd scan)"]
         return [*reasons, explain_exclusion(unseen, path)]
 
-    def _named(self, name: str | None, path: bytes) -> Project | None:
+    async def _named(self, name: str | None, path: bytes) -> Project | None:
         """Return the project that the typed word `name` means, or None. It is no path that exists.
 
         Raises AmbiguousReference.
@@ -187,7 +187,11 @@ class PathStatusHandlers(Struct, frozen=True):
         if name is None:
             return None
         catalog = self.ledger.catalog
-        [meant] = ReferenceResolver(catalog, lambda _: path).resolve((name,))
+        resolver = ReferenceResolver(catalog, lambda word: _path_of_word(word, path))
+        if resolver.reads_disk((name,)):
+            [meant] = await to_thread.run_sync(resolver.resolve, (name,))
+        else:
+            [meant] = resolver.resolve((name,))
         if len(meant.projects) > 1:
             choices = [reference_to(catalog, project) for project in meant.projects]
             shown = safe_label(name, limit=None)
@@ -203,6 +207,11 @@ class PathStatusHandlers(Struct, frozen=True):
             if is_uri or self.is_canonical(raw):
                 return raw  # a thread would take longer than the whole query
         return await to_thread.run_sync(canonical_path, self.real_path, path, "/")
+
+
+def _path_of_word(word: str, path: bytes) -> bytes:
+    """Return the path that `word` means. `path` is the canonical one that was typed."""
+    return _normal(word) if word.startswith("/") else path
 
 
 def _normal(typed: str) -> bytes:
