@@ -4,6 +4,7 @@ A program ends with its front, the process of `rootsd confine` or `rootsd run`. 
 SIGTERM on, so that the program can save its work. If the front is killed, the kernel ends all
 programs behind its wall. The status of the daemon names the front, as its warden has reported it.
 So its pid counts only if the process that is connected to the daemon is this front, or its child.
+If the daemon has died, the wall's own folder names the front: see `rootsd.confine.running_walls`.
 Source: pidfd_send_signal(2), proc_pid_stat(5).
 """
 
@@ -34,6 +35,17 @@ def end_programs(items: Iterable[Mapping[str, Any]], timeout_s: float = END_TIME
     finally:
         for fd in fronts:
             os.close(fd)
+
+
+def programs_without_daemon(state: bytes) -> list[dict[str, Any]]:
+    """Return what `end_programs` needs of the walls that run, from the folder for our state."""
+    from rootsd.confine.running_walls import running_walls
+    from rootsd.confine.session_reports import WALLS
+
+    return [
+        {"name": wall.name, "pid": wall.front, "warden": wall.front}
+        for wall in running_walls(state + WALLS)
+    ]
 
 
 def _open_front(item: Mapping[str, Any]) -> int | None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
 from rootsd.cli.confined_programs import end_programs
+from rootsd.confine.running_walls import running_walls
+from rootsd.confine.session_reports import WALLS
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record
 from support.fake_daemon import FakeDaemon, a_status
 from support.person import Person
+from support.polling import until
 from support.terminal import Shell
 
 _HANG_GUARD_S = 60
@@ -97,12 +104,23 @@ def person(tmp_path: Path) -> Iterator[Person]:
     person.run("down")
 
 
+# A front whose program stops soon without a daemon.
+_IMPATIENT = """
+import sys
+from rootsd.proxy.confine import main, view_feed
+view_feed.GRACE_S = 0.1
+sys.exit(main.main(sys.argv[2:]))
+"""
+
+
 @contextmanager
-def _confined(person: Person) -> Iterator[subprocess.Popen[str]]:
+def _confined(
+    person: Person, program: Sequence[str] = ("-m", "rootsd")
+) -> Iterator[subprocess.Popen[str]]:
     """Run a program behind the wall, which ends when its input does."""
     script = "trap 'echo saved; exit 9' TERM; echo up; read x; echo $x"
     with subprocess.Popen(
-        [sys.executable, "-m", "rootsd", "confine", "--name", "victim", "--", "sh", "-c", script],
+        [sys.executable, *program, "confine", "--name", "victim", "--", "sh", "-c", script],
         cwd=person.parent / "api", env=person.environment(), text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as front:  # fmt: skip
@@ -131,6 +149,32 @@ def test_programs_behind_the_wall_end_if_that_is_wanted(person: Person) -> None:
         assert "Ended: victim" in person.run("down", "--programs", "end").stderr
         assert front.stdout is not None
         assert (front.wait(_HANG_GUARD_S), front.stdout.read()) == (9, "saved\n")
+
+
+@pytest.mark.needs("wall")
+def test_programs_that_wait_for_a_dead_daemon_end_if_that_is_wanted(person: Person) -> None:
+    with _confined(person, ["-c", _IMPATIENT]) as front:
+        os.kill(person.daemon_pid(), signal.SIGKILL)
+        inside = psutil.Process(front.pid)
+        until(lambda: any(each.status() == "stopped" for each in inside.children(recursive=True)))
+        done = person.run("down")
+        assert "The daemon was not running." in done.stderr
+        assert "1 program waits until the next rootsd up: victim" in done.stderr
+        assert front.poll() is None
+        assert "Ended: victim" in person.run("down", "--programs", "end").stderr
+        assert front.stdout is not None
+        assert (front.wait(_HANG_GUARD_S), front.stdout.read()) == (9, "saved\n")
+
+
+@pytest.mark.needs("wall")
+def test_a_wall_that_has_ended_or_a_forged_lock_names_no_process(tmp_path: Path) -> None:
+    lock = tmp_path / "confine" / "name" / "0" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"{os.getpid()}\n")
+    assert running_walls(os.fsencode(tmp_path) + WALLS) == []  # nobody holds it
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert running_walls(os.fsencode(tmp_path) + WALLS) == []  # this process has no waiter
 
 
 @pytest.mark.needs("wall")

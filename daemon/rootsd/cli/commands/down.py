@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, TypedDict
 
@@ -78,14 +79,18 @@ def command(invocation: Invocation, programs: str | None) -> None:
 
 
 def _confined_programs(invocation: Invocation) -> Sequence[Mapping[str, Any]]:
-    """Return the programs behind the wall; none if no daemon knows them."""
+    """Return the programs behind the wall: those that the daemon knows, and others that wait."""
+    from rootsd.cli.confined_programs import programs_without_daemon
     from rootsd.core.errors import RootsdError
     from rootsd.wire.daemon import StatusQuery
 
-    try:
-        found: Sequence[Mapping[str, Any]] = invocation.call(StatusQuery())["confined"]
-    except RootsdError:  # `shut_down` reports what matters
-        return ()
+    found: list[Mapping[str, Any]] = []
+    with suppress(RootsdError):  # `shut_down` reports what matters
+        found += invocation.call(StatusQuery())["confined"]
+    known = {item["pid"] for item in found}
+    if sys.platform == "linux":
+        others = programs_without_daemon(invocation.places.state)
+        found += [item for item in others if item["pid"] not in known]
     return found
 
 

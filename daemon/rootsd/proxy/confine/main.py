@@ -21,6 +21,7 @@ from rootsd.confine.kernel import close_from, is_supported_machine
 from rootsd.confine.orders import PauseState
 from rootsd.confine.pause import ProgramPause
 from rootsd.confine.protected import ProtectionPolicy
+from rootsd.confine.running_walls import claim
 from rootsd.confine.session_reports import LOCK, WALLS, conclude_killed
 from rootsd.confine.standard_files import (
     STANDARD,
@@ -286,6 +287,7 @@ def _claim_folder(label: str) -> tuple[bytes, int]:
         except BlockingIOError:
             os.close(lock)
             continue
+        claim(lock)
         return folder, lock
     raise CannotConfine(f"{_MAX_SLOTS} programs named {label} are confined", "--name NAME")
 
