@@ -36,7 +36,13 @@ from rootsd.cli.decisions import (
     confirmable_worktrees,
     print_result,
 )
-from rootsd.cli.formatting import describe_shared_git, path_of, pluralize, shorten_home
+from rootsd.cli.formatting import (
+    describe_session_request,
+    describe_shared_git,
+    path_of,
+    pluralize,
+    shorten_home,
+)
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label, safe_text
@@ -245,8 +251,7 @@ def answer_one_session(
     name = safe_label(item["name"])
     _write(f"{len(requests)} sessions ask for {name}. rootsd saw these processes:")
     for number, each in enumerate(requests, 1):
-        own = f' (its own name: "{each["client"]}")' if each["client"] != each["by"] else ""
-        _write(f'{number}  {each["by"]}{own}: "{each["reason"]}"')
+        _write(f"{number}  {describe_session_request(each)}")
     keys = ",".join(map(str, range(1, len(requests) + 1)))
     while True:
         match press(f"Which one gets {name}? [{keys},e,n] "):

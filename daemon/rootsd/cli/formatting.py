@@ -173,6 +173,12 @@ def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple
         yield "and", f"{left_out} more findings"
 
 
+def describe_session_request(request: Mapping[str, Any]) -> str:
+    """Return the process of a session that requests a folder, its own name, and the reason."""
+    own = f' (its own name: "{request["client"]}")' if request["client"] != request["by"] else ""
+    return f'{request["by"]}{own}: "{request["reason"]}"'
+
+
 def describe_shared_git(git: Mapping[str, Any]) -> str:
     """Return sentences about a Git directory of a pending checkout."""
     root, name = safe_label(git["root_name"]), safe_label(git["name"])

@@ -149,6 +149,32 @@ async def test_a_question_that_nobody_expects_gets_no_key_of_the_burst(
     assert daemon.asked("decide")[-1]["confirmed"] == [*NAMES]
 
 
+async def test_an_approval_of_more_than_was_chosen_gets_no_key_of_the_burst(
+    daemon: LiveDaemon,
+) -> None:
+    plan = a_decision(an_item("one", path="/src/0"))
+    listed = [
+        {
+            **an_item(name, path=where), "token": name, "before": "pending",
+            "after": "approved", "within": None, "risk": "",
+        }
+        for name, where in (("one", "/src/one"), ("inner", "/src/one/inner"))
+    ]  # fmt: skip
+    question = {**plan, "confirmation": {"projects": listed, "parents": [], "unsearched": []}}
+    daemon.answers["decide"] = lambda params: question if _is_dry_run(params) else plan
+    async with a_screen() as person:
+        await person.waits_for("none found")
+        await person.sends_in_one_burst("a", "enter", "d")
+        await person.waits_for("2 projects would be published")
+        await _settled(person)
+        assert orders(daemon) == []
+        await person.waits_until(lambda: not person.app.is_in_dropped_burst)
+        await person.presses("enter")
+        await person.waits_for("u takes it back")
+    assert orders(daemon) == [("approve", ["id-one"])]
+    assert daemon.asked("decide")[-1]["confirmed"] == ["one", "inner"]
+
+
 async def test_commands_reach_the_daemon_in_the_order_of_their_keys(daemon: LiveDaemon) -> None:
     await _after(daemon, "d", "u", "y")
     sent = [(method, params.get("effect")) for method, params in daemon.requests]

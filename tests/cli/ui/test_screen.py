@@ -191,6 +191,60 @@ async def test_an_answer_to_a_request_is_read_only_and_for_its_session(daemon: L
     assert (second["access"], second["span"]) == ("read-write", "always")
 
 
+ASKING = [
+    {
+        "session": f"{pid}-1",
+        "by": f"{by}, pid {pid}",
+        "client": client,
+        "reason": "to [b]fix[/] it",
+    }
+    for pid, by, client in ((10, "node (claude)", "claude-code"), (20, "python (evil)", "claude"))
+]
+
+
+def asked_by_two(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer an approval of a folder that two sessions request."""
+    if params["verb"] == "approve" and not {"span", "session"} & params.keys():
+        raise Objection(ErrorCode.AMBIGUOUS, "2 sessions ask for /home/ann/src/beta/web")
+    return PLAN
+
+
+async def test_if_two_sessions_request_a_folder_the_dialog_asks_which_one_gets_it(
+    daemon: LiveDaemon,
+) -> None:
+    daemon.answers["decide"] = asked_by_two
+    web = an_item("beta/web", path="/home/ann/src/beta/web", requests=ASKING)
+    daemon.answers["show"] = {"revision": 7, "items": [web], "warnings": []}
+    async with a_screen() as person:
+        await person.waits_for("requested")
+        await person.sends_in_one_burst("a", "enter", "space", "enter")
+        await person.waits_for("choose which session gets it")
+        for line in (
+            'session 1    node (claude), pid 10 (its own name: "claude-code"): "to [b]fix[/] it"',
+            'session 2    python (evil), pid 20 (its own name: "claude"): "to [b]fix[/] it"',
+            "only for session 1: node (claude), pid 10",
+        ):
+            assert line in person.sees
+        await person.waits_until(lambda: not person.app.is_in_dropped_burst)
+        await person.presses("enter")
+        assert orders(daemon) == []
+        await person.waits_until(lambda: not person.app.is_in_dropped_burst)
+        await person.presses("space", "tab", "space")
+        await person.waits_for("until the session that you chose ends, read-only")
+        await person.presses("enter")
+        await person.waits_for("u takes it back")
+        await person.presses("k", "a")
+        await person.waits_for("only for session 1")
+        await person.waits_until(lambda: not person.app.is_in_dropped_burst)
+        await person.presses("tab", "tab", "space")
+        await person.waits_for("Enter approves: for ever, read-only")
+        await person.presses("enter")
+        await person.waits_until(lambda: len(orders(daemon)) == 2)
+    one, every = orders(daemon)
+    assert (one["span"], one["session"], one["access"]) == ("session", "20-1", "read")
+    assert (every["span"], every.get("session")) == ("always", None)
+
+
 async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemon) -> None:
     tree = {
         "id": "t1", "name": "wt", "path": "/home/ann/wt", "path_b64": None, "main": "/m",

@@ -29,10 +29,10 @@ from rootsd.cli.formatting import path_of, pluralize, shorten_home
 from rootsd.cli.layout import width
 from rootsd.cli.theme import Tone
 from rootsd.cli.ui import details, orders
+from rootsd.cli.ui.approval_facts import read_approval
 from rootsd.cli.ui.board import Board, PanelKind, ProjectRow, Row, SessionRow
 from rootsd.cli.ui.details import Paragraph
 from rootsd.cli.ui.dialogs import (
-    ApprovalFacts,
     ApproveDialog,
     ConfirmDialog,
     Dialog,
@@ -53,7 +53,7 @@ from rootsd.system.ipc import rpc
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
-from rootsd.wire.projects import ProjectsQuery, RiskReading, ShowQuery, WhyQuery
+from rootsd.wire.projects import ShowQuery, WhyQuery
 from rootsd.wire.request import ControlRequest
 
 CHALLENGE_NOTICE = "Confirm the command of the screen here, or press ^C:"
@@ -197,6 +197,10 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
 
     def on_approve_dialog_bad_field(self) -> None:
         """Drop what was typed ahead, for a list that is not there yet."""
+        self.drop_burst()
+
+    def on_approve_dialog_unexpected(self) -> None:
+        """Drop what was typed ahead, for an approval of one project and for one session."""
         self.drop_burst()
 
     # What the daemon sends
@@ -438,24 +442,10 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
             self.push_screen(
                 ApproveDialog(
                     targets,
-                    partial(self._approval_facts, targets),
+                    partial(read_approval, targets, self._ask, self._turn),
                     partial(self._decide, targets),
                 )
             )
-
-    async def _approval_facts(self, targets: list[Target]) -> ApprovalFacts:
-        async with self._turn:
-            plan = await self._ask(orders.plan_of(targets))
-            return ApprovalFacts(plan, await self._risks_of(targets))
-
-    async def _risks_of(self, targets: list[Target]) -> list[Paragraph]:
-        """Read what the person should look at before they approve the targets."""
-        ids = tuple(target.row.id for target in targets)
-        if len(ids) == 1:
-            shown = await self._ask(ShowQuery("/", ids))
-            return [risk for item in shown["items"] for risk in details.risks_of(item)]
-        query = ProjectsQuery("/", refs=ids, risks=RiskReading.THOROUGH)
-        return [*details.risks_of_several(await self._ask(query))]
 
     def action_deny(self) -> None:
         """Deny the selection. Several projects need a yes."""

@@ -9,18 +9,22 @@ from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Label
 
 from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
+from rootsd.cli.formatting import describe_session_request
 from rootsd.cli.theme import Tone
+from rootsd.cli.ui.approval_facts import ApprovalFacts
 from rootsd.cli.ui.details import Paragraph, about_plan
 from rootsd.cli.ui.ordered_input import Job
 from rootsd.cli.ui.orders import ApprovalForm, BadInput, Target, approval, effect_of
 from rootsd.cli.ui.widgets import Bar, TextView, Word
 from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import DecideRequest, FocusTarget, SetFocusRequest
 from rootsd.wire.request import ControlRequest
 
@@ -178,17 +182,15 @@ class Tick(Checkbox, inherit_bindings=False):
         super().watch_value()
 
 
-class ApprovalFacts(Struct, frozen=True):
-    """The dry run of an approval, and what a person should look at before it."""
-
-    plan: Mapping[str, Any]
-    risks: Sequence[Paragraph]
+class Choice(Tick):
+    """A checkbox of which at most one is on."""
 
 
 class ApproveDialog(Dialog[ApprovalFacts]):
     """The fields of an approval, below its plan. Enter approves, Escape changes nothing.
 
-    A line above the keys says for how long Enter approves, and whether for writing.
+    A line above the keys says for how long Enter approves, and whether for writing. If several
+    sessions request the folder, Enter approves nothing before the person has chosen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -201,6 +203,9 @@ class ApproveDialog(Dialog[ApprovalFacts]):
     class BadField(Message):
         """Enter approved nothing, because a field is wrong."""
 
+    class Unexpected(Message):
+        """The approval is about more than the person chose, or asks who gets the folder."""
+
     def __init__(
         self,
         targets: Sequence[Target],
@@ -210,6 +215,7 @@ class ApproveDialog(Dialog[ApprovalFacts]):
         super().__init__(_title(len(targets)), read)
         self._targets, self._approved = targets, approved
         self._plan: Mapping[str, Any] = {}
+        self._asking: Sequence[Mapping[str, Any]] = ()
 
     def key_words(self) -> Sequence[Word]:
         """Return the words of the last line."""
@@ -221,8 +227,14 @@ class ApproveDialog(Dialog[ApprovalFacts]):
 
     async def show_facts(self, facts: ApprovalFacts) -> None:
         """Show the plan, and make the fields that have a use in it."""
-        self._plan = facts.plan
-        self.query_one(TextView).show([*facts.risks, *about_plan(facts.plan)])
+        self._plan, self._asking = facts.plan, facts.asking
+        asking = [
+            Paragraph(f"session {number}", describe_session_request(each), Tone.ATTENTION)
+            for number, each in enumerate(facts.asking, 1)
+        ]
+        self.query_one(TextView).show([*asking, *facts.risks, *about_plan(facts.plan)])
+        if asking or facts.has_more_than(self._targets):
+            self.post_message(self.Unexpected())
         await self.query_one("#fields").mount(*self._fields())
         self._show_effect()
 
@@ -233,7 +245,14 @@ class ApproveDialog(Dialog[ApprovalFacts]):
         yield _field("tags", "none")
         yield _field("duration", "8h, 2d; empty: for ever")
         yield Tick("read only", value=is_answer, id="read-only", compact=True)
-        if is_answer:
+        for number, each in enumerate(self._asking, 1):
+            by = safe_label(each["by"])
+            yield Choice(
+                Content(f"only for session {number}: {by}"), name=each["session"], compact=True
+            )
+        if self._asking:
+            yield Choice("for every session, until you revoke it", id="always", compact=True)
+        elif is_answer:
             yield Tick("for all sessions, not only this one", id="always", compact=True)
         if confirmable_worktrees(self._plan):
             yield Tick("also its older worktrees", id="worktrees", compact=True)
@@ -242,15 +261,20 @@ class ApproveDialog(Dialog[ApprovalFacts]):
         yield Label("", id="effect", markup=False)
 
     def first_field(self) -> Widget:
-        """Return the tags, since most approvals need no other field."""
+        """Return the tags, since most approvals need no other field, or the choice to make."""
+        if self._asking:
+            return self.query(Choice).first()
         return self.query_one("#tags", Input)
 
     def on_input_changed(self) -> None:
         """Say what Enter does now."""
         self._show_effect()
 
-    def on_checkbox_changed(self) -> None:
-        """Say what Enter does now."""
+    def on_checkbox_changed(self, event: Checkbox.Changed) -> None:
+        """Take back another choice, and say what Enter does now."""
+        if isinstance(event.checkbox, Choice) and event.value:
+            for other in self.query(Choice):
+                other.value = other is event.checkbox
         self._show_effect()
 
     def _show_effect(self) -> None:
@@ -290,6 +314,8 @@ class ApproveDialog(Dialog[ApprovalFacts]):
             is_for_all_sessions=self._is_on("always"),
             has_worktrees=self._is_on("worktrees"),
             has_git=self._is_on("git"),
+            asking=tuple(each["session"] for each in self._asking),
+            session=next((each.name for each in self.query(Choice) if each.value), None),
         )
 
     def _text(self, field: str) -> str:

@@ -39,7 +39,11 @@ class Target(Struct, frozen=True):
 
 
 class ApprovalForm(Struct, frozen=True):
-    """The fields of the approval dialog, as typed."""
+    """The fields of the approval dialog, as typed.
+
+    `asking` has the sessions that request the folder if they are several. Then the person has to
+    choose one of them as `session`, or all sessions.
+    """
 
     name: str = ""
     tags: str = ""
@@ -48,6 +52,8 @@ class ApprovalForm(Struct, frozen=True):
     is_for_all_sessions: bool = False
     has_worktrees: bool = False
     has_git: bool = False
+    asking: tuple[str, ...] = ()
+    session: str | None = None
 
 
 def plan_of(targets: Sequence[Target]) -> DecideRequest:
@@ -69,24 +75,35 @@ def approval(
     """
     is_answer = any(target.row.request for target in targets)
     is_for_session = is_answer and not form.is_for_all_sessions
+    if is_for_session and form.asking and form.session not in form.asking:
+        raise BadInput("choose which session gets it: Tab and Space")
     lasts = _seconds(form.duration)
     if is_for_session and lasts is not None:
         raise BadInput("an approval for one session ends with the session, so it has no duration")
     trees = confirmable_worktrees(plan) if form.has_worktrees else ()
-    directories = confirmable_git_directories(plan) if form.has_git else ()
+    # A session that requests a folder does not request a Git directory elsewhere.
+    has_git = form.has_git and not (is_for_session and form.asking)
+    directories = confirmable_git_directories(plan) if has_git else ()
     return replace(
         plan_of(targets),
         effect=ApplyMode.APPLY,
         name=form.name.strip() or None,
         tags=tuple(tag.lstrip("#") for tag in form.tags.replace(",", " ").split()),
         access=_access(form, is_answer=is_answer),
-        span=ApprovalScope.ALWAYS if form.is_for_all_sessions else ApprovalScope.USUAL,
+        span=_span(form),
+        session=None if form.is_for_all_sessions else form.session,
         lasts=lasts,
         worktrees=tuple(tree["id"] for tree in trees),
         worktrees_shown=tuple(tree["identity"] for tree in trees),
         shared_git=tuple(each["root"] for each in directories),
         shared_git_shown=tuple(each["identity"] for each in directories),
     )
+
+
+def _span(form: ApprovalForm) -> ApprovalScope:
+    if form.is_for_all_sessions:
+        return ApprovalScope.ALWAYS
+    return ApprovalScope.SESSION if form.session is not None else ApprovalScope.USUAL
 
 
 def as_plan(order: PlannedOrder) -> PlannedOrder:
@@ -100,7 +117,8 @@ def effect_of(targets: Sequence[Target], plan: Mapping[str, Any], form: Approval
     asked = sum(bool(target.row.request) for target in targets)
     lasts = "for ever" if order.lasts is None else f"for {form.duration.strip()}"
     if asked and not form.is_for_all_sessions:
-        session = "until the session that requested it ends"
+        which = "the session that you chose" if form.asking else "the session that requested it"
+        session = f"until {which} ends"
         lasts = session if asked == len(targets) else f"{lasts}, or {session}"
     return f"{lasts}, {_described_access(order, plan)}"
 
