@@ -14,7 +14,8 @@ from rootsd.core.changes import Attempt
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, ProjectGone, ProjectObserved
 from rootsd.core.model import Actor, ActorKind, Project, ProjectKind, Rule, SessionKey, Verdict
-from rootsd.mcp.sessions.requests import RootRequest, RootRequestLimits, RootRequestQueue
+from rootsd.mcp.sessions.request_bounds import FORGOTTEN_AFTER_S, RootRequestLimits
+from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.wire.projects import RequestNote
 from support.ledger_harness import (
     HANG_GUARD,
@@ -306,6 +307,49 @@ async def test_a_decided_request_makes_room_for_the_next() -> None:
         await clients.submit(OTHER)
         assert clients.is_waiting(OTHER)
         assert clients.queue.note_on(path(1)) is None
+
+
+async def test_one_session_cannot_use_up_the_places_of_the_others() -> None:
+    projects = [project(n) for n in range(1, 8)]
+    limits = RootRequestLimits(own_unanswered=2, max_pending=3)
+    async with served(Clients(*projects, limits=limits)) as clients:
+        for number in (1, 2):
+            await clients.submit(path(number), session=AGENT)
+        for _ in range(3):
+            with pytest.raises(Busy, match="asked for 2 folders and has no answer yet"):
+                await clients.submit(path(3), "under another name", session=AGENT)
+        await clients.submit(path(1), session=AGENT)  # the same folder counts once
+        await clients.submit(path(4), session=OTHER_AGENT)
+        assert clients.queue.sessions_requesting(path(4)) == (OTHER_AGENT,)
+        await clients.execute(deny(1))
+        await clients.submit(path(3), session=AGENT)
+        await clients.execute(approve(2))
+        await clients.submit(path(5), session=AGENT)
+        assert clients.queue.sessions_requesting(path(5)) == (AGENT,)
+
+
+async def test_the_bound_of_one_asker_tells_it_nothing_about_folders() -> None:
+    """A request that is dropped counts like one that waits for a person."""
+    limits = RootRequestLimits(own_unanswered=2)
+    async with served(Clients(denied(1), project(2), limits=limits)) as clients:
+        for where in (path(1), b"/no/such/folder"):
+            await clients.submit(where, session=AGENT)
+        with pytest.raises(Busy, match="asked for 2 folders"):
+            await clients.submit(path(2), session=AGENT)
+        clients.now += FORGOTTEN_AFTER_S + 1
+        await clients.submit(path(2), session=AGENT)
+        assert clients.queue.sessions_requesting(path(2)) == (AGENT,)
+
+
+async def test_old_requests_of_one_session_still_leave_places_for_the_others() -> None:
+    limits = RootRequestLimits(own_unanswered=1, max_pending=2)
+    async with served(Clients(*(project(n) for n in (1, 2, 3)), limits=limits)) as clients:
+        await clients.submit(path(1), session=AGENT)
+        clients.now += FORGOTTEN_AFTER_S + 1
+        await clients.submit(path(2), session=AGENT)
+        assert clients.queue.sessions_requesting(path(2)) == ()
+        await clients.submit(path(3), session=OTHER_AGENT)
+        assert clients.queue.sessions_requesting(path(3)) == (OTHER_AGENT,)
 
 
 async def test_too_many_requests_are_refused_for_a_while() -> None:

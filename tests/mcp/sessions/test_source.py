@@ -16,7 +16,8 @@ from anyio import to_thread
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import Observation, ProjectGone
 from rootsd.core.model import Identity, PublishedSet, SessionKey
-from rootsd.mcp.sessions.requests import RootRequestLimits, RootRequestQueue
+from rootsd.mcp.sessions.request_bounds import RootRequestLimits
+from rootsd.mcp.sessions.requests import RootRequestQueue
 from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.system.ipc.fair_scheduler import SHORT_TURN_S
 from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, deny, path

@@ -24,11 +24,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import islice
-from math import ceil
 from typing import Protocol
 
 import anyio
-from msgspec import Struct
 
 from rootsd.core.catalog import Catalog, paths_below
 from rootsd.core.changes import Attempt, ChangeVerb
@@ -39,7 +37,7 @@ from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind, SessionKey
 from rootsd.core.paths import contains
 from rootsd.core.session_keys import handle_of
-from rootsd.core.throttle import TokenBucket
+from rootsd.mcp.sessions.request_bounds import Asker, RequestBounds, RootRequestLimits
 from rootsd.mcp.source import NO_NAME
 from rootsd.state.ledger import Ledger
 from rootsd.system.change_signal import ChangeSignal
@@ -49,17 +47,6 @@ log = logging.getLogger(__name__)
 
 _PROBE_TIMEOUT_S = 5.0
 _SEVERAL = 2
-
-
-class RootRequestLimits(Struct, frozen=True):
-    """How many folders all clients together may request."""
-
-    burst: int = 20
-    per_second: float = 1 / 3
-    max_pending: int = 32
-    """How many requested folders may be pending at a time."""
-    max_askers: int = 8
-    """How many sessions may request the same folder at a time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,8 +89,8 @@ class RootRequest:
 
     @property
     def asker(self) -> tuple[str, ...]:
-        """What is the same in two requests of one asker."""
-        return (self.session.id,) if self.session else ("", self.client, self.process)
+        """What is the same in two requests of one asker, whatever name it gives itself."""
+        return (self.session.id,) if self.session else ("", self.process or self.client)
 
 
 # The names that SDKs give to clients that do not name themselves.
@@ -148,11 +135,10 @@ class RootRequestQueue:
         self._observe = observe
         self._propose = propose
         self._sessions = sessions
-        self._clock = clock
         self._changes = changes or ChangeSignal()
         self._limits = limits or RootRequestLimits()
         self.on_pending: Callable[[RootRequest], None] = _ignore_request
-        self._rate = TokenBucket(self._limits.burst, self._limits.per_second)
+        self._bounds = RequestBounds(self._limits, clock, self._is_answered)
         self._pending: dict[bytes, list[RootRequest]] = {}
         self._ended: dict[bytes, RootRequest] = {}  # the last request for a folder, after its end
         self._inbox: deque[RootRequest] = deque()
@@ -160,11 +146,9 @@ class RootRequestQueue:
 
     def submit(self, request: RootRequest) -> None:
         """Queue a request. Raises Busy after too many requests."""
-        wait = self._rate.wait(self._clock())
-        if not wait and len(self._inbox) >= self._limits.burst:
-            wait = 1 / self._limits.per_second
-        if wait:
-            raise Busy(f"too many requests for folders; try again in {ceil(wait)} seconds")
+        if len(self._inbox) >= self._limits.burst:
+            raise Busy("too many requests for folders; try again in a few seconds")
+        self._bounds.admit(request)
         self._inbox.append(request)
         self._arrived.set()
 
@@ -236,12 +220,24 @@ class RootRequestQueue:
             not requests and len(self._pending) >= self._limits.max_pending
         ):
             return
+        if self._count_of(request.asker) >= self._limits.own_unanswered:
+            return  # some of its requests are old, and it has made others since
         self._pending[request.path] = [*requests, request]
         shown = safe_label(request.path, limit=None)
         log.info('%s asks for %s: "%s" (rootsd pending)', request.who, shown, request.reason)
         self.on_pending(request)
         self._changes.notify()
         await self._record(request, f'{shown}: "{request.reason}"')
+
+    def _count_of(self, asker: Asker) -> int:
+        """Return how many pending folders `asker` requests."""
+        return sum(
+            any(each.asker == asker for each in requests) for requests in self._pending.values()
+        )
+
+    def _is_answered(self, request: RootRequest) -> bool:
+        """Return whether the asker knows what a person decided about its request."""
+        return request.is_denied or request.path in self._ledger.catalog.roots
 
     async def _record(self, request: RootRequest, what: str) -> None:
         """Keep the request in the audit log, if the disk takes it."""
