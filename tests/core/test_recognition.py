@@ -61,6 +61,8 @@ SSHD = (
     root("sshd"),
 )
 CODE_SERVER = f"{HOME}/.vscode-server/cli/servers/Stable-1/server"
+TOOLBOX = f"{HOME}/.local/share/JetBrains/Toolbox"
+REMOTE_DEV = f"{HOME}/.cache/JetBrains/RemoteDev/dist/0a1b_idea-2025.1"
 PERSONS_WAYS: dict[str, tuple[Process, ...]] = {
     "a tab of GNOME Terminal": (BASH, GNOME, USER_MANAGER),
     "kitty with zsh": (LOGIN_SHELL, run("/usr/bin/kitty")),
@@ -82,6 +84,24 @@ PERSONS_WAYS: dict[str, tuple[Process, ...]] = {
         *SSHD,
     ),
     "PyCharm": (BASH, run("/opt/pycharm/jbr/bin/java", "com.intellij.idea.Main")),
+    "IntelliJ IDEA of the Toolbox": (
+        BASH, run(f"{TOOLBOX}/apps/idea/bin/idea"), run(f"{TOOLBOX}/bin/jetbrains-toolbox"),
+    ),
+    "a server of JetBrains": (
+        BASH,
+        run(f"{REMOTE_DEV}/jbr/bin/java", "-classpath", f"{REMOTE_DEV}/lib/app.jar", "x.Main"),
+        run(f"{REMOTE_DEV}/bin/remote-dev-server"),
+        *SSHD,
+    ),
+    "Cursor over ssh": (
+        BASH, run(f"{HOME}/.cursor-server/bin/abc/node", "--dns-result-order=ipv4first",
+                  f"{HOME}/.cursor-server/bin/abc/out/server-main.js"), *SSHD,
+    ),
+    "a tunnel of VS Code": (BASH, run(f"{HOME}/.vscode-server/code-0f1e2d3"), USER_MANAGER),
+    "Zed over ssh": (
+        BASH, run(f"{HOME}/.zed_server/zed-remote-server-stable-0.200.1+stable"), *SSHD,
+    ),
+    "an AppImage": (BASH, run("/tmp/.mount_weztermX/usr/bin/wezterm-gui"), USER_MANAGER),
     "Vim": (run("/usr/bin/sh", "-c", "rootsd approve api"), run("/usr/bin/vim.basic"), BASH),
     "cron": (run("/usr/bin/dash", "-c", "rootsd approve x", name="sh", terminal=0), root("cron")),
     "a unit of systemd": (replace(SCRIPT, terminal=0), USER_MANAGER),
@@ -188,6 +208,22 @@ DISGUISED: dict[str, Process] = {
     "extensions of VS Code over ssh": run(
         f"{CODE_SERVER}/node", f"{CODE_SERVER}/out/bootstrap-fork", "--type=extensionHost"
     ),
+    "an agent that an extension brought": run(
+        f"{HOME}/.vscode-server/extensions/acme.agent-1.0/bin/code"
+    ),
+    "a script of an extension": run(
+        f"{CODE_SERVER}/node", f"{HOME}/.vscode-server/extensions/acme.agent-1.0/out/cli.js"
+    ),
+    "a script elsewhere on an editor's Node.js": run(f"{CODE_SERVER}/node", f"{HOME}/agent.js"),
+    "code in an argument on an editor's Node.js": run(f"{CODE_SERVER}/node", "-e", "agent()"),
+    "a module that an editor's Node.js loads first": run(
+        f"{CODE_SERVER}/node", "-r", f"{HOME}/agent.js", f"{CODE_SERVER}/out/server-main.js"
+    ),
+    "another program in an editor's folder": run(f"{HOME}/.vscode-server/bin/agent"),
+    "a folder with the name of an editor's": run(f"{HOME}/JetBrains/agent"),
+    "a plugin of JetBrains": run(f"{HOME}/.local/share/JetBrains/Idea1/plugins/agent/bin/idea"),
+    "a program of JetBrains' Java": run("/opt/pycharm/jbr/bin/java", "-jar", f"{HOME}/agent.jar"),
+    "a copy of Node.js in a folder jbr": run(f"{HOME}/jbr/node", f"{HOME}/agent.js"),
     "a busybox that plays no shell": run("/bin/busybox", name="nc"),
     "perl": run("/usr/bin/perl", "-e", "exec @ARGV", name="perl"),
     "a script of perl": run("/usr/bin/perl5.38-x86_64-linux-gnu", "agent.pl", name="perl"),

@@ -22,24 +22,27 @@ async def test_the_notice_stays_until_all_lapsed_projects_are_decided() -> None:
     world = LedgerHarness(_lost(1), _lost(2), rules=[rule(Verdict.PENDING)])
     repairs = RecoveryNotice(world.ledger, NOTE)
     for order in (approve(1), deny(2), ApproveRule(1, PERSON)):
-        assert repairs.report(is_look=True) == [NOTE], "to look decides nothing"
+        assert repairs.report() == [NOTE]
+        repairs.mark_seen()
+        assert repairs.report() == [NOTE], "to look decides nothing"
         await world.ledger.execute([order])
-    assert repairs.report(is_look=False) == []
+    assert repairs.report() == []
 
 
 def test_without_lapsed_projects_the_notice_stays_until_it_is_seen() -> None:
     repairs = RecoveryNotice(LedgerHarness(project(1)).ledger, NOTE)
-    assert repairs.report(is_look=False) == [NOTE]
-    assert repairs.report(is_look=True) == [NOTE]
-    assert repairs.report(is_look=True) == []
+    assert repairs.report() == [NOTE]
+    assert repairs.report() == [NOTE]
+    repairs.mark_seen()
+    assert repairs.report() == []
 
 
 def test_a_lapse_of_an_earlier_start_is_still_reported() -> None:
-    (sentence,) = RecoveryNotice(LedgerHarness(_lost(1)).ledger, "").report(is_look=True)
+    (sentence,) = RecoveryNotice(LedgerHarness(_lost(1)).ledger, "").report()
     assert "rootsd approve --lapsed --all" in sentence
 
 
 def test_other_lapses_cause_no_notice() -> None:
     replaced = replace(project(2), ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOON)))
     repairs = RecoveryNotice(LedgerHarness(missing(_lost(1)), replaced).ledger, "")
-    assert repairs.report(is_look=False) == []
+    assert repairs.report() == []

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
+from rootsd.confine.session_reports import LeftBehind
 from rootsd.control.confirmation import SeenBelow
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
@@ -209,11 +210,14 @@ class FakeDaemonControl:
     def closed_connections(self) -> dict[str, int]:
         return {"of another user": 3}
 
-    def left_behind(self, *, is_look: bool) -> list[str]:
-        return []
+    def left_behind(self) -> LeftBehind:
+        return LeftBehind((), ())
 
-    async def degraded(self, *, is_look: bool) -> list[str]:
+    async def degraded(self) -> list[str]:
         return self.troubles
+
+    def mark_degraded_seen(self) -> None:
+        pass
 
     async def reload(self, actor: Actor | None = None) -> None:
         del actor

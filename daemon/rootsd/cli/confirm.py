@@ -129,6 +129,15 @@ class Confirmation(Struct, frozen=True):
             or self.git_directories is PendingGitDirectories.INCLUDE
         )
 
+    def unasked(self) -> Confirmation:
+        """Return the same confirmation if nobody can be asked: what it would ask is left out."""
+        trees, git = self.existing_worktrees, self.git_directories
+        if trees is ExistingWorktrees.ASK:
+            trees = ExistingWorktrees.AS_ORDERED
+        if git is PendingGitDirectories.ASK:
+            git = PendingGitDirectories.AS_ORDERED
+        return replace(self, existing_worktrees=trees, git_directories=git)
+
     def asks(self, invocation: Invocation) -> bool:
         """Return whether a key can be asked for."""
         flags = invocation.flags
@@ -278,7 +287,7 @@ def _confirmed(
 ) -> OrderT | None:
     """Return the order with what a person confirmed, or None to change nothing."""
     asks, prompt = confirmation.asks(invocation), confirmation.prompt
-    trees, directories = _further(plan, confirmation, asks=asks)
+    trees, directories = _further(plan, confirmation if asks else confirmation.unasked())
     alone, alone_plan = order, plan
     if trees and isinstance(order, DecideRequest):
         order = replace(
@@ -311,17 +320,13 @@ def _confirmed(
     return order
 
 
-def _further(
-    plan: Item, confirmation: Confirmation, *, asks: bool
-) -> tuple[Sequence[Item], Sequence[Item]]:
+def _further(plan: Item, confirmation: Confirmation) -> tuple[Sequence[Item], Sequence[Item]]:
     """Return the worktrees and the Git directories that the approval could include as well."""
     trees = confirmation.existing_worktrees
     git = confirmation.git_directories
-    has_trees = trees is ExistingWorktrees.PUBLISH or (asks and trees is ExistingWorktrees.ASK)
-    has_git = git is PendingGitDirectories.INCLUDE or (asks and git is PendingGitDirectories.ASK)
     return (
-        confirmable_worktrees(plan) if has_trees else (),
-        confirmable_git_directories(plan) if has_git else (),
+        confirmable_worktrees(plan) if trees is not ExistingWorktrees.AS_ORDERED else (),
+        confirmable_git_directories(plan) if git is not PendingGitDirectories.AS_ORDERED else (),
     )
 
 

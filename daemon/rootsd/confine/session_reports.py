@@ -20,7 +20,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
@@ -372,19 +372,28 @@ def reports_of(folder: bytes) -> Iterator[SessionReport]:
                 yield report
 
 
-def left_behind(walls: bytes, *, is_look: bool) -> list[str]:
-    """Return what sessions made or left, as sentences, until a person has seen the reports.
+class LeftBehind(NamedTuple):
+    """What sessions made or left, as sentences, and the reports that say so."""
 
-    `is_look` says that a person sees them now. What a running session made is returned each time.
+    sentences: Sequence[str]
+    reports: Sequence[SessionReport]
+
+    def mark_seen(self) -> None:
+        """Remember that a person has seen the reports, so that they are not read again."""
+        for report in self.reports:
+            with suppress(OSError):
+                mark_seen(report)
+
+
+def left_behind(walls: bytes) -> LeftBehind:
+    """Return what sessions made or left, until a person has seen the reports.
+
+    What a running session made is returned each time.
     """
     conclude_killed(walls)
     unseen = [report for report in read_reports(walls) if not report.is_seen]
-    if is_look:
-        for report in unseen:
-            with suppress(OSError):
-                mark_seen(report)
     sentences = [sentence for report in unseen for sentence in report.sentences()]
-    return [*sentences, *running_findings(walls)]
+    return LeftBehind([*sentences, *running_findings(walls)], unseen)
 
 
 def running_findings(walls: bytes) -> Iterator[str]:

@@ -246,17 +246,14 @@ class CommandGuard:
         if is_new and approval.guard is not self.guard:
             await self.set_guard(approval.guard, _CONFIGURED)
 
-    def summary(self, *, is_look: bool) -> GuardSummary:
-        """Return the guard mode, and the commands of agents that no person has seen yet.
+    def summary(self) -> GuardSummary:
+        """Return the guard mode, and the commands of agents that no person has seen yet."""
+        return GuardSummary(self.guard, self.refusals.unseen, self.agent_commands.unseen)
 
-        `is_look` says that a person sees them now.
-        """
-        refused, commands = self.refusals, self.agent_commands
-        summary = GuardSummary(self.guard, refused.unseen, commands.unseen)
-        if is_look:
-            refused.mark_seen()
-            commands.mark_seen()
-        return summary
+    def mark_seen(self) -> None:
+        """Note that a person has seen the summary."""
+        self.refusals.mark_seen()
+        self.agent_commands.mark_seen()
 
     def set_agents(self, approval: Approval) -> None:
         """Recognize agents by these names and markers, too."""

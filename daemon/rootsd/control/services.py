@@ -42,6 +42,17 @@ from rootsd.wire.daemon import (
 )
 
 
+class WallReports(Protocol):
+    """What programs behind the wall left behind, until a person has seen it."""
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """One sentence for each thing."""
+
+    def mark_seen(self) -> None:
+        """Note that a person has seen it. What still runs is returned again. Call in a thread."""
+
+
 class DaemonControl(Protocol):
     """The methods of the running daemon that request handlers use."""
 
@@ -69,14 +80,14 @@ class DaemonControl(Protocol):
     def closed_connections(self) -> dict[str, int]:
         """Return the number of connections that the daemon closed, for each reason."""
 
-    async def degraded(self, *, is_look: bool) -> list[str]:
-        """Return a sentence for each problem. `is_look` says that a person sees them now."""
+    async def degraded(self) -> list[str]:
+        """Return a sentence for each problem."""
 
-    def left_behind(self, *, is_look: bool) -> list[str]:
-        """Return what programs behind the wall left behind, as sentences; call it in a thread.
+    def mark_degraded_seen(self) -> None:
+        """Note that a person has seen the problems."""
 
-        `is_look` says that a person sees them now. Then only what still runs is returned again.
-        """
+    def left_behind(self) -> WallReports:
+        """Return what programs behind the wall left behind. Call it in a thread."""
 
     async def reload(self, actor: Actor | None = None) -> None:
         """Read the configuration again, by order of `actor`.

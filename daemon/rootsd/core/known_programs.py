@@ -11,6 +11,7 @@ those that a process gives itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -148,3 +149,18 @@ EDITOR_FOLDERS = frozenset(
     | {".antigravity-server", ".vscodium-server"}
 )
 """Folders, anywhere, where an editor installs itself, or what it runs on a machine over ssh."""
+
+EXTENSION_FOLDERS = frozenset({"extensions", "plugins", "User", "globalStorage", "node_modules"})
+"""Folders in those with what others wrote, such as an agent."""
+
+EDITOR_SERVER = re.compile(
+    r"(?:code|cursor|windsurf|trae|kiro|antigravity|codium)"
+    r"(?:-(?:server|tunnel|insiders|oss|[0-9a-f]{7,}))*"
+    r"|zed-remote-server[\w.+-]*|remote-dev-server|remote-dev-worker\w*|jetbrains-toolbox"
+    r"|(?:idea|pycharm|clion|goland|webstorm|phpstorm|rubymine|rider|rustrover|datagrip"
+    r"|dataspell|studio)(?:64)?"
+)
+"""The names of the programs of an editor in such a folder."""
+
+JETBRAINS_MAIN = "com.intellij.idea.Main"
+"""The class by which the programs of JetBrains start on their own Java."""

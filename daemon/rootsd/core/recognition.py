@@ -21,7 +21,10 @@ from shlex import quote
 from rootsd.core.agents import Agent
 from rootsd.core.known_programs import (
     EDITOR_FOLDERS,
+    EDITOR_SERVER,
+    EXTENSION_FOLDERS,
     INTERPRETERS,
+    JETBRAINS_MAIN,
     KNOWN_PROGRAMS,
     KNOWN_SCRIPTS,
     MULTICALL,
@@ -176,14 +179,13 @@ def _use_by_path(
         return None
     forms = _forms(basename(path))
     if not INTERPRETERS.isdisjoint(forms):
-        if "/jbr/" in path or not EDITOR_FOLDERS.isdisjoint(path.split("/")):
-            # A JetBrains program on its own Java, or a server of an editor on its own Node.js.
-            return _editor_use(process)
+        if _is_editor_on_its_interpreter(process, path):
+            return ProgramUse.EDITOR
         return _use_of_script(process, allowed, is_caller=is_caller)
     if path in allowed:
         return ProgramUse.ALLOWED
-    if not EDITOR_FOLDERS.isdisjoint(path.split("/")):
-        return _editor_use(process)
+    if _editor_folder(path) and EDITOR_SERVER.fullmatch(basename(path)):
+        return ProgramUse.EDITOR
     if not MULTICALL.isdisjoint(forms) and process.arguments:
         forms = {base_name(process.arguments[0]).lstrip("-")}
     if is_caller and "rootsd" in forms and is_system_place(path):
@@ -195,10 +197,33 @@ def _use_by_path(
     return use if is_image else None
 
 
-def _editor_use(process: Process) -> ProgramUse | None:
-    """Return EDITOR, but not for the process that runs an editor's extensions."""
-    runs_extensions = any(b"extensionHost" in word for word in process.arguments)
-    return None if runs_extensions else ProgramUse.EDITOR
+def _editor_folder(path: str) -> str:
+    """Return the folder of an editor that `path` is in, or nothing for what an extension brought.
+
+    Editors install themselves, or their servers, in home folders. They put extensions there, too,
+    and an extension may be an agent.
+    """
+    parts = path.split("/")
+    if not EXTENSION_FOLDERS.isdisjoint(parts):
+        return ""
+    places = [place for place, part in enumerate(parts) if part in EDITOR_FOLDERS]
+    return "/".join(parts[: places[0] + 1]) + "/" if places else ""
+
+
+def _is_editor_on_its_interpreter(process: Process, path: str) -> bool:
+    """Return whether this is an editor on the interpreter that it brought along.
+
+    It is not if it runs something else, such as the process for an editor's extensions.
+    """
+    words = [_text(word) for word in process.arguments[1:]]
+    if any("extensionHost" in word for word in words):
+        return False
+    installed, separator, _ = path.rpartition("/jbr/")
+    if separator:  # the Java of JetBrains, whose class path names its own libraries
+        return JETBRAINS_MAIN in words or any(f"{installed}/lib/" in word for word in words)
+    script = next((word for word in words if not word.startswith("-")), "")
+    folder = _editor_folder(path)
+    return bool(folder) and _editor_folder(normpath(script)) == folder
 
 
 def _use_of_script(

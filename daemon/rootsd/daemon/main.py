@@ -20,7 +20,7 @@ from anyio import to_thread
 
 from rootsd import __version__
 from rootsd.confine.daemon import Confinement, confine_daemon
-from rootsd.confine.session_reports import WALLS, left_behind
+from rootsd.confine.session_reports import WALLS, LeftBehind, left_behind
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.facts import FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import AgentActivity
@@ -416,17 +416,21 @@ class Daemon:
         """Return the number of connections that the daemon closed, by reason."""
         return self._admission.closed() if self._admission else {}
 
-    async def degraded(self, *, is_look: bool) -> list[str]:
-        """Return a sentence for each problem. `is_look` says that a person sees them now."""
-        problems = self._recovery_notice.report(is_look=is_look)
+    async def degraded(self) -> list[str]:
+        """Return a sentence for each problem."""
+        problems = self._recovery_notice.report()
         problems += filter(None, (self._store_warning, self.confined[1]))
         problems += [*await self._helper_probe.problems(), *self._configuration.degraded()]
         problems += self._admission.degraded() if self._admission else []
         return [*problems, *self._backups.degraded(), *self._synced.problems()]
 
-    def left_behind(self, *, is_look: bool) -> list[str]:
+    def mark_degraded_seen(self) -> None:
+        """Note that a person has seen the problems."""
+        self._recovery_notice.mark_seen()
+
+    def left_behind(self) -> LeftBehind:
         """Return what programs behind the wall left behind; call it in a thread."""
-        return left_behind(self._state_folder + WALLS, is_look=is_look)
+        return left_behind(self._state_folder + WALLS)
 
     async def reload(self, actor: Actor | None = None) -> None:
         """Read the configuration again, at the command of `actor`; None for a signal.

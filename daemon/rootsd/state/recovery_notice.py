@@ -29,16 +29,18 @@ class RecoveryNotice:
         self._still_lapsed = f"{cause or _LOST} {_REMEDY}"
         self._needs_decisions = _is_anything_lost(ledger.catalog)
 
-    def report(self, *, is_look: bool) -> list[str]:
-        """Return the report, if there is one. `is_look` says that a person sees it now."""
+    def report(self) -> list[str]:
+        """Return the report, if there is one."""
         if _is_anything_lost(self._ledger.catalog):
             return [self._note or self._still_lapsed]
         if self._needs_decisions:
             self._note = ""
-        report = [self._note] if self._note else []
-        if is_look:
+        return [self._note] if self._note else []
+
+    def mark_seen(self) -> None:
+        """Note that a person has seen the report. To look decides nothing that still lapses."""
+        if not _is_anything_lost(self._ledger.catalog):
             self._note = ""
-        return report
 
 
 def _is_anything_lost(catalog: Catalog) -> bool:

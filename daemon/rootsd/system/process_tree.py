@@ -17,6 +17,8 @@ from msgspec import Struct, field
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, ProgramSight
 from rootsd.disk.process_stat import read_process_stat
 
+# AppImages mount themselves in folders with such names.
+_TEMPORARY, _APP_IMAGE = b"/tmp", b"/tmp/.mount_"
 _FIRST = 1  # init, which is not part of a lineage
 _MAX_ANCESTORS = 256
 _CMDLINE_CAP = 4096
@@ -202,11 +204,17 @@ def _here(folder: bytes, program: bytes) -> bytes:
     In a mount namespace of its own, a process can show any file at any path.
     """
     with suppress(OSError):
+        if program.startswith(_APP_IMAGE) and _is_on_disk_of(_TEMPORARY, folder + b"exe"):
+            return b""  # a plain folder that has a name like the mount point of an AppImage
         if os.readlink(folder + b"ns/mnt") == os.readlink(b"/proc/self/ns/mnt"):
             return program
         if os.path.samestat(os.stat(folder + b"exe"), os.stat(program)):
             return program
     return b""
+
+
+def _is_on_disk_of(place: bytes, file: bytes) -> bool:
+    return os.stat(place).st_dev == os.stat(file).st_dev
 
 
 def _working_directory(folder: bytes) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Protocol
 
 from anyio import to_thread
@@ -28,18 +27,21 @@ from rootsd.wire.daemon import (
 )
 
 
-class GuardSummarySource(Protocol):
-    """Returns the guard summary."""
+class GuardReport(Protocol):
+    """What the guard did that no person has seen yet."""
 
-    def __call__(self, *, is_look: bool) -> GuardSummary:
-        """Return the summary. `is_look` says that a person sees it now."""
+    def summary(self) -> GuardSummary:
+        """Return the summary."""
+
+    def mark_seen(self) -> None:
+        """Note that a person has seen the summary."""
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
-    summary = services.command_guard.summary
+    guard, wardens = services.command_guard, services.wall.wardens
     return DaemonHandlers(
-        services.ledger, services.discovery, services.daemon, summary, services.wall.wardens
+        services.ledger, services.discovery, services.daemon, guard, wardens
     ).routes()
 
 
@@ -49,7 +51,7 @@ class DaemonHandlers(Struct, frozen=True):
     ledger: Ledger
     discovery: DiscoveryControl
     daemon: DaemonControl
-    guard_summary: GuardSummarySource
+    guard: GuardReport
     wardens: WardenRegistry
 
     def routes(self) -> Iterable[Route[Any]]:
@@ -97,7 +99,7 @@ class DaemonHandlers(Struct, frozen=True):
         lapsed = sum(1 for p in catalog.projects.values() if p.ruling.is_lapsed)
         lapsed_rules = sum(1 for rule in catalog.rules if rule.verdict is Verdict.PENDING)
         incomplete = sum(1 for p in catalog.projects.values() if p.observed.incomplete)
-        problems = await self.daemon.degraded(is_look=query.is_look)
+        problems = await self.daemon.degraded()
         degraded = [*problems, *self.discovery.degraded()]
         if self.ledger.unsaved:
             degraded.append(
@@ -109,9 +111,14 @@ class DaemonHandlers(Struct, frozen=True):
                 "the policy cannot be used, so nothing is published:"
                 f" {policy['error']} ({policy['remedy']})"
             )
-        left = partial(self.daemon.left_behind, is_look=query.is_look)
-        degraded += await to_thread.run_sync(left)
-        guard = self.guard_summary(is_look=query.is_look)
+        left = await to_thread.run_sync(self.daemon.left_behind)
+        degraded += left.sentences
+        if query.is_look:
+            await to_thread.run_sync(left.mark_seen)
+            self.daemon.mark_degraded_seen()
+        guard = self.guard.summary()
+        if query.is_look:
+            self.guard.mark_seen()
         return StatusResult(
             revision=self.ledger.revision,
             daemon=self.daemon.about(),

@@ -56,7 +56,7 @@ class DoctorHandlers(Struct, frozen=True):
         """Return all findings as of now."""
         parents = self.discovery.parent_status(self.ledger.catalog)
         found = [
-            *self._known_findings(parents, await self.daemon.degraded(is_look=False)),
+            *self._known_findings(parents, await self.daemon.degraded()),
             *await to_thread.run_sync(self._disk_findings, parents),
         ]
         items = [finding_item(each, "daemon") for each in found]

@@ -50,14 +50,16 @@ def outcome_of(answer: Response | ErrorResponse) -> CallOutcome:
 
 
 class _Call:
-    """A call in flight. `after` is the number of questions before it."""
+    """A call in flight. `after` is the number of questions before it. `asked` says that the server
+    asked about roots in it.
+    """
 
     __slots__ = ("after", "asked", "tool")
 
-    def __init__(self, tool: tuple[str, Any], after: int, *, asked: bool) -> None:
+    def __init__(self, tool: tuple[str, Any], after: int) -> None:
         self.tool = tool
         self.after = after
-        self.asked = asked
+        self.asked = False
 
 
 class CallWatch:
@@ -76,10 +78,16 @@ class CallWatch:
         """Whether the server has a call."""
         return bool(self._calls)
 
-    def sent(self, request: Request, *, asked: bool = False) -> None:
-        """Note a request to the server. `asked` says that it answers a question about roots."""
+    def sent(self, request: Request) -> None:
+        """Note a request to the server."""
         if request.method in CALL_METHODS:
-            self._calls[request.id] = _Call(_tool_of(request), self._questions, asked=asked)
+            self._calls[request.id] = _Call(_tool_of(request), self._questions)
+
+    def sent_again(self, request: Request) -> None:
+        """Note a request that the client repeats, now with an answer about roots."""
+        self.sent(request)
+        for call in self._known(request.id):
+            call.asked = True
 
     def asked(self, id_: Id | None = None) -> None:
         """Note a question about roots in the call `id_`, or in any call in flight."""

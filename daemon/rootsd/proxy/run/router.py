@@ -289,7 +289,8 @@ class MessageRouter:
         line = text.encode()
         self.replay.request_sent(request, line + b"\n")
         wrapped = input_required.unwrap_state(request, self._signer)
-        self._calls.sent(request, asked=wrapped is not None)
+        note = self._calls.sent if wrapped is None else self._calls.sent_again
+        note(request)
         if input_required.may_require_input(request):
             theirs = self._provider.narrows_by_client and input_required.declares_roots(request)
             retry = InputRetry(
