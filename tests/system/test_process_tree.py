@@ -8,9 +8,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from rootsd.core.known_programs import ProgramUse
 from rootsd.core.processes import Lineage, LineageCompleteness, ProgramSight
 from rootsd.core.recognition import uses_of
 from rootsd.system import process_tree as module
@@ -163,6 +165,22 @@ def test_the_program_is_the_real_one_whatever_a_process_calls_itself(tmp_path: P
             assert first.program == os.fsencode(real)
             assert first.sight is ProgramSight.SEEN
             assert uses_of((first,)) == [None]
+            started.communicate()
+
+
+@pytest.mark.needs("linux")
+def test_a_plain_folder_is_not_the_mount_of_an_app_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    with TemporaryDirectory(prefix=".mount_", dir="/tmp") as folder:
+        copy = Path(folder) / "code"
+        copy.write_bytes(Path(os.path.realpath(sys.executable)).read_bytes())
+        copy.chmod(0o700)
+        with running(str(copy), DISGUISE) as started:
+            (first, *_) = lineages([started.pid], ())[started.pid].processes
+            assert (first.program, uses_of((first,))) == (b"", [None])
+            # The control: on another file system than /tmp, it is the image's program.
+            monkeypatch.setattr(module, "_TEMPORARY", b"/proc")
+            (first, *_) = lineages([started.pid], ())[started.pid].processes
+            assert uses_of((first,)) == [ProgramUse.EDITOR]
             started.communicate()
 
 
