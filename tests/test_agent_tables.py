@@ -42,7 +42,7 @@ def outcome_in(cell: str) -> Outcome:
 @pytest.mark.parametrize("way", ATTEMPTS, ids=lambda way: way.name)
 def test_the_table_has_the_outcome_of_each_attempt_of_real_agents(way: Attempt) -> None:
     said = table(TOP / "docs" / "SECURITY.md", "an agent orders an approval")
-    for row in (way.row, way.alone, way.shared):
+    for row in (way.row, way.alone):
         (cell,) = said[row.text]
         assert outcome_in(cell) is row.outcome
 

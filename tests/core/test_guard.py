@@ -171,6 +171,29 @@ def test_tmux_belongs_to_a_person_if_a_persons_terminal_displays_it() -> None:
     assert judged_on(holder(python, MANAGER, displays=(TERMINAL,))).action is CHALLENGE
 
 
+@pytest.mark.parametrize("name", ["tmux: server", "screen"])
+def test_a_multiplexer_that_no_terminal_of_a_person_displays_is_challenged(name: str) -> None:
+    """Its parent is init, whoever started it, and here nobody uses MCP."""
+
+    def judged_in(*shown: TerminalHolder) -> GuardDecision:
+        server = process(40, 1, name, program=b"/usr/bin/" + name.partition(":")[0].encode())
+        displays = (OTHER_TERMINAL,) if shown else ()
+        terminals = {TERMINAL: (holder(server, displays=displays),), OTHER_TERMINAL: shown}
+        line = Lineage((replace(CALLER, parent=30), replace(SHELL, pid=30, parent=40), server))
+        return check_caller(
+            Guard.AGENTS, Caller(line, terminals=terminals), McpHosts(), KNOWN_AGENTS
+        )
+
+    unseen = judged_in()
+    assert unseen.action is CHALLENGE
+    assert "no terminal displays" in unseen.why
+    agent = process(60, 5, "agent", program=b"/home/ann/bin/agent")
+    script = process(61, 60, "script", program=b"/usr/bin/script")
+    assert judged_in(holder(script, agent)).action is CHALLENGE
+    assert judged_in(holder(KITTY, MANAGER)).action is ADMIT
+    assert judged_in(holder(script, agent), holder(KITTY, MANAGER)).action is ADMIT
+
+
 def test_a_holder_with_an_incomplete_lineage_is_challenged() -> None:
     late = TerminalHolder(Lineage((KITTY,), LineageCompleteness.LATE))
     assert judged_on(late).action is CHALLENGE

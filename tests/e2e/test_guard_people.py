@@ -52,8 +52,8 @@ def _in_the_shell_that_runs_a_bridge(scene: GuardedDaemon) -> Completed:
 
 def _in_a_tmux_pane(scene: GuardedDaemon) -> Completed:
     told = scene.person.home / "told"
-    command = f"{scene.line} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
-    scene.launcher.run_on_terminal(*scene.tmux, "new-session", "-d", command)
+    command = f"echo ready; {scene.line} >{told} 2>&1; {' '.join(scene.tmux)} wait-for -S done"
+    scene.launcher.start(*scene.tmux, "new-session", f"{command}; cat")
     scene.launcher.run(*scene.tmux, "wait-for", "done")
     scene.launcher.run(*scene.tmux, "kill-server")
     return Completed(0, told.read_text())

@@ -61,19 +61,15 @@ def test_a_command_from_a_terminal_that_an_agent_created_is_challenged(
     assert {event["actor"] for event in approvals} == {"challenge confirmed"}
 
 
-def test_in_one_shared_group_only_the_holder_of_the_terminal_is_evidence(
+def test_in_one_shared_group_the_holder_of_the_terminal_is_evidence(
     tmp_path: Path, sizes: Sizes
 ) -> None:
-    """This happens in a container. A tmux of an agent cannot be distinguished there from a
-    person's (docs/SECURITY.md).
-    """
+    """This happens in a container."""
     with guarded_daemon(tmp_path, orders(sizes)) as scene:
         agent = scene.named(UNKNOWN)
         for way in sizes.pick(test=OF_ITS_OWN[:3], check=OF_ITS_OWN, soak=OF_ITS_OWN):
             completed = scene.launcher.run(agent, AGENT, f"mcp-{way}", *scene.approve)
-            is_known = way == "own tmux with an empty environment"
-            expected = Outcome.PASSED if is_known else Outcome.ASKED_AND_PASSED
-            assert scene.outcome(completed) is expected, (way, completed.output)
+            assert scene.outcome(completed) is Outcome.ASKED_AND_PASSED, (way, completed.output)
 
 
 # A program that holds a terminal, in which a shell runs the command.
@@ -182,7 +178,7 @@ def test_a_person_in_the_same_terminal_program_is_not_challenged(
 
 
 def test_in_a_tmux_older_than_the_agent_a_person_is_not_challenged(scene: GuardedDaemon) -> None:
-    scene.launcher.run_on_terminal(*scene.tmux, "new-session", "-d", "-s", "own", "bash --norc")
+    scene.launcher.start(*scene.tmux, "new-session", "-s", "own", "echo ready; bash --norc")
     scene.launcher.start(scene.named(UNKNOWN), AGENT, "stay")
     told = scene.person.home / "told"
     line = f"{scene.line} >{told} 2>&1; {shlex.join(scene.tmux)} wait-for -S done"

@@ -46,15 +46,13 @@ class Attempt:
     """One attempt. `command` names the program `{rootsd}` and the `{project}` to approve.
 
     `row` holds with a bridge connected, and `alone` without. They differ where the guard knows the
-    agent only by its MCP connection. `shared` holds with a bridge where the agent has no control
-    group of its own.
+    agent only by its MCP connection.
     """
 
     name: str
     command: str
     row: Row
     alone: Row
-    shared: Row
 
     def line(self, rootsd: Path, path: Path, folder: Path, variables: Mapping[str, str]) -> str:
         """Return the line that approves the project at `path`; `folder` is for files it makes."""
@@ -91,21 +89,12 @@ GUARD_OFF = Row("after `rootsd guard off`", Outcome.REFUSED)
 OWN_TMUX = Row("in a tmux that it starts", Outcome.REFUSED)
 _EMPTY_TMUX = "in a tmux that it starts with an empty environment"
 EMPTY_TMUX = Row(f"{_EMPTY_TMUX}, while it uses MCP", Outcome.CHALLENGED)
-EMPTY_TMUX_ALONE = Row(f"{_EMPTY_TMUX}, using no MCP", Outcome.PASSED)
+EMPTY_TMUX_ALONE = Row(f"{_EMPTY_TMUX}, using no MCP", Outcome.CHALLENGED)
 PERSONS_TMUX = Row("by a command for your tmux server, such as `new-window`", Outcome.PASSED)
 
 
-SHARED_GROUP = Row(
-    "in such a tmux, if all processes share one control group (in a container,"
-    " or in a login without systemd's user manager)",
-    Outcome.PASSED,
-)
-
-
-def _attempt(
-    name: str, command: str, row: Row, alone: Row | None = None, shared: Row | None = None
-) -> Attempt:
-    return Attempt(name, command, row, alone or row, shared or row)
+def _attempt(name: str, command: str, row: Row, alone: Row | None = None) -> Attempt:
+    return Attempt(name, command, row, alone or row)
 
 
 ATTEMPTS = (
@@ -124,7 +113,7 @@ ATTEMPTS = (
     _attempt("tmux", f"mkfifo {{pipe}}; {_NEW_TMUX}", OWN_TMUX),
     _attempt(
         "tmux, env -i", f"{{empty}} {{script}} tmux {_APPROVE}",
-        EMPTY_TMUX, EMPTY_TMUX_ALONE, SHARED_GROUP,
+        EMPTY_TMUX, EMPTY_TMUX_ALONE,
     ),
     _attempt("double fork", f"{{script}} orphan {_APPROVE}", ORPHAN),
     _attempt(

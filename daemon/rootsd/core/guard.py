@@ -39,6 +39,7 @@ from rootsd.core.recognition import (
     describe_program,
     has_use,
     is_agent,
+    names_of,
     uses_of,
 )
 
@@ -125,6 +126,8 @@ _SESSION_STARTS = frozenset({ProgramUse.LOGIN, ProgramUse.REMOTE, ProgramUse.SCH
 _SERVICES = _SESSION_STARTS | {ProgramUse.MULTIPLEXER}
 # Programs that a person uses to start an agent, so they are not its parts.
 _NO_HOSTS = _SERVICES | {ProgramUse.DESKTOP, ProgramUse.TERMINAL}
+# Multiplexers whose server opens the terminals of its clients. The others use a socket for each.
+_OPENS_CLIENTS = frozenset({"tmux", "screen"})
 _PASSED_THROUGH = frozenset({ProgramUse.SHELL, ProgramUse.LAUNCHER})
 _SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
 
@@ -231,13 +234,14 @@ class _TerminalCheck(Struct, frozen=True):
 
     def _doubt_about(self, holder: TerminalHolder, seen: frozenset[int]) -> _Doubt | None:
         why = next(_doubts_about_holder(holder, self.hosts, self.agents, self.allowed), None)
-        if why is None or not _multiplexes(holder):
+        if not _multiplexes(holder):
             return why
         # If no agent created a client's terminal, a person sees the multiplexer there.
-        displays = (display for display in holder.displays if display not in seen)
-        if any(self.why_made_by_agent(display, seen) is None for display in displays):
+        displays = [display for display in holder.displays if display not in seen]
+        doubts = [self.why_made_by_agent(display, seen) for display in displays]
+        if any(doubt is None for doubt in doubts):
             return None
-        return why
+        return why or next(iter(doubts), None) or _why_unseen(holder)
 
 
 def _doubts_about_holder(
@@ -290,6 +294,20 @@ def _origin(chain: ProcessChain) -> Process:
 def _multiplexes(holder: TerminalHolder) -> bool:
     chain = holder.lineage.processes
     return bool(chain) and has_use(chain[0], {ProgramUse.MULTIPLEXER})
+
+
+def _why_unseen(holder: TerminalHolder) -> _Doubt | None:
+    """Return a doubt if no terminal displays a multiplexer that opens those of its clients.
+
+    A server of tmux or GNU screen belongs to nobody else: its parent is init, whoever started it.
+    """
+    server = holder.lineage.processes[0]
+    if not has_use(server, {ProgramUse.MULTIPLEXER}) or names_of(server).isdisjoint(
+        _OPENS_CLIENTS
+    ):
+        return None
+    named = describe_process(server)
+    return _Doubt(f"{named} holds its terminal, and no terminal displays {named}")
 
 
 def _is_service(process: Process) -> bool:
