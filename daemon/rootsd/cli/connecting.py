@@ -487,7 +487,9 @@ class ClientConnector:
             f"{safe_label(each, limit=None)}."
             for each in other_settings(client, self._environment)
         ]
-        if facts.hook is not None and state.hook is HookUse.NO:
+        if facts.hook is not None and state.hook is not HookUse.NO:
+            messages += [facts.hook.gap] if changes and facts.hook.gap else []
+        elif facts.hook is not None:
             messages.append(
                 f"To deny what you deny to the file tools of {facts.title}, by a permission hook:"
                 f" rootsd connect {facts.name} --hook"

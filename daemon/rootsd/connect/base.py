@@ -277,6 +277,7 @@ class HookFile(Struct, frozen=True):
     `entries` has our entry in the array at each key. In its strings, `HOOK_COMMAND` stands for our
     command. `strict` has the entries of a strict hook, if the client can refuse calls whose hook
     fails, which it does from the version `strict_since`. `language` has the text of a new file.
+    `gap` is a sentence about sessions in which the client does not run the hook.
     """
 
     place: SettingsPlace
@@ -284,6 +285,7 @@ class HookFile(Struct, frozen=True):
     language: JsonFormat = JSON
     strict: Mapping[Keys, Mapping[str, Any]] | None = None
     strict_since: tuple[int, ...] = ()
+    gap: str = ""
 
     def entries_for(self, use: HookUse, command: str) -> dict[Keys, dict[str, Any]]:
         """Return the entries that run `command`."""

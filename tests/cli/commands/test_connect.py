@@ -497,15 +497,22 @@ def test_a_server_that_only_its_client_can_start_is_wrapped_without_a_trial(
 def test_a_whole_command_line_is_split_and_restored(
     clients: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Cursor may do that. Gemini CLI does not, so there the entry is left alone."""
     entry = {"command": "npx -y 'my server'", "args": ["x"]}
-    wrap_entry(clients, shell, monkeypatch, entry)
-    assert words_of(clients) == [
-        "rootsd", "run", "--confine", "--", "npx", "-y", "my server", "x",
-    ]  # fmt: skip
-    shell.run("disconnect", "gemini")
-    assert json.loads(settings(clients).read_text())["mcpServers"]["files"] == entry
-    said = wrap_entry(clients, shell, monkeypatch, {"command": "cd /x && npx"})
-    assert "files is not wrapped: its command needs a shell" in said
+    said = wrap_entry(clients, shell, monkeypatch, entry)
+    assert "files is not wrapped: Gemini CLI does not start a whole command line" in said
+    file = clients / ".cursor" / "mcp.json"
+    file.parent.mkdir(exist_ok=True)
+    for each, words, why in (
+        (entry, ["run", "--confine", "--", "npx", "-y", "my server", "x"], ""),
+        ({"command": "cd /x && npx"}, None, "files is not wrapped: its command needs a shell"),
+    ):
+        text = json.dumps({"mcpServers": {"files": each}})
+        file.write_text(text)
+        assert why in shell.run("connect", "cursor", "--wrap").err
+        assert json.loads(file.read_text())["mcpServers"]["files"].get("args") == words
+        shell.run("disconnect", "cursor")
+        assert json.loads(file.read_text()) == json.loads(text)
 
 
 @pytest.mark.parametrize(("key", "use"), [("w", "--write"), ("k", "--keep"), ("\r", "")])

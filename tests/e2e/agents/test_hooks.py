@@ -140,6 +140,11 @@ def test_claude_code_reads_nothing_without_the_program_of_a_strict_hook(
         there = world.play(hooked, script, {}, world.parent / "api").results  # type: ignore[arg-type]
         hooked.after = remove_program
         gone = world.play(hooked, script, {}, world.parent / "api").results  # type: ignore[arg-type]
+        theirs = world.parent / "api" / ".claude" / "settings.json"
+        theirs.parent.mkdir()
+        theirs.write_text('{"disableAllHooks": true}')
+        off = world.play(hooked, script, {}, world.parent / "api").results  # type: ignore[arg-type]
     assert ["the text of" in there[step] for step in (0, 1)] == [True, False], there
     assert REASON in there[1]
     assert ["the text of" in gone[step] for step in (0, 1)] == [not is_refused] * 2, gone
+    assert ["the text of" in off[step] for step in (0, 1)] == [True, True], "docs/SYNC.md says so"

@@ -200,6 +200,7 @@ def test_file_tools_of_copilot_are_held_to_the_lists(folder: Path) -> None:
 
 
 def test_claude_code_denies_odd_names_and_no_others(folder: Path) -> None:
+    """The settings of the project allow everything, and do not win."""
     names = [ODD, "st*r[x]", "star"]
     with AgentWorld(folder, ["api", *names]) as world:
         for name in names[:2]:
@@ -207,6 +208,10 @@ def test_claude_code_denies_odd_names_and_no_others(folder: Path) -> None:
         script = [
             Call("Read", {"file_path": str(world.parent / name / "README.md")}) for name in names
         ]
+        theirs = {"permissions": {"allow": ["Read"], "additionalDirectories": [str(world.parent)]}}
+        for name in ("settings.json", "settings.local.json"):
+            (world.parent / ".claude").mkdir(exist_ok=True)
+            (world.parent / ".claude" / name).write_text(json.dumps(theirs))
         before = world.play(ClaudeCode(), script, {}, world.parent).results
         (world.home / ".claude").mkdir(exist_ok=True)
         world.rootsd("sync", "add", "claude-code")

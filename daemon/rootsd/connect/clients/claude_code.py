@@ -61,6 +61,10 @@ CLIENTS = (
                 nested_hook("PreToolUse", 10, _FILE_TOOLS),
                 strict=nested_hook("PreToolUse", 10, _FILE_TOOLS, {"onFailure": "block"}),
                 strict_since=(2, 1, 295),
+                gap=(
+                    "Claude Code runs no hook in a project whose own settings have"
+                    ' "disableAllHooks": true.'
+                ),
             ),
             health=HealthCheck(
                 ("mcp", "list"),
