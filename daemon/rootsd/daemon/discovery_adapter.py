@@ -41,7 +41,7 @@ from rootsd.daemon.sight_explainer import SightExplainer
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.discovery.status import DiscoveryStatus, ParentState, ScanProgress
 from rootsd.disk.hung_mounts import HungMountDetector
-from rootsd.disk.look import Look, LookLimits, look_below
+from rootsd.disk.look import IN_A_REPOSITORY, Look, LookLimits, look_below
 from rootsd.disk.safety import FolderSafety, explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.vcs.probe import probe
@@ -284,7 +284,10 @@ class DiscoveryAdapter:
             left = end - time.monotonic()
             if left <= 0 or not self._hung_mounts.responds(project.path):
                 continue
-            look = look_below(project.path, project.observed.kind, LookLimits(seconds=left))
+            kind = project.observed.kind
+            most = LookLimits() if kind is ProjectKind.PROJECT else IN_A_REPOSITORY
+            limits = LookLimits(seconds=min(left, most.seconds))
+            look = look_below(project.path, kind, limits)
             found = map(self._probe, look.projects)
             seen += [each for each in found if isinstance(each, ProjectObserved)]
             looks[project.path] = look

@@ -39,6 +39,10 @@ class LookLimits(Struct, frozen=True):
     projects: int = 1_000
 
 
+IN_A_REPOSITORY = LookLimits(seconds=0.3)
+"""Other checkouts in a repository are rare, and repositories have many folders."""
+
+
 class Look(Struct, frozen=True):
     """The projects that a look found, the nearest first, and whether it saw everything."""
 
