@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from rootsd.core.decide import (
     DecisionContext,
+    InheritanceBlocker,
     Judgment,
     VerdictReason,
     approving_rule,
+    inheritance_blocker,
     is_published,
     judge,
     judgments_by_precedence,
@@ -101,6 +103,20 @@ def test_each_reason_takes_precedence_over_later_ones() -> None:
     ]
     for ruling, surroundings, ground in steps:
         assert judge(project(ruling, LINKED), surroundings).reason is ground
+
+
+def test_a_worktree_keeps_its_approval_when_overlayfs_copies_its_folder() -> None:
+    """The first write makes a copy of the folder, which has another birth time."""
+    copied = replace(LINKED, identity=replace(TREE, born_ns=2 * SINCE))
+    surroundings = around(approved={MAIN: SINCE}.get)
+    granted = project(Ruling(grants=(BY_MAIN,)), copied)
+    assert judge(granted, surroundings).reason is VerdictReason.MAIN_CHECKOUT
+    # The control: a worktree that was born like this gets no grant.
+    blocker = inheritance_blocker(granted, surroundings)
+    assert blocker is InheritanceBlocker.BORN_APART
+    other = replace(BY_MAIN, identity=copied.identity or TREE)
+    withheld = project(Ruling(grants=(other,)), copied)
+    assert judge(withheld, surroundings).reason is VerdictReason.UNDECIDED
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class _Kernel(NamedTuple):
 
 
 def _file_system(kernel: _Kernel, monkeypatch: pytest.MonkeyPatch) -> FileSystem:
-    monkeypatch.setattr(file_systems, "_type_of", lambda _fd: kernel.magic)
+    monkeypatch.setattr(file_systems, "file_system_type", lambda _fd: kernel.magic)
     monkeypatch.setattr(file_systems, "_ioctl", kernel.ioctl)
     monkeypatch.setattr(file_systems, "_fsid", lambda _fd: kernel.fsid)
     monkeypatch.setattr(file_systems, "mount_of", lambda _fd: kernel.mount)

@@ -268,17 +268,19 @@ def _inherits(project: Project, context: DecisionContext) -> bool:
     seen = project.observed
     main = seen.main_checkout
     since = context.approved_since(main) if main is not None else None
-    return (
-        since is not None
-        and seen.identity is not None
-        and any(
-            grant.actor.kind is ActorKind.MAIN_CHECKOUT
-            and grant.since_ns == since
-            and grant.identity.keeps_git_file(seen.identity)
-            for grant in project.ruling.grants
-        )
-        and _permanent_blocker(project, context) is None
+    if since is None or seen.identity is None:
+        return False
+    # The births at the time of the grant count: overlayfs changes that of a folder when it is
+    # written.
+    counting = (
+        grant.identity
+        for grant in project.ruling.grants
+        if grant.actor.kind is ActorKind.MAIN_CHECKOUT
+        and grant.since_ns == since
+        and grant.identity.holds_for(seen.identity)
+        and grant.identity.keeps_git_file(seen.identity)
     )
+    return any(_permanent_blocker(project, known, context) is None for known in counting)
 
 
 def inheritance_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
@@ -292,7 +294,7 @@ def inheritance_blocker(project: Project, context: DecisionContext) -> Inheritan
     since = context.approved_since(main) if main is not None else None
     if since is None:
         return None
-    if (blocker := _permanent_blocker(project, context)) is not None:
+    if (blocker := _permanent_blocker(project, project.observed.identity, context)) is not None:
         return blocker
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
@@ -316,14 +318,18 @@ def bulk_approval_blocker(project: Project, context: DecisionContext) -> Inherit
     lapse = project.ruling.lapse
     if lapse is not None and lapse.reason is LapseReason.RETARGETED:
         return InheritanceBlocker.REPLACED
-    return _permanent_blocker(project, context)
+    return _permanent_blocker(project, project.observed.identity, context)
 
 
-def _permanent_blocker(project: Project, context: DecisionContext) -> InheritanceBlocker | None:
-    """Return the blocker that no confirmation removes, or None."""
-    seen = project.observed
-    main = seen.main_checkout or b""
-    blocker = creation_blocker(seen.identity)
+def _permanent_blocker(
+    project: Project, identity: Identity | None, context: DecisionContext
+) -> InheritanceBlocker | None:
+    """Return the blocker that no confirmation removes, or None.
+
+    `identity` is that of the worktree, now or earlier.
+    """
+    main = project.observed.main_checkout or b""
+    blocker = creation_blocker(identity)
     blocker = blocker or location_blocker(project.path, main, context.parents)
     if blocker is None and not all(
         _is_harmless(p, main, context) for p in context.projects_below(project.path)

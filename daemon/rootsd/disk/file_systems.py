@@ -19,10 +19,8 @@ ioctl BTRFS_IOC_FS_INFO, Documentation/filesystems/fuse.rst and overlayfs.rst of
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
-import struct
 import sys
 from enum import Enum
 from functools import cache
@@ -31,10 +29,9 @@ from msgspec import Struct
 
 from rootsd.core.model import MountBinding
 from rootsd.disk.block_devices import content_id, disk_id
-from rootsd.disk.inode import mount_number_at
+from rootsd.disk.inode import FUSE, file_system_type, mount_number_at
 from rootsd.disk.mounts import Mount, mount_of, process_mounts
 
-_FUSE = 0x65735546
 _BTRFS, _XFS, _OVERLAY = 0x9123683E, 0x58465342, 0x794C7630
 _FAT_TYPES = frozenset((0x4D44, 0x2011BAB0))
 # squashfs, ISO 9660, cramfs, and romfs
@@ -129,19 +126,6 @@ def _mount_id(mount: Mount) -> bytes:
 if sys.platform == "linux":
     import fcntl
 
-    _fstatfs = ctypes.CDLL(None, use_errno=True).fstatfs
-    _fstatfs.argtypes = [ctypes.c_int, ctypes.c_void_p]
-
-    def _type_of(fd: int) -> int:
-        """Return the type of the file system, a number in <linux/magic.h>. Raises OSError."""
-        buffer = (ctypes.c_char * 256)()
-        if _fstatfs(fd, buffer) < 0:
-            error = ctypes.get_errno()
-            raise OSError(error, os.strerror(error))
-        # It is a `long`, but an `unsigned int` on s390. All types have 32 bits.
-        whole: int = struct.unpack_from("l", buffer, 0)[0] & 0xFFFFFFFFFFFFFFFF
-        return whole & 0xFFFFFFFF if sys.byteorder == "little" or whole < 1 << 32 else whole >> 32
-
     def _ioctl(fd: int, request: int, size: int) -> bytes | None:
         buffer = bytearray(size)
         try:
@@ -152,17 +136,14 @@ if sys.platform == "linux":
 
 else:
 
-    def _type_of(_fd: int) -> int:
-        return 0
-
     def _ioctl(_fd: int, _request: int, _size: int) -> bytes | None:
         return None
 
 
 def _read_file_system(fd: int, device: int, depth: int) -> FileSystem:
-    kind = _type_of(fd)
+    kind = file_system_type(fd)
     # FUSE passes an ioctl on to its program, which may answer anything.
-    if kind == _FUSE:
+    if kind == FUSE:
         return FileSystem(_source_id(fd), lasts=False, facts=FolderFacts.HANDLE)
     facts = FolderFacts.BIRTH if kind in _FAT_TYPES else FolderFacts.ALL
     if (own := _own_id(fd, kind, device)) is not None:

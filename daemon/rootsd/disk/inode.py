@@ -17,6 +17,8 @@ import struct
 import sys
 from typing import NamedTuple
 
+FUSE = 0x65735546
+"""The type of all file systems that a program serves, and of virtiofs: <linux/magic.h>."""
 _AT_FDCWD = -100
 _AT_SYMLINK_NOFOLLOW = 0x100
 _AT_NO_AUTOMOUNT = 0x800
@@ -58,6 +60,9 @@ if sys.platform == "linux":
         ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p,
     ]  # fmt: skip
 
+    _fstatfs = _libc.fstatfs
+    _fstatfs.argtypes = [ctypes.c_int, ctypes.c_void_p]
+
     def file_handle(fd: int) -> bytes | None:
         """Return the type and the bytes of the handle, or None if the file system has none."""
         found = _read_handle(fd, _AT_EMPTY_PATH)
@@ -90,6 +95,16 @@ if sys.platform == "linux":
         if _statx(_AT_FDCWD, point, flags, _STATX_MNT_ID_UNIQUE, buffer) < 0:
             return None
         return _facts_in(buffer).mount_number
+
+    def file_system_type(fd: int) -> int:
+        """Return the type of the file system, a number in <linux/magic.h>. Raises OSError."""
+        buffer = _StatxBuffer()
+        if _fstatfs(fd, buffer) < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        # It is a `long`, but an `unsigned int` on s390. All types have 32 bits.
+        whole = int(struct.unpack_from("l", buffer, 0)[0]) & 0xFFFFFFFFFFFFFFFF
+        return whole & 0xFFFFFFFF if sys.byteorder == "little" or whole < 1 << 32 else whole >> 32
 
     def _facts_in(buffer: ctypes.Array[ctypes.c_char]) -> StatxFacts:
         mask = struct.unpack_from("I", buffer, 0)[0]
@@ -125,6 +140,10 @@ else:
     def mount_number_at(point: bytes) -> int | None:  # noqa: ARG001
         """Return None."""
         return None
+
+    def file_system_type(fd: int) -> int:  # noqa: ARG001
+        """Return 0."""
+        return 0
 
     def read_birth_time_ns(fd: int, found: os.stat_result) -> int | None:  # noqa: ARG001
         """Return the birth time of the open file in nanoseconds, or None if there is none.

@@ -10,19 +10,21 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from rootsd.disk.inode import birth_time_ns_fd
+from rootsd.disk.inode import FUSE, file_handle, file_system_type, statx_facts
 from rootsd.disk.reader import open_folder
 
 
 class FolderFingerprint(NamedTuple):
     """The identity of a folder, different for another folder at the same path.
 
-    `born_ns` is the birth time in nanoseconds, or None if the file system stores none.
+    * `number`: the inode, or the number of the mount where inodes are only counters (FUSE).
+    * `proof`: the file handle or else the birth time, if there is one. Overlayfs keeps only the
+      handle when it copies a folder up.
     """
 
     device: int
-    inode: int
-    born_ns: int | None
+    number: int | None
+    proof: bytes | int | None
 
 
 def fingerprint(path: bytes) -> FolderFingerprint | None:
@@ -36,7 +38,11 @@ def fingerprint(path: bytes) -> FolderFingerprint | None:
         return None
     try:
         found = os.fstat(folder)
-        return FolderFingerprint(found.st_dev, found.st_ino, birth_time_ns_fd(folder, found))
+        facts = statx_facts(folder, found)
+        if file_system_type(folder) == FUSE:
+            return FolderFingerprint(found.st_dev, facts.mount_number, None)
+        proof = file_handle(folder) or facts.born_ns
+        return FolderFingerprint(found.st_dev, found.st_ino, proof)
     except OSError:
         return None
     finally:
