@@ -86,6 +86,7 @@ NEEDS = {
     "checkout": Need((TOP / ".git").exists, "run it in a git checkout"),
     "bubblewrap": Need(_program("bwrap"), "apt-get install bubblewrap"),
     "dbus-daemon": Need(_program("dbus-daemon"), "apt-get install dbus-daemon"),
+    "erofs": Need(_mounts("erofs", "mkfs.erofs"), "apt-get install erofs-utils"),
     "ext4": Need(_mounts("ext4", "mkfs.ext4"), "apt-get install e2fsprogs"),
     "darcs": Need(_program("darcs"), "apt-get install darcs"),
     "fd": Need(_program("fdfind", "fd"), "apt-get install fd-find"),
@@ -133,6 +134,10 @@ NEEDS = {
         "run it as root on Linux, with unshare from the package util-linux",
     ),
     "nix": Need(_program("nix-instantiate"), "apt-get install nix-bin"),
+    "ntfs-3g": Need(
+        lambda: Path("/dev/fuse").exists() and shutil.which("ntfs-3g") is not None,
+        "apt-get install ntfs-3g, where there is /dev/fuse",
+    ),
     "node": Need(_program("node"), "apt-get install nodejs"),
     "npm": Need(_program("npm"), "apt-get install npm"),
     "ripgrep": Need(_program("rg"), "apt-get install ripgrep"),
@@ -141,6 +146,11 @@ NEEDS = {
     "rsync": Need(_program("rsync"), "apt-get install rsync"),
     "socat": Need(_program("socat"), "apt-get install socat"),
     "sshd": Need(Path("/usr/sbin/sshd").exists, "apt-get install openssh-server openssh-client"),
+    "squashfs": Need(_mounts("squashfs", "mksquashfs"), "apt-get install squashfs-tools"),
+    "sshfs": Need(
+        lambda: Path("/dev/fuse").exists() and shutil.which("sshfs") is not None,
+        "apt-get install sshfs, where there is /dev/fuse",
+    ),
     "static-wall": Need(
         lambda: landlock.version() >= LANDLOCK_FOR_STATIC,
         "run it on Linux 6.2 or newer, with Landlock in the list of lsm=",

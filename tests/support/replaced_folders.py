@@ -98,7 +98,7 @@ class _ByInode:
         return observations
 
 
-class _KeepsNothing:
+class KeepsNothing:
     """A saver that stores nothing, because only the state in memory matters here."""
 
     def append(self, changes: Sequence[Change | AuditRecord], at: datetime) -> None:
@@ -163,7 +163,7 @@ async def _kept(top: Path, way: Replacement, rounds: int, make: Callable[[], Ver
         if number % 2 == 0:
             verifier = make()  # one without any state, and one with much
         ledger = Ledger(
-            catalog, _KeepsNothing(), verifier, expiries=no_expiries(), now=lambda: NOON
+            catalog, KeepsNothing(), verifier, expiries=no_expiries(), now=lambda: NOON
         )
         victim.prepare()
         seen = probe(path)

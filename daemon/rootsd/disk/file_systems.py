@@ -28,6 +28,7 @@ from functools import cache
 from msgspec import Struct
 
 from rootsd.core.model import MountBinding
+from rootsd.core.paths import ancestors
 from rootsd.disk.block_devices import content_id, disk_id
 from rootsd.disk.inode import FUSE, file_system_type, mount_number_at
 from rootsd.disk.mounts import Mount, mount_of, process_mounts
@@ -114,6 +115,21 @@ def mounts_inside(path: bytes) -> tuple[bytes, ...]:
         return ()
     start = path.rstrip(b"/") + b"/"
     return tuple(sorted({_mount_id(each) for each in foreign if each.point.startswith(start)}))
+
+
+def local_mount_numbers() -> dict[bytes, int | None]:
+    """Return the number of the mount at each point outside of all foreign mounts.
+
+    Foreign mounts are left out, because a lookup inside one may hang.
+    """
+    table = process_mounts()
+    foreign = {each.point for each in table.foreign()}
+    points = {each.point for each in table.now() or ()}
+    return {
+        point: mount_number_at(point)
+        for point in points
+        if foreign.isdisjoint((point, *ancestors(point)))
+    }
 
 
 def _mount_id(mount: Mount) -> bytes:

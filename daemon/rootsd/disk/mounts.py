@@ -223,6 +223,7 @@ class MountTable:
         self._volumes = volumes
         self._content: bytes | None = None
         self._found: tuple[Mount, ...] | None = None
+        self._changes = 0
         try:
             self._fd: int | None = os.open(MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -236,8 +237,17 @@ class MountTable:
         """Return the mounts as `list_mounts` does."""
         with self._lock:
             if self._fd is not None and self._poll.poll(0):
+                self._changes += 1
                 self._read()
             return self._found
+
+    def changes(self) -> int:
+        """Return the number of changes that the system reported; 0 if it reports none.
+
+        A mount in the place of another one may look the same in the table.
+        """
+        self.now()
+        return self._changes
 
     def holding(self, path: bytes) -> Mount | None:
         """Return the mount that holds `path`, or None if the mounts are unknown."""

@@ -10,9 +10,10 @@ link back in that directory. Each of these gets its own lstat. If one differs, t
 again, and `rootsd.core.decide` finds its verdict again.
 
 An lstat does not tell a file system from another one that was mounted in its place: FUSE gives
-both the same numbers, and two images may have all times in common. So the check is always the full
-one where the file system has no id of its own, and where one that depends on another machine or
-program is mounted inside the root.
+both the same numbers, and two images may have all times in common. So the check is the full one
+below each point at which something was mounted since. It is always the full one where the file
+system has no id of its own, and where one that depends on another machine or program is mounted
+inside the root.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import NamedTuple
 from rootsd.core.inputs import Observation, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import GitEntry, Identity
 from rootsd.core.paths import ancestors
-from rootsd.disk.file_systems import names_itself
+from rootsd.disk.file_systems import local_mount_numbers, names_itself
 from rootsd.disk.folder_pins import FolderPins
 from rootsd.disk.hung_mounts import may_follow
 from rootsd.disk.identity import identify_open_folder, read_gitfile
@@ -98,6 +99,8 @@ class RootVerifier:
         self._roots: dict[bytes, _VerifiedRoot] = {}
         self._links: dict[bytes, _GitLink] = {}
         self._pins = FolderPins()
+        self._mount_changes = -1
+        self._mount_numbers: Mapping[bytes, int | None] = {}
         self._devices: dict[int, int] = {}
         self._above: dict[bytes, _StatKey] = {}
         self._settled_before = 0
@@ -130,6 +133,7 @@ class RootVerifier:
             self._above.clear()
             self._roots.clear()
             self._links.clear()
+        self._forget_remounted()
         self._unsettle_around_mounts()
         observations: list[Observation] = []
         lstat, known_roots = os.lstat, self._roots
@@ -154,6 +158,23 @@ class RootVerifier:
             ):
                 observations += self._check(path, identity, found)
         return observations
+
+    def _forget_remounted(self) -> None:
+        """Forget the roots on a mount that is another one now."""
+        changes = process_mounts().changes()
+        if changes == self._mount_changes:
+            return
+        self._mount_changes = changes
+        before, self._mount_numbers = self._mount_numbers, local_mount_numbers()
+        same = {
+            point
+            for point, number in self._mount_numbers.items()
+            if number is not None and before.get(point) == number
+        }
+        other = (before.keys() | self._mount_numbers.keys()) - same
+        for path in [p for p in self._roots if not other.isdisjoint((p, *ancestors(p)))]:
+            del self._roots[path]
+            self._links.pop(path, None)
 
     def _unsettle_around_mounts(self) -> None:
         """Have the roots checked in full that contain a mount of another machine or program."""
