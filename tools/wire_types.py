@@ -26,7 +26,15 @@ from rootsd.core.doctor import Severity
 from rootsd.core.errors import ErrorCode
 from rootsd.core.guard import Guard
 from rootsd.core.known_programs import ProgramUse
-from rootsd.core.model import Access, ActorKind, NestedPolicy, Presence, ProjectKind, Verdict
+from rootsd.core.model import (
+    Access,
+    ActorKind,
+    MountPolicy,
+    NestedPolicy,
+    Presence,
+    ProjectKind,
+    Verdict,
+)
 from rootsd.core.risks import FindingKind
 from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.discovery.status import ParentState
@@ -36,7 +44,8 @@ _ENUMERATIONS: Mapping[str, type[Enum]] = {
     each.__name__: each
     for each in (
         Access, ActorKind, ClientAnswer, ClientTrial, Confinement, ErrorCode, FindingKind, Guard,
-        NestedPolicy, ParentState, Presence, ProgramUse, ProjectGroup, ProjectKind, RevokePolicy,
+        MountPolicy, NestedPolicy, ParentState, Presence, ProgramUse, ProjectGroup, ProjectKind,
+        RevokePolicy,
         Severity, Verdict, VerdictReason, WallEngine, Wired, WiringResult,
     )
 }  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.model import NestedPolicy, Parent
@@ -166,3 +167,22 @@ def test_a_folder_has_a_reason_if_and_only_if_the_walk_does_not_propose_it(
     for each, _, _ in os.walk(raw(top)):
         why = explain_absence(each, parent, rules, lambda _: True)
         assert (why is None) == (each in found), (each, why)
+
+
+def test_a_mount_that_is_looked_into_is_no_reason(tmp_path: Path) -> None:
+    for name in ("disk/x", ".disk/x", ".disk"):
+        fake_repository(tmp_path / name)
+    parent = Parent(raw(tmp_path))
+    points = {raw(tmp_path / name) for name in ("disk", ".disk")}
+    stops = dict.fromkeys(points, R.MOUNT)
+    crossing = replace(WalkRules.of(parent, stops), crossed=frozenset(points))
+    staying = WalkRules.of(parent, stops)
+
+    def why(name: str, rules: WalkRules) -> ExclusionReason | None:
+        found = explain_absence(raw(tmp_path / name), parent, rules, lambda _: True)
+        return None if found is None else found.reason
+
+    assert [why(name, staying) for name in ("disk/x", ".disk", ".disk/x")] == [R.MOUNT] * 3
+    assert why("disk/x", crossing) is None
+    assert why(".disk", crossing) is None
+    assert why(".disk/x", crossing) is R.IN_PROJECT

@@ -23,6 +23,7 @@ from rootsd.core.inputs import ProjectUnreachable
 from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import IncompleteReason
 from rootsd.core.model import ScanCoverage
+from rootsd.core.model import MountPolicy
 from rootsd.core.model import Parent
 from rootsd.disk import walk
 from rootsd.watch import polling
@@ -33,12 +34,12 @@ from support.polling import until
 top = Path(sys.argv[1])
 observed = ReportCollector()
 
-def start(*parents, **dependencies):
+def start(*parents, mounts=MountPolicy.NONE, **dependencies):
     dependencies = DiscoveryDependencies(**dependencies)
     discovery = Discovery(
         report=observed.report, on_status=observed.on_status, dependencies=dependencies
     )
-    discovery.start([Parent(raw(parent)) for parent in parents], {})
+    discovery.start([Parent(raw(parent), mounts=mounts) for parent in parents], {})
     discovery.scan(None).result(HANG_S)
     return discovery
 

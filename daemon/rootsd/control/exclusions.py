@@ -32,6 +32,10 @@ def remedy_for(found: Exclusion, path: bytes) -> str:
             return f"findmnt --target {_word(found.at)}"
         case ExclusionReason.DEPTH:
             return f"rootsd parent set {_word(found.other)} --depth {found.levels}"
+        case ExclusionReason.MOUNT:
+            return f"rootsd parent set {_word(found.other)} --mounts local"
+        case ExclusionReason.REMOTE_MOUNT:
+            return f"rootsd parent set {_word(found.other)} --mounts all"
         case ExclusionReason.LINK:
             return "name the folder that it leads to"
         case ExclusionReason.HIDDEN | ExclusionReason.SKIPPED_NAME if found.at == path:
@@ -88,6 +92,10 @@ _CLAUSES: Mapping[ExclusionReason, Callable[[Exclusion], str]] = MappingProxyTyp
         ),
         ExclusionReason.MOUNT: _about(
             "another file system is mounted at {at}, and rootsd stays on that of the parent"
+        ),
+        ExclusionReason.REMOTE_MOUNT: _about(
+            "a file system of another machine or program is mounted at {at}, and rootsd stays on"
+            " that of the parent"
         ),
         ExclusionReason.PARENT: _about("{at} is another parent"),
         ExclusionReason.DEPTH: _depth,

@@ -22,6 +22,7 @@ class ExclusionReason(StrEnum):
     SKIP_SETTING = "skip setting"
     CACHE = "cache"
     MOUNT = "mount"
+    REMOTE_MOUNT = "mount of another machine"
     PARENT = "another parent"
     DEPTH = "too deep"
     LINK = "symbolic link"
@@ -41,8 +42,8 @@ class ExclusionReason(StrEnum):
 class Exclusion(Struct, frozen=True):
     """Why discovery does not see a folder: `reason` applies to `at`, which contains the folder.
 
-    * `other`: the target of a link, the parent that is too far above, or the project that `at` is
-      in. It is empty if there is none.
+    * `other`: the target of a link, the parent with the setting that leaves `at` out, or the
+      project that `at` is in. It is empty if there is none.
     * `levels`: the levels below the parent, for `ExclusionReason.DEPTH`.
     """
 

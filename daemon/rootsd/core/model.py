@@ -465,6 +465,17 @@ class NestedPolicy(StrEnum):
     MEMBERS = "members"
 
 
+class MountPolicy(StrEnum):
+    """Which of the file systems that are mounted inside a parent rootsd looks into.
+
+    NONE: none. LOCAL: those of this machine. ALL: also those of other machines and programs.
+    """
+
+    NONE = "none"
+    LOCAL = "local"
+    ALL = "all"
+
+
 class Parent(Struct, frozen=True):
     """A folder that the user configured. rootsd discovers and watches the projects in it.
 
@@ -479,6 +490,7 @@ class Parent(Struct, frozen=True):
     skip: tuple[bytes, ...] = ()
     nested: NestedPolicy = NestedPolicy.NONE
     project_files: tuple[bytes, ...] = ()
+    mounts: MountPolicy = MountPolicy.NONE
 
 
 class ScanCoverage(StrEnum):

@@ -151,7 +151,7 @@ def _parent_differences(old: Config, new: Config) -> Iterator[str]:
 
 
 def _changed_keys(old: Parent, new: Parent) -> Iterator[str]:
-    keys = ("depth", "skip", "nested", "project_files")
+    keys = ("depth", "skip", "nested", "project_files", "mounts")
     return (key for key in keys if getattr(old, key) != getattr(new, key))
 
 

@@ -60,6 +60,7 @@ from rootsd.discovery.tracked import (
 from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
 from rootsd.disk.safety import FolderSafety
+from rootsd.disk.walk import WalkFolder
 from rootsd.system.processes import FindFoldersInUse
 from rootsd.vcs.probe import probe
 from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, Watcher, WatchPurpose
@@ -181,6 +182,7 @@ class DiscoveryEngine:
 
     def take(self) -> tuple[Observation, ...]:
         """Return the new observations since the last call, in order."""
+        self._follow_mounts()
         for path in self._worktrees.take_unlinked():
             if self._trees.hold(path):
                 self._trees.relist(path)
@@ -372,10 +374,37 @@ class DiscoveryEngine:
     def mounts_changed(self) -> None:
         """Handle a mount or unmount on, above, or below a parent."""
         for tree in self._trees.values():
-            self._mounts.set_stops(tree, self._trees)
+            self._mounts.set_stops(tree, self._trees.configured())
+        self._follow_mounts()
+        for tree in self.trees:
             if not self._mounts.is_current(tree):
                 self.explore(tree)
         self.recheck_orphans()
+
+    def _follow_mounts(self) -> None:
+        """Give each mount to look into a tree of its own, and drop the trees of all others.
+
+        A tree can only reach a mount if it has the folder around it. So repeat this for mounts
+        inside mounts.
+        """
+        while True:
+            reachable = self._trees.reachable_mounts()
+            trees = (tree for tree in self.trees if tree.is_mount)
+            gone = [tree for tree in trees if not _is_reached(tree, reachable)]
+            for tree in gone:
+                self._trees.pop(tree.parent.path).abandon()
+            fresh = reachable.keys() - self._trees.keys()
+            for path in sorted(fresh):
+                self._add_mount(path, *reachable[path])
+            if not gone and not fresh:
+                return
+
+    def _add_mount(self, path: bytes, place: WalkFolder, outer: ParentTree) -> None:
+        parent = replace(outer.parent, path=path)
+        rules = self._mounts.rules(parent, self._trees.configured())
+        tree = ParentTree(parent, rules, self._watcher, self, place, outer.origin)
+        self._trees[path] = tree
+        self.explore(tree)
 
     def tick(self) -> None:
         """Check the candidates and the repositories without a marker that are due."""
@@ -554,6 +583,14 @@ class DiscoveryEngine:
     def _is_proposed(self, path: bytes) -> bool:
         """Whether a tree has the folder as a project, or a repository links to it."""
         return self._trees.hold(path) or self._worktrees.links_to(path)
+
+
+def _is_reached(
+    tree: ParentTree, reachable: Mapping[bytes, tuple[WalkFolder, ParentTree]]
+) -> bool:
+    """Return whether the mount of the tree is still reached at the same place."""
+    place, outer = reachable.get(tree.parent.path, (None, None))
+    return outer is not None and place == tree.place and outer.origin is tree.origin
 
 
 def _names_along(paths: Iterable[bytes]) -> frozenset[bytes]:

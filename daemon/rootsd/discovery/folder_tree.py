@@ -222,7 +222,7 @@ class FolderTree:
         folder = self._folders[place.path] = FolderNode(place, container)
         if container is not None:
             container.add_child(name, folder)
-        elif place.top:
+        else:
             self.top = folder
         return folder
 

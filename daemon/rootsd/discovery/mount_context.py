@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from rootsd.core.exclusion import ExclusionReason
-from rootsd.core.model import Parent
+from rootsd.core.model import MountPolicy, Parent
 from rootsd.core.paths import contains
 from rootsd.discovery.candidates import Arrival
 from rootsd.discovery.parent_tree import ParentTree, TreeProgressCallback
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, ProjectFiles, WalkRules
-from rootsd.disk.mounts import Mount, MountTable, mount_points
+from rootsd.disk.mounts import Mount, MountTable
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher
 
@@ -37,11 +37,33 @@ def walk_rules(
 
     `may_be_root` tells whether a place can be a root at all, which the home folder cannot.
     """
-    stops = dict.fromkeys(mount_points(mounted), ExclusionReason.MOUNT)
+    parents = tuple(parents)
+    stops = {
+        mount.point: ExclusionReason.REMOTE_MOUNT if mount.is_remote else ExclusionReason.MOUNT
+        for mount in mounted or ()
+    }
     stops |= dict.fromkeys(parents, ExclusionReason.PARENT)
     inside = {path: why for path, why in stops.items() if contains(parent.path, path)}
-    rules = replace(WalkRules.of(parent, inside), top_is_project=may_be_root(parent.path))
+    rules = replace(
+        WalkRules.of(parent, inside),
+        top_is_project=may_be_root(parent.path),
+        crossed=crossed_mounts(parent, mounted).difference(parents),
+    )
     return _confined(rules, parent, mounted)
+
+
+def crossed_mounts(parent: Parent, mounted: Iterable[Mount] | None) -> frozenset[bytes]:
+    """Return the mount points inside the parent that its settings let discovery look into."""
+    if parent.mounts is MountPolicy.NONE:
+        return frozenset()
+    # If several mounts share one mount point, the last one hides the others.
+    visible = {mount.point: mount for mount in mounted or ()}
+    return frozenset(
+        mount.point
+        for mount in visible.values()
+        if mount.point != parent.path and contains(parent.path, mount.point)
+        if mount.is_disk and (parent.mounts is MountPolicy.ALL or not mount.is_remote)
+    )
 
 
 def _confined(rules: WalkRules, parent: Parent, mounted: tuple[Mount, ...] | None) -> WalkRules:
@@ -82,7 +104,14 @@ class MountContext:
 
     def rules(self, parent: Parent, parents: Iterable[bytes]) -> WalkRules:
         """Return the rules to walk `parent`, given the other `parents` and the current mounts."""
-        return walk_rules(parent, parents, self._mount_table.now(), self._may_be_root)
+        parents, mounted = tuple(parents), self._mount_table.now()
+        rules = walk_rules(parent, parents, mounted, self._may_be_root)
+        if mounted is not None or parent.mounts is MountPolicy.NONE:
+            return rules
+        # The system reports no changes of its mounts, but lists them.
+        crossed = crossed_mounts(parent, self._mount_table.everything()).difference(parents)
+        stops = dict.fromkeys(crossed, ExclusionReason.MOUNT) | {**rules.stops}
+        return replace(rules, crossed=crossed, stops=stops)
 
     def set_parents(self, parents: Iterable[Parent]) -> None:
         """Use the project files of these parents."""
@@ -133,7 +162,9 @@ class MountContext:
     def set_stops(self, tree: ParentTree, parents: Iterable[bytes]) -> None:
         """Update where the walk of a parent stops, and list the folders that this affects."""
         rules = self.rules(tree.parent, parents)
-        changed = rules.stops.keys() ^ tree.rules.stops.keys()
+        changed = (rules.stops.keys() ^ tree.rules.stops.keys()) | (
+            rules.crossed ^ tree.rules.crossed
+        )
         tree.set_rules(rules)
         if changed and self.responds(tree.parent.path):
             for folder in {os.path.dirname(path) for path in changed}:

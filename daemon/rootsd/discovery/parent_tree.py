@@ -51,6 +51,7 @@ from rootsd.disk.markers import (
     child,
     is_marker,
 )
+from rootsd.disk.reader import list_names
 from rootsd.disk.snapshot import TreeSnapshot, credentials_key
 from rootsd.disk.walk import (
     FolderListing,
@@ -143,12 +144,25 @@ class TreeObserver(Protocol):
 
 
 class ParentTree:
-    """The tree of one parent. One thread calls all methods; none raises OSError."""
+    """The tree of one parent. One thread calls all methods; none raises OSError.
+
+    A mount inside a parent has a tree of its own if discovery looks into it. Then `parent` has the
+    settings of that parent with the path of the mount, `origin` is that parent, and `place` is the
+    mount as its walk would have reached it.
+    """
 
     def __init__(
-        self, parent: Parent, rules: WalkRules, watcher: Watcher, observer: TreeObserver
+        self,
+        parent: Parent,
+        rules: WalkRules,
+        watcher: Watcher,
+        observer: TreeObserver,
+        place: WalkFolder | None = None,
+        origin: Parent | None = None,
     ) -> None:
         self.parent = parent
+        self.origin = origin or parent
+        self.place = place or WalkFolder(parent.path, parent.depth, ProposalScope.OPEN, top=True)
         self.limit: WatchOutcome | None = None
         self._watcher = watcher
         self._observer = observer
@@ -179,6 +193,19 @@ class ParentTree:
         return len(self._tree)
 
     @property
+    def is_mount(self) -> bool:
+        """Whether this is the tree of a mount inside a parent."""
+        return not self.place.top
+
+    def place_of_mount(self, path: bytes) -> WalkFolder | None:
+        """Return a mount as the walk of this tree would reach it, or None if it would not."""
+        folder = self._tree.get(os.path.dirname(path))
+        if folder is None or folder.role is not _FRONTIER:
+            return None
+        names, name = list_names(folder.place.path), os.path.basename(path)
+        return self._walker.place_of_mount(folder.place, folder.zone, name, names)
+
+    @property
     def is_there(self) -> bool:
         """Whether a folder was at the parent's path when the tree was built."""
         return self._top_id is not None
@@ -201,7 +228,7 @@ class ParentTree:
         self.abandon()
         self.limit = None
         self._top_id = self._id_now()
-        top = WalkFolder(self.parent.path, self.parent.depth, ProposalScope.OPEN, top=True)
+        top = self.place
         snapshot, self._snapshot = self._snapshot, None
         there = self._top_id is not None
         if there and snapshot is not None and snapshot.signature == self._signature():
@@ -486,8 +513,23 @@ class ParentTrees(dict[bytes, ParentTree]):
 
     def drop_others(self, wanted: Mapping[bytes, Parent]) -> None:
         """Drop the trees of parents that are not in `wanted`, or have other settings there."""
-        for path in [path for path, each in self.items() if wanted.get(path) != each.parent]:
-            self.pop(path).abandon()
+        for path, tree in list(self.items()):
+            is_parent_now = tree.is_mount and path in wanted
+            if is_parent_now or wanted.get(tree.origin.path) != tree.origin:
+                self.pop(path).abandon()
+
+    def configured(self) -> list[bytes]:
+        """Return the paths of the parents, without those of mounts."""
+        return [path for path, tree in self.items() if not tree.is_mount]
+
+    def reachable_mounts(self) -> dict[bytes, tuple[WalkFolder, ParentTree]]:
+        """Return the mounts to look into, each with its place and the tree that reaches it."""
+        return {
+            path: (place, tree)
+            for tree in self.values()
+            for path in tree.rules.crossed
+            if (place := tree.place_of_mount(path)) is not None
+        }
 
     def with_deferred_work(self) -> list[ParentTree]:
         """Return the trees with deferred work."""

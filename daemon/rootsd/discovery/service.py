@@ -329,7 +329,7 @@ class Discovery:
         begin = self._monotonic()
         self._flush()
         self._engine.take_counts()
-        chosen = [t for t in self._engine.trees if parent in (None, t.parent.path)]
+        chosen = [t for t in self._engine.trees if parent in (None, t.origin.path)]
         for tree in chosen:
             path = tree.parent.path
             report_progress = None if progress is None else _progress_for(progress, path)

@@ -17,6 +17,12 @@ from rootsd.disk.reader import list_names
 from rootsd.disk.walk import FolderListing, ProposalScope, Walker, WalkFolder, is_cache
 
 _MAX_TARGET = 4096
+_BY_A_SETTING = (
+    ExclusionReason.DEPTH,
+    ExclusionReason.MOUNT,
+    ExclusionReason.REMOTE_MOUNT,
+    ExclusionReason.SKIP_SETTING,
+)
 
 
 def explain_absence(
@@ -32,7 +38,7 @@ def explain_absence(
     levels = len(_names_below(parent.path, path))
     why: ExclusionReason | None = None
     for name in _names_below(parent.path, path):
-        listing = _list(walker, place, may_follow)
+        listing = _list(walker, place, parent.path, may_follow)
         if isinstance(listing, Exclusion):
             return listing
         inside = child(place.path, name)
@@ -44,15 +50,20 @@ def explain_absence(
             around = place.path
         stopped = _why_stopped(walker, rules, listing, name)
         entered = next((each for each in listing.below if each.path == inside), None)
+        if entered is None and inside in rules.crossed and listing.frontier:
+            names = list_names(place.path)
+            entered = walker.place_of_mount(place, listing.zone, name, names)
+            stopped = rules.why_name_skipped(name, walker.skipped(place, names, listing.zone))
         if entered is None:
             if place.skipped and listing.kind is None:
                 return Exclusion(why or ExclusionReason.SKIPPED_NAME, place.path)
             if stopped is ExclusionReason.IN_PROJECT and not _has_marker(path, rules):
                 return Exclusion(ExclusionReason.NO_MARKER, path, around)
-            other = parent.path if stopped is ExclusionReason.DEPTH else around
+            other = parent.path if stopped in _BY_A_SETTING else around
             return Exclusion(stopped or ExclusionReason.NO_FOLDER, inside, other, levels)
         place, why = entered, stopped
-    return _conclusion(walker, rules, place, why, around, may_follow)
+    listing = _list(walker, place, parent.path, may_follow)
+    return _conclusion(rules, place, why, around, listing)
 
 
 def _names_below(parent: bytes, path: bytes) -> list[bytes]:
@@ -60,7 +71,7 @@ def _names_below(parent: bytes, path: bytes) -> list[bytes]:
 
 
 def _list(
-    walker: Walker, place: WalkFolder, may_follow: Callable[[bytes], bool]
+    walker: Walker, place: WalkFolder, parent: bytes, may_follow: Callable[[bytes], bool]
 ) -> FolderListing | Exclusion:
     if not may_follow(place.path):
         return Exclusion(ExclusionReason.UNRESPONSIVE, place.path)
@@ -70,7 +81,7 @@ def _list(
         return Exclusion(ExclusionReason.NO_FOLDER, place.path)
     except OSError:
         return Exclusion(ExclusionReason.UNREADABLE, place.path)
-    return listing or Exclusion(ExclusionReason.MOUNT, place.path)
+    return listing or Exclusion(ExclusionReason.MOUNT, place.path, parent)
 
 
 _FILE = Exclusion(ExclusionReason.NO_FOLDER, b"")
@@ -111,15 +122,13 @@ def _why_stopped(
 
 
 def _conclusion(
-    walker: Walker,
     rules: WalkRules,
     place: WalkFolder,
     why: ExclusionReason | None,
     around: bytes,
-    may_follow: Callable[[bytes], bool],
+    listing: FolderListing | Exclusion,
 ) -> Exclusion | None:
     """Return why `place`, which the walk enters, is no project, or None if it is one."""
-    listing = _list(walker, place, may_follow)
     if isinstance(listing, Exclusion):
         return listing
     if listing.kind is not None:

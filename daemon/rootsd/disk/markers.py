@@ -163,6 +163,8 @@ class WalkRules(Struct, frozen=True):
     * `skip_names`, `skip_globs`: the names that the configuration skips.
     * `stops`: the folders inside the parent where the walk stops, each with the reason: other
       parents and mount points.
+    * `crossed`: those of the stops that are mounts that discovery looks into. The walk stops at
+      them, too: each is walked on its own, because it may come, go, or hang on its own.
     * `device`: the device number of the parent if the mount points are unknown, else None.
     * `top_is_project`: whether the parent itself can be a project. If it is a repository then,
       the folders inside it are in a project.
@@ -176,6 +178,7 @@ class WalkRules(Struct, frozen=True):
     files: ProjectFiles = BUILT_IN_PROJECT_FILES
     device: int | None = None
     top_is_project: bool = True
+    crossed: frozenset[bytes] = frozenset()
 
     @classmethod
     def of(
@@ -234,6 +237,10 @@ class WalkRules(Struct, frozen=True):
         """
         if self.stops and (why := self.stops.get(child(folder, name))) is not None:
             return why
+        return self.why_name_skipped(name, skipped)
+
+    def why_name_skipped(self, name: bytes, skipped: frozenset[bytes]) -> ExclusionReason | None:
+        """Return why the walk skips a folder with this name, wherever it is, or None."""
         if name in self.skip_names:
             return ExclusionReason.SKIP_SETTING
         if self.skip_globs is not None and self.skip_globs.match(name):

@@ -41,6 +41,12 @@ _LASTING_TYPES = frozenset(
 )
 
 
+_KERNEL_TYPES = frozenset(
+    b"proc sysfs devtmpfs devpts cgroup cgroup2 securityfs debugfs tracefs bpf pstore configfs"
+    b" mqueue hugetlbfs fusectl binfmt_misc efivarfs nsfs selinuxfs".split()
+)
+
+
 class Mount(Struct, frozen=True):
     """A mounted file system: its mount point and its type, such as `ext4` or `fuse.sshfs`.
 
@@ -56,6 +62,11 @@ class Mount(Struct, frozen=True):
     source: bytes = b""
     options: bytes = b""
     number: int = 0
+
+    @property
+    def is_disk(self) -> bool:
+        """Whether it may hold files of a person, and not only what the kernel shows there."""
+        return self.kind not in _KERNEL_TYPES and not self.is_automount
 
     @property
     def is_automount(self) -> bool:
@@ -257,6 +268,10 @@ class MountTable:
         """Return the mount points as `remote_mount_points` does."""
         self._all()
         return self._remote
+
+    def everything(self) -> tuple[Mount, ...]:
+        """Return all mounts, also on a system that reports no changes."""
+        return self._all()
 
     def automounts(self) -> tuple[bytes, ...]:
         """Return the mount points where the system mounts a file system at the first access."""

@@ -26,6 +26,7 @@ from itertools import takewhile
 
 from msgspec import Struct, field
 
+from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
 from rootsd.core.project_kind import GIT_BARE_NAMES, VCS_NAMES
 from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
@@ -225,7 +226,7 @@ class Walker:
                 return kind, zone
             if self._prunes and not place.top and kind is not None and not kind.is_tree:
                 return kind, None
-            return kind, self._inside(place.path, names)
+            return kind, self._zone_of_project(place.path, names)
         if place.skipped:
             return None, None  # the marker has gone again
         if not place.top and is_cache(place.path, names):
@@ -234,10 +235,10 @@ class Walker:
             is_member = place.path in zone and self._rules.files.any_in(names)
             return ProjectKind.PROJECT if is_member else None, zone
         if zone is ProposalScope.OPEN and not place.top and self._rules.files.any_in(names):
-            return ProjectKind.PROJECT, self._inside(place.path, names)
+            return ProjectKind.PROJECT, self._zone_of_project(place.path, names)
         return None, zone
 
-    def _inside(self, path: bytes, names: set[bytes]) -> ProposalFilter:
+    def _zone_of_project(self, path: bytes, names: set[bytes]) -> ProposalFilter:
         """Return what to propose below a project."""
         if self._rules.nested is not NestedPolicy.MEMBERS:
             return ProposalScope.REPOSITORIES
@@ -295,6 +296,28 @@ class Walker:
         self, place: WalkFolder, zone: ProposalFilter, name: bytes, skipped: frozenset[bytes]
     ) -> WalkFolder | None:
         why = self._rules.why_skipped(place.path, name, skipped)
+        return self._inside(place, zone, name, why)
+
+    def place_of_mount(
+        self,
+        place: WalkFolder,
+        zone: ProposalFilter,
+        name: bytes,
+        names: frozenset[bytes] | set[bytes],
+    ) -> WalkFolder | None:
+        """Return the mount `name` in a listed folder that has `names`, to walk it on its own.
+
+        The result is None if the walk would not enter a folder of that name there.
+        """
+        is_cached = not place.top and is_cache(place.path, names)
+        if place.levels_left <= 0 or place.skipped or is_cached:
+            return None
+        why = self._rules.why_name_skipped(name, self.skipped(place, names, zone))
+        return self._inside(place, zone, name, why)
+
+    def _inside(
+        self, place: WalkFolder, zone: ProposalFilter, name: bytes, why: ExclusionReason | None
+    ) -> WalkFolder | None:
         if why is not None and not why.yields_to_a_repository:
             return None
         path, left = child(place.path, name), place.levels_left - 1

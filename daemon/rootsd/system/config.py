@@ -250,6 +250,7 @@ def _parent(path: bytes, table: ParentTable) -> Parent:
         tuple(bytes_of(item) for item in table.skip),
         table.nested,
         tuple(bytes_of(item) for item in table.project_files),
+        table.mounts,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rootsd.core.guard import Guard
-from rootsd.core.model import DEFAULT_DEPTH, NestedPolicy
+from rootsd.core.model import DEFAULT_DEPTH, MountPolicy, NestedPolicy
 from rootsd.core.wall import RevokePolicy
 
 MAX_DEPTH = 64
@@ -89,6 +89,15 @@ class ParentTable(Struct, frozen=True, forbid_unknown_fields=True):
             ["Justfile", "*.nimble", "!package.json"],
         ),
     ] = []
+    mounts: Annotated[
+        MountPolicy,
+        describe_key(
+            "Which file systems that are mounted inside the parent rootsd looks into: none, those "
+            "of this machine (`local`), or also those of other machines and programs (`all`).",
+            one_of(MountPolicy),
+            MountPolicy.LOCAL.value,
+        ),
+    ] = MountPolicy.NONE
 
 
 class RootsTable(Struct, frozen=True, forbid_unknown_fields=True):

@@ -59,7 +59,7 @@ def test_settings_are_changed_and_reset(shell: Shell, src: Path, rootsd_dir: Pat
 def test_set_without_a_setting_is_a_usage_error(shell: Shell, src: Path) -> None:
     done = shell.run("parent", "set", str(src))
     assert done.status == 2
-    assert "--depth, --skip, --nested, or --project-file" in done.err
+    assert "--depth, --skip, --nested, --project-file, or --mounts" in done.err
 
 
 def test_project_files_are_added_removed_and_reset(
@@ -106,7 +106,7 @@ def test_a_running_daemon_reports_the_state_of_each(
     assert shell.run("parent").out == expected
     assert shell.run("parent", "ls").out == expected
     whole = json.loads(shell.run("parent", "--json").out)
-    assert whole["items"] == [{**live, "skip": [], "project_files": []}]
+    assert whole["items"] == [{**live, "skip": [], "project_files": [], "mounts": "none"}]
     assert whole["file"].endswith("/config/config.toml")
 
 

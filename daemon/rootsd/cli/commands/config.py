@@ -509,6 +509,7 @@ def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
             "skip": [text_of(glob) for glob in parent.skip],
             "project_files": [text_of(name) for name in parent.project_files],
             "nested": parent.nested.value,
+            "mounts": parent.mounts.value,
         }
         for key, value in values.items():
             yield _row(f"parent {path} {key}", value, is_set=key in entry)

@@ -16,7 +16,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.core.model import NestedPolicy, Parent
+from rootsd.core.model import MountPolicy, NestedPolicy, Parent
 from rootsd.core.paths import text_of
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
@@ -61,6 +61,12 @@ _nested = click.option(
     help="what to propose inside a project: nothing, repositories (vcs), or repositories and "
     "workspace members (default none)",
 )
+_mounts = click.option(
+    "--mounts",
+    type=click.Choice([member.value for member in MountPolicy]),
+    help="which file systems mounted in it to look into: none, those of this machine (local), or "
+    "also those of other machines and programs (all) (default none)",
+)
 _project_files = click.option(
     "--project-file",
     "project_files",
@@ -93,6 +99,8 @@ class ParentItem(TypedDict):
     """Names or globs of folders that rootsd never enters, besides the built-in ones."""
     project_files: list[str]
     """Names of files that also make a folder a project."""
+    mounts: str
+    """Which file systems mounted in it rootsd looks into, a value of `MountPolicy`."""
     state: str | None
     """A value of `ParentState`."""
     note: str | None
@@ -187,6 +195,7 @@ def list_(invocation: Invocation) -> None:
 @_skip
 @_nested
 @_project_files
+@_mounts
 @_dry_run
 @pass_invocation
 def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
@@ -237,6 +246,7 @@ def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
 @_skip
 @_nested
 @_project_files
+@_mounts
 @_dry_run
 @pass_invocation
 def alter(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
@@ -248,7 +258,7 @@ def alter(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag
 
     settings = _settings(**flags)
     if not settings:
-        raise click.UsageError("use --depth, --skip, --nested, or --project-file")
+        raise click.UsageError("use --depth, --skip, --nested, --project-file, or --mounts")
     effect = effect_of(dry_run=dry_run)
     altered = config_edit.change_parent(invocation, path, settings, effect)
     _reload_and_print(invocation, altered, _ResultText("was changed", "would be changed"), effect)
@@ -293,6 +303,7 @@ def _item(parent: Parent, live: Mapping[str, Any]) -> dict[str, Any]:
         "nested": parent.nested.value,
         "skip": [text_of(glob) for glob in parent.skip],
         "project_files": [text_of(name) for name in parent.project_files],
+        "mounts": parent.mounts.value,
         "state": live.get("state"),
         "note": live.get("note"),
         "projects": live.get("projects"),
