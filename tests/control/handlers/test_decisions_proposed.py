@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import NotPresent, UnknownProject
@@ -96,6 +97,19 @@ async def test_forget_proposes_nothing() -> None:
     with pytest.raises(UnknownProject):
         await control.decide(FORGET, "/home/ann/src/p1")
     assert control.discovery.proposed == []
+
+
+@pytest.mark.parametrize("verb", [DENY, None])
+async def test_forgetting_a_folder_that_undo_cannot_list_again_says_so(verb: str | None) -> None:
+    named = replace(project(1), observed=replace(project(1).observed, named=True))
+    control = ControlHarness(named)
+    control.world.disk.folders[path(1)] = identity(1)
+    if verb is not None:
+        await control.decide(verb, "p1")
+    forgotten = await control.decide(FORGET, "p1")
+    assert control.world.ledger.catalog.projects == {}
+    says = "undo does not list /home/ann/src/p1 again, because it was undecided; rootsd add does"
+    assert forgotten["warnings"] == ([says] if verb is None else [])
 
 
 async def test_known_paths_names_and_globs_are_not_proposed() -> None:

@@ -392,13 +392,23 @@ class DecisionHandlers(Struct, frozen=True):
                 *unlisted_project_items(chosen.catalog, unlisted, parents),
             ],
             unchanged=project_items(after, (p for p in known if p.path not in changed), parents),
-            warnings=[*chosen.warnings, *withheld],
+            warnings=[*chosen.warnings, *withheld, *map(_how_to_list_again, _undecided(unlisted))],
         )
         if chosen.rules:
             numbers = {rule.number for rule in chosen.rules}
             rules = (rule for rule in after.rules if rule.number in numbers)
             decided["rules"] = [rule_item(rule, after) for rule in rules]
         return decided
+
+
+def _undecided(projects: Iterable[Project]) -> Iterable[Project]:
+    """Return those that nobody decided about: the history has no decision that undo could take."""
+    return (project for project in projects if project.ruling == UNDECIDED)
+
+
+def _how_to_list_again(project: Project) -> str:
+    shown = safe_label(project.path, limit=None)
+    return f"undo does not list {shown} again, because it was undecided; rootsd add does"
 
 
 def _command_text(request: DecideRequest) -> str:
