@@ -9,7 +9,7 @@ from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind, Verdict
-from rootsd.wire.decisions import ApplyMode
+from rootsd.wire.decisions import ApplyMode, DecisionVerb
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
 from support.control_harness import APPROVE, DENY, FORGET, ControlHarness, names
@@ -100,7 +100,9 @@ async def test_forget_proposes_nothing() -> None:
 
 
 @pytest.mark.parametrize("verb", [DENY, None])
-async def test_forgetting_a_folder_that_undo_cannot_list_again_says_so(verb: str | None) -> None:
+async def test_forgetting_a_folder_that_undo_cannot_list_again_says_so(
+    verb: DecisionVerb | None,
+) -> None:
     named = replace(project(1), observed=replace(project(1).observed, named=True))
     control = ControlHarness(named)
     control.world.disk.folders[path(1)] = identity(1)
