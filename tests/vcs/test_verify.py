@@ -280,6 +280,19 @@ def test_an_ancestor_opened_to_all_exposes_its_roots_only(
     assert verifier.verify(roots) == []
 
 
+@pytest.mark.needs("root")
+def test_another_owner_withholds_a_root_until_the_owner_is_back(
+    verifier: RootVerifier, root: Path
+) -> None:
+    roots = _approved(root)
+    assert verifier.verify(roots) == []
+    os.chown(root, 12345, -1)
+    assert verifier.verify(roots) == [ProjectUnsafe(raw(root), LapseReason.OTHER_OWNER)]
+    os.chown(root, 0, -1)
+    assert verifier.verify(roots) == []
+    assert identify(raw(root)).same_as(roots[raw(root)])
+
+
 def test_roots_that_are_no_longer_verified_are_forgotten(
     verifier: RootVerifier, root: Path, tmp_path: Path
 ) -> None:

@@ -279,9 +279,11 @@ class MountTable:
         return self._automounts
 
     def foreign(self) -> tuple[Mount, ...]:
-        """Return the mounts on Linux whose files may be another machine's or program's."""
-        self.now()
-        return self._foreign
+        """Return the mounts whose files are another machine's or program's.
+
+        The result is empty on a system that does not report changes.
+        """
+        return () if self.now() is None else self._foreign
 
     def _all(self) -> tuple[Mount, ...]:
         found = self.now()
