@@ -94,7 +94,7 @@ def test_if_a_revoke_cannot_reach_open_folders_it_needs_kill(
 @pytest.mark.parametrize(
     ("guarantee", "sentences"),
     [
-        (AttachedGuarantee.NOTHING, ("open folders", "abstract")),
+        (AttachedGuarantee.NOTHING, ("a revoke also ends", "abstract")),
         (AttachedGuarantee.FOLDERS, ("truncate", "abstract")),
         (AttachedGuarantee.TRUNCATE, ("abstract",)),
         (AttachedGuarantee.ABSTRACT_SOCKETS, ()),
