@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.confine.git_facts import FactKind
 from rootsd.confine.orders import OrderKind
 from rootsd.confine.session_reports import (
     SessionEnd,
@@ -508,3 +509,42 @@ def test_a_gitlink_without_programs_is_not_reported(world: World) -> None:
         world.end(wall)
     assert world.found() == {}
     assert lib.exists()
+
+
+def test_what_a_link_leads_to_is_never_moved(several: World) -> None:
+    """A program can make a folder of the git directory a link to any folder of the user."""
+    world = several
+    files = [world.home / name for name in ("bin/tool", "bin/attributes", "bin/commondir")]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    links = ("hooks", "remotes", "info", "worktrees", "branches")
+    with world.wall() as wall:
+        for name in links:
+            wall.run(
+                f"subprocess.run(['mv', '{world.main}/.git/{name}', '{world.main}/old-{name}'],"
+                " capture_output=True)"
+            )
+            wall.error_of(f"os.symlink('{world.home}/bin', '{world.main}/.git/{name}')")
+        world.end(wall)
+    assert all(file.exists() for file in files)
+    assert all(not (world.main / ".git" / name).is_symlink() for name in links)
+    moved = [each for report in world.reports() for each in report.removed]
+    assert {fact.kind for fact in moved} == {FactKind.LINK}
+    assert set(world.found().values()) == {True}  # nothing is told about what was behind a link
+
+
+def test_what_cannot_be_moved_away_does_not_change_where_the_rest_is(world: World) -> None:
+    own = world.main / ".git"
+    files = {own / "commondir": "first", own / "info" / "grafts": "second"}
+    with world.wall() as wall:
+        wall.run(f"os.rename('{own}/branches', '{own}/old')")
+        wall.error_of(f"os.symlink('{world.home}', '{own}/branches')")
+        (world.home / "before").touch()
+        for file, content in files.items():
+            write(wall, file, content)
+        world.end(wall)
+    [report] = world.reports()
+    put_back(report)
+    assert [file.read_text() for file in files] == [*files.values()]

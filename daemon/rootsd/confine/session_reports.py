@@ -59,9 +59,11 @@ class Finding(NamedTuple):
     """A fact that a session made. `is_removed` says that what was found was taken away.
 
     `others` are the sessions that ran in the same place, so that any of them may have made it.
+    `number` is part of the name of a file that was taken away.
     """
 
     fact: Fact
+    number: int = 0
     is_removed: bool = False
     others: tuple[str, ...] = ()
 
@@ -93,8 +95,8 @@ class SessionReport(NamedTuple):
 
     def place_of(self, fact: Fact) -> bytes:
         """Return where a file is that was taken away."""
-        facts = [each.fact for each in self.findings]
-        return b"%s.%d" % (self.file, facts.index(fact))
+        number = next(each.number for each in self.findings if each.fact == fact)
+        return b"%s.%d" % (self.file, number)
 
     def sentences(self) -> list[str]:
         """Return the findings for people, with what to do."""
@@ -232,8 +234,8 @@ class SessionBaseline:
         """Return the report about facts, with those as removed that `_take_away` will take."""
         file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
         findings = tuple(
-            Finding(each, end is SessionEnd.ORDERLY and self._is_removable(each), others)
-            for each, others in zip(facts, self.others_at(facts), strict=True)
+            Finding(each, number, end is SessionEnd.ORDERLY and self._is_removable(each), others)
+            for number, (each, others) in enumerate(zip(facts, self.others_at(facts), strict=True))
         )
         return SessionReport(file, program_of(self._folder), time.time(), end, findings)
 
@@ -243,7 +245,11 @@ class SessionBaseline:
         gone = {each for each in report.removed if take_away(each, report.place_of(each))}
         if len(gone) == len(report.removed):
             return report
-        findings = (each._replace(is_removed=each.fact in gone) for each in report.findings)
+        findings = (
+            each._replace(is_removed=each.fact in gone)
+            for each in report.findings
+            if each.fact in gone or still_holds(each.fact)  # a link above it may be gone
+        )
         report = report._replace(findings=tuple(findings))
         _write_report(report)
         return report
@@ -449,7 +455,10 @@ def _decode(item: Any) -> Fact:  # noqa: ANN401 - any JSON
 
 
 def _write_report(report: SessionReport) -> None:
-    findings = [[*_encode(each.fact), each.is_removed, *each.others] for each in report.findings]
+    findings = [
+        [*_encode(each.fact), each.number, each.is_removed, *each.others]
+        for each in report.findings
+    ]
     replace_object(
         report.file,
         {
@@ -465,7 +474,7 @@ def _decode_report(file: bytes) -> SessionReport | None:
         if content is None:
             return None
         findings = tuple(
-            Finding(_decode(each[:3]), bool(each[3]), tuple(map(str, each[4:])))
+            Finding(_decode(each[:3]), int(each[3]), bool(each[4]), tuple(map(str, each[5:])))
             for each in content["findings"]
         )
         return SessionReport(
