@@ -337,3 +337,14 @@ async def test_a_folder_that_is_left_out_has_a_reason(home: Path) -> None:
         why = await surveyor.why_unsafe(raw(home / "src" / "one"))
         assert why is not None
         assert "src" in why
+
+
+async def test_a_worktree_outside_of_the_parents_is_named_until_it_is_added(home: Path) -> None:
+    main, outside = make_repository(home / "src" / "one"), home / "trees" / "two"
+    git("worktree", "add", outside, cwd=main)
+    async with running_adapter(home, home / "src") as (surveyor, ledger):
+        await surveyor.scan(None, None)
+        assert await surveyor.left_out() == [Exclusion(ExclusionReason.OUTSIDE, raw(outside))]
+        await surveyor.propose(raw(outside))
+        assert raw(outside) in ledger.catalog.projects
+        assert await surveyor.left_out() == []

@@ -145,6 +145,9 @@ class FakeDiscovery:
     async def why_unseen(self, path: bytes) -> Exclusion | None:
         return self.exclusions.get(path)
 
+    async def left_out(self) -> Sequence[Exclusion]:
+        return tuple(self.exclusions.values())
+
     async def why_unsafe(self, path: bytes) -> str | None:
         return self.hazards.get(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -14,6 +15,12 @@ def explain_exclusion(found: Exclusion, path: bytes) -> str:
     """Return a clause that says why `path` is not found, with the command that helps."""
     clause, remedy = _CLAUSES[found.reason](found), remedy_for(found, path)
     return f"{clause} ({remedy})" if remedy else clause
+
+
+def left_out_sentence(found: Exclusion) -> str:
+    """Return a sentence that names the folder that is left out, and the command that helps."""
+    sentence, shown = explain_exclusion(found, found.at), _shown(found.at)
+    return sentence if shown in clause_of(found) else f"{shown}: {sentence}"
 
 
 def clause_of(found: Exclusion) -> str:
@@ -37,7 +44,8 @@ def remedy_for(found: Exclusion, path: bytes) -> str:
         case ExclusionReason.REMOTE_MOUNT:
             return f"rootsd parent set {_word(found.other)} --mounts all"
         case ExclusionReason.LINK:
-            return "name the folder that it leads to"
+            target = os.path.normpath(os.path.join(os.path.dirname(found.at), found.other))
+            return f"rootsd parent add {_word(target)}"
         case ExclusionReason.HIDDEN | ExclusionReason.SKIPPED_NAME if found.at == path:
             return f"rootsd parent add {_word(path)}"
         case _:

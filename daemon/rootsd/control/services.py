@@ -140,6 +140,9 @@ class DiscoveryControl(Protocol):
     async def why_unseen(self, path: bytes) -> Exclusion | None:
         """Return why discovery does not propose a folder, or None if it does."""
 
+    async def left_out(self) -> Sequence[Exclusion]:
+        """Return what discovery leaves out although it may hold projects."""
+
     async def why_unsafe(self, path: bytes) -> str | None:
         """Return why a folder may not be published, as a clause, or None if it may."""
 

@@ -25,7 +25,7 @@ from rootsd.control.routes import ProgressSink
 from rootsd.control.services import ScanStats
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import NotPresent, RefusedPlace
-from rootsd.core.exclusion import Exclusion
+from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.inputs import (
     Observation,
     ProjectGone,
@@ -94,7 +94,7 @@ class DiscoveryAdapter:
         self._sight = SightExplainer(
             lambda: self._parents,
             lambda: self._ledger.catalog.places,
-            self._hung_mounts.responds,
+            self._hung_mounts,
             safety or FolderSafety(os.getuid()),
         )
         self._parents: tuple[Parent, ...] = ()
@@ -237,6 +237,19 @@ class DiscoveryAdapter:
         return await to_thread.run_sync(
             self._sight.why_unseen, path, abandon_on_cancel=True, limiter=self._probe_limit
         )
+
+    async def left_out(self) -> Sequence[Exclusion]:
+        """Return what discovery leaves out although it may hold projects.
+
+        Besides what the walks leave out, these are the worktrees outside of all parents.
+        """
+        found = await to_thread.run_sync(
+            self._sight.left_out, abandon_on_cancel=True, limiter=self._probe_limit
+        )
+        outside = await self._result_of(self._discovery.outside_worktrees())
+        known = self._ledger.catalog.projects
+        reason = ExclusionReason.OUTSIDE
+        return [*found, *(Exclusion(reason, path) for path in outside if path not in known)]
 
     async def why_unsafe(self, path: bytes) -> str | None:
         """Return why a folder may not be published, as a clause, or None if it may."""

@@ -14,27 +14,29 @@ from rootsd.core.model import Parent
 from rootsd.core.paths import RefusedPlaces, contains
 from rootsd.discovery.mount_context import walk_rules
 from rootsd.disk.explanation import explain_absence
+from rootsd.disk.hung_mounts import HungMountDetector
+from rootsd.disk.markers import WalkRules
 from rootsd.disk.mounts import list_mounts
 from rootsd.disk.safety import FolderSafety
+from rootsd.disk.survey import FollowLinks, survey
 
 
 class SightExplainer:
     """Answers questions about single folders. Several threads may use it.
 
-    `parents` and `places` return the configured ones of this moment. `responds` tells whether the
-    file system of a path responds. Nobody else may use `safety`.
+    `parents` and `places` return the configured ones of this moment. Nobody else may use `safety`.
     """
 
     def __init__(
         self,
         parents: Callable[[], Sequence[Parent]],
         places: Callable[[], RefusedPlaces],
-        responds: Callable[[bytes], bool],
+        detector: HungMountDetector,
         safety: FolderSafety,
     ) -> None:
         self._parents = parents
         self._places = places
-        self._responds = responds
+        self._detector = detector
         self._safety = safety
         self._lock = threading.Lock()
 
@@ -48,21 +50,33 @@ class SightExplainer:
         parent = max(holding, key=lambda each: len(each.path), default=None)
         if parent is None:
             return Exclusion(ExclusionReason.OUTSIDE, path)
+        return explain_absence(path, parent, self._rules(parent), self._detector.responds)
+
+    def left_out(self) -> list[Exclusion]:
+        """Return what the walks of all parents leave out although it may hold projects."""
+        parents = self._parents()
+        links = FollowLinks(
+            self._detector.real_path,
+            self._detector.responds,
+            tuple(parent.path for parent in parents),
+        )
+        return [each for parent in parents for each in survey(parent, self._rules(parent), links)]
+
+    def _rules(self, parent: Parent) -> WalkRules:
         places = self._places()
-        rules = walk_rules(
+        return walk_rules(
             parent,
-            (each.path for each in parents),
+            (each.path for each in self._parents()),
             list_mounts(),
             lambda place: places.why_no_root(place) is None,
         )
-        return explain_absence(path, parent, rules, self._responds)
 
     def why_unsafe(self, path: bytes) -> str | None:
         """Return why the folder may not be published, as a clause, or None if it may.
 
         The result is also None if the folder is out of reach.
         """
-        if not self._responds(path):
+        if not self._detector.responds(path):
             return None
         with self._lock:
             try:

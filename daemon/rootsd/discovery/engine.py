@@ -180,6 +180,13 @@ class DiscoveryEngine:
             if contains(parent, path) and path not in self._tracked
         )
 
+    def outside_worktrees(self) -> tuple[bytes, ...]:
+        """Return the worktrees of followed repositories that lie in no parent."""
+        linked = {
+            path for main in self._worktrees.mains() for path in self._worktrees.linked(main)
+        }
+        return tuple(sorted(path for path in linked if self._trees.parent_of(path) is None))
+
     def take(self) -> tuple[Observation, ...]:
         """Return the new observations since the last call, in order."""
         self._follow_mounts()

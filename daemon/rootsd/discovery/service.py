@@ -185,6 +185,10 @@ class Discovery:
         """Find the worktrees of these repositories and report them."""
         return self._ask(partial(self._engine.scan_worktrees, mains))
 
+    def outside_worktrees(self) -> Future[tuple[bytes, ...]]:
+        """Return the worktrees of followed repositories that lie in no parent."""
+        return self._ask(self._engine.outside_worktrees)
+
     def stop(self) -> None:
         """End all threads, remove all watches, and drop queued work. May be called again."""
         if self._stopping:

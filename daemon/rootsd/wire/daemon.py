@@ -214,6 +214,10 @@ class ScanResponse(TypedDict):
     """The number of repositories that are still being created. rootsd proposes them when they are
     complete.
     """
+    left_out: list[str]
+    """What a scan leaves out although it may hold projects, one sentence each, with the command
+    that includes it.
+    """
     warnings: list[str]
     """What a person should know, one sentence each."""
 

@@ -8,8 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control.handlers.doctor import DoctorHandlers
+from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.wire.daemon import DoctorRequest, ParentStatus
 from support.control_harness import ControlHarness
+from support.ledger_harness import SOURCES
+from support.sample_decisions import project
 
 
 def a_parent(path: Path, **changes: object) -> ParentStatus:
@@ -75,3 +78,14 @@ async def test_the_dispatcher_answers_the_request(tmp_path: Path) -> None:
     control.services = replace(control.services, state=bytes(tmp_path))
     answer = await control.ask(DoctorRequest())
     assert {"confinement", "parents", "clock"} <= {item["topic"] for item in answer["items"]}
+
+
+async def test_what_a_scan_leaves_out_is_named_and_is_no_problem() -> None:
+    control = ControlHarness(project(1))
+    disk = SOURCES + b"/disk"
+    control.discovery.exclusions[disk] = Exclusion(ExclusionReason.MOUNT, disk, SOURCES)
+    done = await control.ask(DoctorRequest())
+    [found] = [item for item in done["items"] if item["topic"] == "left out"]
+    assert found["condition"] == "ok"
+    assert found["finding"].startswith("another file system is mounted at /home/ann/src/disk")
+    assert found["remedy"] == "rootsd parent set /home/ann/src --mounts local"

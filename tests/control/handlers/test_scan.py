@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rootsd.control.routes import RequestContext
 from rootsd.core.errors import UnknownProject
+from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest, ScanResponse
@@ -89,3 +90,15 @@ async def test_a_scan_reports_its_progress() -> None:
     control.discovery.finds = [sight(1)]
     await control.dispatcher.answer(ScanRequest(), RequestContext(PERSON, reports.append))
     assert [report["projects"] for report in reports] == [1]
+
+
+async def test_a_scan_names_what_it_leaves_out_with_the_command_that_includes_it() -> None:
+    control = ControlHarness(project(1))
+    disk = SOURCES + b"/my disk"
+    control.discovery.exclusions[disk] = Exclusion(ExclusionReason.MOUNT, disk, SOURCES)
+    done = await control.ask(ScanRequest())
+    assert done["left_out"] == [
+        "another file system is mounted at"
+        " /home/ann/src/my disk, and rootsd stays on that of the parent"
+        " (rootsd parent set /home/ann/src --mounts local)"
+    ]

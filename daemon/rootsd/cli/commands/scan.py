@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
 import click
@@ -14,11 +14,14 @@ from rootsd.cli.formatting import KIND, NAME, PATH, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
+from rootsd.core.labels import safe_text
 from rootsd.core.paths import text_of
 from rootsd.system.parent_paths import canonical_path
 from rootsd.wire.projects import ProjectItem
 
 SECTION = "Set up"
+
+_MAX_LEFT_OUT = 5
 
 _SIGNS = {"new": "+", "gone": "-", "changed": "~"}
 _TONES = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.ATTENTION}
@@ -47,6 +50,8 @@ class ScanOutput(TypedDict):
     """How long the scan took."""
     being_made: int
     """The number of repositories that are still being created."""
+    left_out: list[str]
+    """What a scan leaves out although it may hold projects, one sentence each."""
 
 
 @click.command(
@@ -70,13 +75,13 @@ def command(invocation: Invocation, parent: str | None) -> None:
     items = [{**item, "sign": sign} for group, sign in _SIGNS.items() for item in found[group]]
     output.show(CommandResult(items, found["revision"], found["warnings"]), _COLUMNS)
     output.message(scan_summary(found))
-    if more := incomplete_notice(found):
+    for more in notices(found):
         output.message(more)
 
 
 def scan_result(found: Mapping[str, Any]) -> CommandResult:
     """Return the result of a scan: new projects are the items, and all else is beside them."""
-    parts = ("gone", "changed", "projects", "folders", "seconds")
+    parts = ("gone", "changed", "projects", "folders", "seconds", "left_out")
     extra = {**{part: found[part] for part in parts}, "being_made": _incomplete_count(found)}
     return CommandResult(found["new"], found["revision"], found["warnings"], extra)
 
@@ -90,7 +95,17 @@ def scan_summary(found: Mapping[str, Any]) -> str:
     )
 
 
-def incomplete_notice(found: Mapping[str, Any]) -> str | None:
+def notices(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence about incomplete projects, and one for each folder that is left out."""
+    if more := _incomplete_notice(found):
+        yield more
+    left_out = found["left_out"]
+    yield from (f"{safe_text(sentence)}." for sentence in left_out[:_MAX_LEFT_OUT])
+    if len(left_out) > _MAX_LEFT_OUT:
+        yield f"{len(left_out) - _MAX_LEFT_OUT} more are left out. See all: rootsd doctor"
+
+
+def _incomplete_notice(found: Mapping[str, Any]) -> str | None:
     """Return a sentence about the projects that are still incomplete, or None."""
     count = _incomplete_count(found)
     if not count:

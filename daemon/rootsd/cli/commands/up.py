@@ -151,7 +151,7 @@ def _run_in_foreground(invocation: Invocation) -> int:
 
 
 def _show(invocation: Invocation, found: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-    from rootsd.cli.commands.scan import incomplete_notice, scan_result
+    from rootsd.cli.commands.scan import notices, scan_result
 
     output = invocation.output
     if output.is_json:
@@ -166,7 +166,7 @@ def _show(invocation: Invocation, found: Mapping[str, Any], status: Mapping[str,
         f"{pluralize(found['projects'], 'project')} in {pluralize(found['folders'], 'folder')}, "
         f"scanned in {found['seconds']:.2f} s."
     )
-    if more := incomplete_notice(found):
+    for more in notices(found):
         output.message(more)
     if waiting := status["counts"]["waiting"]:
         what = "1 project needs" if waiting == 1 else f"{waiting} projects need"

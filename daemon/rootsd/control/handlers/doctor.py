@@ -11,9 +11,11 @@ from msgspec import Struct
 
 from rootsd.confine import landlock
 from rootsd.control import doctor_checks
+from rootsd.control.exclusions import clause_of, remedy_for
 from rootsd.control.routes import Route, query_route
 from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
-from rootsd.core.doctor import DoctorFinding, error, ok, warning
+from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
+from rootsd.core.exclusion import Exclusion
 from rootsd.core.labels import safe_label
 from rootsd.core.policy import MachinePolicy
 from rootsd.disk.identity import diagnose_identity
@@ -58,6 +60,7 @@ class DoctorHandlers(Struct, frozen=True):
         found = [
             *self._known_findings(parents, await self.daemon.degraded()),
             *await to_thread.run_sync(self._disk_findings, parents),
+            *map(_left_out_finding, await self.discovery.left_out()),
         ]
         items = [finding_item(each, "daemon") for each in found]
         return DoctorResult(revision=self.ledger.revision, items=items, warnings=[])
@@ -103,6 +106,13 @@ def finding_item(finding: DoctorFinding, seen_by: str) -> DoctorItem:
         remedy=finding.remedy or None,
         seen_by=seen_by,
     )
+
+
+def _left_out_finding(found: Exclusion) -> DoctorFinding:
+    """Return what discovery leaves out. That is no problem, but a person may want to change it."""
+    shown, clause = safe_label(found.at, limit=None), clause_of(found)
+    finding = clause if shown in clause else f"{shown}: {clause}"
+    return DoctorFinding("left out", Severity.OK, finding, remedy_for(found, found.at))
 
 
 def _policy_finding(policy: MachinePolicy, status: PolicyStatus) -> DoctorFinding:

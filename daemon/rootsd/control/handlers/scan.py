@@ -9,6 +9,7 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
+from rootsd.control.exclusions import left_out_sentence
 from rootsd.control.items import dropped_project_items, project_items
 from rootsd.control.references import canonical_path
 from rootsd.control.routes import RequestContext, Route
@@ -62,6 +63,7 @@ class ScanHandlers(Struct, frozen=True):
             folders=cost.folders,
             seconds=round(cost.seconds, 3),
             being_made=len(cost.being_made - after.projects.keys()),
+            left_out=[left_out_sentence(each) for each in await self.discovery.left_out()],
             warnings=[],
         )
 
