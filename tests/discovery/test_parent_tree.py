@@ -221,7 +221,7 @@ def test_a_dropped_tree_is_not_refreshed(harness: TreeHarness) -> None:
 def test_a_refresh_without_changes_lists_no_folder(
     harness: TreeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rootsd.disk.walk._CLOCK_SLACK_NS", -(10**18))
+    monkeypatch.setattr("rootsd.disk.file_clock._SLACK_NS", -(10**18))
     monkeypatch.setattr("rootsd.discovery.parent_tree.racy_cutoff_ns", lambda: 2**62)
     harness.tree.refresh(thorough=True)
     harness.reported()

@@ -17,7 +17,7 @@ from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import NestedPolicy, Parent
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.discovery.periodic import SNAPSHOT_INTERVAL_S, SnapshotWriter
-from rootsd.disk import walk
+from rootsd.disk import file_clock
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import AddWatch, FolderListing, Walker, WalkFolder
 from support.engine_harness import run_down
@@ -78,7 +78,7 @@ def later(src: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return a function that makes all earlier changes old. A stamp is trusted only after its
     clock moved on.
     """
-    monkeypatch.setattr(walk, "_CLOCK_SLACK_NS", 0)
+    monkeypatch.setattr(file_clock, "_SLACK_NS", 0)
     probe = src.parent / "clock"
 
     def wait() -> None:

@@ -25,7 +25,7 @@ from rootsd.core.model import IncompleteReason
 from rootsd.core.model import ScanCoverage
 from rootsd.core.model import MountPolicy
 from rootsd.core.model import Parent
-from rootsd.disk import walk
+from rootsd.disk import file_clock
 from rootsd.watch import polling
 from support.report_collector import HANG_S, ReportCollector
 from support.repositories import fake_repository, raw

@@ -45,6 +45,7 @@ from rootsd.discovery.folder_tree import (
     leaf_stamp,
 )
 from rootsd.discovery.worktrees import is_skipped
+from rootsd.disk.file_clock import racy_cutoff_ns
 from rootsd.disk.markers import (
     SKIPPED_BESIDE_FILES,
     WalkRules,
@@ -59,7 +60,6 @@ from rootsd.disk.walk import (
     Walker,
     WalkFolder,
     is_checkout,
-    racy_cutoff_ns,
     read_stamp,
 )
 from rootsd.watch.events import Watcher, WatchOutcome, WatchPurpose

@@ -1,25 +1,15 @@
-"""Read a project's name and its workspace members from its manifest files.
+"""Read a project's name from its manifest files.
 
 This module does not use a general parser: a hostile file can make a parser for TOML or JSON take
 gigabytes, or recurse without end. Instead it reads each file up to a cap, by line or by token,
 with linear patterns. It ignores content that does not match.
-
-Workspace members come from npm, yarn, pnpm, uv, Cargo, and Go. They are path patterns relative to
-the folder that declares them. This module ignores patterns that lead out of that folder. Sources:
-package.json "workspaces", pnpm-workspace.yaml, pyproject.toml [tool.uv.workspace], Cargo.toml
-[workspace], go.work "use".
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from fnmatch import translate
-from functools import lru_cache
 from types import MappingProxyType
-
-from msgspec import Struct
 
 from rootsd.disk.reader import read_small
 
@@ -29,7 +19,10 @@ _MAX_TOKENS = 50_000
 _MAX_MEMBERS = 1_000
 _MAX_DEPTH = 3
 
-_JSON_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|([{}\[\]:,])')
+# `deno.jsonc` has comments. A comment or string without an end covers the rest of the text.
+_JSON_TOKEN = re.compile(
+    r'"((?:[^"\\]|\\.)*+)"|([{}\[\]:,])|//[^\n]*|/\*(?:.*?\*/|.*)|".*', re.DOTALL
+)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _TOML_TABLE = re.compile(r"[ \t]*\[([^\[\]]{1,200})\][ \t]*(?:#.*)?$")
@@ -66,6 +59,8 @@ def json_strings(lines: Lines) -> Iterator[tuple[tuple[str, ...], str]]:
     tokens = _JSON_TOKEN.finditer("\n".join(lines))
     for _, token in zip(range(_MAX_TOKENS), tokens, strict=False):
         mark = token[2]
+        if token[1] is None and mark is None:
+            continue  # a comment, or a string without an end
         if mark is None:
             value = _ESCAPE.sub(_unescaped, token[1])
             if stack and stack[-1][1] and key is None:
@@ -187,121 +182,4 @@ _NAME_READERS: Mapping[bytes, Callable[[Lines], str | None]] = MappingProxyType(
 )
 _NAME_READERS_BY_SUFFIX: Mapping[bytes, Callable[[Lines], str | None]] = MappingProxyType(
     {b"cabal": _pattern_name(r"(?i:name)[ \t]*:[ \t]*(\S+)")}
-)
-
-
-_MAX_PATTERNS = 500
-_MAX_COMPONENTS = 16
-_ANY_DEPTH = "**"
-_MAX_ANY_DEPTH = 2
-_YAML_ITEM = re.compile(r"""[ \t]*-[ \t]+["']?([^"'#\s]+)""")
-_YAML_KEY = re.compile(r"([\w-]+)[ \t]*:")
-_GO_USE = re.compile(r"[ \t]*use[ \t]+([^\s()]+)")
-_GO_ITEM = re.compile(r"[ \t]*([^\s()/][^\s()]*|/\S+)")
-
-MemberPattern = tuple[str, ...]
-
-
-class WorkspaceMembers(Struct, frozen=True):
-    """The members of the workspace at `top`: folders that match `wanted` and not `unwanted`."""
-
-    top: bytes
-    wanted: tuple[MemberPattern, ...]
-    unwanted: tuple[MemberPattern, ...]
-
-    def __contains__(self, path: bytes) -> bool:
-        """Return whether the folder at `path` is a member."""
-        parts = tuple(os.fsdecode(path[len(self.top) :]).strip("/").split("/"))
-        return _matches_any(self.wanted, parts) and not _matches_any(self.unwanted, parts)
-
-
-def read_workspace_members(top: bytes, names: set[bytes]) -> WorkspaceMembers | None:
-    """Return the members that the files in the folder `top` declare, or None.
-
-    `names` are the names in that folder.
-    """
-    wanted, unwanted = list[MemberPattern](), list[MemberPattern]()
-    for name in sorted(names & _MEMBER_READERS.keys()):
-        for text in _MEMBER_READERS[name](read_lines(top + b"/" + name)):
-            is_unwanted = text.startswith("!")
-            pattern = _parse_pattern(text.removeprefix("!"))
-            if pattern is not None:
-                (unwanted if is_unwanted else wanted).append(pattern)
-    if not wanted:
-        return None
-    return WorkspaceMembers(top, tuple(wanted[:_MAX_PATTERNS]), tuple(unwanted[:_MAX_PATTERNS]))
-
-
-def _parse_pattern(text: str) -> MemberPattern | None:
-    """Return the components of a pattern, or None if it leads out or is too long."""
-    if text.startswith("/") or "\0" in text:
-        return None
-    parts = tuple(part for part in text.split("/") if part not in ("", "."))
-    if not parts or ".." in parts or len(parts) > _MAX_COMPONENTS:
-        return None
-    return parts if parts.count(_ANY_DEPTH) <= _MAX_ANY_DEPTH else None
-
-
-def _matches_any(patterns: tuple[MemberPattern, ...], parts: MemberPattern) -> bool:
-    return any(_matches(pattern, parts) for pattern in patterns)
-
-
-def _matches(pattern: MemberPattern, parts: MemberPattern) -> bool:
-    for number, part in enumerate(pattern):
-        if part == _ANY_DEPTH:
-            rest = pattern[number + 1 :]
-            return any(_matches(rest, parts[at:]) for at in range(number, len(parts) + 1))
-        if number >= len(parts) or not _compile_component(part).match(parts[number]):
-            return False
-    return len(pattern) == len(parts)
-
-
-@lru_cache(maxsize=1_024)
-def _compile_component(glob: str) -> re.Pattern[str]:
-    return re.compile(translate(glob))
-
-
-def _package_json_members(lines: Lines) -> Iterator[str]:
-    places = (("workspaces",), ("workspaces", "packages"))
-    return (value for path, value in json_strings(lines) if path in places)
-
-
-def _pnpm_members(lines: Lines) -> Iterator[str]:
-    key = ""
-    for line in lines:
-        if (found := _YAML_KEY.match(line)) is not None:
-            key = found[1]
-        elif key == "packages" and (item := _YAML_ITEM.match(line)) is not None:
-            yield item[1]
-
-
-def _toml_members(table: str) -> Callable[[Lines], Iterator[str]]:
-    def find(lines: Lines) -> Iterator[str]:
-        for its_table, key, value in toml_values(lines):
-            if its_table == table and key in ("members", "exclude"):
-                yield f"!{value}" if key == "exclude" else value
-
-    return find
-
-
-def _go_work_members(lines: Lines) -> Iterator[str]:
-    is_open = False
-    for line in lines:
-        bare = line.partition("//")[0].strip()
-        if bare.replace(" ", "") == "use(":
-            is_open = True
-        elif bare == ")":
-            is_open = False
-        elif found := (_GO_ITEM if is_open else _GO_USE).match(bare):
-            yield found[1].strip('"')
-
-
-_MEMBER_READERS: Mapping[bytes, Callable[[Lines], Iterator[str]]] = MappingProxyType(
-    {
-        b"package.json": _package_json_members,
-        b"pnpm-workspace.yaml": _pnpm_members,
-        b"pyproject.toml": _toml_members("tool.uv.workspace"),
-        b"Cargo.toml": _toml_members("workspace"),
-        b"go.work": _go_work_members,
-    }
 )

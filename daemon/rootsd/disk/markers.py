@@ -61,8 +61,8 @@ _UNHIDDEN_SKIPPED = (
 CACHE_TAG = b"CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 
-# This is not a project file, but it lists the members of a workspace.
-_PNPM = b"pnpm-workspace.yaml"
+# These are not project files, but they list the members of a workspace.
+_WORKSPACE_FILES = frozenset((b"pnpm-workspace.yaml", b"lerna.json"))
 
 # No file name contains a slash, so one search can cover many names joined with slashes.
 _SEPARATOR = b"/"
@@ -152,7 +152,7 @@ def is_repository_marker(name: bytes) -> bool:
 
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool:
     """Return whether adding or removing `name` can make its folder another kind of project."""
-    if is_repository_marker(name) or name in (_PNPM, CACHE_TAG):
+    if is_repository_marker(name) or name in _WORKSPACE_FILES or name == CACHE_TAG:
         return True
     return files.any_in({name})
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Callable, Container
 from enum import Enum
 from itertools import takewhile
@@ -29,7 +28,7 @@ from msgspec import Struct, field
 from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
 from rootsd.core.project_kind import GIT_BARE_NAMES, VCS_NAMES
-from rootsd.disk.manifest import WorkspaceMembers, read_workspace_members
+from rootsd.disk.file_clock import racy_cutoff_ns
 from rootsd.disk.markers import (
     CACHE_SIGNATURE,
     CACHE_TAG,
@@ -41,9 +40,8 @@ from rootsd.disk.markers import (
     repository_kind,
 )
 from rootsd.disk.reader import read_small
+from rootsd.disk.workspace_members import WorkspaceMembers, read_workspace_members
 
-# How far the clock for file times may lag behind the clock that rootsd reads.
-_CLOCK_SLACK_NS = 2 * 10**9
 _PROGRESS_EVERY = 512
 _HIDDEN = ord(".")
 # A constant, because looking up the member of the enum takes as long as a function call.
@@ -149,11 +147,6 @@ def is_cache(path: bytes, names: Container[bytes]) -> bool:
     if CACHE_TAG not in names:
         return False
     return read_small(child(path, CACHE_TAG), len(CACHE_SIGNATURE)) == CACHE_SIGNATURE
-
-
-def racy_cutoff_ns() -> int:
-    """Return the ctime in ns before which a folder cannot have changed since this call."""
-    return time.time_ns() - _CLOCK_SLACK_NS
 
 
 class Walker:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from rootsd.core.inputs import Observation, ProjectObserved, ProjectUnsafe
 from rootsd.core.model import GitEntry, Identity
 from rootsd.core.paths import ancestors
+from rootsd.disk.file_clock import racy_cutoff_ns
 from rootsd.disk.file_systems import local_mount_numbers, names_itself
 from rootsd.disk.folder_pins import FolderPins
 from rootsd.disk.hung_mounts import may_follow
@@ -32,7 +33,6 @@ from rootsd.disk.identity import identify_open_folder, read_gitfile
 from rootsd.disk.mounts import process_mounts
 from rootsd.disk.reader import OpenFolder
 from rootsd.disk.safety import FolderSafety, Hazard
-from rootsd.disk.walk import racy_cutoff_ns
 from rootsd.vcs.probe import observe_absent, probe
 
 _StatKey = tuple[int, int, int]

@@ -122,7 +122,7 @@ sh("mount", device, disk)
 fake_repository(one)
 (one / ".git" / "index").rename(one / ".git" / "index.lock")
 # Make all stamps count as old. Then discovery does not list unchanged folders again.
-walk._CLOCK_SLACK_NS = -(10**12)
+file_clock._SLACK_NS = -(10**12)
 asked, mounted = threading.Event(), threading.Event()
 
 def find_in_use(folders):
