@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
-import pytest
-
 from rootsd.core.model import IncompleteReason, ProjectKind
-from rootsd.discovery.candidates import Arrival, Candidate, is_marker_old
+from rootsd.discovery.candidates import Arrival, Candidate
+from rootsd.disk.identity import identify
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.stages import CompleteProject, PendingProject, Stage
 from support.repositories import fake_repository, git, raw
@@ -39,13 +37,16 @@ def _is_whole(candidate: Candidate) -> bool:
         return candidate.is_copy_complete(look)
 
 
-@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.MOVED])
-def test_a_found_or_moved_project_is_complete_if_it_looks_complete(
-    tmp_path: Path, arrival: Arrival
-) -> None:
-    candidate = _candidate(tmp_path, HG, arrival)
-    assert _doubt(candidate, CompleteProject(HG)) is None
-    assert _doubt(candidate, PendingProject(HG, Stage.OTHER)) is Stage.OTHER
+def test_a_moved_project_and_a_known_one_is_complete_if_it_looks_complete(tmp_path: Path) -> None:
+    moved = _candidate(tmp_path, HG, Arrival.MOVED)
+    known = _candidate(tmp_path, HG, Arrival.FOUND)
+    assert _doubt(known, CompleteProject(HG)) is Stage.COPYING
+    known.known = identify(raw(tmp_path))
+    for candidate in (moved, known):
+        assert _doubt(candidate, CompleteProject(HG)) is None
+        assert _doubt(candidate, PendingProject(HG, Stage.OTHER)) is Stage.OTHER
+    known.known = identify(raw(tmp_path.parent))
+    assert _doubt(known, CompleteProject(HG)) is Stage.COPYING
 
 
 def test_a_new_project_counts_as_a_copy_until_its_vcs_is_seen(tmp_path: Path) -> None:
@@ -97,15 +98,6 @@ def test_files_without_an_index_are_incomplete_and_an_empty_folder_is_not(tmp_pa
     assert _conclusion(candidate, Stage.NOT_CHECKED_OUT) is None
     assert _conclusion(candidate, Stage.UNBORN) is None
     assert _conclusion(candidate, Stage.LOCKED) is IncompleteReason.LOCKED
-
-
-def test_an_old_marker_is_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_repository(tmp_path)
-    assert not is_marker_old(raw(tmp_path), GIT)
-    later = time.time() + 60
-    monkeypatch.setattr(time, "time", lambda: later)
-    assert is_marker_old(raw(tmp_path), GIT)
-    assert not is_marker_old(raw(tmp_path / "none"), GIT)
 
 
 def test_an_index_without_its_branch_is_incomplete_if_a_file_is_missing(tmp_path: Path) -> None:

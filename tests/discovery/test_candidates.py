@@ -201,22 +201,101 @@ def test_an_old_repository_of_another_kind_is_settled_by_a_scan(
     assert harness.wait(3.1) == [CandidateResult(raw(tmp_path), pijul)]
 
 
-@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.CREATED])
-def test_a_copy_of_another_vcs_is_complete_once_nothing_in_it_grows(
-    harness: CandidatesHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrival: Arrival
-) -> None:
-    data, deep = tmp_path / ".hg", tmp_path / "src" / "deep"
-    (data / "store").mkdir(parents=True)
-    (data / "requires").touch()
-    (data / "dirstate").write_bytes(b"\1" * 40)
+def make_hg(path: Path) -> Path:
+    """Create what discovery takes for a complete Mercurial checkout. Return a folder in it."""
+    (path / ".hg" / "store").mkdir(parents=True)
+    (path / ".hg" / "requires").touch()
+    (path / ".hg" / "dirstate").write_bytes(b"\1" * 40)
+    deep = path / "src" / "deep"
     deep.mkdir(parents=True)
-    now = time.time()
-    for age in (0, 2.9):  # no event reports a change this deep
-        monkeypatch.setattr(time, "time", lambda: deep.stat().st_ctime + age)  # noqa: B023
-        assert harness.consider(tmp_path, ProjectKind.HG, arrival) is None
-        assert harness.wait(60) == []
-    monkeypatch.setattr(time, "time", lambda: now + 60)
-    assert harness.wait(60) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+    return deep
+
+
+@pytest.mark.parametrize("arrival", [Arrival.FOUND, Arrival.CREATED])
+@pytest.mark.parametrize("clock", [-86_400, 0, 86_400, 6e9, -6e9])
+def test_a_copy_of_another_vcs_is_complete_once_nothing_is_new_in_it(
+    harness: CandidatesHarness,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arrival: Arrival,
+    clock: float,
+) -> None:
+    """It does not matter how far the clock of the disk is ahead or behind."""
+    deep, now = make_hg(tmp_path), time.time()
+    monkeypatch.setattr(time, "time", lambda: now + clock)
+    monkeypatch.setattr(time, "time_ns", lambda: int((now + clock) * 1e9))
+    assert harness.consider(tmp_path, ProjectKind.HG, arrival) is None
+    for number in range(3):  # no event reports a change this deep
+        (deep / f"{number}").touch()
+        assert harness.wait(3.2) == []
+    assert harness.wait(3.2) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+
+
+def test_writes_do_not_delay_a_checkout(harness: CandidatesHarness, tmp_path: Path) -> None:
+    deep = make_hg(tmp_path)
+    (deep / "log").touch()
+    harness.consider(tmp_path, ProjectKind.HG, Arrival.CREATED)
+    settled = []
+    for number in range(33):
+        (deep / "log").write_text(f"{number}")
+        os.utime(deep / "log", (7e9, 7e9))
+        settled += harness.handle(tmp_path / ".hg", "branch", FileEventKind.MODIFIED)
+        settled += harness.wait(0.1)
+    assert settled == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+
+
+def test_a_program_that_creates_files_all_the_time_delays_a_checkout_for_a_while(
+    harness: CandidatesHarness, tmp_path: Path
+) -> None:
+    deep = make_hg(tmp_path)
+    harness.busy = True
+    harness.consider(tmp_path, ProjectKind.HG, Arrival.CREATED)
+
+    def seconds() -> float:
+        start = harness.clock.now
+        for number in range(20_000):
+            (deep / f"{number}").touch()
+            settled = harness.handle(tmp_path / ".hg", "tmp", FileEventKind.ADDED)
+            if settled + harness.wait(0.01):
+                return harness.clock.now - start
+        return float("inf")
+
+    assert 29 < seconds() < 32
+    assert len(harness.process_lists) < 100
+
+
+def test_a_tool_delays_a_checkout_as_long_as_it_creates_something(
+    harness: CandidatesHarness, tmp_path: Path
+) -> None:
+    deep = make_hg(tmp_path)
+    harness.busy = harness.has_tool = True
+    harness.consider(tmp_path, ProjectKind.HG, Arrival.CREATED)
+    for number in range(5):
+        (deep / f"{number}").touch()
+        assert harness.wait(599) == []
+    assert harness.wait(1_300) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+
+
+def test_a_tool_that_ends_delays_a_checkout_no_longer(
+    harness: CandidatesHarness, tmp_path: Path
+) -> None:
+    make_hg(tmp_path)
+    harness.busy = harness.has_tool = True
+    harness.consider(tmp_path, ProjectKind.HG, Arrival.CREATED)
+    assert harness.wait(60) == []
+    harness.busy = harness.has_tool = False
+    assert harness.wait(2) == [CandidateResult(raw(tmp_path), ProjectKind.HG)]
+
+
+def test_a_program_does_not_end_the_wait_for_what_is_missing(
+    harness: CandidatesHarness, tmp_path: Path
+) -> None:
+    make_hg(tmp_path)
+    (tmp_path / ".hg" / "dirstate").unlink()
+    (tmp_path / ".hg" / "wlock").touch()
+    harness.busy = True
+    harness.consider(tmp_path, ProjectKind.HG, Arrival.CREATED)
+    assert harness.wait(3_600) == []
 
 
 def test_a_repository_in_use_is_settled_by_a_scan(

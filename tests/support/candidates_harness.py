@@ -18,17 +18,25 @@ class CandidatesHarness:
     def __init__(self) -> None:
         self.clock = Clock()
         self.watcher = RecordingWatcher()
-        self.busy = False
+        self.busy = self.has_tool = False
         self.answers = True
         self.process_lists: list[frozenset[bytes]] = []
         self.candidates = Candidates(
-            self.watcher, self.find_in_use, self.clock, lambda _folder: self.answers
+            self.watcher,
+            self.find_in_use,
+            self.clock,
+            lambda _folder: self.answers,
+            self.find_tools,
         )
 
     def find_in_use(self, folders: Collection[bytes]) -> frozenset[bytes]:
         """Return the folders in which processes work: none or all."""
         self.process_lists.append(frozenset(folders))
         return self.process_lists[-1] if self.busy else frozenset()
+
+    def find_tools(self, folders: Collection[bytes]) -> frozenset[bytes]:
+        """Return the folders in which tools work: none or all."""
+        return frozenset(folders) if self.has_tool else frozenset()
 
     def consider(self, path: Path, kind: ProjectKind, arrival: Arrival) -> CandidateResult | None:
         return self.candidates.consider(raw(path), kind, arrival)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, Projec
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.disk.safety import FolderSafety
+from rootsd.system.processes import FindFoldersInUse
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher
 from support.fake_watchers import Clock, PumpedInotify
@@ -26,6 +27,7 @@ class EngineHarness:
         self.top = top / "src"
         self.top.mkdir()
         self.clock = Clock()
+        self.find_in_use: FindFoldersInUse = lambda _folders: frozenset()
         self.pumped = PumpedInotify(top / "barrier")
         self.parents = parents or (Parent(raw(self.top)),)
         self.engine = self.engine_on(self.pumped.watcher)
@@ -41,10 +43,13 @@ class EngineHarness:
     def engine_on(self, watcher: Watcher) -> DiscoveryEngine:
         """Return an engine that has scanned the same parents. The caller must close it."""
         safety = FolderSafety(os.getuid())
-        engine = DiscoveryEngine(watcher, safety, lambda _folders: frozenset(), self.clock)
+        engine = DiscoveryEngine(watcher, safety, self._folders_in_use, self.clock)
         for tree in engine.set_parents(self.parents):
             engine.explore(tree)
         return engine
+
+    def _folders_in_use(self, folders: Collection[bytes]) -> frozenset[bytes]:
+        return self.find_in_use(folders)
 
     def settle(self) -> None:
         """Process events, and advance the clock, until nothing is left to do."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
 from pathlib import Path
-
-import pytest
 
 from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable, ProjectUnsafe
 from rootsd.core.model import IncompleteReason, LapseReason, ProjectKind
 from rootsd.disk.identity import identify
-from rootsd.vcs.probe import changed_within, observe_absent, probe
+from rootsd.vcs.probe import names_below, observe_absent, probe
 from support.repositories import fake_repository, git, make_repository, raw
 
 
@@ -66,15 +64,19 @@ def test_a_link_above_a_project_is_unsafe(tmp_path: Path) -> None:
     assert probe(path) == ProjectUnsafe(path, LapseReason.RETARGETED)
 
 
-def test_a_change_anywhere_in_a_folder_shows_that_it_grows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not changed_within(raw(tmp_path / "none"), 3.0)
+def test_a_new_name_anywhere_in_a_folder_shows_and_a_write_does_not(tmp_path: Path) -> None:
+    assert names_below(raw(tmp_path / "none")) == 0
     file = tmp_path / "one" / "two" / "file"
     file.parent.mkdir(parents=True)
     file.touch()
-    changed = file.stat().st_ctime
-    monkeypatch.setattr(time, "time", lambda: changed + 2.9)
-    assert changed_within(raw(tmp_path), 3.0)
-    monkeypatch.setattr(time, "time", lambda: changed + 3.1)
-    assert not changed_within(raw(tmp_path), 3.0)
+    before = names_below(raw(tmp_path))
+    for date in ("1960-01-01", "2200-01-01"):
+        file.write_text(date)
+        subprocess.run(["touch", "-d", date, file, file.parent], check=True)
+        assert names_below(raw(tmp_path)) == before
+    (file.parent / "more").touch()
+    assert names_below(raw(tmp_path)) != before
+    (file.parent / "more").unlink()
+    assert names_below(raw(tmp_path)) == before
+    file.rename(tmp_path / "one" / "file")
+    assert names_below(raw(tmp_path)) != before

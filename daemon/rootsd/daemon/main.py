@@ -51,7 +51,7 @@ from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.mounts import MountTable
 from rootsd.disk.safety import FolderSafety
 from rootsd.helper.client import Helper
-from rootsd.helper.questions import ask_folders_in_use
+from rootsd.helper.questions import ask_folders_in_use, ask_folders_of_tools
 from rootsd.mcp.sessions.history import SessionLog, read_history
 from rootsd.mcp.sessions.registry import SessionRegistry
 from rootsd.mcp.sessions.requests import RootRequestQueue
@@ -234,7 +234,9 @@ class Daemon:
 
     def _make_discovery(self, state: Path) -> DiscoveryAdapter:
         dependencies = DiscoveryDependencies(
-            find_in_use=partial(ask_folders_in_use, self._helper), safety=self._folder_safety()
+            find_in_use=partial(ask_folders_in_use, self._helper),
+            find_tools=partial(ask_folders_of_tools, self._helper),
+            safety=self._folder_safety(),
         )
         return DiscoveryAdapter(
             self._ledger,

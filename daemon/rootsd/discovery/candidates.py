@@ -14,12 +14,18 @@ project, such as markers, locks, and the index. For git, the result is exact. Ot
 complete too early, for example while a program copies a project without a lock. So each `Stage`
 has a quiet period. After it, the state counts as final if no process works in the folder.
 
+No clock but the monotonic one decides, because the change times of files may be of another clock.
+Whether a copy still runs shows in two looks at the names in the folder. Writes do not count: a
+program may write there all the time. For the same reason, a project that looks complete does not
+wait for ever. After `_PROGRAM_PATIENCE_S`, only a VCS or copy tool delays it.
+
 When checks happen: an event in a progress folder leads to a check (`handle`). A timer covers
 changes that no watch reports: `next_due` returns when the service must call `due`. Nothing here
 sleeps or blocks.
 
-Most projects that a scan finds are old and complete. `_settle_at_once` returns their result
-without a watch or a quiet period.
+Most projects that a scan finds are complete, and git shows that at once. The same holds for a
+checkout of another VCS that was reported before. `_settle_at_once` returns their result without a
+watch or a quiet period.
 """
 
 from __future__ import annotations
@@ -28,25 +34,21 @@ import dataclasses
 import heapq
 import itertools
 import math
-import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 
 from msgspec import Struct, field
 
 from rootsd.core.model import Identity, IncompleteReason, ProjectKind
-from rootsd.disk.markers import marker_in
-from rootsd.disk.reader import list_names
-from rootsd.system.processes import FindFoldersInUse
+from rootsd.system.processes import FindFoldersInUse, folders_of_tools
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy
 from rootsd.vcs.git.repository import GIT_STATE_FILES, is_git
 from rootsd.vcs.git.submodules import lacks_submodules
 from rootsd.vcs.git.worktrees import is_moved_worktree, may_have_worktrees
 from rootsd.vcs.probe import (
-    changed_within,
     incomplete_reason,
+    names_below,
     progress_folders,
     project_state,
     seconds_since_change,
@@ -90,7 +92,12 @@ class CandidateResult:
 class Candidate(Struct):
     """The state of one candidate. Times are on the monotonic clock.
 
-    * `quiet_since`: the time of the last event; `stage_since`: when it entered its stage.
+    * `quiet_since`: the time of the last event, without writes to files that are no VCS's
+      temporary files; `stage_since`: when it entered its stage.
+    * `known`: the identity of the project that was reported at this path before, or None.
+    * `look`: the names in the folder at the last look (`names_below`), or None before the first.
+    * `unobjectionable_since`: the time since which no stage showed that anything is missing, or
+      None.
     * `check_at`: when to check it next; `postponements`: how often that check was postponed.
     * `saw_vcs_activity`: whether a lock or temporary file of a VCS came or went. Then a VCS
       creates the project; it is not a mere copy.
@@ -103,6 +110,9 @@ class Candidate(Struct):
     kind: ProjectKind
     arrival: Arrival
     quiet_since: float
+    known: Identity | None = None
+    look: int | None = None
+    unobjectionable_since: float | None = None
     stage: Stage | None = None
     stage_since: float = 0.0
     check_at: float | None = None
@@ -142,7 +152,7 @@ class Candidate(Struct):
             return Stage.PROJECT_FILE if created else None
         if created and not is_git(state.kind):
             return Stage.SETTLING if self.saw_vcs_activity else Stage.COPYING
-        if self.arrival is Arrival.FOUND and not is_git(state.kind) and self._may_be_growing():
+        if self.arrival is Arrival.FOUND and not is_git(state.kind) and not self.is_known(project):
             return Stage.COPYING
         if created and not self.saw_vcs_activity and state.kind not in _CREATED_AT_ONCE_BY_GIT:
             return Stage.COPYING
@@ -150,16 +160,36 @@ class Candidate(Struct):
             return Stage.COPYING
         return Stage.SUBMODULES if lacks_submodules(project, state.kind) else None
 
-    def _may_be_growing(self) -> bool:
-        """Return whether a checkout that a scan found may be an unfinished copy.
-
-        This is not for git, where the index shows whether a copy is complete.
-        """
-        return self.stage is Stage.COPYING or self.is_growing()
+    def is_known(self, project: OpenProject) -> bool:
+        """Return whether this very folder was reported before."""
+        try:
+            return self.known is not None and self.known.same_as(project.identity())
+        except (OSError, ValueError):
+            return False
 
     def is_growing(self) -> bool:
-        """Return whether anything in the folder changed within the quiet period of a copy."""
-        return changed_within(self.path, Stage.COPYING.quiet_period.length_s)
+        """Look at the names in the folder, and return whether they differ from the last look."""
+        before, self.look = self.look, names_below(self.path)
+        return before != self.look
+
+    def enter(self, stage: Stage, now: float) -> None:
+        """Note that the candidate is in `stage` now. Do nothing if it is already."""
+        if stage is self.stage:
+            return
+        # A new candidate counts as being in its first stage since it became quiet.
+        self.stage_since = self.quiet_since if self.stage is None else now
+        self.stage, self.postponements = stage, 0
+        if stage.quiet_period.outcome is not None:
+            self.unobjectionable_since = None
+        elif self.unobjectionable_since is None:
+            self.unobjectionable_since = now
+        if stage is Stage.COPYING and not is_git(self.kind):
+            self.look = names_below(self.path)
+
+    def is_overdue(self, now: float) -> bool:
+        """Return whether it looks complete for so long that other programs no longer count."""
+        since = self.unobjectionable_since
+        return since is not None and now >= since + _PROGRAM_PATIENCE_S
 
     def result(
         self,
@@ -197,15 +227,6 @@ class Candidate(Struct):
         return incomplete_reason(project, self.kind, stage)
 
 
-def is_marker_old(path: bytes, kind: ProjectKind) -> bool:
-    """Return whether the marker of a project did not change for `OLD_AFTER_S`."""
-    marker = marker_in(list_names(path), kind)
-    try:
-        return time.time() - os.lstat(path + b"/" + marker).st_ctime > OLD_AFTER_S
-    except OSError:
-        return False
-
-
 def is_significant_event(event: FileEvent) -> bool:
     """Return whether a change in a progress folder can end a stage.
 
@@ -230,6 +251,10 @@ def is_significant_event(event: FileEvent) -> bool:
 
 _RECHECK_WHILE_IN_USE_S = 0.02
 _MAX_CHECK_INTERVAL_S = 1.0
+# How long a program that is no VCS or copy tool delays a project that looks complete, and how long
+# such a tool does while it creates nothing. A server of a VCS runs for days.
+_PROGRAM_PATIENCE_S = 30.0
+_TOOL_PATIENCE_S = 600.0
 _TIMER_GRANULARITY_S = 0.1
 # Some systems allow few watches. Above this number of unused ones, remove them at once.
 _MAX_UNUSED_WATCHES = 64
@@ -248,9 +273,11 @@ class Candidates:
         find_in_use: FindFoldersInUse,
         monotonic: Callable[[], float],
         responds: Callable[[bytes], bool] = lambda _: True,
+        find_tools: FindFoldersInUse = folders_of_tools,
     ) -> None:
         self._watcher = watcher
         self._find_in_use = find_in_use
+        self._find_tools = find_tools
         self._now = monotonic
         self._responds = responds
         self._all: dict[bytes, Candidate] = {}
@@ -279,19 +306,23 @@ class Candidates:
         """
         return frozenset(path for path in self.being_created() if not self._all[path].is_in_use)
 
-    def consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> CandidateResult | None:
+    def consider(
+        self, path: bytes, kind: ProjectKind, arrival: Arrival, known: Identity | None = None
+    ) -> CandidateResult | None:
         """Check a folder with a marker. Return None if there is no result yet.
 
         Then the candidate is followed. Its watches are set before the check, so a change during
-        the check causes an event.
+        the check causes an event. `known` is the identity of the project that was reported at this
+        path before, or None.
         """
         candidate = self._all.get(path)
         if candidate is None:
-            candidate = Candidate(path, kind, arrival, self._now())
+            candidate = Candidate(path, kind, arrival, self._now(), known)
             if arrival is not Arrival.CREATED and (settled := self._settle_at_once(candidate)):
                 return settled
             if (
                 arrival is Arrival.FOUND
+                and is_git(kind)
                 and (age := seconds_since_change(path, kind)) > OLD_AFTER_S
             ):
                 candidate.quiet_since -= age
@@ -308,14 +339,19 @@ class Candidates:
             self._forget_watch(event.folder)
         for path in followed:
             candidate = self._all[path]
+            is_activity = event.kind is not FileEventKind.MODIFIED
             if is_vcs_temporary_file(event.name) and not candidate.is_checkout_folder(
                 event.folder
             ):
-                candidate.saw_vcs_activity = True
-            candidate.quiet_since, candidate.postponements = self._now(), 0
+                candidate.saw_vcs_activity = is_activity = True
+            if is_activity:
+                candidate.quiet_since = self._now()
             if candidate.given_up is not None or is_significant_event(event):
+                candidate.postponements = 0
                 settled.append(self._check(candidate))
-            else:
+            elif is_activity and not candidate.is_overdue(self._now()):
+                # Events must not put off the check of an overdue candidate for ever.
+                candidate.postponements = 0
                 self._schedule_check(candidate)
         return [end for end in settled if end is not None]
 
@@ -430,7 +466,7 @@ class Candidates:
                         return candidate.result(project, kind, None, main)
                 case PendingProject(kind=kind, stage=stage) if not is_git(kind):
                     if (
-                        is_marker_old(candidate.path, kind)
+                        candidate.is_known(project)
                         and candidate.missing_part(stage, project) is None
                     ):
                         return candidate.result(project, kind)
@@ -463,14 +499,15 @@ class Candidates:
             return candidate.result(project, state.kind, None, state.main_checkout)
         if candidate.stays_given_up(stage):
             return None
-        self._enter_stage(candidate, stage)
-        now, since, period = self._now(), candidate.idle_since(), stage.quiet_period
+        candidate.enter(stage, now := self._now())
+        since, period = candidate.idle_since(), stage.quiet_period
         if (
             period.ignore_processes_after_s is not None
             and now >= since + period.ignore_processes_after_s
         ):
             return self._stop_waiting(candidate, state, project)
-        if now >= since + period.length_s or candidate.is_copy_complete(project):
+        is_due = now >= since + period.length_s or candidate.is_overdue(now)
+        if is_due or candidate.is_copy_complete(project):
             self._unconfirmed[candidate.path] = state
         else:
             self._schedule_check(candidate)
@@ -490,18 +527,11 @@ class Candidates:
             ):
                 return False
             candidate.kind = state.kind
-            self._enter_stage(candidate, Stage.COPYING)
+            candidate.enter(Stage.COPYING, self._now())
             if not candidate.is_copy_complete(project):
                 return False
         self._unconfirmed[candidate.path] = state
         return True
-
-    def _enter_stage(self, candidate: Candidate, stage: Stage) -> None:
-        if stage is not candidate.stage:
-            first = candidate.stage is None
-            candidate.stage, candidate.postponements = stage, 0
-            # A new candidate counts as being in its first stage since it became quiet.
-            candidate.stage_since = candidate.quiet_since if first else self._now()
 
     def _confirm_idle(self) -> list[CandidateResult]:
         """Settle the candidates in which no process works. List the processes once for all.
@@ -515,7 +545,7 @@ class Candidates:
         * A process that started later found a project at rest.
         """
         unconfirmed, self._unconfirmed = self._unconfirmed, {}
-        at_work = self._find_in_use(unconfirmed.keys()) if unconfirmed else frozenset()
+        at_work = self._delayed(unconfirmed.keys()) if unconfirmed else frozenset()
         settled = []
         for path, state in unconfirmed.items():
             candidate = self._all[path]
@@ -528,11 +558,32 @@ class Candidates:
             self._schedule_check(candidate)
         return [end for end in settled if end is not None]
 
+    def _delayed(self, paths: Collection[bytes]) -> frozenset[bytes]:
+        """Return the candidates that wait for a process."""
+        in_use, now = self._find_in_use(paths), self._now()
+        overdue = {path for path in in_use if self._all[path].is_overdue(now)}
+        at_work = self._find_tools(overdue) if overdue else frozenset()
+        return in_use - overdue | {p for p in at_work if self._is_tool_at_work(self._all[p])}
+
+    def _is_tool_at_work(self, candidate: Candidate) -> bool:
+        """Return whether the tool in the folder created something lately."""
+        if self._now() < candidate.idle_since() + _TOOL_PATIENCE_S:
+            return True
+        if candidate.stage is not Stage.COPYING or not candidate.is_growing():
+            return False
+        candidate.quiet_since = self._now()
+        return True
+
     def _stop_waiting(
         self, candidate: Candidate, state: CompleteProject | PendingProject, project: OpenProject
     ) -> CandidateResult | None:
         stage = candidate.stage_to_wait_for(state, project)
-        if stage is Stage.COPYING and not is_git(candidate.kind) and candidate.is_growing():
+        if (
+            stage is Stage.COPYING
+            and not is_git(candidate.kind)
+            and candidate.is_growing()
+            and not candidate.is_overdue(self._now())
+        ):
             # Only the progress folders are watched, but the copy grows in another folder.
             candidate.quiet_since = self._now()
             self._schedule_check(candidate)
@@ -560,6 +611,9 @@ class Candidates:
         candidate.postponements += 1
         left = candidate.idle_since() + period.length_s - now
         pause = max(pause, _RECHECK_WHILE_IN_USE_S) if left <= 0 else min(pause, left)
+        if (since := candidate.unobjectionable_since) is not None:
+            overdue_in = since + _PROGRAM_PATIENCE_S - now
+            pause = min(pause, overdue_in) if overdue_in > 0 else pause
         when = now + pause
         if pause >= _TIMER_GRANULARITY_S:
             # Round up, so that many candidates share one wake-up and one list of processes.

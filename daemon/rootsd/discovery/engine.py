@@ -61,7 +61,7 @@ from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import WalkFolder
-from rootsd.system.processes import FindFoldersInUse
+from rootsd.system.processes import FindFoldersInUse, folders_of_tools
 from rootsd.vcs.probe import probe
 from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, Watcher, WatchPurpose
 
@@ -134,11 +134,14 @@ class DiscoveryEngine:
         safety: FolderSafety,
         find_in_use: FindFoldersInUse,
         monotonic: Callable[[], float],
+        find_tools: FindFoldersInUse = folders_of_tools,
     ) -> None:
         self._watcher = watcher
         self._mounts = MountContext(watcher, safety.may_be_root)
         self._tracked = TrackedPaths(safety)
-        self._candidates = Candidates(watcher, find_in_use, monotonic, self._mounts.responds)
+        self._candidates = Candidates(
+            watcher, find_in_use, monotonic, self._mounts.responds, find_tools
+        )
         self._departures = Departures(find_in_use, monotonic)
         self._path_watches = PathWatches(watcher)
         self._worktrees = WorktreeTracker(watcher)
@@ -485,7 +488,7 @@ class DiscoveryEngine:
     # Checks and reports
 
     def _consider(self, path: bytes, kind: ProjectKind, arrival: Arrival) -> None:
-        settled = self._candidates.consider(path, kind, arrival)
+        settled = self._candidates.consider(path, kind, arrival, self._tracked.identity(path))
         if settled is not None:
             self._settle([settled])
 

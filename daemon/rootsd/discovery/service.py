@@ -35,7 +35,7 @@ from rootsd.discovery.periodic import PollScheduler, SnapshotWriter
 from rootsd.discovery.status import DiscoveryStatus, ScanProgress, ScanSummary, report_for
 from rootsd.disk.mounts import MountWatch
 from rootsd.disk.safety import FolderSafety
-from rootsd.system.processes import FindFoldersInUse, folders_in_use
+from rootsd.system.processes import FindFoldersInUse, folders_in_use, folders_of_tools
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
 
@@ -64,6 +64,7 @@ class DiscoveryDependencies(Struct, frozen=True):
     """The parts of the system that discovery uses. Tests pass fakes."""
 
     find_in_use: FindFoldersInUse = folders_in_use
+    find_tools: FindFoldersInUse = folders_of_tools
     monotonic: Callable[[], float] = time.monotonic
     watcher: Callable[[PostResolver], Watcher] = best_watcher
     safety: FolderSafety = field(default_factory=_default_safety)
@@ -116,7 +117,11 @@ class Discovery:
         self._watcher = dependencies.watcher(self._post)
         self._mounts = MountWatch(self._mounts_did_change)
         self._engine = DiscoveryEngine(
-            self._watcher, dependencies.safety, dependencies.find_in_use, dependencies.monotonic
+            self._watcher,
+            dependencies.safety,
+            dependencies.find_in_use,
+            dependencies.monotonic,
+            dependencies.find_tools,
         )
         self._snapshots = SnapshotWriter(index, dependencies.monotonic)
         self._scanning: bytes | None = None

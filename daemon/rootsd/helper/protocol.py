@@ -32,6 +32,7 @@ class HelperTask(IntEnum):
     WRITE_TERMINAL = 5
     TRACKING = 6
     RISKS = 7
+    FOLDERS_OF_TOOLS = 8
 
 
 class WorkerAccess(Enum):
@@ -65,6 +66,9 @@ TASK_SPECS: Mapping[HelperTask, TaskSpec] = {
         WorkerAccess.PROCESSES,
         max_workers=1,
         is_preforked=True,
+    ),
+    HelperTask.FOLDERS_OF_TOOLS: TaskSpec(
+        "rootsd.helper.questions:answer_folders_of_tools", WorkerAccess.PROCESSES, max_workers=1
     ),
     HelperTask.FACTS: TaskSpec(
         "rootsd.helper.project_facts:answer_facts", WorkerAccess.FILES, max_workers=2

@@ -29,7 +29,7 @@ from rootsd.core.processes import (
 from rootsd.helper.client import Helper, NoAnswer, NoHelper
 from rootsd.helper.protocol import HelperTask
 from rootsd.system.process_tree import BareProcessReader, ProcessReader
-from rootsd.system.processes import folders_in_use
+from rootsd.system.processes import folders_in_use, folders_of_tools
 from rootsd.system.terminals import TerminalWriteFailed, terminal_holders, write_to_terminal
 
 _FOLDERS_IN_USE_S = 5.0
@@ -41,10 +41,19 @@ def ask_folders_in_use(helper: Helper, folders: Collection[bytes]) -> frozenset[
     Without a helper, return none. Discovery then waits for a quiet period instead. If the helper
     has no answer this time, return all of them.
     """
+    return _ask_for_folders(helper, HelperTask.FOLDERS_IN_USE, folders)
+
+
+def ask_folders_of_tools(helper: Helper, folders: Collection[bytes]) -> frozenset[bytes]:
+    """Return the ones of `folders` in which a VCS or copy tool works, as `ask_folders_in_use`."""
+    return _ask_for_folders(helper, HelperTask.FOLDERS_OF_TOOLS, folders)
+
+
+def _ask_for_folders(
+    helper: Helper, task: HelperTask, folders: Collection[bytes]
+) -> frozenset[bytes]:
     try:
-        return _split_paths(
-            helper.ask(HelperTask.FOLDERS_IN_USE, b"\0".join(folders), _FOLDERS_IN_USE_S)
-        )
+        return _split_paths(helper.ask(task, b"\0".join(folders), _FOLDERS_IN_USE_S))
     except NoHelper:
         return frozenset()
     except NoAnswer:
@@ -54,6 +63,11 @@ def ask_folders_in_use(helper: Helper, folders: Collection[bytes]) -> frozenset[
 def answer_folders_in_use(question: bytes) -> bytes:
     """Take and return paths separated by NUL."""
     return b"\0".join(folders_in_use(_split_paths(question)))
+
+
+def answer_folders_of_tools(question: bytes) -> bytes:
+    """Take and return paths separated by NUL."""
+    return b"\0".join(folders_of_tools(_split_paths(question)))
 
 
 def _split_paths(joined: bytes) -> frozenset[bytes]:

@@ -100,13 +100,36 @@ def folders_in_use(folders: Collection[bytes]) -> frozenset[bytes]:
     works inside it, if it clones a repository into it, or if it has a file below it open for
     writing. Without /proc, return none. Discovery then waits for a quiet period instead.
     """
+    return _used(folders, _used_by)
+
+
+def folders_of_tools(folders: Collection[bytes]) -> frozenset[bytes]:
+    """Return the ones of `folders` that a VCS or copy tool of this user uses.
+
+    Any other program that `folders_in_use` finds may do so for as long as it runs.
+    """
+    return _used(folders, _used_by_tool)
+
+
+_Usage = Callable[[bytes, list[bytes], bytes, set[bytes], bytes], Iterator[bytes]]
+
+
+def _used(folders: Collection[bytes], used_by: _Usage) -> frozenset[bytes]:
     if not folders:
         return frozenset()
     wanted, taken = set(folders), set[bytes]()
     # Most open files are elsewhere, and this prefix rules them out quickly.
     shared = os.path.commonpath(wanted)
     for process in _our_processes():
-        taken.update(_used_by(process, wanted, shared))
+        try:
+            arguments = _read(process + b"/cmdline", _CMDLINE_CAP).split(b"\0")[:-1]
+            # A process without arguments is a kernel thread or a zombie.
+            cwd = os.readlink(process + b"/cwd") if arguments else b""
+        except OSError:
+            # The process has ended, or we may not read it.
+            continue
+        if arguments:
+            taken.update(used_by(process, arguments, cwd, wanted, shared))
     return frozenset(taken)
 
 
@@ -125,17 +148,18 @@ def _our_processes() -> Iterator[bytes]:
             continue
 
 
-def _used_by(process: bytes, folders: set[bytes], shared: bytes) -> Iterator[bytes]:
-    try:
-        arguments = _read(process + b"/cmdline", _CMDLINE_CAP).split(b"\0")[:-1]
-        # A process without arguments is a kernel thread or a zombie.
-        cwd = os.readlink(process + b"/cwd") if arguments else b""
-    except OSError:
-        # The process has ended, or we may not read it.
-        return
-    if arguments:
-        yield from _named_or_entered(arguments, cwd, folders)
-        yield from _written_to(process, folders, shared)
+def _used_by(
+    process: bytes, arguments: list[bytes], cwd: bytes, folders: set[bytes], shared: bytes
+) -> Iterator[bytes]:
+    yield from _named_or_entered(arguments, cwd, folders)
+    yield from _written_to(process, folders, shared)
+
+
+def _used_by_tool(
+    process: bytes, arguments: list[bytes], cwd: bytes, folders: set[bytes], shared: bytes
+) -> Iterator[bytes]:
+    if b"clone" in arguments or _is_tool(arguments[0]):
+        yield from _used_by(process, arguments, cwd, folders, shared)
 
 
 def _read(file: bytes, cap: int) -> bytes:

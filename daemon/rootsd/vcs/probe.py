@@ -77,27 +77,27 @@ def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
     return 0.0 if newest is None else max(0.0, time.time() - newest)
 
 
-def changed_within(path: bytes, seconds: float) -> bool:
-    """Return whether anything at or below `path` changed in the last `seconds`.
+def names_below(path: bytes) -> int:
+    """Return a number that differs if there are other names at or below `path`.
 
-    So this notices a running copy, whatever program makes it. It uses change times, which nobody
-    can set back, of at most 20,000 entries. It follows no links and skips mounts that may hang.
+    A running copy adds names, whatever program makes it. A program that only writes to its files
+    adds none. So two looks show whether a copy runs, and no clock does: the clock of the disk may
+    be another one, and either may be set. This reads at most 20,000 names. It follows no links and
+    skips mounts that may hang. The number is valid in this process only.
     """
-    newest, left, folders = time.time() - seconds, _MAX_ENTRIES, [path]
+    # A sum does not depend on the order in which the system lists names.
+    total, left, folders = 0, _MAX_ENTRIES, [path]
     while folders and left > 0:
         try:
             with os.scandir(folders.pop()) as listing:
                 for entry in islice(listing, left):
                     left -= 1
-                    if entry.is_dir(follow_symlinks=False):
-                        if not may_follow(entry.path):
-                            continue
+                    total += hash(entry.path)
+                    if entry.is_dir(follow_symlinks=False) and may_follow(entry.path):
                         folders.append(entry.path)
-                    if entry.stat(follow_symlinks=False).st_ctime > newest:
-                        return True
         except OSError:
             continue
-    return False
+    return total
 
 
 def probe(

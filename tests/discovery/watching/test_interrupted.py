@@ -159,7 +159,7 @@ def test_a_clone_that_fetched_nothing_is_complete_once_it_has_files(
 def test_a_complete_copy_is_not_settled_while_its_process_runs(
     harness: CandidatesHarness, clone: Path
 ) -> None:
-    harness.busy = True
+    harness.busy = harness.has_tool = True
     assert harness.consider(clone, GIT, Arrival.CREATED) is None
     assert harness.wait(60) == []
     harness.busy = False

@@ -222,6 +222,19 @@ def test_a_folder_that_names_the_entry_of_another_worktree_gains_nothing(
     assert seen == {None if checked else raw(main)}
 
 
+def test_a_folder_that_is_always_written_to_is_reported_after_a_limit(
+    world: EngineHarness, main: Path
+) -> None:
+    moved = (world.top / "tree").rename(world.top / "moved")
+    for number in range(200):
+        (moved / f"file{number}").touch()
+        world.engine.handle(world.pumped.pump())
+        world.clock.now += 0.2
+        world.engine.tick()
+    reported = world.engine.take()
+    assert raw(moved) in {each.path for each in reported if isinstance(each, ProjectObserved)}
+
+
 def test_a_plain_repository_that_moves_does_not_wait(world: EngineHarness) -> None:
     fake_repository(world.top / "one")
     world.settle()
