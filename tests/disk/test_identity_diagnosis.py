@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.doctor import Severity
-from rootsd.core.model import Identity
+from rootsd.core.model import Identity, MountBinding
 from rootsd.disk.identity import diagnose_identity, identify
 
 OK, WARNING, _ = Severity
@@ -25,6 +25,7 @@ def missing(path: bytes) -> NoReturn:
         ({}, OK, "file handles"),
         ({"handle": None}, OK, "birth times"),
         ({"handle": None, "born_ns": None}, WARNING, "neither"),
+        ({"mount": MountBinding("boot", 1, 46, b"/p")}, OK, "approvals end when it is unmounted"),
     ],
 )
 def test_the_diagnosis_names_what_identifies_a_folder(

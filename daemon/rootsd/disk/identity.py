@@ -208,12 +208,12 @@ def diagnose_identity(
         found = identify_folder(path)
     except OSError as failure:
         return warning("identity", f"{shown}: {failure.strerror}", f"ls -ld {shown}")
+    if found.mount is not None:
+        return ok("identity", f"{shown} is known by its mount: approvals end when it is unmounted")
     if found.handle is not None:
         return ok("identity", f"{shown} has file handles")
     if found.born_ns is not None:
         return ok("identity", f"{shown} has birth times, but no file handles")
-    if found.mount is not None:
-        return ok("identity", f"{shown} is identified by its mount, and its approval ends with it")
     return warning(
         "identity",
         f"the file system of {shown} has neither file handles nor birth times: rootsd may not "
