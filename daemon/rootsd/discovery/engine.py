@@ -150,6 +150,8 @@ class DiscoveryEngine:
         self._relisted: set[bytes] = set()
         # Projects that a tree dropped although they still exist. `handle` rechecks them.
         self._dropped: set[bytes] = set()
+        # The state of the trees for which `_follow_mounts` has nothing left to do.
+        self._mounts_followed: object = None
 
     # Queries
 
@@ -397,17 +399,31 @@ class DiscoveryEngine:
         A tree can only reach a mount if it has the folder around it. So repeat this for mounts
         inside mounts.
         """
-        while True:
-            reachable = self._trees.reachable_mounts()
+        if not self._trees.have_mounts():
+            return
+        while self._mounts_followed != (state := self._trees.state()):
+            self._mounts_followed = state
+            reachable = {
+                path: found
+                for path, found in self._trees.reachable_mounts().items()
+                if not self._leads_back(path)
+            }
             trees = (tree for tree in self.trees if tree.is_mount)
             gone = [tree for tree in trees if not _is_reached(tree, reachable)]
             for tree in gone:
                 self._trees.pop(tree.parent.path).abandon()
-            fresh = reachable.keys() - self._trees.keys()
-            for path in sorted(fresh):
+            for path in sorted(reachable.keys() - self._trees.keys()):
                 self._add_mount(path, *reachable[path])
-            if not gone and not fresh:
-                return
+
+    def _leads_back(self, path: bytes) -> bool:
+        """Return whether a bind mount at `path` is the parent, or the mount, that it lies in."""
+        if not self._mounts.responds(path):
+            return False
+        return any(
+            tree.is_built_from(path)
+            for outer, tree in self._trees.items()
+            if outer != path and contains(outer, path)
+        )
 
     def _add_mount(self, path: bytes, place: WalkFolder, outer: ParentTree) -> None:
         parent = replace(outer.parent, path=path)

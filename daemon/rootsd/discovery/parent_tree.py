@@ -299,10 +299,17 @@ class ParentTree:
         """
         return self.coverage is not ScanCoverage.NONE and self._id_now() == self._top_id
 
-    def _id_now(self) -> tuple[int, ...] | None:
-        """Return the inode and device of the parent's folder, or None if it is out of reach."""
+    def is_built_from(self, path: bytes) -> bool:
+        """Return whether the tree was built from the folder that is at `path` now."""
+        return self._top_id is not None and self._id_now(path) == self._top_id
+
+    def _id_now(self, path: bytes | None = None) -> tuple[int, ...] | None:
+        """Return the inode and device of the parent's folder, or None if it is out of reach.
+
+        With a `path`, return those of that folder.
+        """
         try:
-            stamp = read_stamp(self.parent.path)
+            stamp = read_stamp(self.parent.path if path is None else path)
         except OSError:
             return None
         return stamp[2:] if stamp is not None else None
@@ -521,6 +528,14 @@ class ParentTrees(dict[bytes, ParentTree]):
     def configured(self) -> list[bytes]:
         """Return the paths of the parents, without those of mounts."""
         return [path for path, tree in self.items() if not tree.is_mount]
+
+    def have_mounts(self) -> bool:
+        """Return whether there is a mount to look into, or the tree of one."""
+        return any(tree.is_mount or tree.rules.crossed for tree in self.values())
+
+    def state(self) -> tuple[object, ...]:
+        """Return a value that differs after each change that may affect `reachable_mounts`."""
+        return tuple((id(tree), tree.changes, tree.rules.crossed) for tree in self.values())
 
     def reachable_mounts(self) -> dict[bytes, tuple[WalkFolder, ParentTree]]:
         """Return the mounts to look into, each with its place and the tree that reaches it."""

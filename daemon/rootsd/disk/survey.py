@@ -106,7 +106,7 @@ class _Survey:
             and why is not None
             and why.yields_to_a_repository
             and not has_git(path)
-            and _holds_one(path)
+            and self._holds_one(path)
         ):
             yield Exclusion(why, path)
 
@@ -115,14 +115,14 @@ class _Survey:
         is_seen = any(contains(parent, real) for parent in self._links.parents)
         if is_seen or not self._links.may_follow(real):
             return
-        if has_git(real) or _holds_one(real):
+        if has_git(real) or self._holds_one(real):
             yield Exclusion(ExclusionReason.LINK, path, real)
 
-
-def _holds_one(path: bytes) -> bool:
-    """Return whether one of the first entries of a folder is a git checkout."""
-    try:
-        with os.scandir(path) as entries:
-            return any(has_git(child(path, each.name)) for each in islice(entries, _MAX_LOOKS))
-    except OSError:
-        return False
+    def _holds_one(self, path: bytes) -> bool:
+        """Return whether one of the first entries of a folder is a git checkout."""
+        try:
+            with os.scandir(path) as entries:
+                inside = [child(path, each.name) for each in islice(entries, _MAX_LOOKS)]
+        except OSError:
+            return False
+        return any(self._links.may_follow(each) and has_git(each) for each in inside)

@@ -129,3 +129,23 @@ observed.wait_for(raw(src / "two"), raw(src / "four"))
 discovery.stop()
 served.wait()
 """, tmp_path)  # fmt: skip
+
+
+def test_a_bind_mount_of_the_parent_in_itself_makes_no_second_project(tmp_path: Path) -> None:
+    run_watching(OWN_MOUNTS, """
+src = top / "src"
+fake_repository(src / "one")
+(src / "again").mkdir()
+(src / "disk").mkdir()
+sh("mount", "--bind", src, src / "again")
+sh("mount", "-t", "tmpfs", "disk", src / "disk")
+discovery = start(src, mounts=MountPolicy.LOCAL)
+fake_repository(src / "disk" / "two")
+fake_repository(src / "three")
+observed.wait_for(*(raw(src / name) for name in ("one", "three", "disk/two")))
+discovery.scan(None).result(HANG_S)
+observed.wait_for(*(raw(src / name) for name in ("one", "three", "disk/two")))
+discovery.stop()
+unmount(src / "again")
+unmount(src / "disk")
+""", tmp_path)  # fmt: skip

@@ -26,7 +26,7 @@ from rootsd.core.errors import AmbiguousReference
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
-from rootsd.core.paths import PolicyEntry, bytes_of, is_utf8, text_of
+from rootsd.core.paths import PolicyEntry, bytes_of, text_of
 from rootsd.core.policy import NO_POLICY
 from rootsd.core.scope import session_start_in, workspace_at_start
 from rootsd.core.uris import looks_like_uri
@@ -278,8 +278,8 @@ def _obstacles(project: Project, catalog: Catalog, hazard: str | None) -> list[s
         obstacles.append(f"it is incomplete: {seen.incomplete.value}")
     if seen.hazard is not None:
         obstacles.append(f"it cannot be published: {hazard or seen.hazard.value}")
-    if not is_utf8(project.path):
-        obstacles.append("its path is not UTF-8")
+    if (reason := catalog.why_unpublishable(project)) is not None:
+        obstacles.append(f"it can never be published: {reason}")
     if (reason := why_not_inherited(catalog, project)) is not None:
         obstacles.append(reason)
     return obstacles
