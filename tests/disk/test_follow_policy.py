@@ -148,7 +148,8 @@ _LINKED = (
 _LINKS = """
 import os, signal, subprocess, sys, threading
 from pathlib import Path
-from rootsd.disk.markers import WalkRules
+from rootsd.disk.markers import WalkRules, repository_kind
+from rootsd.disk.reader import list_names
 from rootsd.core.model import Parent
 from rootsd.vcs.probe import probe
 from rootsd.disk.walk import WalkFolder
@@ -172,7 +173,8 @@ def check_all():
     walker = Walker(WalkRules.of(Parent(os.fsencode(top / "projects"))))
     for path in sorted(map(os.fsencode, (top / "projects").iterdir())):
         walker.list_folder(WalkFolder(path, 1, ProposalScope.OPEN))
-        kind = probe(path).kind
+        probe(path)
+        kind = repository_kind(list_names(path))
         progress_folders(path, kind), seconds_since_change(path, kind)
         with OpenProject(path) as project:
             incomplete_reason(project, kind, None)

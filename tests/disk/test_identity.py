@@ -66,7 +66,10 @@ def test_the_entry_git_belongs_to_the_identity(tmp_path: Path) -> None:
     entry.unlink()
     entry.symlink_to(tmp_path / "b")
     seen = identify(path)
-    assert (seen.git, seen.git_target) == (GitEntry.FILE, None)
+    assert seen.git is GitEntry.FILE
+    assert seen.git_target == replace(identify(raw(tmp_path / "b")), git=None)
+    (tmp_path / "b").rmdir()
+    assert identify(path).git_target is None
 
 
 @pytest.mark.parametrize(

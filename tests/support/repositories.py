@@ -15,6 +15,12 @@ def git(*arguments: str | Path, cwd: Path | None = None) -> None:
     subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True)
 
 
+def git_output(*arguments: str | Path, cwd: Path) -> str:
+    """Run git, and return what it prints, without the end of the line."""
+    done = subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True)
+    return done.stdout.rstrip("\n")
+
+
 def make_repository(path: Path, files: int = 1) -> Path:
     """Create a repository with one commit of `files` files."""
     git("init", path)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import Identity, IncompleteReason, NestedPolicy, ProjectKind
+from rootsd.core.model import GitEntry, Identity, IncompleteReason, NestedPolicy, ProjectKind
 from rootsd.disk.identity import identify
 from rootsd.disk.markers import WalkRules
 from rootsd.disk.reader import list_names, read_small
@@ -106,7 +106,8 @@ class SwapRace:
         return isinstance(seen, ProjectObserved) and (
             seen.kind not in (ProjectKind.GIT, ProjectKind.PROJECT)
             or not _same(seen.identity, self._identity)
-            or seen.incomplete is IncompleteReason.NOT_CHECKED_OUT
+            # A link in the place of `.git` may lead outside, but then the identity says so.
+            or (seen.incomplete is IncompleteReason.NOT_CHECKED_OUT and not _is_linked(seen))
         )
 
     def _walk(self) -> bool:
@@ -125,6 +126,10 @@ class SwapRace:
                 return opened.read() == _SECRET
         except OSError:
             return False
+
+
+def _is_linked(seen: ProjectObserved) -> bool:
+    return seen.identity is not None and seen.identity.git is GitEntry.FILE
 
 
 def _same(one: Identity | None, other: Identity) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,9 @@ def test_a_second_jj_workspace_is_followed(tmp_path: Path) -> None:
     assert Jujutsu().stage(raw(tmp_path / "second")) is Stage.STARTING
     (second / "repo").write_text("../../first")
     assert Jujutsu().stage(raw(tmp_path / "second")) is Stage.JJ
+    (second / "repo").unlink()
+    (second / "repo").symlink_to("../../first")
+    assert Jujutsu().stage(raw(tmp_path / "second")) is Stage.JJ
 
 
 @pytest.mark.parametrize("vcs", [Mercurial(), Sapling()])
@@ -113,13 +117,81 @@ def test_a_real_fossil_checkout(origins: Origins, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("fossil")
-def test_a_fossil_checkout_is_starting_between_its_database_and_its_files(
-    origins: Origins, tmp_path: Path
-) -> None:
+def test_a_fossil_checkout_may_be_empty(origins: Origins, tmp_path: Path) -> None:
     one = tmp_path / "one"
     one.mkdir()
     origins.run("fossil", "open", "--empty", origins.fossil, cwd=one)
-    assert Fossil().stage(raw(one)) is Stage.STARTING
+    assert Fossil().stage(raw(one)) is Stage.OTHER
+    (one / ".fslckout-journal").write_text("under way")
+    assert Fossil().stage(raw(one)) is Stage.CHECKOUT_LOCKED
+
+
+@pytest.mark.needs("hg")
+@pytest.mark.parametrize("options", [[], ["--relative"]])
+def test_an_hg_share_has_its_history_elsewhere(
+    origins: Origins, tmp_path: Path, options: list[str]
+) -> None:
+    main, one = shutil.copytree(origins.hg, tmp_path / "main"), tmp_path / "one"
+    origins.run("hg", "--config", "extensions.share=", "share", *options, main, one)
+    assert not (one / ".hg" / "store").exists()
+    assert Mercurial().stage(raw(one)) is None
+    (main / ".hg" / "store" / "journal").touch()
+    assert Mercurial().stage(raw(one)) is Stage.IN_USE
+    shutil.rmtree(main)
+    assert Mercurial().stage(raw(one)) is Stage.STARTING
+
+
+@pytest.mark.needs("hg")
+def test_an_hg_repository_of_the_first_format_has_no_store_folder(
+    origins: Origins, tmp_path: Path
+) -> None:
+    origins.run("hg", "--config", "format.usestore=0", "init", tmp_path / "one")
+    assert not (tmp_path / "one" / ".hg" / "store").exists()
+    (tmp_path / "one" / "file").touch()
+    for command in (["add", "file"], ["commit", "-m", "one"]):
+        origins.run("hg", *command, cwd=tmp_path / "one")
+    assert Mercurial().stage(raw(tmp_path / "one")) is None
+
+
+@pytest.mark.needs("hg", "svn")
+@pytest.mark.parametrize("marker", [".hg", ".svn"])
+def test_a_link_in_the_place_of_the_marker_is_followed(
+    origins: Origins, tmp_path: Path, marker: str
+) -> None:
+    one = tmp_path / "one"
+    if marker == ".hg":
+        origins.run("hg", "clone", "-q", origins.hg, one)
+    else:
+        origins.run("svn", "checkout", "-q", origins.svn.as_uri(), one)
+    (one / marker).rename(tmp_path / "data")
+    (one / marker).symlink_to("../data")
+    vcs = Mercurial() if marker == ".hg" else Subversion()
+    assert vcs.stage(raw(one)) is None
+    assert vcs.origin(raw(one)) is None  # nothing that lies behind a link is shown
+    (one / marker).unlink()
+    (one / marker).symlink_to("../none")
+    assert vcs.stage(raw(one)) is Stage.STARTING
+
+
+def test_an_svn_checkout_before_1_7_by_its_files(tmp_path: Path) -> None:
+    """The files are from the documented layout, because no package ships such an old program."""
+    data = tmp_path / ".svn"
+    data.mkdir()
+    assert Subversion().stage(raw(tmp_path)) is Stage.STARTING
+    url = "https://svn.example.org/repo/trunk"
+    fields = ["", "dir", "7", url, "https://svn.example.org/repo", *[""] * 19]
+    entry = "\n".join(["10", *fields, "", "5ba1f0c3", "\x0c", "main.c", "file", "\x0c", ""])
+    (data / "entries").write_text(entry)
+    assert Subversion().stage(raw(tmp_path)) is None
+    assert Subversion().origin(raw(tmp_path)) == url.encode()
+    (data / "lock").touch()
+    assert Subversion().stage(raw(tmp_path)) is Stage.CHECKOUT_LOCKED
+    (data / "lock").unlink()
+    cut = "\n".join(["10", *fields, "incomplete", "5ba1f0c3", "\x0c", ""])
+    (data / "entries").write_text(cut)
+    assert Subversion().stage(raw(tmp_path)) is Stage.CHECKOUT_LOCKED
+    (data / "entries").write_text("12\n")  # as svn since 1.7 begins
+    assert Subversion().stage(raw(tmp_path)) is Stage.STARTING
 
 
 @pytest.mark.needs("brz")

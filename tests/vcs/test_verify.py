@@ -132,15 +132,8 @@ def _another_git_file(_entry: Path, tree: Path) -> None:
     (tree / "new").rename(tree / ".git")
 
 
-def _link_at_entry(entry: Path, _tree: Path) -> None:
-    entry.rename(entry.with_name("away"))
-    entry.symlink_to("away")
-
-
 @pytest.mark.usefixtures("all_settled")
-@pytest.mark.parametrize(
-    "change", [_link_elsewhere, _another_common_folder, _another_git_file, _link_at_entry]
-)
+@pytest.mark.parametrize("change", [_link_elsewhere, _another_common_folder, _another_git_file])
 def test_a_change_of_any_file_of_a_worktree_link_is_reported_at_the_next_answer(
     verifier: RootVerifier, tmp_path: Path, change: Callable[[Path, Path], None]
 ) -> None:
@@ -152,6 +145,26 @@ def test_a_change_of_any_file_of_a_worktree_link_is_reported_at_the_next_answer(
     (seen,) = verifier.verify(roots)
     assert isinstance(seen, ProjectObserved)
     assert seen.main_checkout is None or seen.identity != roots[raw(tree)]
+
+
+@pytest.mark.usefixtures("all_settled")
+def test_a_link_on_the_way_to_the_git_directory_is_followed_again_for_each_answer(
+    verifier: RootVerifier, tmp_path: Path
+) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    _worktree(main, tree)
+    main.rename(tmp_path / "moved")
+    main.symlink_to("moved")
+    roots = _approved(tree)
+    _look_at_first(verifier, roots)
+    assert not verifier.verify(roots)
+    main.unlink()
+    main.symlink_to("other")
+    shutil.copytree(tmp_path / "moved", tmp_path / "other")
+    (seen,) = verifier.verify(roots)
+    assert isinstance(seen, ProjectObserved)
+    assert seen.identity is not None
+    assert not roots[raw(tree)].keeps_git(seen.identity)
 
 
 @pytest.mark.usefixtures("all_settled")

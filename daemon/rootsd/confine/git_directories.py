@@ -32,10 +32,9 @@ from rootsd.confine.protected import (
     read_below,
 )
 from rootsd.core.paths import contains
-from rootsd.disk.reader import REF_CAP, read_small
+from rootsd.disk.git_pointer import GIT, find_git_directory, named_directory, read_git_pointer
 
-GIT, WORKTREES = b".git", b"worktrees"
-_GIT_FILE = b"gitdir: "
+WORKTREES = b"worktrees"
 _MAX_REPOSITORIES = 1 << 14
 _MAX_FOLDERS, _MAX_LOOKUPS = 64, 1024
 _MAX_SEARCHED, _BREADTH_FIRST = 1_000_000, 4096
@@ -140,16 +139,6 @@ def git_directory_of(root: int, place: bytes, folder: bytes) -> bytes | None:
     return target
 
 
-def named_directory(text: bytes) -> bytes | None:
-    """Return the git directory that the text of a `.git` file names, or None for other text.
-
-    As in git, spaces belong to the name, and a zero byte ends it.
-    """
-    if not text.startswith(_GIT_FILE):
-        return None
-    return text.removeprefix(_GIT_FILE).rstrip(b"\r\n").split(b"\0")[0]
-
-
 def common_directories(root: int, repositories: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the git directories, and those of the submodules in them, also of worktrees."""
     waiting = list(repositories)
@@ -184,13 +173,15 @@ def _leads_to(git_file: bytes, own: bytes) -> bool:
     """Return whether the `.git` file of a worktree leads to `own`, or to a folder that is gone."""
     with suppress(OSError, ValueError):
         folder = os.path.realpath(os.path.dirname(git_file))
-        named = named_directory(read_small(folder + b"/" + GIT, REF_CAP) or b"")
-        if named is not None:
-            target = os.path.join(folder, named)
-            if os.path.realpath(target) == os.path.realpath(own):
-                return True
-            is_same = os.path.split(target)[1] == os.path.basename(own)
-            return is_same and not os.path.lexists(target)
+        target = find_git_directory(folder)
+        if target is not None:
+            return target == os.path.realpath(own)
+        named = read_git_pointer(folder)
+        return (
+            named is not None
+            and os.path.basename(named) == os.path.basename(own)
+            and not os.path.lexists(named)
+        )
     return False
 
 

@@ -30,18 +30,14 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
-from rootsd.confine.git_directories import (
-    GIT,
-    common_directories,
-    find_repositories,
-    named_directory,
-)
+from rootsd.confine.git_directories import common_directories, find_repositories
 from rootsd.confine.git_index import DamagedIndex, read_gitlinks
 from rootsd.confine.git_settings import read_settings
 from rootsd.confine.kernel import closing, open_below, open_path
 from rootsd.confine.protected import IN_A_GIT_DIRECTORY, NodeKind
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
+from rootsd.disk.git_pointer import GIT, find_git_directory
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 
 _OBJECTS, _REFS = b"objects", b"refs"
@@ -63,7 +59,6 @@ _MAX_INDEX_BYTES = 64 << 20
 _MAX_CHECKOUTS = 512
 _MAX_NAMES = 4096
 _MAX_SHOWN = 200
-_MAX_GIT_FILE_BYTES = 1 << 20  # as git
 
 # The settings whose values git runs, in the form in which git lists them. See git-config(1).
 _PROGRAMS = r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askpass)
@@ -360,13 +355,12 @@ def _gitlinks_of(checkout: bytes) -> list[bytes]:
 def _own_directory(checkout: bytes) -> bytes | None:
     """Return the git directory of a checkout, wherever it is."""
     path = checkout + b"/" + GIT
-    if os.path.isdir(path):
+    if os.path.isdir(path) and not os.path.islink(path):
         return os.path.realpath(path)
-    named = named_directory(read_small(os.path.realpath(path), _MAX_GIT_FILE_BYTES) or b"")
-    if named is None:
+    try:
+        return find_git_directory(checkout)
+    except OSError:
         return None
-    own = os.path.realpath(os.path.join(checkout, named))
-    return own if os.path.isdir(own) else None
 
 
 def _programs_of(own: bytes) -> list[str]:

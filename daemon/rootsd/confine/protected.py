@@ -12,7 +12,7 @@ hooks folder, the included settings, and the programs that the repository's own 
 A worktree that lies in the root, where programs can write, is left out: its own `.git` file could
 name another git directory anyway, and `git worktree remove` must be able to remove its entry.
 
-`shared_git_folder` follows the `.git` file of a worktree or submodule. Any program that can write
+`shared_git_folder` follows the `.git` of a worktree or submodule. Any program that can write
 the root can write that file. So the git directory must point back to the root.
 
 Every file here may be hostile: reads are bounded, and links are not followed.
@@ -31,6 +31,7 @@ from typing import NamedTuple
 from rootsd.confine.git_settings import read_settings
 from rootsd.confine.kernel import closing, open_below
 from rootsd.core.paths import contains
+from rootsd.disk.git_pointer import GIT, find_git_directory
 from rootsd.disk.links import MAX_LINKS
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 
@@ -48,7 +49,6 @@ IN_A_GIT_DIRECTORY = b"""
     config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
 """.split()
 
-_GIT, _GITDIR_WORD = b".git", b"gitdir"
 _MAX_GIT_DIRECTORIES = 512
 # Git runs hooks from this folder, and reads these files as settings.
 _SETTINGS_WITH_PATHS = frozenset(("hookspath", "path", "attributesfile"))
@@ -103,18 +103,18 @@ def find_protected(
     """
     found: dict[bytes, ProtectedPath] = {}
     where = _Place(root, place, is_closed)
-    match kind_below(root, _GIT):
+    match kind_below(root, GIT):
         case NodeKind.FOLDER:
-            _add(found, root, _GIT, Protection.HELD)
-            _add_git_directory(found, where, _GIT + b"/")
+            _add(found, root, GIT, Protection.HELD)
+            _add_git_directory(found, where, GIT + b"/")
             _add_named_by_settings(found, root)
         case NodeKind.LINK:
-            _add_entry(found, root, _GIT, Protection.READ_ONLY)
-            if (target := link_target(root, _GIT)) is not None:
+            _add_entry(found, root, GIT, Protection.READ_ONLY)
+            if (target := link_target(root, GIT)) is not None:
                 _add(found, root, target, Protection.HELD)
                 _add_git_directory(found, where, target + b"/")
         case NodeKind.FILE:
-            _add(found, root, _GIT, Protection.READ_ONLY)  # it leads to the git directory
+            _add(found, root, GIT, Protection.READ_ONLY)  # it leads to the git directory
         case _:
             if is_git_directory(root):
                 _add_git_directory(found, where, b"")
@@ -147,10 +147,9 @@ def shared_git_folder(root: bytes) -> bytes | None:
     directory in the main repository. Both must point back to `root`.
     """
     try:
-        word, _, text = _read(root + b"/" + _GIT).partition(b": ")
-        if word != _GITDIR_WORD:
+        own = find_git_directory(root)
+        if own is None:
             return None
-        own = os.path.realpath(os.path.join(root, text.strip()))
         if os.path.lexists(own + b"/commondir"):
             return _common_directory(root, own)
         back = _worktree_setting(_read(own + b"/config"))
@@ -164,7 +163,7 @@ def shared_git_folder(root: bytes) -> bytes | None:
 def _common_directory(root: bytes, own: bytes) -> bytes | None:
     back = os.path.join(own, _read(own + b"/gitdir").strip())
     common = os.path.realpath(os.path.join(own, _read(own + b"/commondir").strip()))
-    points_back = os.path.realpath(back) == root + b"/" + _GIT
+    points_back = os.path.realpath(back) == root + b"/" + GIT
     return common if points_back and os.path.dirname(own) == common + b"/worktrees" else None
 
 
@@ -203,7 +202,7 @@ def _is_open_worktree(where: _Place, own: bytes) -> bool:
     """
     text = read_below(where.root, own + b"/gitdir").strip()
     path, name = os.path.split(os.path.normpath(os.path.join(where.path, own, text)))
-    if name != _GIT or path == where.path or not contains(where.path, path):
+    if name != GIT or path == where.path or not contains(where.path, path):
         return False
     if where.is_closed(path):
         return False
@@ -225,15 +224,15 @@ def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
 def _add_named_by_settings(found: dict[bytes, ProtectedPath], root: int) -> None:
     """Add the files and folders in the root that the repository's settings name."""
     for name in (b"config", b"config.worktree"):
-        for key, value in read_settings(read_below(root, _GIT + b"/" + name).replace(b"\0", b"")):
+        for key, value in read_settings(read_below(root, GIT + b"/" + name).replace(b"\0", b"")):
             words = value.lstrip(b"!").split()
             if not words:
                 continue
             names_path = key.rpartition(".")[2] in _SETTINGS_WITH_PATHS
             path = value if names_path else words[0]
-            for each in (path, os.path.join(_GIT, path)):
+            for each in (path, os.path.join(GIT, path)):
                 inside = os.path.normpath(each)
-                if inside.startswith((b"/", b"..")) or inside in (b".", _GIT):
+                if inside.startswith((b"/", b"..")) or inside in (b".", GIT):
                     continue
                 if names_path or _is_program(root, inside):
                     _add(found, root, inside, Protection.READ_ONLY)

@@ -53,7 +53,6 @@ from typing import NamedTuple
 
 from rootsd.confine import covers
 from rootsd.confine.git_directories import (
-    GIT,
     WORKTREES,
     common_directories,
     find_repositories,
@@ -97,6 +96,7 @@ from rootsd.core.mount_plan import (
     ViewEntryKind,
 )
 from rootsd.core.paths import ancestors, contains
+from rootsd.disk.git_pointer import GIT
 
 VIEW_FOLDER, _SKELETON, _EMPTY = b"/view", b"/skeleton", b"/empty"
 _POINTS, _ORIGINALS = b"/points", b"/originals"

@@ -179,8 +179,8 @@ class Identity(Struct, frozen=True):
       of another mount.
     * `inside`: ids of the mounts inside the directory that depend on another machine or program.
     * `git`: the type of the `.git` entry; None if it was not read.
-    * `git_target`: the identity of the directory that a `.git` file points to.
-    * `git_born_ns`: the birth time of that `.git` file.
+    * `git_target`: the identity of the directory to which a `.git` file or link leads.
+    * `git_born_ns`: the birth time of that `.git` file or link.
     """
 
     filesystem: bytes
@@ -242,6 +242,14 @@ class Identity(Struct, frozen=True):
     def keeps_git_file(self, seen: Identity) -> bool:
         """Return whether `seen` certainly has the same `.git` file."""
         return self.git_born_ns is not None and self.git_born_ns == seen.git_born_ns
+
+
+def has_lost_git(identity: Identity | None) -> bool:
+    """Return whether a folder has a `.git` that leads elsewhere, and nothing can be read there.
+
+    So it is unknown to which repository the folder belongs.
+    """
+    return identity is not None and identity.git is GitEntry.FILE and identity.git_target is None
 
 
 class ObservedState(Struct, frozen=True):

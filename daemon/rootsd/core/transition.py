@@ -37,7 +37,6 @@ from rootsd.core.model import (
     ActorKind,
     Decision,
     Identity,
-    IncompleteReason,
     Lapse,
     LapseReason,
     ObservedState,
@@ -46,6 +45,7 @@ from rootsd.core.model import (
     ProjectKind,
     Ruling,
     Verdict,
+    has_lost_git,
 )
 
 NO_STABLE_IDENTITY = (
@@ -201,7 +201,7 @@ def _has_other_main_checkout(before: ObservedState, seen: ObservedState) -> bool
 
     The result is False while its git data cannot be read, because the main checkout is unknown.
     """
-    if IncompleteReason.NO_GIT_DIR in (before.incomplete, seen.incomplete):
+    if has_lost_git(before.identity) or has_lost_git(seen.identity):
         return False
     return before.main_checkout != seen.main_checkout
 

@@ -591,7 +591,7 @@ class Candidates:
         outcome = None if stage is None else candidate.missing_part(stage, project)
         if outcome is None:
             self.drop(candidate.path)
-            return candidate.result(project, candidate.kind, None, state.main_checkout)
+            return candidate.result(project, state.final_kind, None, state.main_checkout)
         candidate.check_at = None
         if candidate.given_up is outcome:
             return None

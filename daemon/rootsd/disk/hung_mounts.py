@@ -12,6 +12,7 @@ autofs(5) mounts at the first access; following it would contact a machine that 
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -21,7 +22,7 @@ from functools import cache
 from msgspec import Struct
 
 from rootsd.disk.canonical import canonical_name, canonical_spelling
-from rootsd.disk.links import MAX_LINKS
+from rootsd.disk.links import MAX_LINKS, MAX_PATH_BYTES
 from rootsd.disk.markers import child
 from rootsd.disk.mounts import (
     MountTable,
@@ -115,29 +116,43 @@ class HungMountDetector:
         """
         if not self._remote():
             return canonical_spelling(os.path.realpath(path))
-        done, links = b"/", 0
-        parts = path.split(b"/")[::-1]
-        while parts:
-            part = parts.pop()
-            if part in (b"", b"."):
-                continue
-            if part == b"..":
-                done = os.path.dirname(done)
-                continue
-            here = child(done, part)
-            if not self.responds(here):
-                return os.path.normpath(os.path.join(here, *parts[::-1]))
-            try:
-                target = os.readlink(here) if links < MAX_LINKS else b""
-            except OSError:
-                target = b""
-            if not target:
-                done = child(done, canonical_name(done, part))
-                continue
-            links += 1
-            done = b"/" if target.startswith(b"/") else done
-            parts += target.split(b"/")[::-1]
-        return done
+        try:
+            real, rest = _resolve(path, self.responds)
+        except OSError:  # the path is too long for a folder
+            return path
+        return os.path.normpath(os.path.join(real, *rest)) if rest else real
+
+
+def _resolve(path: bytes, may_look: Callable[[bytes], bool]) -> tuple[bytes, list[bytes]]:
+    """Return the real path of as much of an absolute path as `may_look` allows, and the rest.
+
+    Raises OSError for a path longer than any folder can have.
+    """
+    done, links = b"/", 0
+    parts = path.split(b"/")[::-1]
+    while parts:
+        part = parts.pop()
+        if part in (b"", b"."):
+            continue
+        if part == b"..":
+            done = os.path.dirname(done)
+            continue
+        here = child(done, part)
+        if len(here) > MAX_PATH_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), done)
+        if not may_look(here):
+            return done, [part, *parts[::-1]]
+        try:
+            target = os.readlink(here) if links < MAX_LINKS else b""
+        except OSError:
+            target = b""
+        if not target:
+            done = child(done, canonical_name(done, part))
+            continue
+        links += 1
+        done = b"/" if target.startswith(b"/") else done
+        parts += target.split(b"/")[::-1]
+    return done, []
 
 
 class FollowPolicy:
@@ -159,6 +174,13 @@ class FollowPolicy:
                 return False
         return self._detector.responds(path)
 
+    def follow(self, path: bytes) -> bytes:
+        """Return the real path of an absolute path. See `follow` of this module."""
+        real, rest = _resolve(path, self.may_follow)
+        if rest:
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), child(real, rest[0]))
+        return real
+
 
 @cache
 def _process_follow_policy() -> FollowPolicy:
@@ -168,3 +190,14 @@ def _process_follow_policy() -> FollowPolicy:
 def may_follow(path: bytes) -> bool:
     """Return whether `path` is safe to follow, by the policy for this process's mounts."""
     return _process_follow_policy().may_follow(path)
+
+
+def follow(path: bytes) -> bytes:
+    """Return the real path of an absolute path, by the policy for this process's mounts.
+
+    Raises TimeoutError if a lookup on the way could hang or mount something, and another OSError
+    if no folder can have this path.
+    """
+    if b"\0" in path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return _process_follow_policy().follow(path)

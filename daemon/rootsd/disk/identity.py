@@ -26,18 +26,10 @@ from rootsd.disk.file_systems import (
     mount_binding,
     mounts_inside,
 )
-from rootsd.disk.hung_mounts import may_follow
+from rootsd.disk.git_pointer import find_git_directory
+from rootsd.disk.hung_mounts import follow
 from rootsd.disk.inode import file_handle, statx_facts
-from rootsd.disk.reader import (
-    REF_CAP,
-    OpenFolder,
-    open_folder,
-    read_small,
-    resolve_path,
-)
-
-_GITFILE = b".git"
-_GITFILE_PREFIX = b"gitdir: "
+from rootsd.disk.reader import OpenFolder, open_folder
 
 
 class PathAbsence(Enum):
@@ -47,16 +39,6 @@ class PathAbsence(Enum):
     UNREACHABLE = "unreachable"
 
 
-def read_gitfile(work: bytes, dir_fd: int | None = None) -> bytes | None:
-    """Return the path that the file `.git` of the folder `work` names, or None.
-
-    `dir_fd` is a descriptor of that folder, if one is open.
-    """
-    marker = _GITFILE if dir_fd is not None else work + b"/" + _GITFILE
-    text = read_small(marker, REF_CAP, dir_fd)
-    if text is None or not text.startswith(_GITFILE_PREFIX):
-        return None
-    return resolve_path(work, text.removeprefix(_GITFILE_PREFIX).strip())
 
 
 @lru_cache(maxsize=64)
@@ -69,7 +51,7 @@ def identify(path: bytes) -> Identity:
     """Return the identity of the directory at `path`, read through one descriptor.
 
     Raises the OSError of open(2): NotADirectoryError for a link, even to a directory. Raises
-    TimeoutError if the `.git` file leads to a mount that does not respond.
+    TimeoutError if the `.git` leads to a mount that does not respond.
     """
     with OpenFolder(path) as folder:
         return identify_open_folder(folder)
@@ -135,15 +117,18 @@ def _git_entry(fd: int) -> GitEntry:
 
 
 def _git_target(fd: int, path: bytes) -> Identity | None:
-    """Return the identity of the directory that the `.git` file of the open folder leads to.
+    """Return the identity of the directory to which the `.git` of the open folder leads.
 
     Raises TimeoutError if a lookup there could hang.
     """
-    target = read_gitfile(path, fd)
+    try:
+        target = find_git_directory(path, fd, follow)
+    except TimeoutError:
+        raise
+    except OSError:
+        return None
     if target is None:
         return None
-    if not may_follow(target):
-        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target)
     with OpenFolder(target) as leads_to:
         return None if leads_to.failure is not None else _identify_fd(leads_to.fd, target)
 

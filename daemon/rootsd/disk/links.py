@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_LINKS = 40
 """The kernel gives up on a path with more links."""
+MAX_PATH_BYTES = 4096
+"""The kernel takes no longer path."""
 
 
 def walk_links(path: bytes) -> Iterator[tuple[bytes, bytes | None]]:
@@ -50,8 +52,25 @@ def walk_links(path: bytes) -> Iterator[tuple[bytes, bytes | None]]:
         here = b"/" if target.startswith(b"/") else here
 
 
+def real_path(path: bytes) -> bytes:
+    """Return the real path of an absolute path, which anybody may have written.
+
+    What does not exist stays as it is. Raises OSError for too many links, and for a path longer
+    than any folder can have: without that limit, a text of a megabyte would take minutes.
+    """
+    here = b"/"
+    for there, target in walk_links(path):
+        if len(there) > MAX_PATH_BYTES:
+            raise OSError(
+                errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:MAX_PATH_BYTES]
+            )
+        if target is None:
+            here = there
+    return here
+
+
 def _target(path: bytes) -> bytes | None:
     try:
         return os.readlink(path)
-    except OSError:
+    except (OSError, ValueError):
         return None

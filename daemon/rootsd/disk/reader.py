@@ -31,7 +31,7 @@ from rootsd.disk.inode import birth_time_ns_fd
 REF_CAP = 4 << 10
 NOTE_CAP = 256
 CONFIG_CAP = 256 << 10
-PACKED_REFS_CAP = 4 << 20
+_MAX_SEARCHED, _PIECE = 64 << 20, 1 << 20
 _MIN_READ_BYTES = 4 << 10
 
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
@@ -149,6 +149,26 @@ def read_tail(path: bytes, size: int, dir_fd: int | None = None) -> bytes | None
         return os.pread(fd, size, file_size - size) if file_size >= size else None
 
     return _read_regular_file(path, dir_fd, read)
+
+
+def file_contains(path: bytes, text: bytes) -> bool:
+    """Return whether a regular file at an absolute path contains `text`.
+
+    This reads the file in pieces. A file of more than `_MAX_SEARCHED` bytes counts as containing
+    every text.
+    """
+
+    def search(fd: int, file_size: int) -> bytes | None:
+        if file_size > _MAX_SEARCHED:
+            return text
+        tail, at = b"", 0
+        while piece := os.pread(fd, min(_PIECE, _MAX_SEARCHED - at), at):
+            if text in tail + piece:
+                return text
+            tail, at = piece[-len(text) :], at + len(piece)
+        return None
+
+    return _read_regular_file(path, None, search) is not None
 
 
 def _read_regular_file(

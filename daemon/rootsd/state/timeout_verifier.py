@@ -18,8 +18,9 @@ import anyio
 from msgspec import Struct
 
 from rootsd.core.inputs import Observation, ProjectObserved, ProjectUnreachable
-from rootsd.core.model import GitEntry, Identity, IncompleteReason
-from rootsd.disk.identity import read_gitfile
+from rootsd.core.model import GitEntry, Identity, has_lost_git
+from rootsd.disk.git_pointer import find_git_directory
+from rootsd.disk.hung_mounts import follow
 from rootsd.disk.mounts import innermost
 
 VERIFY_TIMEOUT_S = 1.0
@@ -130,9 +131,20 @@ def _remote_mount_of(path: bytes, identity: Identity, points: tuple[bytes, ...])
     """
     point = innermost(points, path)
     if point is None and identity.git is GitEntry.FILE:
-        target = read_gitfile(path)
+        target = _git_directory(path)
         point = None if target is None else innermost(points, target)
     return point
+
+
+def _git_directory(path: bytes) -> bytes | None:
+    """Return where the `.git` of a root leads, or how far it can be followed, or None."""
+    try:
+        return find_git_directory(path, follow=follow)
+    except TimeoutError as error:
+        place: bytes | None = error.filename
+        return place
+    except OSError:
+        return None
 
 
 def _needs_rescan(seen: Observation) -> bool:
@@ -141,7 +153,7 @@ def _needs_rescan(seen: Observation) -> bool:
     The project leaves the published set, so the ledger no longer verifies it. Discovery reports
     when it is back.
     """
-    return not isinstance(seen, ProjectObserved) or seen.incomplete is IncompleteReason.NO_GIT_DIR
+    return not isinstance(seen, ProjectObserved) or has_lost_git(seen.identity)
 
 
 def _verify(verifier: BlockingVerifier, roots: _Roots) -> list[Observation]:

@@ -171,6 +171,26 @@ def _read(file: bytes, cap: int) -> bytes:
         os.close(fd)
 
 
+def runs_program(pid: bytes, program: bytes) -> bool:
+    """Return whether the process `pid` exists, and runs `program` or a part of it.
+
+    `pid` has digits only. A part is a program such as `git-remote-https`. Without /proc, and for
+    a process that may not be read, only the existence counts.
+    """
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, OverflowError, ValueError):
+        return False
+    except PermissionError:
+        pass
+    try:
+        arguments = _read(b"/proc/" + pid + b"/cmdline", _CMDLINE_CAP).split(b"\0")
+    except OSError:
+        return True
+    # A process that has just ended has no arguments left.
+    return _tool_name(arguments[0]) == program
+
+
 def _named_or_entered(arguments: list[bytes], cwd: bytes, folders: set[bytes]) -> set[bytes]:
     named = (arg for arg in arguments[1:] if arg and not arg.startswith(b"-"))
     found = folders.intersection(os.path.normpath(os.path.join(cwd, arg)) for arg in named)
@@ -184,7 +204,11 @@ def _named_or_entered(arguments: list[bytes], cwd: bytes, folders: set[bytes]) -
 
 def _is_tool(program: bytes) -> bool:
     """Return whether `program` is a tool, or a part of one, such as `git-remote-https`."""
-    return os.path.basename(program).partition(b"-")[0] in _TOOLS
+    return _tool_name(program) in _TOOLS
+
+
+def _tool_name(program: bytes) -> bytes:
+    return os.path.basename(program).partition(b"-")[0]
 
 
 def _ancestors(path: bytes) -> Iterator[bytes]:

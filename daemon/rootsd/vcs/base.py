@@ -10,7 +10,8 @@ A new VCS also needs a line in `rootsd.core.model.ProjectKind`. That line has th
 stores, and the names that mark a checkout. The names are there because the walk and the watchers
 need them, and neither may import this package.
 
-Each method reads a few small files. It follows no links, runs no programs, and raises nothing.
+Each method reads a few small files. It runs no programs, and raises nothing. It follows a link in
+the place of the marker to find the stage, and otherwise none.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from rootsd.core.model import IncompleteReason, ProjectKind
-from rootsd.disk.reader import CONFIG_CAP, read_small
+from rootsd.disk.hung_mounts import follow
+from rootsd.disk.reader import CONFIG_CAP, is_folder_no_follow, read_small
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import GitDirs
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
@@ -112,7 +114,19 @@ class MarkedVcs(VcsKind, Protocol):
 
     def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
         """Return the paths of the folders in `progress`."""
-        return tuple(path + inside for inside in self.progress)
+        return tuple(data_folder(path + inside) for inside in self.progress)
+
+
+def data_folder(path: bytes) -> bytes:
+    """Return where the data of a VCS is that should be at `path`: there, or where a link leads.
+
+    Use it to find the stage, and for nothing that is shown: the link may lead anywhere. If it
+    leads to a mount that may hang, the result is `path` itself, in which nothing can be read.
+    """
+    try:
+        return path if is_folder_no_follow(path) else follow(path)
+    except OSError:
+        return path
 
 
 def first_match(file: bytes, pattern: bytes) -> bytes | None:

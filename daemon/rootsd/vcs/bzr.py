@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.reader import exists_no_follow, list_names
-from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
+from rootsd.vcs.base import MarkedVcs, TemporaryFiles, data_folder, first_match
 from rootsd.vcs.stages import Stage
 
 
@@ -20,7 +20,7 @@ class Bazaar(MarkedVcs):
 
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage, from the locks and the two folders for unfinished work."""
-        data = path + b"/.bzr"
+        data = data_folder(path + b"/.bzr")
         names = list_names(data)
         if b"branch-format" not in names:
             return Stage.STARTING

@@ -6,7 +6,7 @@ import re
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.reader import REF_CAP, list_names, read_small, stat_no_follow
-from rootsd.vcs.base import MarkedVcs, TemporaryFiles, first_match
+from rootsd.vcs.base import MarkedVcs, TemporaryFiles, data_folder, first_match
 from rootsd.vcs.stages import Stage
 
 _PRISTINE = re.compile(rb"pristine:((?:\d{10}-)?[0-9a-f]{64})\s")
@@ -29,7 +29,7 @@ class Darcs(MarkedVcs):
 
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage, from the lock and the inventory."""
-        data = path + b"/_darcs"
+        data = data_folder(path + b"/_darcs")
         names = list_names(data)
         if b"format" not in names:
             return Stage.OTHER if b"inventory" in names else Stage.STARTING

@@ -31,10 +31,14 @@ class OpenProject(OpenFolder):
         return self._git[bare]
 
     def identity(self) -> Identity:
-        """Return the identity. Raises the same errors as `rootsd.disk.identity.identify`."""
+        """Return the identity, with the `.git` from which the git data were read.
+
+        Raises the same errors as `rootsd.disk.identity.identify`.
+        """
         repository = self._git.get(False)
-        own = repository is not None and repository.is_own
-        return identify_open_folder(self, GitEntry.FOLDER if own else None)
+        if repository is None:
+            return identify_open_folder(self)
+        return identify_open_folder(self, GitEntry.FOLDER if repository.is_own else GitEntry.FILE)
 
     def close(self) -> None:
         """Close the folder and its git data."""

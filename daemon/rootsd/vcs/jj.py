@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
+
 from rootsd.core.model import ProjectKind
 from rootsd.disk.hung_mounts import may_follow
 from rootsd.disk.reader import (
     CONFIG_CAP,
-    PACKED_REFS_CAP,
     REF_CAP,
     exists_no_follow,
+    file_contains,
     is_folder_no_follow,
     list_names,
     read_small,
     resolve_path,
 )
-from rootsd.vcs.base import MarkedVcs, TemporaryFiles
+from rootsd.vcs.base import MarkedVcs, TemporaryFiles, data_folder
 from rootsd.vcs.git.config import git_origin
 from rootsd.vcs.git.repository import (
     REMOTE_SECTION,
@@ -35,10 +37,11 @@ class Jujutsu(MarkedVcs):
 
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage. It is never None, because jj holds no lock while it fetches."""
-        repo = _repository(path)
+        jj = data_folder(path + b"/.jj")
+        repo = _repository(jj)
         if repo is None or not exists_no_follow(repo + b"/store/type"):
             return Stage.STARTING
-        working = list_names(path + b"/.jj/working_copy")
+        working = list_names(jj + b"/working_copy")
         if b"checkout" not in working or b"working_copy.lock" in working:
             return Stage.STARTING
         if exists_no_follow(repo + b"/git_import_export.lock"):
@@ -46,8 +49,8 @@ class Jujutsu(MarkedVcs):
         target = read_small(repo + b"/store/git_target", REF_CAP)
         if not target:
             return Stage.JJ
-        git = resolve_path(repo + b"/store", target.strip())
-        return _git_store_stage(path, git) if may_follow(git) else Stage.STARTING
+        git = data_folder(os.path.join(repo, b"store", target.strip()))
+        return _git_store_stage(path, git) if is_folder_no_follow(git) else Stage.STARTING
 
     def git_dirs(self, path: bytes) -> GitDirs | None:
         """Return the git directories beside `.jj`, or else those of the store."""
@@ -64,25 +67,26 @@ class Jujutsu(MarkedVcs):
         return git_origin(dirs) if dirs is not None else None
 
 
-def _repository(path: bytes) -> bytes | None:
-    """Return the folder with the history, or None.
+def _repository(jj: bytes) -> bytes | None:
+    """Return the folder with the history from the data folder `.jj`, or None.
 
     In a second workspace, `.jj/repo` is a file that names the folder of the first workspace.
     """
-    repo = path + b"/.jj/repo"
+    repo = data_folder(jj + b"/repo")
     if is_folder_no_follow(repo):
         return repo
     text = read_small(repo, REF_CAP)
-    named = resolve_path(path + b"/.jj", text.strip()) if text else None
-    return named if named is not None and may_follow(named) else None
+    named = data_folder(os.path.join(jj, text.strip())) if text else None
+    return named if named is not None and is_folder_no_follow(named) else None
 
 
 def _git_store_stage(path: bytes, git: bytes) -> Stage:
     packs = list_names(git + b"/objects/pack")
     if any(name.startswith(TEMPORARY_PACK_PREFIXES) or name.endswith(b".keep") for name in packs):
         return Stage.FETCHING
-    packed = read_small(git + b"/packed-refs", PACKED_REFS_CAP) or b""
-    fetched = exists_no_follow(git + b"/refs/remotes") or b"refs/remotes" in packed
+    fetched = exists_no_follow(git + b"/refs/remotes") or file_contains(
+        git + b"/packed-refs", b" refs/remotes/"
+    )
     if not fetched and REMOTE_SECTION.search(read_small(git + b"/config", CONFIG_CAP) or b""):
         empty = list_names(path) <= {b".jj", b".git"}
         return Stage.CONNECTING if empty else Stage.REMOTE_ALONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rootsd.core.model import ProjectKind
 from rootsd.disk.reader import exists_no_follow
-from rootsd.vcs.base import MarkedVcs, first_match
+from rootsd.vcs.base import MarkedVcs, data_folder, first_match
 from rootsd.vcs.stages import Stage
 
 
@@ -16,7 +16,7 @@ class Pijul(MarkedVcs):
 
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage: whether the database exists."""
-        exists = exists_no_follow(path + b"/.pijul/pristine/db")
+        exists = exists_no_follow(data_folder(path + b"/.pijul") + b"/pristine/db")
         return Stage.OTHER if exists else Stage.STARTING
 
     def origin(self, path: bytes) -> bytes | None:

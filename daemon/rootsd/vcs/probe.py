@@ -28,6 +28,7 @@ from rootsd.vcs.registry import vcs_of
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 
 _MAX_ENTRIES = 20_000
+_WITHOUT_CONTENT = (Stage.UNBORN, Stage.DEAD_GIT)
 
 
 def project_state(project: OpenProject, kind: ProjectKind) -> ProjectState:
@@ -48,7 +49,7 @@ def incomplete_reason(
     `stage` is None for a project that looks complete. The result depends on the disk alone, not on
     the time or the caller.
     """
-    if stage is not None and (stage.quiet_period.outcome is not None or stage is Stage.UNBORN):
+    if stage is not None and (stage.quiet_period.outcome is not None or stage in _WITHOUT_CONTENT):
         return stage.quiet_period.outcome
     vcs = vcs_of(kind)
     return None if vcs is None else vcs.missing_content(project)
@@ -109,6 +110,9 @@ def probe(
     `within` and `filesystem` are as for `classify_absence`.
     """
     with OpenProject(path) as project:
+        # Open the git data first. So the identity tells whether they lie in the folder, even if a
+        # link takes the place of `.git` now.
+        project.git(ProjectKind.GIT)
         try:
             identity = project.identity()
         except OSError:
@@ -122,9 +126,9 @@ def _observe_open_project(project: OpenProject, identity: Identity) -> ProjectOb
         case CompleteProject(kind=found, main_checkout=main):
             missing = incomplete_reason(project, found, None)
             return ProjectObserved(project.path, found, identity, missing, main)
-        case PendingProject(kind=found, stage=stage, main_checkout=main):
+        case PendingProject(kind=found, stage=stage, main_checkout=main) as state:
             missing = incomplete_reason(project, found, stage)
-            return ProjectObserved(project.path, found, identity, missing, main)
+            return ProjectObserved(project.path, state.final_kind, identity, missing, main)
         case NoProject():
             return ProjectObserved(project.path, ProjectKind.PROJECT, identity)
 

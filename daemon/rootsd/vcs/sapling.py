@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rootsd.core.model import ProjectKind
-from rootsd.vcs.base import MarkedVcs, first_match
+from rootsd.vcs.base import MarkedVcs, data_folder, first_match
 from rootsd.vcs.hg import HG_TEMPORARY_FILES, hg_stage
 from rootsd.vcs.stages import Stage
 
@@ -17,7 +17,7 @@ class Sapling(MarkedVcs):
 
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage as for Mercurial."""
-        return hg_stage(path + b"/.sl")
+        return hg_stage(data_folder(path + b"/.sl"))
 
     def origin(self, path: bytes) -> bytes | None:
         """Return the default path in `.sl/config`."""

@@ -36,6 +36,7 @@ class Stage(Enum):
 
     NO_HEAD = "no HEAD"
     NO_GIT_DIR = "its .git leads nowhere"
+    DEAD_GIT = "a project file, and a .git that is no repository"
     IN_USE = "complete, but locked"
     LOCKED = "locked"
     CHECKOUT_LOCKED = "locked during a checkout"
@@ -51,6 +52,7 @@ class Stage(Enum):
     CONNECTING = "a remote, nothing fetched"
     NEGOTIATING = "a remote, fetch prepared"
     REMOTE_ALONE = "files and a remote, nothing fetched"
+    HEAD_WITHOUT_BRANCH = "all refs fetched, HEAD names none of them"
     SUBMODULES = "git clones submodules"
     COPYING = "a program may still copy the files"
     SETTLING = "complete, but the VCS may still write"
@@ -69,6 +71,7 @@ class Stage(Enum):
 _QUIET_PERIODS = {
     Stage.NO_HEAD: QuietPeriod(5.0, 0.05, IncompleteReason.NO_HEAD),
     Stage.NO_GIT_DIR: QuietPeriod(5.0, 0.01, IncompleteReason.NO_GIT_DIR),
+    Stage.DEAD_GIT: QuietPeriod(5.0, 0.1),
     Stage.IN_USE: QuietPeriod(3.0, 0.1),
     Stage.LOCKED: QuietPeriod(3.0, 0.1, IncompleteReason.LOCKED),
     Stage.CHECKOUT_LOCKED: QuietPeriod(3.0, 0.1, IncompleteReason.NOT_CHECKED_OUT),
@@ -86,7 +89,8 @@ _QUIET_PERIODS = {
     Stage.CONNECTING: QuietPeriod(0.5, 0.25, IncompleteReason.INTERRUPTED),
     Stage.NEGOTIATING: QuietPeriod(0.5, 0.25, IncompleteReason.INTERRUPTED),
     Stage.REMOTE_ALONE: QuietPeriod(0.5, 0.25),
-    Stage.SUBMODULES: QuietPeriod(0.5, 0.05, IncompleteReason.NOT_CHECKED_OUT),
+    Stage.HEAD_WITHOUT_BRANCH: QuietPeriod(0.5, 0.25),
+    Stage.SUBMODULES: QuietPeriod(0.5, 0.05),
     Stage.COPYING: QuietPeriod(3.0, 0.05),
     Stage.SETTLING: QuietPeriod(0.1, 0.1),
     Stage.STARTING: QuietPeriod(5.0, 0.1, IncompleteReason.INTERRUPTED),
@@ -106,6 +110,11 @@ class CompleteProject(Struct, frozen=True):
     kind: ProjectKind
     main_checkout: bytes | None = None
 
+    @property
+    def final_kind(self) -> ProjectKind:
+        """The same kind; see `PendingProject`."""
+        return self.kind
+
 
 class PendingProject(Struct, frozen=True):
     """A project that is incomplete, or not known to be complete."""
@@ -113,6 +122,14 @@ class PendingProject(Struct, frozen=True):
     kind: ProjectKind
     stage: Stage
     main_checkout: bytes | None = None
+
+    @property
+    def final_kind(self) -> ProjectKind:
+        """The kind if the stage turns out to be final.
+
+        A folder with a project file is a project, whatever its `.git` is.
+        """
+        return ProjectKind.PROJECT if self.stage is Stage.DEAD_GIT else self.kind
 
 
 class NoProject(Struct, frozen=True):

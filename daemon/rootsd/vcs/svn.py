@@ -1,14 +1,22 @@
-"""Subversion. Source: traces of svn 1.14 at random moments of a checkout."""
+"""Subversion. Source: traces of svn 1.14 at random moments of a checkout.
+
+Before svn 1.7, each folder had its own `.svn` with a file of entries and no database. Source:
+subversion/libsvn_wc/README of svn 1.6.
+"""
 
 from __future__ import annotations
 
 import os
 
 from rootsd.core.model import ProjectKind
-from rootsd.disk.reader import list_names
+from rootsd.disk.reader import REF_CAP, list_names, read_small
 from rootsd.vcs import sqlite_reader
-from rootsd.vcs.base import MarkedVcs, TemporaryFiles
+from rootsd.vcs.base import MarkedVcs, TemporaryFiles, data_folder
 from rootsd.vcs.stages import Stage
+
+_FORMATS_BEFORE_1_7 = (b"8", b"9", b"10")  # svn 1.4 to 1.6
+# The positions in an entry; see `read_entry` in subversion/libsvn_wc/entries.c of svn 1.6.
+_URL, _INCOMPLETE = 3, 24
 
 
 class Subversion(MarkedVcs):
@@ -20,9 +28,11 @@ class Subversion(MarkedVcs):
 
     def stage(self, path: bytes) -> Stage | None:
         """Return the stage, from the database's journal and its lock rows."""
-        if b"wc.db" not in list_names(path + b"/.svn"):
-            return Stage.STARTING
-        database = path + b"/.svn/wc.db"
+        data = data_folder(path + b"/.svn")
+        names = list_names(data)
+        if b"wc.db" not in names:
+            return _stage_before_1_7(data, names)
+        database = data + b"/wc.db"
         if sqlite_reader.has_hot_journal(database):
             return Stage.CHECKOUT_LOCKED
         rows = sqlite_reader.query_copy(
@@ -47,4 +57,25 @@ class Subversion(MarkedVcs):
             " JOIN repository r ON r.id = n.repos_id WHERE n.local_relpath = '' LIMIT 1",
         )
         address = rows[0][0] if rows else None
-        return os.fsencode(address) if isinstance(address, str) else None
+        if isinstance(address, str):
+            return os.fsencode(address)
+        fields = _entry_before_1_7(path + b"/.svn")
+        return fields[_URL] if len(fields) > _URL else None
+
+
+def _stage_before_1_7(data: bytes, names: frozenset[bytes]) -> Stage | None:
+    if not names.isdisjoint((b"lock", b"log")):  # a log has steps that are not done yet
+        return Stage.CHECKOUT_LOCKED
+    fields = _entry_before_1_7(data)
+    if not fields:
+        return Stage.STARTING
+    is_cut_off = len(fields) > _INCOMPLETE and fields[_INCOMPLETE] == b"incomplete"
+    return Stage.CHECKOUT_LOCKED if is_cut_off else None
+
+
+def _entry_before_1_7(data: bytes) -> list[bytes]:
+    """Return the fields of the folder itself, or none if this is not the layout before 1.7."""
+    number, _, rest = (read_small(data + b"/entries", REF_CAP) or b"").partition(b"\n")
+    if number not in _FORMATS_BEFORE_1_7:
+        return []
+    return rest.partition(b"\x0c")[0].split(b"\n")

@@ -28,8 +28,9 @@ from rootsd.core.paths import ancestors
 from rootsd.disk.file_clock import racy_cutoff_ns
 from rootsd.disk.file_systems import local_mount_numbers, names_itself
 from rootsd.disk.folder_pins import FolderPins
-from rootsd.disk.hung_mounts import may_follow
-from rootsd.disk.identity import identify_open_folder, read_gitfile
+from rootsd.disk.git_pointer import find_git_directory, read_git_pointer
+from rootsd.disk.hung_mounts import follow
+from rootsd.disk.identity import identify_open_folder
 from rootsd.disk.mounts import process_mounts
 from rootsd.disk.reader import OpenFolder
 from rootsd.disk.safety import FolderSafety, Hazard
@@ -55,32 +56,49 @@ class _VerifiedRoot(NamedTuple):
 class _GitLink(NamedTuple):
     """The files that make a folder a worktree or a submodule, each with its lstat(2) result.
 
-    For the git directory, the ctime is left out, because it changes with every git command.
+    `target` is the real path of the git directory. It is resolved again each time only if
+    `is_canonical` is False, because then a link on the way may lead elsewhere later. For the git
+    directory, the ctime is left out, because it changes with every git command.
     """
 
+    work: bytes
+    target: bytes | None
+    is_canonical: bool
     folders: tuple[tuple[bytes, _StatKey | None], ...]
     files: tuple[tuple[bytes, _StatKey | None], ...]
 
     @staticmethod
     def of(path: bytes) -> _GitLink:
         """Return the current link of the root at `path`."""
-        target = read_gitfile(path)
-        folders = () if target is None or not may_follow(target) else (target,)
+        target = _git_directory(path)
+        folders = () if target is None else (target,)
         inside = (folder + name for folder in folders for name in (b"/gitdir", b"/commondir"))
         return _GitLink(
+            path,
+            target,
+            target == read_git_pointer(path),
             tuple((folder, _stat_key(folder, without_time=True)) for folder in folders),
             tuple((file, _stat_key(file)) for file in (path + _GIT_FILE, *inside)),
         )
 
     def holds(self) -> bool:
         """Return whether nothing changed."""
-        return all(_stat_key(file) == seen for file, seen in self.files) and all(
-            _stat_key(folder, without_time=True) == seen for folder, seen in self.folders
+        return (
+            all(_stat_key(file) == seen for file, seen in self.files)
+            and (self.is_canonical or _git_directory(self.work) == self.target)
+            and all(_stat_key(folder, without_time=True) == seen for folder, seen in self.folders)
         )
 
     def changed_ns(self) -> int:
         """Return the newest change time of the files."""
         return max((seen[0] for _, seen in self.files if seen is not None), default=0)
+
+
+def _git_directory(path: bytes) -> bytes | None:
+    try:
+        return find_git_directory(path, follow=follow)
+    except OSError:
+        return None
 
 
 def _stat_key(path: bytes, *, without_time: bool = False) -> _StatKey | None:
@@ -225,8 +243,8 @@ class RootVerifier:
         """
         target = known.git_target
         if target is not None and target.mount is not None:
-            leads_to = read_gitfile(path)
-            if leads_to is not None and may_follow(leads_to):
+            leads_to = _git_directory(path)
+            if leads_to is not None:
                 with OpenFolder(leads_to) as folder:
                     self._pin(path + _GIT_FILE, folder)
         with OpenFolder(path) as folder:

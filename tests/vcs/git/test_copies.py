@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -141,20 +142,71 @@ def _copied(repository: Path, *command: str) -> Path:
     return to
 
 
-@pytest.mark.parametrize("command", [("cp", "-r"), ("cp", "-a")])
-def test_a_copy_that_lacks_a_file_was_interrupted(repository: Path, command: tuple[str]) -> None:
-    copy = _copied(repository, *command)
-    (copy / "d3" / "f3").unlink()
+def _cut_off(copy: Path) -> None:
+    """Remove the files that were copied last, as if the copy had ended before."""
+    files = sorted(copy.glob("d*/f*"), key=lambda file: (file.stat().st_ctime_ns, file))
+    for file in files[-4:]:
+        file.unlink()
     os.utime(copy)  # `cp -a` sets the time back as the last thing
+
+
+@pytest.mark.parametrize("command", [("cp", "-r"), ("cp", "-a")])
+def test_a_copy_that_lacks_its_last_files_was_interrupted(
+    repository: Path, command: tuple[str]
+) -> None:
+    copy = _copied(repository, *command)
+    _cut_off(copy)
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
     git("reset", "-q", cwd=copy)
     assert _broken_off(copy, ProjectKind.GIT) is None
 
 
+@pytest.mark.needs("zip")
+@pytest.mark.parametrize("program", ["cp", "zip", "random order"])
+@pytest.mark.parametrize("deleted", ["d3/f3", "d3", "file"])
+def test_a_copy_of_a_checkout_with_deleted_files_is_complete(
+    repository: Path, program: str, deleted: str
+) -> None:
+    if deleted == "d3":
+        shutil.rmtree(repository / "d3")
+        (repository / "d3").mkdir()
+        (repository / "d3" / "new").touch()
+        git("add", "d3/new", cwd=repository)
+    elif deleted == "file":
+        (repository / "file").touch()
+        git("add", "file", cwd=repository)
+        (repository / "file").unlink()
+    else:
+        (repository / deleted).unlink()
+    copy = repository.with_name("copy")
+    match program:
+        case "cp":
+            _copied(repository, "cp", "-r")
+        case "zip":
+            archive = repository.with_name("x.zip")
+            subprocess.run(["zip", "-qr", archive, "."], cwd=repository, check=True)
+            subprocess.run(["unzip", "-q", archive, "-d", copy], check=True)
+        case _:
+            _copied_in_random_order(repository, copy)
+    newest = copy / "d5" / "f5"
+    if deleted == "d3":  # a single missing file needs no such sign
+        newest.write_bytes(newest.read_bytes())
+    assert _broken_off(copy, ProjectKind.GIT) is None
+
+
+def _copied_in_random_order(repository: Path, copy: Path) -> None:
+    """Copy file by file, with the old times, as Syncthing does."""
+    files = [file for file in repository.rglob("*") if file.is_file()]
+    random.Random(5).shuffle(files)  # noqa: S311 - the same order in each run
+    for file in files:
+        to = copy / file.relative_to(repository)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, to)
+
+
 def test_a_copy_by_hard_links_is_recognized_as_a_copy(repository: Path) -> None:
     copy = _copied(repository, "cp", "-al")
-    (copy / "d3" / "f3").unlink()
-    os.utime(copy)
+    _cut_off(copy)
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
 
 
@@ -164,7 +216,7 @@ def test_a_finished_copy_was_not_interrupted_even_without_some_files(repository:
     copy = _copied(repository, "cp", "-a")
     assert _is_whole(copy)
     assert _broken_off(copy, ProjectKind.GIT) is None
-    os.utime(copy / "d3")
+    _cut_off(copy)
     shutil.copy2(copy / ".git" / "index", copy / ".git" / "again")
     (copy / ".git" / "again").rename(copy / ".git" / "index")  # after the folder, as by rsync
     assert _broken_off(copy, ProjectKind.GIT) is PARTLY
@@ -196,7 +248,7 @@ def test_without_birth_times_a_copy_counts_as_complete(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = _copied(repository, "cp", "-r")
-    (copy / "d3" / "f3").unlink()
+    _cut_off(copy)
     monkeypatch.setattr(OpenFolder, "born_ns", lambda _folder, _name: None)
     assert _broken_off(copy, ProjectKind.GIT) is None
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import GitDirs, find_git_dirs, git_dir_links_back, git_stage, is_git
+from rootsd.vcs.probe import probe
 from rootsd.vcs.stages import Stage
-from support.repositories import fake_repository, git, make_repository, raw
+from support.repositories import fake_repository, git, git_output, make_repository, raw
 
 
 def _place(path: Path) -> GitDirs:
@@ -145,14 +148,47 @@ def test_a_git_file_that_leads_nowhere_has_no_git_dirs(tmp_path: Path, text: byt
     assert find_git_dirs(raw(tmp_path)) is None
 
 
-def test_a_git_file_that_is_a_fifo_or_a_link_leads_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    os.mkfifo(tmp_path / "a" / ".git")
+def test_a_git_file_that_is_a_fifo_leads_nowhere(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".git")
+    assert find_git_dirs(raw(tmp_path)) is None
+
+
+def test_a_link_in_the_place_of_git_leads_where_it_ends_and_proves_nothing(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "one")
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / ".git").symlink_to(repository / ".git")
-    assert find_git_dirs(raw(tmp_path / "a")) is None
+    (tmp_path / "b" / ".git").symlink_to("way/.git")
     assert find_git_dirs(raw(tmp_path / "b")) is None
+    (tmp_path / "b" / "way").symlink_to(repository)
+    place = _place(tmp_path / "b")
+    assert (place.folder, place.kind) == (raw(repository / ".git"), ProjectKind.GIT)
+    assert not git_dir_links_back(place)
+    assert _stage(tmp_path / "b") is None
+
+
+def test_a_link_to_the_entry_of_a_worktree_makes_no_second_worktree(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    git("worktree", "add", tmp_path / "tree", cwd=main)
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / ".git").symlink_to(main / ".git" / "worktrees" / "tree")
+    assert _place(tmp_path / "evil").main_checkout is None
+    assert _place(tmp_path / "tree").main_checkout == raw(main)
+
+
+@pytest.mark.parametrize("moved", ["main", "tree", "both"])
+def test_a_worktree_and_its_repository_find_each_other_through_a_later_link(
+    tmp_path: Path, moved: str
+) -> None:
+    main = make_repository(tmp_path / "src" / "main")
+    trees = tmp_path / ("src" if moved == "both" else "trees")
+    git("worktree", "add", trees / "tree", cwd=main)
+    (tmp_path / "data").mkdir()
+    for folder in {"main": ("src",), "tree": ("trees",), "both": ("src",)}[moved]:
+        (tmp_path / folder).rename(tmp_path / "data" / folder)
+        (tmp_path / folder).symlink_to(tmp_path / "data" / folder)
+    tree, main = (trees / "tree").resolve(), main.resolve()
+    git("status", cwd=tree)
+    assert _place(tree).main_checkout == raw(main)
+    assert _stage(tree) is None
 
 
 def test_fifos_in_a_repository_do_not_hang(tmp_path: Path) -> None:
@@ -214,18 +250,39 @@ def test_files_of_a_killed_fetch_do_not_make_an_old_repository_incomplete(
     assert _stage(repository) is None
 
 
-@pytest.mark.parametrize(("pid", "stage"), [
-    pytest.param(os.getpid(), Stage.KEPT_BY_LIVE, id="this process"),
-    (4_194_304, Stage.KEPT_BY_DEAD),
-    (10**30, Stage.KEPT_BY_DEAD),
+@pytest.mark.parametrize("pid", [
+    pytest.param(os.getpid(), id="a later process with the number"), 4_194_304, 10**30,
 ])  # fmt: skip
-def test_the_process_of_a_kept_pack_decides_its_stage(
-    tmp_path: Path, pid: int, stage: Stage
+def test_a_pack_that_no_git_keeps_any_more_is_that_of_a_killed_fetch(
+    tmp_path: Path, pid: int
 ) -> None:
     git("init", tmp_path / "one")
-    keep = tmp_path / "one" / ".git" / "objects" / "pack" / "pack-1.keep"
+    _keep(tmp_path / "one", pid)
+    assert _stage(tmp_path / "one") is Stage.KEPT_BY_DEAD
+    git("clone", make_repository(tmp_path / "up"), tmp_path / "whole")
+    _keep(tmp_path / "whole", pid)
+    assert _stage(tmp_path / "whole") is None
+
+
+@pytest.mark.needs("linux")
+def test_a_pack_that_a_running_git_keeps_is_that_of_a_fetch(tmp_path: Path) -> None:
+    git("init", tmp_path / "one")
+    command = ["git", "cat-file", "--batch"]
+    with subprocess.Popen(command, cwd=tmp_path / "one", stdin=-1, stdout=-1) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(b"none\n")
+        running.stdin.flush()
+        assert running.stdout.readline() == b"none missing\n"
+        _keep(tmp_path / "one", running.pid)
+        assert _stage(tmp_path / "one") is Stage.KEPT_BY_LIVE
+        running.communicate()
+    assert _stage(tmp_path / "one") is Stage.KEPT_BY_DEAD
+
+
+def _keep(repository: Path, pid: int) -> None:
+    keep = repository / ".git" / "objects" / "pack" / "pack-1.keep"
     keep.write_text(f"fetch-pack {pid} on {os.uname().nodename}")
-    assert _stage(tmp_path / "one") is stage
 
 
 def test_a_repository_without_commits_has_a_stage(tmp_path: Path) -> None:
@@ -259,11 +316,105 @@ def test_a_bare_repository_needs_no_index(tmp_path: Path) -> None:
     assert _stage(tmp_path / "bare.git", ProjectKind.GIT_BARE) is None
 
 
-def test_a_worktree_being_added_is_starting(tmp_path: Path) -> None:
+def test_a_worktree_being_added_is_starting_until_it_has_its_index(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)
-    (main / ".git" / "worktrees" / "tree" / "locked").write_text("initializing")
+    entry = main / ".git" / "worktrees" / "tree"
+    (entry / "locked").write_text("initializing")
+    assert _stage(tmp_path / "tree") is Stage.IN_USE
+    (entry / "index").unlink()
     assert _stage(tmp_path / "tree") is Stage.WORKTREE_STARTING
+
+
+def test_a_worktree_that_a_person_locked_is_complete(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    reason = "initializing disks, keep this"
+    git("worktree", "add", "--lock", "--reason", reason, tmp_path / "tree", cwd=main)
+    assert _stage(tmp_path / "tree") is None
+
+
+@pytest.mark.parametrize("branch", ["main", "none"])
+def test_a_mirror_with_megabytes_of_packed_refs_is_complete(tmp_path: Path, branch: str) -> None:
+    up, mirror = make_repository(tmp_path / "up"), tmp_path / "mirror.git"
+    git("clone", "--mirror", up, mirror)
+    packed = mirror / "packed-refs"
+    ref = packed.read_bytes().splitlines()[-1]
+    many = [ref.split()[0] + b" refs/changes/%06d/1" % number for number in range(95_000)]
+    packed.write_bytes(b"\n".join([*many, ref, b""]))
+    assert packed.stat().st_size > 5_800_000
+    git("symbolic-ref", "HEAD", f"refs/heads/{branch}", cwd=mirror)
+    expected = None if branch == "main" else Stage.HEAD_WITHOUT_BRANCH
+    assert _stage(mirror, ProjectKind.GIT_BARE) is expected
+
+
+def test_a_mirror_is_complete_even_if_its_head_names_no_branch(tmp_path: Path) -> None:
+    up, mirror = make_repository(tmp_path / "up"), tmp_path / "mirror.git"
+    git("symbolic-ref", "HEAD", "refs/heads/gone", cwd=up)
+    git("clone", "--mirror", up.as_uri(), mirror)
+    assert _stage(mirror, ProjectKind.GIT_BARE) is Stage.HEAD_WITHOUT_BRANCH
+    seen = probe(raw(mirror))
+    assert isinstance(seen, ProjectObserved)
+    assert seen.incomplete is None
+
+
+_NEW_WORKDIR = Path("/usr/share/doc/git/contrib/workdir/git-new-workdir")
+
+
+@pytest.mark.skipif(not _NEW_WORKDIR.exists(), reason="git without its contributed scripts")
+def test_a_workdir_that_borrows_objects_and_refs_by_links_is_complete(tmp_path: Path) -> None:
+    up = make_repository(tmp_path / "up")
+    git("pack-refs", "--all", cwd=up)
+    subprocess.run(["sh", _NEW_WORKDIR, up, tmp_path / "dir"], check=True, capture_output=True)
+    assert (tmp_path / "dir" / ".git" / "refs").is_symlink()
+    assert _stage(tmp_path / "dir") is None
+    copy = shutil.copytree(tmp_path / "dir", tmp_path / "copy", symlinks=True)
+    seen = probe(raw(Path(copy)))
+    assert isinstance(seen, ProjectObserved)
+    assert seen.incomplete is None
+
+
+def test_a_checkout_of_the_repo_tool_is_complete(tmp_path: Path) -> None:
+    """As repo makes it: `.git` is a link to the project's repository, which borrows its objects
+    from another one (project.py, `_InitGitDir` and `_InitGitWorktree`).
+    """
+    make_repository(tmp_path / "up")
+    top = tmp_path / "aosp"
+    store, data = top / ".repo" / "project-objects" / "x.git", top / ".repo" / "projects" / "x.git"
+    git("clone", "--bare", tmp_path / "up", store)
+    data.parent.mkdir()
+    git("init", f"--separate-git-dir={data}", top / "x")
+    (top / "x" / ".git").unlink()
+    (top / "x" / ".git").symlink_to("../.repo/projects/x.git")
+    for name in ("objects", "hooks"):
+        shutil.rmtree(data / name)
+        (data / name).symlink_to(f"../../project-objects/x.git/{name}")
+    git("reset", "--hard", git_output("rev-parse", "HEAD", cwd=tmp_path / "up"), cwd=top / "x")
+    git("pack-refs", "--all", cwd=top / "x")
+    seen = probe(raw(top / "x"))
+    assert isinstance(seen, ProjectObserved)
+    assert (seen.kind, seen.incomplete) == (ProjectKind.GIT, None)
+    assert seen.identity is not None
+    assert seen.identity.git_target is not None
+
+
+@pytest.mark.parametrize("dead", ["container", "empty", "link"])
+def test_a_dead_git_beside_a_project_file_leaves_a_project_folder(
+    tmp_path: Path, dead: str
+) -> None:
+    match dead:
+        case "container":
+            (tmp_path / ".git").write_text("gitdir: /workspaces/none/.git/worktrees/one\n")
+        case "empty":
+            (tmp_path / ".git").mkdir()
+        case _:
+            (tmp_path / ".git").symlink_to("none")
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, ProjectObserved)
+    assert seen.incomplete is not None
+    (tmp_path / "pyproject.toml").touch()
+    seen = probe(raw(tmp_path))
+    assert isinstance(seen, ProjectObserved)
+    assert (seen.kind, seen.incomplete) == (ProjectKind.PROJECT, None)
 
 
 def test_the_fake_repository_of_other_tests_is_complete(tmp_path: Path) -> None:

@@ -56,14 +56,14 @@ def test_worktrees_of_a_separate_git_dir_are_found(up: Path, tmp_path: Path) -> 
     assert _trees(tmp_path / "one") == {raw(tmp_path / "tree")}
 
 
-def test_no_link_is_followed_on_the_way(up: Path, tmp_path: Path) -> None:
+def test_only_a_link_in_the_place_of_git_is_followed(up: Path, tmp_path: Path) -> None:
     git("worktree", "add", tmp_path / "tree", cwd=up)
     assert _trees(up) == {raw(tmp_path / "tree")}
     (tmp_path / "way").symlink_to(up)
     assert worktrees_folder(raw(tmp_path / "way")) is None
     (tmp_path / "has-link").mkdir()
     (tmp_path / "has-link" / ".git").symlink_to(up / ".git")
-    assert worktrees_folder(raw(tmp_path / "has-link")) is None
+    assert worktrees_folder(raw(tmp_path / "has-link")) == raw(up / ".git" / "worktrees")
     links = up / ".git" / "worktrees"
     links.rename(tmp_path / "moved")
     links.symlink_to(tmp_path / "moved")

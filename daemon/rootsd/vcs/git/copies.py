@@ -3,10 +3,16 @@
 `cp`, `tar`, `unzip`, and `rsync` take no lock, and they may copy HEAD and the index long before
 the objects and the files. So this module compares a copy with its own index and packs.
 
-But a person may have deleted a missing file, before or after the copy. Two facts on the disk show
-the difference. If git wrote the checkout, the index records the inodes of its files. If a copy was
-finished, most programs restored the old time of the folder as their last step. The result depends
-on the disk alone, not on the time or the caller.
+But a person may have deleted a missing file, before or after the copy. Some facts on the disk show
+the difference:
+
+* If git wrote the checkout, the index records the inodes of its files.
+* If a copy was finished, most programs restored the old time of the folder as their last step.
+* Programs copy one folder after the other. So a folder is finished if a file elsewhere is newer
+  than all files in it: what is missing there was deleted.
+* An interrupted copy usually lacks many files. So a file or two that are missing were deleted.
+
+The result depends on the disk alone, not on the time or the caller.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
@@ -34,6 +40,8 @@ from rootsd.vcs.git.repository import GitRepository
 
 _UINT32_MASK = 0xFFFFFFFF
 _ITSELF = b"."
+# Of so many files, one more may be deleted without a sign that the copy was finished.
+_ONE_DELETED_OF = 100
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*sha256", re.MULTILINE | re.IGNORECASE)
 # git does not need an object file for the empty blob.
 _EMPTY_BLOBS = frozenset(
@@ -86,7 +94,8 @@ def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReas
     if missing is not IncompleteReason.NOT_CHECKED_OUT:
         return missing
     is_copy = _has_preserved_mtime(ref) or (git is not None and _was_copied_from_checkout(git))
-    return missing if is_copy and not _is_finished(project, ref) else None
+    is_cut = is_copy and not _is_finished(project, ref)
+    return missing if is_cut and not (git is not None and _lacks_deleted_files_only(git)) else None
 
 
 def is_complete_copy(project: OpenProject, kind: ProjectKind) -> bool:
@@ -201,17 +210,71 @@ def _is_half_written(work: OpenFolder, entries: Iterable[IndexEntry]) -> bool:
 
     If an older file is too short, a person has edited it.
     """
-    newest, before, last = 0, 0, b""
+    latest = _Latest()
     for entry, found in _with_their_files(work, entries):
         if found is None:
             return True
-        if found.st_ctime_ns >= newest:
+        latest.add(entry, found)
+    return latest.is_short(work)
+
+
+class _Latest:
+    """The newest file of a checkout, as far as the files were added."""
+
+    def __init__(self) -> None:
+        self._newest_ns = self._before_ns = 0
+        self._short = b""
+
+    def add(self, entry: IndexEntry, found: os.stat_result) -> None:
+        """Note the file of an entry."""
+        if found.st_ctime_ns >= self._newest_ns:
             is_short = stat.S_ISREG(found.st_mode) and found.st_size < (entry.size or 0)
-            newest, before, last = found.st_ctime_ns, newest, entry.name if is_short else b""
+            self._newest_ns, self._before_ns = found.st_ctime_ns, self._newest_ns
+            self._short = entry.name if is_short else b""
         else:
-            before = max(before, found.st_ctime_ns)
-    born = work.born_ns(last) if last else None
-    return bool(last) and (born is None or born >= before)
+            self._before_ns = max(self._before_ns, found.st_ctime_ns)
+
+    def is_short(self, work: OpenFolder) -> bool:
+        """Return whether the newest file is too short, and was created after all others."""
+        born = work.born_ns(self._short) if self._short else None
+        return bool(self._short) and (born is None or born >= self._before_ns)
+
+
+def _lacks_deleted_files_only(git: GitRepository) -> bool:
+    """Return whether a person deleted the missing files, as far as the other files show."""
+    try:
+        entries = read_index_entries(git.folder, _id_size(git))
+    except BadIndex:
+        return False
+    newest: dict[bytes, int] = {}  # in each folder and below
+    missing, latest = [], _Latest()
+    for entry, found in _with_their_files(git.work, entries):
+        if found is None:
+            missing.append(entry.name)
+            continue
+        latest.add(entry, found)
+        for folder in _folders_above(entry.name):
+            newest[folder] = max(newest.get(folder, 0), found.st_ctime_ns)
+    if latest.is_short(git.work):
+        return False
+    unexplained = [name for name in missing if not _is_left(name, newest)]
+    return len(unexplained) <= 1 + len(entries) // _ONE_DELETED_OF
+
+
+def _is_left(name: bytes, newest: Mapping[bytes, int]) -> bool:
+    """Return whether the copying program had left the folder in which a file is missing.
+
+    `newest` has the newest change time of the files in and below each folder.
+    """
+    holding = next(folder for folder in _folders_above(name) if folder in newest or not folder)
+    return newest.get(holding, 0) < newest.get(b"", 0)
+
+
+def _folders_above(name: bytes) -> Iterator[bytes]:
+    """Yield the folders that contain a file of the index, the innermost first."""
+    while name:
+        name = name.rpartition(b"/")[0]
+        yield name
 
 
 def _with_their_files(

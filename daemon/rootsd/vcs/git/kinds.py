@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rootsd.core.model import IncompleteReason, ProjectKind
+from rootsd.disk.markers import BUILT_IN_PROJECT_FILES
 from rootsd.vcs.base import TemporaryFiles, VcsKind
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.config import git_branch, git_origin
@@ -14,7 +15,7 @@ from rootsd.vcs.git.repository import (
     find_git_dirs,
     git_stage,
 )
-from rootsd.vcs.git.submodules import lacks_submodules
+from rootsd.vcs.git.submodules import has_interrupted_submodule
 from rootsd.vcs.jj import Jujutsu
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 
@@ -42,12 +43,20 @@ class Git(VcsKind):
         if git is None:
             if not project.exists(b".git"):
                 return NoProject()
-            return PendingProject(ProjectKind.GIT, Stage.NO_GIT_DIR)
+            is_project = BUILT_IN_PROJECT_FILES.any_in(project.names())
+            stage = Stage.DEAD_GIT if is_project else Stage.NO_GIT_DIR
+            return PendingProject(ProjectKind.GIT, stage)
         kind, main_checkout = git.dirs.kind, git.dirs.main_checkout
-        stage = git_stage(git)
-        if stage is None:
+        found = git_stage(git)
+        if found is None:
             return CompleteProject(kind, main_checkout)
-        return PendingProject(kind, stage, main_checkout)
+        if (
+            found is Stage.NO_HEAD  # and without objects, it is no repository for git, too
+            and git.names.isdisjoint((b"objects", b"commondir"))
+            and BUILT_IN_PROJECT_FILES.any_in(project.names())
+        ):
+            found = Stage.DEAD_GIT
+        return PendingProject(kind, found, main_checkout)
 
     def progress_folders(self, path: bytes) -> tuple[bytes, ...]:
         """Return the checkout, its git directory, and its packs."""
@@ -60,7 +69,7 @@ class Git(VcsKind):
     def missing_content(self, project: OpenProject) -> IncompleteReason | None:
         """Return what is missing in an interrupted copy or a recursive clone, or None."""
         missing = interrupted_copy(project, self.kind)
-        if missing is None and lacks_submodules(project, self.kind):
+        if missing is None and has_interrupted_submodule(project, self.kind):
             return IncompleteReason.NOT_CHECKED_OUT
         return missing
 

@@ -37,7 +37,7 @@ def are_packs_complete(git: OpenFolder, id_size: int) -> bool:
 
 def may_borrow_objects(git: OpenFolder) -> bool:
     """Return whether objects may be elsewhere: in another repository, or on a remote."""
-    if git.exists(b"objects/info/alternates"):
+    if git.exists(b"objects/info/alternates") or not git.is_folder(b"objects"):
         return True
     return any(name.endswith(b".promisor") for name in git.names_in(_PACKS))
 

@@ -1,7 +1,12 @@
 """Find a repository's git directories, and tell in which stage of its creation it is.
 
 This module does not run git, follows no includes, and trusts no paths in git data. It follows a
-`.git` file once. A worktree counts as linked only if its repository links back to it.
+`.git` that is a file or a link once (`rootsd.disk.git_pointer`). A worktree counts as linked only
+if its repository links back to it.
+
+A git directory may borrow its objects, refs, and settings: git-new-workdir and the repo tool make
+links to those of another repository. `GitRepository` follows such a link, but only to find the
+stage. Nothing that lies behind it is ever shown.
 
 Sources: gitrepository-layout(5), git-worktree(1), and traces of the order in which git writes.
 """
@@ -13,18 +18,18 @@ import re
 from typing import NamedTuple
 
 from rootsd.core.model import ProjectKind
-from rootsd.disk.hung_mounts import may_follow
-from rootsd.disk.identity import read_gitfile
+from rootsd.disk.git_pointer import find_git_directory
+from rootsd.disk.hung_mounts import follow
 from rootsd.disk.reader import (
     CONFIG_CAP,
     NOTE_CAP,
-    PACKED_REFS_CAP,
     REF_CAP,
     OpenFolder,
-    is_folder_no_follow,
+    file_contains,
+    list_names,
     read_small,
-    resolve_path,
 )
+from rootsd.system.processes import runs_program
 from rootsd.vcs.stages import Stage
 
 GIT_LOCK_FILES = frozenset(
@@ -44,7 +49,8 @@ _FETCH = re.compile(rb"^[ \t]*fetch[ \t]*=", re.MULTILINE)
 _BARE = re.compile(rb"^[ \t]*bare[ \t]*=[ \t]*true", re.MULTILINE | re.IGNORECASE)
 _WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
-_MARKER = b".git"
+_MARKER, _PACKED_REFS = b".git", b"packed-refs"
+_GIT_PROGRAM = b"git"
 _BRANCH_PREFIX = b"refs/heads/"
 _HOST = os.uname().nodename.encode()
 
@@ -93,6 +99,35 @@ class GitRepository:
         """Whether it has no checkout."""
         return self.dirs.kind is ProjectKind.GIT_BARE
 
+    def read_shared(self, name: bytes, cap: int) -> bytes | None:
+        """Read a file in the common directory, which may have borrowed it by a link."""
+        if (data := self.common.read(name, cap)) is not None:
+            return data
+        borrowed = self._borrowed(name)
+        return None if borrowed is None else read_small(borrowed, cap)
+
+    def names_in_shared(self, name: bytes) -> frozenset[bytes]:
+        """Return the names in a folder of the common directory, which may be borrowed."""
+        if (names := self.common.names_in(name)) or (borrowed := self._borrowed(name)) is None:
+            return names
+        return list_names(borrowed)
+
+    def packs_ref(self, ref: bytes) -> bool:
+        """Return whether the packed refs have `ref`. A mirror may have megabytes of them."""
+        line = b" " + ref + b"\n"
+        path = self._borrowed(_PACKED_REFS) or self.common.path + b"/" + _PACKED_REFS
+        return file_contains(path, line)
+
+    def _borrowed(self, name: bytes) -> bytes | None:
+        """Return the real path of a name whose first component is a link, or None."""
+        top, slash, rest = name.partition(b"/")
+        try:
+            target = os.readlink(top, dir_fd=self.common.fd) if self.common.fd >= 0 else b""
+            real = follow(os.path.join(self.common.path, target)) if target else None
+        except OSError:
+            return None
+        return None if real is None else real + slash + rest
+
     def close(self) -> None:
         """Close the git directories, but not the folder of the project."""
         for each in (self.folder, self.common):
@@ -127,21 +162,29 @@ def _find_git_dirs_in(opened: OpenFolder) -> GitDirs | None:
     work = opened.path
     if opened.is_folder(_MARKER):
         return _embedded_git_dirs(work)
-    folder = read_gitfile(work, opened.fd)
-    if folder is None or not may_follow(folder) or not is_folder_no_follow(folder):
-        return None
-    common_text = read_small(folder + b"/commondir", REF_CAP)
-    if common_text is not None:
-        common = resolve_path(folder, common_text.strip())
-        if not may_follow(common):
+    try:
+        folder = None if opened.failure else find_git_directory(work, opened.fd, follow)
+        if folder is None:
             return None
-        return GitDirs(
-            work, folder, common, ProjectKind.GIT_WORKTREE, _main_checkout(work, folder, common)
-        )
+        common_text = read_small(folder + b"/commondir", REF_CAP)
+        common = folder if common_text is None else _followed(folder, common_text)
+    except OSError:
+        return None
+    if common_text is not None:
+        main = _main_checkout(work, folder, common)
+        return GitDirs(work, folder, common, ProjectKind.GIT_WORKTREE, main)
     config = read_small(folder + b"/config", CONFIG_CAP) or b""
     is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
     kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
     return GitDirs(work, folder, folder, kind)
+
+
+def _followed(base: bytes, text: bytes) -> bytes:
+    """Return the real path that a line of git data in the folder `base` names.
+
+    Raises OSError if it could hang, or if the line is no path.
+    """
+    return follow(os.path.join(base, text.rstrip(b"\r\n")))
 
 
 def _embedded_git_dirs(work: bytes) -> GitDirs:
@@ -161,9 +204,14 @@ def git_dir_links_back(dirs: GitDirs) -> bool:
         return dirs.main_checkout is not None
     config = read_small(dirs.folder + b"/config", CONFIG_CAP) or b""
     named = (value.strip(b'"') for value in _WORKTREE_SETTING.findall(config))
-    return any(
-        resolve_path(dirs.folder, value) == dirs.work for value in named if b"\0" not in value
-    )
+    return any(_leads_to(dirs.folder, value, dirs.work) for value in named)
+
+
+def _leads_to(base: bytes, text: bytes, place: bytes) -> bool:
+    try:
+        return _followed(base, text) == place
+    except OSError:
+        return False
 
 
 def bare_git_dirs(folder: bytes) -> GitDirs:
@@ -174,15 +222,15 @@ def bare_git_dirs(folder: bytes) -> GitDirs:
 def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
     """Return the repository of the worktree at `work`, or None if it does not link back.
 
-    A link on the way to the entry does not count: it could lead to another repository, or give the
-    repository a second name.
+    `folder` and `common` are real paths. So a link can neither lead to the entry of another
+    repository unseen, nor give the repository a second name.
     """
-    if os.path.dirname(folder) != common + b"/worktrees" or os.path.realpath(folder) != folder:
+    if os.path.dirname(folder) != common + b"/worktrees":
         return None
-    back = read_small(folder + b"/gitdir", REF_CAP)
-    if back is None or resolve_path(folder, back.strip()) != work + b"/.git":
+    back, name = os.path.split((read_small(folder + b"/gitdir", REF_CAP) or b"").rstrip(b"\r\n"))
+    if name != _MARKER or not _leads_to(folder, back, work):
         return None
-    return os.path.dirname(common) if os.path.basename(common) == b".git" else common
+    return os.path.dirname(common) if os.path.basename(common) == _MARKER else common
 
 
 def git_stage(repository: GitRepository) -> Stage | None:
@@ -192,20 +240,15 @@ def git_stage(repository: GitRepository) -> Stage | None:
     if not head or entries.isdisjoint((b"objects", b"commondir")):
         return Stage.NO_HEAD
     resolved = _resolves(head, repository)
-    bare = repository.is_bare or (b"index" not in entries and _says_bare(folder))
+    bare = repository.is_bare or (b"index" not in entries and _says_bare(repository))
     whole = resolved and (bare or b"index" in entries)
-    if not GIT_LOCK_FILES.isdisjoint(entries):
-        if whole:
-            return Stage.IN_USE
-        return Stage.CHECKOUT_LOCKED if resolved else Stage.LOCKED
-    linked = b"commondir" in entries and b"locked" in entries
-    if linked and (folder.read(b"locked", NOTE_CAP) or b"").startswith(b"initializing"):
-        return Stage.WORKTREE_STARTING
+    if (locked := _lock_stage(repository, resolved=resolved, whole=whole)) is not None:
+        return locked
     if whole and not bare:
         return None
-    packs = repository.common.names_in(b"objects/pack")
+    packs = repository.names_in_shared(b"objects/pack")
     # A complete repository may still have files of a killed fetch.
-    fetching = _fetch_stage(repository.common, packs, was_whole=whole)
+    fetching = _fetch_stage(repository, packs, was_whole=whole)
     if fetching is not None or whole:
         return fetching
     if resolved:
@@ -213,26 +256,47 @@ def git_stage(repository: GitRepository) -> Stage | None:
         return Stage.NOT_CHECKED_OUT if empty else Stage.FILES_BEFORE_INDEX
     if b"index" in entries:
         return Stage.STAGED_UNBORN
-    nothing_fetched = not packs and b"packed-refs" not in entries
+    nothing_fetched = not packs and _PACKED_REFS not in entries
     return _unborn_stage(head, repository, nothing_fetched=nothing_fetched)
 
 
-def _says_bare(folder: OpenFolder) -> bool:
+def _lock_stage(repository: GitRepository, *, resolved: bool, whole: bool) -> Stage | None:
+    """Return the stage of a repository that git has locked, or None."""
+    folder, entries = repository.folder, repository.names
+    if not GIT_LOCK_FILES.isdisjoint(entries):
+        if whole:
+            return Stage.IN_USE
+        return Stage.CHECKOUT_LOCKED if resolved else Stage.LOCKED
+    if b"commondir" not in entries or b"locked" not in entries:
+        return None
+    # Any other text is the reason that a person gave to `git worktree lock`.
+    if (folder.read(b"locked", NOTE_CAP) or b"").rstrip(b"\r\n") != b"initializing":
+        return None
+    return Stage.IN_USE if whole else Stage.WORKTREE_STARTING
+
+
+def _says_bare(repository: GitRepository) -> bool:
     """Return whether the configuration says that the repository is bare, but has worktrees."""
-    return _BARE.search(folder.read(b"config", CONFIG_CAP) or b"") is not None
+    config = repository.folder.read(b"config", CONFIG_CAP)
+    if config is None and repository.folder is repository.common:
+        config = repository.read_shared(b"config", CONFIG_CAP)
+    return _BARE.search(config or b"") is not None
 
 
-def _fetch_stage(common: OpenFolder, packs: frozenset[bytes], *, was_whole: bool) -> Stage | None:
+def _fetch_stage(
+    repository: GitRepository, packs: frozenset[bytes], *, was_whole: bool
+) -> Stage | None:
     if not was_whole and any(name.startswith(TEMPORARY_PACK_PREFIXES) for name in packs):
         return Stage.FETCHING
     for name in packs:
         if not name.endswith(b".keep"):
             continue
-        note = common.read(b"objects/pack/" + name, NOTE_CAP) or b""
+        note = repository.read_shared(b"objects/pack/" + name, NOTE_CAP) or b""
         found = _KEEP.match(note)
         if found is None or found[2].strip() != _HOST:
             continue
-        if _is_process_alive(int(found[1])):
+        # The process may have ended long ago, and another one may have its number.
+        if runs_program(found[1], _GIT_PROGRAM):
             return Stage.KEPT_BY_LIVE
         if not was_whole:
             return Stage.KEPT_BY_DEAD
@@ -242,7 +306,7 @@ def _fetch_stage(common: OpenFolder, packs: frozenset[bytes], *, was_whole: bool
 def _unborn_stage(
     head: bytes, repository: GitRepository, *, nothing_fetched: bool
 ) -> Stage | None:
-    config = repository.folder.read(b"config", CONFIG_CAP) or b""
+    config = repository.read_shared(b"config", CONFIG_CAP) or b""
     branch = head.removeprefix(b"ref: ").removeprefix(_BRANCH_PREFIX)
     if nothing_fetched and head.startswith(b"ref: " + _BRANCH_PREFIX):
         # A clone of an empty repository writes this setting last.
@@ -254,6 +318,9 @@ def _unborn_stage(
     # A killed `git clone` leaves an empty folder. A person who adds a remote usually has files.
     if not repository.is_bare and not repository.work.names() <= {_MARKER}:
         return Stage.REMOTE_ALONE
+    if repository.is_bare and _PACKED_REFS in repository.names:
+        # git has written all refs. If HEAD of the remote names one of them, HEAD follows at once.
+        return Stage.HEAD_WITHOUT_BRANCH
     return Stage.NEGOTIATING if _FETCH.search(config) else Stage.CONNECTING
 
 
@@ -276,18 +343,5 @@ def _resolves(head: bytes, repository: GitRepository) -> bool:
         return False
     if b"reftable" in repository.names:
         return bool(repository.folder.read(b"reftable/tables.list", REF_CAP))
-    loose = repository.common.read(ref, NOTE_CAP) or b""
-    if _OBJECT_ID.match(loose):
-        return True
-    packed = repository.common.read(b"packed-refs", PACKED_REFS_CAP) or b""
-    return b" " + ref + b"\n" in packed
-
-
-def _is_process_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    loose = repository.read_shared(ref, NOTE_CAP) or b""
+    return _OBJECT_ID.match(loose) is not None or repository.packs_ref(ref)

@@ -6,10 +6,12 @@ links in the repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from rootsd.core.model import ProjectKind
-from rootsd.disk.hung_mounts import may_follow
+from rootsd.disk.git_pointer import GIT
+from rootsd.disk.hung_mounts import follow
 from rootsd.disk.reader import (
     REF_CAP,
     OpenFolder,
@@ -17,7 +19,6 @@ from rootsd.disk.reader import (
     is_folder_no_follow,
     list_names,
     read_small,
-    resolve_path,
 )
 from rootsd.vcs.git.repository import GitRepository, bare_git_dirs, find_git_dirs
 
@@ -89,7 +90,12 @@ def linked_worktrees(entries: Iterable[bytes]) -> frozenset[bytes]:
 
 
 def _work_of(entry: bytes) -> bytes | None:
-    marker = resolve_path(entry, (read_small(entry + b"/gitdir", REF_CAP) or b"").strip())
-    return (
-        marker.removesuffix(_MARKER) if marker.endswith(_MARKER) and may_follow(marker) else None
-    )
+    """Return the real path of the worktree that an entry names, or None."""
+    text = (read_small(entry + b"/gitdir", REF_CAP) or b"").rstrip(b"\r\n")
+    work, name = os.path.split(os.path.join(entry, text))
+    if not text or name != GIT:
+        return None
+    try:
+        return follow(work)
+    except OSError:
+        return None
