@@ -11,6 +11,7 @@ from rootsd.cli.confirm import (
     Confirmation,
     ConfirmedOrder,
     ExistingWorktrees,
+    IncompleteProjects,
     KeyPolicy,
     PendingGitDirectories,
     confirm_and_send,
@@ -538,3 +539,57 @@ def test_without_an_answer_two_sessions_are_an_error(daemon: FakeDaemon, key: Ke
     with pytest.raises(RootsdError, match="2 sessions ask") as caught:
         confirm_and_send(Invocation(), API, nobody)
     assert caught.value.code is ErrorCode.AMBIGUOUS
+
+
+def lacking(*names: str) -> dict[str, Any]:
+    """Return the part of a plan that lists incomplete projects."""
+    what = "a clone or copy was cut off, so history or files are missing"
+    return {
+        "incomplete": [
+            {"id": f"id-{name}", "name": name, "reason": "interrupted", "lacks": what}
+            for name in names
+        ]
+    }
+
+
+def cut_off(daemon: FakeDaemon, *names: str) -> None:
+    """Let each approval name these incomplete projects."""
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        if params.get("effect") == "dry-run":
+            return {**a_decision(an_item("api")), **lacking(*names)}
+        if params.get("incomplete", []) != [f"id-{name}" for name in names]:
+            raise Objection(ErrorCode.FAILED, "it is incomplete")
+        return a_decision(an_item("api"))
+
+    daemon.answers["decide"] = answer
+
+
+def test_an_incomplete_project_is_published_by_a_key_after_a_warning(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut_off(daemon, "api", "e\x1b[2Jvil")
+    for keys in ("n", "q", "?n"):
+        assert decide(Invocation(), API, Confirmation(Person(*keys))) is None
+    assert sent(daemon) == []
+    capsys.readouterr()
+    person = Person("y")
+    assert decide(Invocation(), API, Confirmation(person)) is not None
+    assert person.questions == ["Publish them anyway? [y,n] "]
+    said = capsys.readouterr().err
+    assert "  api is incomplete: a clone or copy was cut off, so history or files are" in said
+    assert "\x1b" not in said
+    (given,) = sent(daemon)
+    assert given["incomplete_shown"] == ["interrupted", "interrupted"]
+
+
+@pytest.mark.parametrize("key", KeyPolicy)
+def test_without_a_terminal_only_its_own_flag_publishes_an_incomplete_project(
+    daemon: FakeDaemon, key: KeyPolicy
+) -> None:
+    cut_off(daemon, "api")
+    with pytest.raises(RootsdError, match="it is incomplete"):
+        decide(Invocation(), API, Confirmation(Person(is_there=False), key=key))
+    flag = Confirmation(Person(is_there=False), key=key, incomplete=IncompleteProjects.PUBLISH)
+    assert decide(Invocation(), API, flag) is not None
+    assert sent(daemon)[-1]["incomplete"] == ["id-api"]

@@ -25,7 +25,7 @@ from rootsd.control.references import (
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import AmbiguousReference, RootsdError, UnknownProject
 from rootsd.core.labels import exact_path, safe_label
-from rootsd.core.model import Lapse, LapseReason, Project, Ruling
+from rootsd.core.model import IncompleteReason, Lapse, LapseReason, Project, Ruling
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.wire.projects import Selection
 from rootsd.wire.request import BadRequest
@@ -252,20 +252,28 @@ def lapsed(known: Project) -> Project:
     return replace(known, ruling=Ruling(lapse=Lapse(LapseReason.REPLACED, NOON)))
 
 
+def cut(known: Project) -> Project:
+    return replace(
+        known, observed=replace(known.observed, incomplete=IncompleteReason.INTERRUPTED)
+    )
+
+
+CUT = cut(at(SOURCES + b"/cut", project(7)))
 SELECTIONS: Mapping[Selection, list[Project]] = {
-    Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
-    Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED, ODD],
+    Selection.ALL: [API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT],
+    Selection.NAMED: [API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT],
     Selection.PENDING: [API, lapsed(WEB)],
     Selection.LAPSED: [lapsed(WEB)],
     Selection.PUBLISHED: [TOOL],
     Selection.MISSING: [],
     Selection.UNPUBLISHABLE: [ODD],
+    Selection.INCOMPLETE: [CUT],
 }
 
 
 @pytest.mark.parametrize("select", Selection)
 def test_each_selection_returns_its_projects(select: Selection) -> None:
-    projects = [API, lapsed(WEB), TOOL, BLOCKED, ODD]
+    projects = [API, lapsed(WEB), TOOL, BLOCKED, ODD, CUT]
     catalog = Catalog.of(projects, (), PLACES, 1)
     assert [p for p in projects if is_selected(catalog, p, select)] == SELECTIONS[select]
 

@@ -247,7 +247,7 @@ def test_a_missing_or_incomplete_project_is_not_approved() -> None:
     with pytest.raises(NotPresent, match="/w/api is missing"):
         later(MISSING, order)
     half = replace(PENDING.observed, incomplete=IncompleteReason.INTERRUPTED)
-    with pytest.raises(NotPresent, match="incomplete: interrupted"):
+    with pytest.raises(NotPresent, match="is incomplete \\(interrupted\\)"):
         later(replace(PENDING, observed=half), order)
 
 

@@ -103,14 +103,15 @@ def test_files_without_an_index_are_incomplete_and_an_empty_folder_is_not(tmp_pa
 def test_an_index_without_its_branch_is_incomplete_if_a_file_is_missing(tmp_path: Path) -> None:
     repository = tmp_path / "one"
     git("init", repository)
-    (repository / "file").touch()
-    git("add", ".", cwd=repository)
-    (repository / "other").touch()
-    git("add", ".", cwd=repository)
+    for name in ("file", "second", "third", "other"):
+        (repository / name).touch()
+        git("add", ".", cwd=repository)
     subprocess.run(["cp", "-r", repository, tmp_path / "copy"], check=True)
     copy = _candidate(tmp_path / "copy")
     assert _conclusion(copy, Stage.STAGED_UNBORN) is None
     for checkout in (repository, tmp_path / "copy"):
         (checkout / "file").unlink()
+        (checkout / "second").unlink()
+        (checkout / "third").unlink()
     assert _conclusion(copy, Stage.STAGED_UNBORN) is PARTLY
     assert _conclusion(_candidate(repository), Stage.STAGED_UNBORN) is None

@@ -97,6 +97,7 @@ class FakeDiscovery:
         self.hazards: dict[bytes, str] = {}
         self.seen_again: dict[bytes, Observation] = {}
         self.appears: Sequence[Observation] = ()
+        self.at_work: set[bytes] = set()
 
     def parents(self) -> Sequence[Parent]:
         return (Parent(SOURCES),)
@@ -150,6 +151,9 @@ class FakeDiscovery:
 
     async def why_unsafe(self, path: bytes) -> str | None:
         return self.hazards.get(path)
+
+    async def is_at_work(self, seen: ProjectObserved) -> bool:
+        return seen.path in self.at_work
 
     async def refresh_worktrees(self, mains: Sequence[bytes]) -> None:
         self.followed += mains

@@ -13,10 +13,11 @@ main checkout has worktrees. Every verb that decides goes through `decide`, in f
 Without a terminal and without `--yes`, the order is sent as it is. It succeeds if it decides about
 one project.
 
-An approval asks two more questions. Worktrees that are older than the approval are published only
-after a key, or with `--worktrees`. An approval of a linked worktree or a submodule includes its
-Git directory in a pending checkout, for programs behind the wall, only after another key, or with
-`--shared-git`.
+An approval asks three more questions. It says what an incomplete project lacks, and publishes it
+only after a key, or with `--incomplete`. Worktrees that are older than the approval are published
+only after a key, or with `--worktrees`. An approval of a linked worktree or a submodule includes
+its Git directory in a pending checkout, for programs behind the wall, only after another key, or
+with `--shared-git`.
 """
 
 from __future__ import annotations
@@ -100,6 +101,13 @@ class PendingGitDirectories(Enum):
     """Include those that the order names."""
 
 
+class IncompleteProjects(Enum):
+    """What to do with named projects that are incomplete."""
+
+    ASK = auto()
+    PUBLISH = auto()
+
+
 class KeyPolicy(Enum):
     """Whether to ask a person for a key, or to take the answer from `--yes`."""
 
@@ -119,6 +127,7 @@ class Confirmation(Struct, frozen=True):
     existing_worktrees: ExistingWorktrees = ExistingWorktrees.ASK
     key: KeyPolicy = KeyPolicy.IF_THERE
     git_directories: PendingGitDirectories = PendingGitDirectories.ASK
+    incomplete: IncompleteProjects = IncompleteProjects.ASK
 
     @property
     def needs_plan(self) -> bool:
@@ -127,6 +136,7 @@ class Confirmation(Struct, frozen=True):
             self.key is KeyPolicy.NEVER
             or self.existing_worktrees is ExistingWorktrees.PUBLISH
             or self.git_directories is PendingGitDirectories.INCLUDE
+            or self.incomplete is IncompleteProjects.PUBLISH
         )
 
     def unasked(self) -> Confirmation:
@@ -173,7 +183,8 @@ def decide(
                 if answered is None:
                     return None
                 order, plan = answered, _planned(invocation, answered)
-            chosen = _confirmed(invocation, order, plan, confirmation)
+            known = _with_incomplete(invocation, order, plan, confirmation)
+            chosen = None if known is None else _confirmed(invocation, known, plan, confirmation)
             if chosen is None:
                 return None
             sent = chosen
@@ -318,6 +329,52 @@ def _confirmed(
     if asks or confirmation.key is KeyPolicy.NEVER:
         return with_tokens(order, plan)
     return order
+
+
+def _with_incomplete(
+    invocation: Invocation, order: OrderT, plan: Mapping[str, Any], confirmation: Confirmation
+) -> OrderT | None:
+    """Return the order with the incomplete projects that a person wants to publish anyway.
+
+    Return None to publish nothing. If nobody can be asked, the daemon refuses such a project.
+    """
+    lacking = plan.get("incomplete", ())
+    if not lacking or not isinstance(order, DecideRequest):
+        return order
+    if confirmation.incomplete is IncompleteProjects.ASK:
+        if not confirmation.asks(invocation):
+            return order
+        if not _accepts_incomplete(confirmation.prompt, lacking):
+            return None
+    return cast("OrderT", accepting_incomplete(order, lacking))
+
+
+def accepting_incomplete(order: DecideRequest, lacking: Sequence[Item]) -> DecideRequest:
+    """Return an approval from a person who knows what each of its incomplete projects lacks."""
+    return replace(
+        order,
+        incomplete=tuple(each["id"] for each in lacking),
+        incomplete_shown=tuple(each["reason"] for each in lacking),
+    )
+
+
+def incomplete_lines(lacking: Sequence[Item]) -> list[str]:
+    """Return a warning for each incomplete project of an approval."""
+    return [f"{safe_label(each['name'])} is incomplete: {each['lacks']}" for each in lacking]
+
+
+def _accepts_incomplete(prompt: ConfirmationPrompt, lacking: Sequence[Item]) -> bool:
+    _write_some(incomplete_lines(lacking))
+    what = "it" if len(lacking) == 1 else "them"
+    while True:
+        match prompt.press(f"Publish {what} anyway? [y,n] "):
+            case "y":
+                return True
+            case "n" | "q":
+                return False
+            case _:
+                _write(f"y  publish {what} as on the disk, now and when the rest arrives")
+                _write("n  change nothing")
 
 
 def _further(plan: Item, confirmation: Confirmation) -> tuple[Sequence[Item], Sequence[Item]]:

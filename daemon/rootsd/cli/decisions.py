@@ -43,7 +43,15 @@ DRY_RUN_NOTICE = "Dry run: nothing was changed."
 _DECISION_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 _NAMING_COLUMNS = tuple(replace(column, title="") for column in (NAME, PATH, NOTE))
 # Keys that not every response has.
-_OPTIONAL_KEYS = ("rules", "worktrees", "shared_git", "published", "confirmation", "renewed")
+_OPTIONAL_KEYS = (
+    "rules",
+    "worktrees",
+    "shared_git",
+    "published",
+    "confirmation",
+    "renewed",
+    "incomplete",
+)
 _ALREADY = {
     DecisionVerb.APPROVE: "already approved",
     DecisionVerb.DENY: "already denied",

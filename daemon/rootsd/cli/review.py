@@ -47,6 +47,7 @@ r  rename it, then ask again
 q  quit; the rest stays pending
 rootsd undo takes the last answer back."""
 _KEYS = "y,n,a,d,s,r,q,?"
+_KEYS_FOR_INCOMPLETE = "y,n,s,r,q,?"  # it is approved by itself, after a warning
 _REQUEST_KEYS = "y,e,p,P,"
 _REQUEST_HELP = """\
 y  publish it, read-only, to the session that requested it, until that session ends
@@ -77,19 +78,27 @@ class ReviewGroup(Struct, frozen=True):
 
 
 def group_pending(items: Iterable[Item]) -> list[ReviewGroup]:
-    """Group the items by parent and owner, and then worktrees by their main checkout.
+    """Group the items by parent and owner, then worktrees by their main checkout, and at last
+    those that are incomplete.
 
     The owner is that of the column FROM in the listings.
     """
     groups: dict[tuple[str, str, str], list[Item]] = {}
+    incomplete = []
     for item in items:
+        if item.get("incomplete"):
+            incomplete.append(item)
+            continue
         main = item["worktree_of"] or ""
         owner = "" if main or not item["origin"] else owner_of(item["origin"])
         groups.setdefault((main, item["parent"] or "", owner), []).append(item)
-    return [
+    found = [
         ReviewGroup(_title(main, parent, owner, len(members)), tuple(members))
         for (main, parent, owner), members in sorted(groups.items())
     ]
+    if cut := tuple(sorted(incomplete, key=path_of)):
+        found.append(ReviewGroup(f"incomplete, approved only by name: {len(cut)}", cut))
+    return found
 
 
 def _title(main: str, parent: str, owner: str, count: int) -> str:
@@ -279,6 +288,8 @@ class Review(Struct):
 
 def _keys_for(item: Item) -> str:
     """Return the keys that a question about `item` accepts."""
+    if item.get("incomplete"):
+        return _KEYS_FOR_INCOMPLETE
     more = "w," if confirmable_worktrees(item) else ""
     more += "g," if _confirmable_git(item) else ""
     keys = _KEYS.replace("y,", f"y,{more}", 1)

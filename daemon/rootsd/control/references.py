@@ -80,6 +80,8 @@ def is_selected(catalog: Catalog, project: Project, select: Selection) -> bool:
             return catalog.is_pending(project)
         case Selection.UNPUBLISHABLE:
             return catalog.is_unpublishable(project)
+        case Selection.INCOMPLETE:
+            return catalog.is_incomplete(project)
         case Selection.LAPSED:
             return project.ruling.is_lapsed
         case Selection.PUBLISHED:

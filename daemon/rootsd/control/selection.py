@@ -220,6 +220,8 @@ class ProjectSelector(Struct, frozen=True):
     ) -> str | None:
         if self._has_ended(request, project):
             return "its approval has ended in the meantime"
+        if (incomplete := project.observed.incomplete) is not None:
+            return f"it is incomplete: {incomplete.value}"
         return _obstacle(catalog, project)
 
     async def _look_at_unknown(

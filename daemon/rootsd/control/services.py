@@ -131,6 +131,9 @@ class DiscoveryControl(Protocol):
     async def observe_project(self, path: bytes) -> ProjectObserved:
         """Read one folder without adding it to the catalog. Raises what `propose` raises."""
 
+    async def is_at_work(self, seen: ProjectObserved) -> bool:
+        """Return whether a program still works on the project `seen`, or it has just changed."""
+
     async def look_again(self, paths: Sequence[bytes]) -> None:
         """Read these known folders now, and return when the catalog has their states.
 

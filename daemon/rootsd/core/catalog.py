@@ -462,13 +462,26 @@ class Catalog:
         """Return whether `project` would be pending if an approval could publish it."""
         return self.is_open(project) and self.why_unpublishable(project) is not None
 
+    def is_incomplete(self, project: Project) -> bool:
+        """Return whether `project` would be pending if it were complete.
+
+        A person may approve it by name.
+        """
+        return (
+            project.observed.incomplete is not None
+            and self._is_undecided_and_safe(project)
+            and self.why_unpublishable(project) is None
+        )
+
     def is_open(self, project: Project) -> bool:
         """Return whether `project` is undecided or lapsed, on the disk, complete, and safe."""
+        return project.observed.incomplete is None and self._is_undecided_and_safe(project)
+
+    def _is_undecided_and_safe(self, project: Project) -> bool:
         judgment = self.judgments[project.path]
         return (
             judgment.reason in (VerdictReason.UNDECIDED, VerdictReason.LAPSED)
             and project.observed.absent_since is None
-            and project.observed.incomplete is None
             and project.observed.hazard is None
         )
 

@@ -111,6 +111,7 @@ class Approve(Struct, frozen=True):
     * `session`: the one session that the approval is for, or None for all.
     * `shared_git`: see `Decision.shared_git`; the checkout that the person saw.
     * `proposes`: see `Decision.proposes`.
+    * `incomplete`: why the project is incomplete, if the person knows that and approves it anyway.
     """
 
     path: bytes
@@ -127,6 +128,7 @@ class Approve(Struct, frozen=True):
     session: SessionKey | None = None
     shared_git: Identity | None = None
     proposes: bool = False
+    incomplete: IncompleteReason | None = None
 
 
 class Reinstate(Struct, frozen=True):

@@ -82,13 +82,30 @@ def stricter_access(one: Access, other: Access) -> Access:
 
 
 class IncompleteReason(StrEnum):
-    """Why a repository is incomplete. An incomplete repository is listed but not proposed."""
+    """Why a repository is incomplete. An incomplete repository is listed but not proposed.
+
+    No rule publishes it. A person may approve it by name, if no program works on it any more.
+    """
 
     INTERRUPTED = "interrupted"
     NO_HEAD = "no HEAD"
     NO_GIT_DIR = "its .git leads nowhere"
     LOCKED = "left locked"
     NOT_CHECKED_OUT = "checkout interrupted"
+
+    @property
+    def lacks(self) -> str:
+        """What such a project lacks, as a clause for people."""
+        return _LACKS[self]
+
+
+_LACKS = {
+    IncompleteReason.INTERRUPTED: "a clone or copy was cut off, so history or files are missing",
+    IncompleteReason.NO_HEAD: "its repository has no HEAD, so it has no history",
+    IncompleteReason.NO_GIT_DIR: "its .git leads nowhere, so its history is not there",
+    IncompleteReason.LOCKED: "a lock was left before the first commit, so files may be missing",
+    IncompleteReason.NOT_CHECKED_OUT: "its checkout was cut off, so files are missing",
+}
 
 
 class LapseReason(StrEnum):

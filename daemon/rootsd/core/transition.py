@@ -6,6 +6,7 @@ changes the ruling, or is refused.
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import assert_never
 
@@ -37,6 +38,7 @@ from rootsd.core.model import (
     ActorKind,
     Decision,
     Identity,
+    IncompleteReason,
     Lapse,
     LapseReason,
     ObservedState,
@@ -335,7 +337,7 @@ def _known(project: Project | None, order: ProjectOrder) -> Project:
 
 
 def _approved(project: Project, order: Approve, now: datetime) -> Project:
-    _check_approvable(project, order.identity)
+    _check_approvable(project, order.identity, order.incomplete)
     decision = Decision(
         Verdict.APPROVED,
         order.actor,
@@ -364,7 +366,7 @@ def _approved(project: Project, order: Approve, now: datetime) -> Project:
 
 def _reinstated(project: Project, order: Reinstate) -> Project:
     """Return the project as pending, without its lapse. Its name, tags, and access stay."""
-    _check_approvable(project, order.approval.identity)
+    _check_approvable(project, order.approval.identity, order.approval.incomplete)
     return replace(project, ruling=replace(project.ruling, lapse=None, by_person=True))
 
 
@@ -389,16 +391,26 @@ def _restored(project: Project, order: Restore, now: datetime) -> Project | None
     return None if is_gone and _is_undecided_by_people(restored) else restored
 
 
-def _check_approvable(project: Project, shown_identity: Identity | None) -> None:
+def incomplete_error(path: bytes, reason: IncompleteReason) -> NotPresent:
+    """Return the refusal of an approval that does not say that the project is incomplete."""
+    shown = safe_label(path, limit=None)
+    return NotPresent(
+        f"{shown} is incomplete ({reason.value}): {reason.lacks}",
+        f"rootsd approve {shlex.quote(shown)} --incomplete",
+    )
+
+
+def _check_approvable(
+    project: Project,
+    shown_identity: Identity | None,
+    shown_incomplete: IncompleteReason | None = None,
+) -> None:
     seen = project.observed
     shown = safe_label(project.path, limit=None)
     if seen.presence is not Presence.PRESENT:
         raise NotPresent(f"{shown} is {seen.presence.value}", "rootsd scan")
-    if seen.incomplete is not None:
-        raise NotPresent(
-            f"{shown} is incomplete: {seen.incomplete.value}",
-            "finish or remove it, then rootsd scan",
-        )
+    if seen.incomplete is not None and seen.incomplete is not shown_incomplete:
+        raise incomplete_error(project.path, seen.incomplete)
     if seen.hazard is not None:
         raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
     if not has_stable_identity(seen.identity):

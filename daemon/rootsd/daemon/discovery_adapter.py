@@ -44,7 +44,7 @@ from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.look import IN_A_REPOSITORY, Look, LookLimits, look_below
 from rootsd.disk.safety import FolderSafety, explain_alias
 from rootsd.state.ledger import Ledger
-from rootsd.vcs.probe import probe
+from rootsd.vcs.probe import FolderMarks, probe, progress_marks
 from rootsd.wire.daemon import ParentStatus, ScanProgressItem
 
 T = TypeVar("T")
@@ -58,6 +58,8 @@ _SETTLE_TIMEOUT_S = 4.0
 # A look reads for a second, and then each repository that it found.
 _LOOK_TIMEOUT_S = 4.0
 _MAX_CONCURRENT_LOOKS = 2
+# Between two looks at an incomplete project that a person approves.
+_BETWEEN_LOOKS_S = 0.5
 
 
 def _do_nothing() -> None:
@@ -304,6 +306,26 @@ class DiscoveryAdapter:
             found = map(self._probe, look.projects)
             seen += [each for each in found if isinstance(each, ProjectObserved)]
             looks[project.path] = look
+
+    async def is_at_work(self, seen: ProjectObserved) -> bool:
+        """Return whether a program still works on the project `seen`, or it has just changed.
+
+        This takes two looks and compares them. In between, it lists the processes. A program that
+        no list shows, such as one in a container, must have been silent for that time.
+        """
+        before = await self._look_once(seen)
+        if await self._result_of(self._discovery.at_work((seen.path,))):
+            return True
+        with anyio.move_on_after(_BETWEEN_LOOKS_S):
+            await anyio.Event().wait()
+        return await self._look_once(seen) != before
+
+    async def _look_once(self, seen: ProjectObserved) -> tuple[Observation, FolderMarks]:
+        observation = await self.observe(seen.path)
+        marks = await to_thread.run_sync(
+            progress_marks, seen.path, seen.kind, limiter=self._probe_limit
+        )
+        return observation, marks
 
     async def _check_place(self, path: bytes) -> None:
         reason = self._ledger.catalog.places.why_no_root(path)

@@ -42,7 +42,7 @@ from msgspec import Struct, field
 from rootsd.core.model import Identity, IncompleteReason, ProjectKind
 from rootsd.system.processes import FindFoldersInUse, folders_of_tools
 from rootsd.vcs.folder import OpenProject
-from rootsd.vcs.git.copies import interrupted_copy, is_complete_copy
+from rootsd.vcs.git.copies import is_complete_copy, unfinished_copy
 from rootsd.vcs.git.repository import GIT_STATE_FILES, is_git
 from rootsd.vcs.git.submodules import lacks_submodules
 from rootsd.vcs.git.worktrees import is_moved_worktree, may_have_worktrees
@@ -156,7 +156,7 @@ class Candidate(Struct):
             return Stage.COPYING
         if created and not self.saw_vcs_activity and state.kind not in _CREATED_AT_ONCE_BY_GIT:
             return Stage.COPYING
-        if interrupted_copy(project, state.kind) is not None:
+        if unfinished_copy(project, state.kind) is not None:
             return Stage.COPYING
         return Stage.SUBMODULES if lacks_submodules(project, state.kind) else None
 
@@ -305,6 +305,11 @@ class Candidates:
         Each of them is settled after a quiet period of a few seconds at most.
         """
         return frozenset(path for path in self.being_created() if not self._all[path].is_in_use)
+
+    def at_work(self, paths: Collection[bytes]) -> frozenset[bytes]:
+        """Return those of `paths` that a program creates now, or in which one works."""
+        followed = self.being_created().intersection(paths)
+        return followed | (self._find_in_use(paths) if paths else frozenset())
 
     def consider(
         self, path: bytes, kind: ProjectKind, arrival: Arrival, known: Identity | None = None

@@ -18,7 +18,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from functools import partial
@@ -185,6 +185,10 @@ class Discovery:
     def probe(self, path: bytes) -> Future[Observation]:
         """Check one folder, inside or outside of the parents, and report it."""
         return self._ask(lambda: self._engine.probe(path))
+
+    def at_work(self, paths: Collection[bytes]) -> Future[frozenset[bytes]]:
+        """Return those of `paths` that a program creates now, or in which one works."""
+        return self._ask(lambda: self._engine.candidates.at_work(paths))
 
     def scan_worktrees(self, mains: Sequence[bytes]) -> Future[None]:
         """Find the worktrees of these repositories and report them."""

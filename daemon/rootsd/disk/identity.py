@@ -39,8 +39,6 @@ class PathAbsence(Enum):
     UNREACHABLE = "unreachable"
 
 
-
-
 @lru_cache(maxsize=64)
 def _interned(filesystem: bytes) -> bytes:
     """Return the same object for equal ids, because thousands of identities store one."""

@@ -248,6 +248,14 @@ def is_folder_no_follow(path: bytes) -> bool:
         return False
 
 
+def is_link(path: bytes) -> bool:
+    """Return whether an absolute path is a symbolic link. False if a link is on the way."""
+    try:
+        return stat.S_ISLNK(stat_no_follow(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def list_names(path: bytes) -> frozenset[bytes]:
     """Return the names in a folder; empty if it cannot be listed."""
     try:

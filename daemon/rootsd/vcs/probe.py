@@ -28,6 +28,7 @@ from rootsd.vcs.registry import vcs_of
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 
 _MAX_ENTRIES = 20_000
+_MAX_MARKS = 2_000
 _WITHOUT_CONTENT = (Stage.UNBORN, Stage.DEAD_GIT)
 
 
@@ -76,6 +77,26 @@ def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
                     continue
                 newest = changed if newest is None else max(newest, changed)
     return 0.0 if newest is None else max(0.0, time.time() - newest)
+
+
+FolderMarks = frozenset[tuple[bytes, int, int, int]]
+
+
+def progress_marks(path: bytes, kind: ProjectKind) -> FolderMarks:
+    """Return marks that differ after any change in the folder or its progress folders.
+
+    Compare two of them; the times in them are never compared with a clock.
+    """
+    marks = set()
+    for each in (path, *progress_folders(path, kind)):
+        with OpenFolder(each) as folder:
+            for name in (b".", *islice(sorted(folder.names()), _MAX_MARKS)):
+                try:
+                    found = folder.stat(name)
+                except OSError:
+                    continue
+                marks.add((each + b"/" + name, found.st_ino, found.st_size, found.st_ctime_ns))
+    return frozenset(marks)
 
 
 def names_below(path: bytes) -> int:

@@ -85,6 +85,19 @@ class ConfirmationItem(TypedDict):
     """The roots with more folders than rootsd could look through, so they may hold more."""
 
 
+class IncompleteItem(TypedDict):
+    """An incomplete project that an approval names."""
+
+    id: str
+    """The id of the project."""
+    name: str
+    """The name of the project."""
+    reason: str
+    """Why it is incomplete: the `incomplete` of a `ProjectItem`."""
+    lacks: str
+    """What is missing in it, as a clause."""
+
+
 class DecideResult(TypedDict):
     """The effect of an order. A dry run has the effect that it would have."""
 
@@ -104,6 +117,8 @@ class DecideResult(TypedDict):
     """The Git directories of undecided checkouts that approved projects use, whether the approval
     includes them or could.
     """
+    incomplete: NotRequired[list[IncompleteItem]]
+    """The incomplete projects of an approval. A person has to know about each."""
     published: NotRequired[list[str]]
     """The paths of all folders that become visible to clients, or would without a dry run."""
     confirmation: NotRequired[ConfirmationItem]
@@ -135,6 +150,10 @@ class DecideRequest(ControlRequest, frozen=True):
     An order about more than one project needs the `token` of each of them in `confirmed`. They are
     in the `ConfirmationItem` of a dry run.
 
+    An incomplete project is approved only by its name, if no program works on it, and if a person
+    knows what it lacks: its id is in `incomplete`, and `incomplete_shown` has the `reason` of its
+    `IncompleteItem`.
+
     Likewise, each of `shared_git` is the `root` of a `SharedGitItem` with `confirmable`, and
     `shared_git_shown` has its `identity`. Programs behind the wall may then use that Git
     directory.
@@ -161,6 +180,8 @@ class DecideRequest(ControlRequest, frozen=True):
     shared_git: tuple[str, ...] = ()
     shared_git_shown: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    incomplete_shown: tuple[str, ...] = ()
 
 
 class AddResult(TypedDict):

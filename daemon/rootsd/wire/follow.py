@@ -25,12 +25,12 @@ class ProjectGroup(StrEnum):
     """Where a screen lists a project."""
 
     PENDING = "pending"
-    """A person should decide about it."""
+    """A person should decide about it, or may: it is incomplete."""
     APPROVED = "approved"
     DENIED = "denied"
     OTHER = "other"
-    """It is undecided, and nobody can decide about it now: incomplete, missing, or in a place
-    that can never be published."""
+    """It is undecided, and nobody can decide about it now: missing, or in a place that can never
+    be published."""
 
 
 class FollowedProject(TypedDict):

@@ -233,6 +233,8 @@ class Selection(StrEnum):
     PUBLISHED = "published"
     UNPUBLISHABLE = "unpublishable"
     """Undecided projects that no approval can ever publish."""
+    INCOMPLETE = "incomplete"
+    """Undecided projects that are incomplete. A person may approve one by name."""
     MISSING = "missing"
     """Projects that are gone from the disk and not denied. A denial stays for their return."""
 
@@ -276,7 +278,7 @@ class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts):
     approval lapsed.
     """
     incomplete: str | None
-    """Why it is not proposed yet, such as `interrupted`. Null if it is complete."""
+    """Why it is not proposed, such as `interrupted`. Null if it is complete."""
     tags: list[str]
     """Its tags, sorted."""
     access: str
@@ -304,6 +306,8 @@ class ProjectListing(TypedDict):
     """The projects."""
     unpublishable: NotRequired[list[ProjectItem]]
     """In a listing of pending projects, the projects that no approval can ever publish."""
+    incomplete: NotRequired[list[ProjectItem]]
+    """In a listing of pending projects, those that are incomplete, and approved only by name."""
     warnings: list[str]
     """What a person should know, one sentence each."""
 

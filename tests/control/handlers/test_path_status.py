@@ -218,7 +218,11 @@ async def test_a_rule_that_covers_a_denied_project_is_listed(known: Project) -> 
         (
             seen(project(1), incomplete=IncompleteReason.LOCKED),
             VerdictReason.UNDECIDED,
-            ["it is incomplete: left locked"],
+            [
+                "it is incomplete (left locked): a lock was left before the first commit, so files"
+                " may be missing (to approve it anyway: rootsd approve /home/ann/src/p1"
+                " --incomplete)"
+            ],
         ),
         (
             seen(approved(1), hazard=LapseReason.EXPOSED),

@@ -72,7 +72,7 @@ EVERYTHING = (
 async def test_projects_are_listed_by_the_query(more: dict[str, Any], listed: list[str]) -> None:
     control = ControlHarness(*EVERYTHING)
     listing = await control.ask(ProjectsQuery(CWD, **more))
-    assert set(listing) | {"unpublishable"} == set(ProjectListing.__annotations__)
+    assert set(listing) | {"unpublishable", "incomplete"} == set(ProjectListing.__annotations__)
     assert names(listing["items"]) == listed
     assert all(set(item) == ProjectItem.__required_keys__ for item in listing["items"])
 

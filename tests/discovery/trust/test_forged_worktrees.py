@@ -192,7 +192,7 @@ def _a_git_file_that_is_a_link(harness: ForgedWorktrees) -> Path:
     return docs
 
 
-@forgery(lives=False)
+@forgery()
 def _a_link_to_the_entry_in_place_of_the_git_file(harness: ForgedWorktrees) -> Path:
     docs = harness.existing("docs")
     (docs / ".git").symlink_to(harness.entry(docs))
@@ -219,7 +219,7 @@ def _a_folder_of_entries_that_is_a_link(harness: ForgedWorktrees) -> Path:
     return docs
 
 
-@forgery(lives=False)
+@forgery()
 def _a_way_through_a_link_above_the_repository(harness: ForgedWorktrees) -> Path:
     docs = harness.existing("docs")
     entry = harness.entry(docs)

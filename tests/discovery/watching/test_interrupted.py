@@ -35,15 +35,33 @@ def test_a_clone_waits_for_its_submodules(
     outside, one = tmp_path / "outside", tmp_path / "super"
     git("clone", "--recurse-submodules", clone, outside)
     (outside / "libs").rename(tmp_path / "kept")
+    data = outside / ".git" / "modules" / "libs"
+    (data / "HEAD").rename(data / "HEAD.lock")  # git is about to clone it
     outside.rename(one)
+    data = one / ".git" / "modules" / "libs"
     harness.consider(one, GIT, Arrival.CREATED)
     harness.handle(one / ".git", "index.lock", FileEventKind.REMOVED)
     assert harness.wait(0.4) == []
     assert harness.wait(0.2) == [CandidateResult(raw(one), GIT, IncompleteReason.NOT_CHECKED_OUT)]
+    (data / "HEAD.lock").rename(data / "HEAD")
     (tmp_path / "kept").rename(one / "libs")
     assert harness.handle(one / ".git", "index.lock", FileEventKind.REMOVED) == [
         CandidateResult(raw(one), GIT)
     ]
+
+
+def test_a_clone_without_a_submodule_is_complete_once_git_has_ended(
+    harness: CandidatesHarness, clone: Path, tmp_path: Path
+) -> None:
+    git("submodule", "add", tmp_path / "up", "libs", cwd=clone)
+    git("commit", "-m", "submodule", cwd=clone)
+    one = tmp_path / "super"
+    git("clone", "--recurse-submodules=none", clone, one)
+    assert not list((one / "libs").iterdir())
+    harness.consider(one, GIT, Arrival.CREATED)
+    harness.handle(one / ".git", "index.lock", FileEventKind.REMOVED)
+    assert harness.wait(0.4) == []
+    assert harness.wait(0.2) == [CandidateResult(raw(one), GIT)]
 
 
 def test_a_copy_interrupted_before_its_index_is_incomplete(
@@ -84,10 +102,17 @@ def test_a_clone_killed_before_anything_was_fetched_is_interrupted(
 
 
 def _part(clone: Path, to: Path) -> Path:
-    """Return a copy without its last file, with new times."""
+    """Return a copy without its last files, with new times."""
     subprocess.run(["cp", "-r", clone, to], check=True)
-    (to / "d3" / "f3").unlink()
+    for file in _last_files(to):
+        file.unlink()
     return to
+
+
+def _last_files(copy: Path) -> list[Path]:
+    """Return the files that were copied last, in more than one folder."""
+    files = sorted(copy.glob("d*/f*"), key=lambda file: (file.stat().st_ctime_ns, file))
+    return files[-(len(files) // 2) :]
 
 
 @pytest.mark.parametrize("arrival", Arrival)
@@ -131,7 +156,9 @@ def test_a_copy_is_settled_when_all_its_files_exist(
     copy = _part(clone, tmp_path / "copy")
     assert harness.consider(copy, GIT, Arrival.CREATED) is None
     assert harness.wait(1.0) == []
-    (clone / "d3" / "f3").rename(copy / "d3" / "f3")
+    for file in clone.glob("d*/f*"):
+        if not (copy / file.relative_to(clone)).exists():
+            file.rename(copy / file.relative_to(clone))
     assert harness.wait(1.1) == [CandidateResult(raw(copy), GIT)]
 
 

@@ -13,6 +13,7 @@ from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import GitDirs, find_git_dirs, git_dir_links_back, git_stage, is_git
+from rootsd.vcs.origin import read_branch, read_origin
 from rootsd.vcs.probe import probe
 from rootsd.vcs.stages import Stage
 from support.repositories import fake_repository, git, git_output, make_repository, raw
@@ -163,6 +164,10 @@ def test_a_link_in_the_place_of_git_leads_where_it_ends_and_proves_nothing(tmp_p
     assert (place.folder, place.kind) == (raw(repository / ".git"), ProjectKind.GIT)
     assert not git_dir_links_back(place)
     assert _stage(tmp_path / "b") is None
+    git("remote", "add", "origin", "https://example.org/secret", cwd=repository)
+    assert read_branch(raw(repository), ProjectKind.GIT) == "main"
+    assert read_origin(raw(tmp_path / "b"), ProjectKind.GIT) is None
+    assert read_branch(raw(tmp_path / "b"), ProjectKind.GIT) is None
 
 
 def test_a_link_to_the_entry_of_a_worktree_makes_no_second_worktree(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import click
 
 from rootsd.cli import completion
 from rootsd.cli.confirm import (
     Confirmation,
     ExistingWorktrees,
+    IncompleteProjects,
     KeyPolicy,
     PendingGitDirectories,
     confirm_and_send,
@@ -23,6 +26,23 @@ from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 
 SECTION = "Decide"
+
+
+class ApprovalFlags(TypedDict):
+    """The options without a value."""
+
+    read_only: bool
+    write: bool
+    for_session: bool
+    always: bool
+    everything: bool
+    lapsed: bool
+    worktrees: bool
+    shared_git: bool
+    incomplete: bool
+    yes: bool
+    dry_run: bool
+
 
 _complete_pending = completion.projects(Selection.PENDING)
 
@@ -91,28 +111,24 @@ _complete_pending = completion.projects(Selection.PENDING)
     is_flag=True,
     help="also let programs behind the wall use the Git directory of a pending checkout",
 )
+@click.option(
+    "--incomplete",
+    is_flag=True,
+    help="also publish a named project that is incomplete, as after an interrupted clone",
+)
 @click.option("--yes", is_flag=True, help="do not ask for a key, even for several projects")
 @click.option("--dry-run", is_flag=True, help="only show what would be published")
 @pass_invocation
-def command(  # noqa: PLR0913 - one for each flag
+def command(
     invocation: Invocation,
     *,
     refs: tuple[str, ...],
     name: str | None,
     tags: tuple[str, ...],
     lasts: int | None,
-    read_only: bool,
-    write: bool,
-    for_session: bool,
     session: str | None,
-    always: bool,
-    everything: bool,
-    lapsed: bool,
     under: str | None,
-    worktrees: bool,
-    shared_git: bool,
-    yes: bool,
-    dry_run: bool,
+    **flags: Unpack[ApprovalFlags],
 ) -> int:
     """Publish projects to MCP clients, from now on.
 
@@ -132,12 +148,16 @@ def command(  # noqa: PLR0913 - one for each flag
     A linked worktree or a submodule uses the Git directory of another checkout. If that one is
     pending, git works behind the wall only if the approval includes it: by a key or --shared-git.
 
+    A project that is incomplete, as after an interrupted clone, is approved only by its name: by a
+    key after a warning, or --incomplete. approve refuses it while a program still works on it.
+
     If a running session has requested the folder, the approval answers that request. It is then
     read-only, for that session alone, and ends with it. Use --write or --always to grant more. If
     several sessions have requested it, approve asks which one gets it.
     """
-    is_broad = everything or under is not None
+    is_broad, lapsed = flags["everything"] or under is not None, flags["lapsed"]
     _check_selection(refs, name, is_open_ended=is_broad or (lapsed and not refs))
+    is_for_session = flags["for_session"] or session is not None
     order = DecideRequest(
         DecisionVerb.APPROVE,
         cwd=invocation.cwd,
@@ -146,22 +166,22 @@ def command(  # noqa: PLR0913 - one for each flag
         under=under,
         name=name,
         tags=tags,
-        access=_access(read_only=read_only, write=write),
-        span=_span(for_session=for_session or session is not None, always=always, lasts=lasts),
+        access=_access(read_only=flags["read_only"], write=flags["write"]),
+        span=_span(for_session=is_for_session, always=flags["always"], lasts=lasts),
         session=session,
         lasts=lasts,
-        effect=effect_of(dry_run=dry_run),
+        effect=effect_of(dry_run=flags["dry_run"]),
     )
-    confirms = _confirmation(worktrees=worktrees, shared_git=shared_git, yes=yes)
-    return confirm_and_send(invocation, order, confirms)
+    return confirm_and_send(invocation, order, _confirmation(flags))
 
 
-def _confirmation(*, worktrees: bool, shared_git: bool, yes: bool) -> Confirmation:
+def _confirmation(flags: ApprovalFlags) -> Confirmation:
     return Confirmation(
         Keyboard(),
-        ExistingWorktrees.PUBLISH if worktrees else ExistingWorktrees.ASK,
-        KeyPolicy.for_flag(yes=yes),
-        PendingGitDirectories.INCLUDE if shared_git else PendingGitDirectories.ASK,
+        ExistingWorktrees.PUBLISH if flags["worktrees"] else ExistingWorktrees.ASK,
+        KeyPolicy.for_flag(yes=flags["yes"]),
+        PendingGitDirectories.INCLUDE if flags["shared_git"] else PendingGitDirectories.ASK,
+        IncompleteProjects.PUBLISH if flags["incomplete"] else IncompleteProjects.ASK,
     )
 
 

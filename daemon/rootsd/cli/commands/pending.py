@@ -82,7 +82,8 @@ def command(
 
     Pending projects are not published, and no client waits for them. RISK says what agents or git
     would run in a project, and which files look like secrets, in the project and its folders. A
-    question mark says that rootsd has not seen everything. To see more, use show.
+    question mark says that rootsd has not seen everything. To see more, use show. Incomplete
+    projects are listed below the others: you can approve one by its name.
 
     In a pipe, the columns are id, name, kind, path, time of discovery, note, risk, and the owner
     of the origin, without a header. With --format, they are the fields that you name, on a
@@ -93,7 +94,8 @@ def command(
     listing = call_or_read_store(invocation, query)
     items, output = in_order(listing["items"], words), invocation.output
     unpublishable = listing.get("unpublishable", [])  # missing in older daemons
-    extra = {"unpublishable": unpublishable}
+    incomplete = listing.get("incomplete", [])  # missing without a daemon
+    extra = {"unpublishable": unpublishable, "incomplete": incomplete}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:
         show_listing(output, answer, words, PENDING_COLUMNS, _TERMINAL_COLUMNS)
@@ -103,18 +105,38 @@ def command(
     else:
         output.line(str(len(items)))
         output.warn(listing["warnings"])
+    if incomplete and not count and not output.on_terminal:
+        output.message(_about_incomplete(incomplete))
     if output.on_terminal and not count:
         nothing = "No project matches." if is_narrowed(words) else _NOTHING
         output.message(_what_to_do(items) if items else nothing)
+        if incomplete:
+            output.message(_about_incomplete(incomplete))
+            output.show(CommandResult(incomplete), _UNPUBLISHABLE_COLUMNS)
         if unpublishable:
             output.message(f"{pluralize(len(unpublishable), 'project')} can never be published:")
             output.show(CommandResult(unpublishable), _UNPUBLISHABLE_COLUMNS)
     return Exit.PENDING if exit_code and items else Exit.OK
 
 
+def _about_incomplete(items: Sequence[Mapping[str, Any]]) -> str:
+    are = "project is" if len(items) == 1 else "projects are"
+    how = f"rootsd approve {_reference(items[0])} --incomplete"
+    about = f"{len(items)} {are} incomplete, and no rule approves that"
+    return f"{about}. To approve one anyway: {how}"
+
+
 def _what_to_do(items: Sequence[Mapping[str, Any]]) -> str:
     need = "1 needs a decision" if len(items) == 1 else f"{len(items)} need a decision"
-    name, id_ = items[0]["name"], items[0]["id"]
-    # The line is for copying into a shell: use the id if the name needs quotes.
-    ref = name if _PLAIN.fullmatch(name) else id_
+    ref = _reference(items[0])
     return f"{need}.  rootsd approve {ref}   |   rootsd deny {ref}"
+
+
+def _reference(item: Mapping[str, Any]) -> str:
+    """Return how to name a project in a line for copying into a shell.
+
+    This is the id if the name needs quotes.
+    """
+    name: str = item["name"]
+    id_: str = item["id"]
+    return name if _PLAIN.fullmatch(name) else id_

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from rootsd.cli.flags import VerbCommand, pass_invocation
@@ -11,7 +14,7 @@ from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
 from rootsd.system.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S
-from rootsd.wire.projects import NextPendingQuery
+from rootsd.wire.projects import NextPendingQuery, ProjectsQuery, Selection
 
 SECTION = "Decide"
 
@@ -35,6 +38,7 @@ def command(invocation: Invocation, *, follow: bool) -> None:
         goes_on = True
         while goes_on:
             waiting = invocation.call(NextPendingQuery(tuple(review.seen)))["items"]
+            waiting += _incomplete(invocation, review)
             if not waiting and not review.seen:
                 invocation.output.message("No project needs a decision.")
             goes_on = review.ask_about(waiting)
@@ -47,6 +51,13 @@ def command(invocation: Invocation, *, follow: bool) -> None:
     finally:
         if review.seen or review.left:
             invocation.output.message(review.summary())
+
+
+def _incomplete(invocation: Invocation, review: Review) -> list[Mapping[str, Any]]:
+    """Return the incomplete projects that the person was not asked about."""
+    query = ProjectsQuery(cwd="/", select=Selection.INCOMPLETE)
+    listed: list[Mapping[str, Any]] = invocation.call(query)["items"]
+    return [item for item in listed if item["id"] not in review.seen]
 
 
 def _wait(invocation: Invocation, review: Review) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rootsd.cli.affected import affected_lines
 from rootsd.cli.confined import describe_engine, describe_network, describe_roots
+from rootsd.cli.confirm import incomplete_lines
 from rootsd.cli.formatting import (
     LABEL_WIDTH,
     RISK_LABELS,
@@ -126,6 +127,8 @@ def about_affected(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
 def about_plan(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
     """Yield what an approval would publish."""
     yield from about_affected(plan)
+    for line in incomplete_lines(plan.get("incomplete", ())):
+        yield Paragraph("incomplete", line, Tone.ATTENTION)
     for git in plan.get("shared_git", ()):
         yield Paragraph("git data", describe_shared_git(git), Tone.ATTENTION)
     for tree in plan.get("worktrees", ()):

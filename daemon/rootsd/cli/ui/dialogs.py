@@ -258,6 +258,8 @@ class ApproveDialog(Dialog[ApprovalFacts]):
             yield Tick("also its older worktrees", id="worktrees", compact=True)
         if confirmable_git_directories(self._plan):
             yield Tick("also the Git data of the other checkout", id="git", compact=True)
+        if self._plan.get("incomplete"):
+            yield Tick("publish it although it is incomplete", id="incomplete", compact=True)
         yield Label("", id="effect", markup=False)
 
     def first_field(self) -> Widget:
@@ -316,6 +318,7 @@ class ApproveDialog(Dialog[ApprovalFacts]):
             has_git=self._is_on("git"),
             asking=tuple(each["session"] for each in self._asking),
             session=next((each.name for each in self.query(Choice) if each.value), None),
+            accepts_incomplete=self._is_on("incomplete"),
         )
 
     def _text(self, field: str) -> str:

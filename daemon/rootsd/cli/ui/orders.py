@@ -14,6 +14,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rootsd.cli.confirm import accepting_incomplete
 from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
 from rootsd.cli.time_options import Duration
 from rootsd.cli.ui.board import ProjectRow
@@ -54,6 +55,7 @@ class ApprovalForm(Struct, frozen=True):
     has_git: bool = False
     asking: tuple[str, ...] = ()
     session: str | None = None
+    accepts_incomplete: bool = False
 
 
 def plan_of(targets: Sequence[Target]) -> DecideRequest:
@@ -80,12 +82,15 @@ def approval(
     lasts = _seconds(form.duration)
     if is_for_session and lasts is not None:
         raise BadInput("an approval for one session ends with the session, so it has no duration")
+    lacking = plan.get("incomplete", ())
+    if lacking and not form.accepts_incomplete:
+        raise BadInput("it is incomplete: tick the last field to publish it anyway")
     trees = confirmable_worktrees(plan) if form.has_worktrees else ()
     # A session that requests a folder does not request a Git directory elsewhere.
     has_git = form.has_git and not (is_for_session and form.asking)
     directories = confirmable_git_directories(plan) if has_git else ()
     return replace(
-        plan_of(targets),
+        accepting_incomplete(plan_of(targets), lacking),
         effect=ApplyMode.APPLY,
         name=form.name.strip() or None,
         tags=tuple(tag.lstrip("#") for tag in form.tags.replace(",", " ").split()),

@@ -9,7 +9,7 @@ the approval is then only for that session and only for reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -68,6 +68,7 @@ from rootsd.core.model import (
     ActorKind,
     Expiry,
     Identity,
+    IncompleteReason,
     Parent,
     Presence,
     Project,
@@ -78,7 +79,7 @@ from rootsd.core.model import (
 from rootsd.core.paths import text_of
 from rootsd.core.plan import Plan
 from rootsd.core.shared_git import GitAccess, shared_git
-from rootsd.core.transition import is_only_named
+from rootsd.core.transition import incomplete_error, is_only_named
 from rootsd.state.ledger import Conflict, Ledger
 from rootsd.wire.decisions import (
     MAX_APPROVAL_S,
@@ -87,9 +88,17 @@ from rootsd.wire.decisions import (
     DecideRequest,
     DecideResult,
     DecisionVerb,
+    IncompleteItem,
 )
 from rootsd.wire.projects import Selection, SharedGitItem
 from rootsd.wire.request import BadRequest
+
+IsAtWork = Callable[[ProjectObserved], Awaitable[bool]]
+
+
+async def nobody_at_work(_: ProjectObserved) -> bool:
+    """Return False for each project."""
+    return False
 
 
 def session_for(request: DecideRequest, key: SessionKey | None) -> SessionKey | None:
@@ -139,6 +148,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
         services.requests,
         services.origins_of,
         discovery.refresh_worktrees,
+        discovery.is_at_work,
     ).routes()
 
 
@@ -146,7 +156,8 @@ class DecisionHandlers(Struct, frozen=True):
     """Handles `DecideRequest`.
 
     `requests` knows which sessions ask for folders, and `origins_of` reads where projects come
-    from. `refresh_worktrees` updates the worktrees of repositories in the catalog.
+    from. `refresh_worktrees` updates the worktrees of repositories in the catalog. `is_at_work`
+    tells whether a program still works on an incomplete project.
     """
 
     ledger: Ledger
@@ -156,6 +167,7 @@ class DecisionHandlers(Struct, frozen=True):
     requests: SessionRequests = NO_SESSION_REQUESTS
     origins_of: ReadOrigins = no_origins
     refresh_worktrees: RefreshWorktrees = no_refresh
+    is_at_work: IsAtWork = nobody_at_work
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -187,6 +199,7 @@ class DecisionHandlers(Struct, frozen=True):
         while True:
             chosen = await self.selector.choose(request)
             is_applied = request.effect is ApplyMode.APPLY
+            await self._refuse_at_work(request, chosen)
             if is_applied and chosen.unseen and request.verb is DecisionVerb.APPROVE:
                 await self._refuse_before_proposing(request, actor, chosen)
                 for folder in chosen.unseen:
@@ -214,7 +227,20 @@ class DecisionHandlers(Struct, frozen=True):
         """
         planned = replace(request, effect=ApplyMode.DRY_RUN)
         would = await self._carry_out(planned, actor, chosen, ())
+        _check_incomplete(request, chosen)
         refuse_unshown(would.get("confirmation"), request.confirmed)
+
+    async def _refuse_at_work(self, request: DecideRequest, chosen: ProjectSelection) -> None:
+        """Raise NotPresent if an approval names an incomplete project that a program works on."""
+        if request.verb is not DecisionVerb.APPROVE:
+            return
+        for project in chosen.projects:
+            if project.observed.incomplete is not None and await self.is_at_work(_seen(project)):
+                shown = safe_label(project.path, limit=None)
+                raise NotPresent(
+                    f"{shown} is incomplete, and a program still works on it",
+                    "rootsd scan, when that has ended",
+                )
 
     def _guarded_command(self, request: DecideRequest) -> GuardedCommand | None:
         if request.effect is ApplyMode.DRY_RUN:
@@ -274,6 +300,7 @@ class DecisionHandlers(Struct, frozen=True):
         known = chosen.catalog if chosen.unseen else before
         confirmed = _confirmed_worktrees(request, known)
         included = _included_checkouts(request, known)
+        accepted = _accepted_incomplete(request, chosen)
         while True:
             orders = [
                 _verdict_order(
@@ -287,6 +314,7 @@ class DecisionHandlers(Struct, frozen=True):
                         confirmed.get(each.path, ()),
                         included.get(each.path),
                         each.path in proposed,
+                        accepted.get(each.path),
                     ),
                 )
                 for each in chosen.projects
@@ -307,10 +335,9 @@ class DecisionHandlers(Struct, frozen=True):
                     raise
                 chosen = unchanged
         answer = self._decided(chosen, made.catalog, {order.path for order in fresh})
-        if renewed:
-            answer["renewed"] = [p.id for p in chosen.projects if p.path in renewed]
         if approves:
             self._add_publication_facts(chosen, before, made.catalog, answer)
+            _add_notes_on_chosen(chosen, renewed, answer)
         await self._add_confirmation(request, _Effect(before, made, found), answer)
         return answer
 
@@ -449,8 +476,8 @@ class _ApprovalContext(Struct, frozen=True):
     """The facts about one project that the catalog does not have.
 
     They are its origin, the session that the approval is about, its worktrees that the person
-    confirmed, the undecided checkout whose Git directory the person included, and whether the
-    request itself has proposed the folder.
+    confirmed, the undecided checkout whose Git directory the person included, whether the request
+    itself has proposed the folder, and why it is incomplete, if the person knows that.
     """
 
     origin: str | None
@@ -458,6 +485,7 @@ class _ApprovalContext(Struct, frozen=True):
     worktrees: tuple[ConfirmedWorktree, ...]
     shared_git: Identity | None
     is_proposed: bool
+    incomplete: IncompleteReason | None
 
 
 def _verdict_order(
@@ -483,6 +511,7 @@ def _verdict_order(
                 session=session_for(request, context.session),
                 shared_git=context.shared_git,
                 proposes=context.is_proposed,
+                incomplete=context.incomplete,
             )
             if should_reinstate(request, project):
                 return Reinstate(project.path, approval, actor)
@@ -491,6 +520,67 @@ def _verdict_order(
             return Deny(project.path, actor, context.is_proposed)
         case DecisionVerb.FORGET:
             return Forget(project.path, actor)
+
+
+def _add_notes_on_chosen(
+    chosen: ProjectSelection, renewed: Container[bytes], answer: DecideResult
+) -> None:
+    """Add the projects that were approved before, and those that are incomplete."""
+    if again := [p.id for p in chosen.projects if p.path in renewed]:
+        answer["renewed"] = again
+    if incomplete := _incomplete_items(chosen):
+        answer["incomplete"] = incomplete
+
+
+def _seen(project: Project) -> ProjectObserved:
+    seen = project.observed
+    return ProjectObserved(
+        project.path, seen.kind, seen.identity, seen.incomplete, seen.main_checkout, seen.named
+    )
+
+
+def _incomplete_items(chosen: ProjectSelection) -> list[IncompleteItem]:
+    """Return the incomplete projects of an approval, with what they lack."""
+    return [
+        IncompleteItem(
+            id=project.id,
+            name=chosen.catalog.name_of(project),
+            reason=reason.value,
+            lacks=reason.lacks,
+        )
+        for project in chosen.projects
+        if (reason := project.observed.incomplete) is not None
+    ]
+
+
+def _accepted_incomplete(
+    request: DecideRequest, chosen: ProjectSelection
+) -> Mapping[bytes, IncompleteReason]:
+    """Return what the person knows to be missing, by path. A dry run shows it to the person.
+
+    Only a name can mean an incomplete project: all other selections leave it out.
+    """
+    if request.verb is not DecisionVerb.APPROVE or request.select is not Selection.NAMED:
+        return {}
+    is_shown = request.effect is ApplyMode.DRY_RUN
+    if len(request.incomplete) != len(request.incomplete_shown):
+        raise BadRequest("each incomplete project needs the reason that was shown")
+    known = dict(zip(request.incomplete, request.incomplete_shown, strict=True))
+    return {
+        project.path: reason
+        for project in chosen.projects
+        if (reason := project.observed.incomplete) is not None
+        and (is_shown or known.get(project.id) == reason.value)
+    }
+
+
+def _check_incomplete(request: DecideRequest, chosen: ProjectSelection) -> None:
+    """Raise NotPresent for an incomplete project of which the person does not know that."""
+    accepted = _accepted_incomplete(request, chosen)
+    for project in chosen.projects:
+        reason = project.observed.incomplete
+        if reason is not None and project.path not in accepted:
+            raise incomplete_error(project.path, reason)
 
 
 def _confirmed_worktrees(

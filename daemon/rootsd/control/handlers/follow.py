@@ -204,7 +204,7 @@ class Follower(Struct):
 
 def group_of(catalog: Catalog, project: Project) -> ProjectGroup:
     """Return where a screen lists the project."""
-    if catalog.is_pending(project):
+    if catalog.is_pending(project) or catalog.is_incomplete(project):
         return ProjectGroup.PENDING
     match catalog.judgments[project.path].verdict:
         case Verdict.APPROVED:

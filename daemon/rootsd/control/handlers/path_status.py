@@ -25,10 +25,19 @@ from rootsd.core.decide import Judgment, VerdictReason, approving_rule, judgment
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Parent, Presence, Project, PublishedRoot, PublishedSet, Verdict
+from rootsd.core.model import (
+    IncompleteReason,
+    Parent,
+    Presence,
+    Project,
+    PublishedRoot,
+    PublishedSet,
+    Verdict,
+)
 from rootsd.core.paths import PolicyEntry, bytes_of, text_of
 from rootsd.core.policy import NO_POLICY
 from rootsd.core.scope import session_start_in, workspace_at_start
+from rootsd.core.transition import incomplete_error
 from rootsd.core.uris import looks_like_uri
 from rootsd.state.ledger import Ledger
 from rootsd.wire.projects import CheckQuery, PathCheckResult, ReasonItem, WhyQuery, WhyResult
@@ -275,7 +284,7 @@ def _obstacles(project: Project, catalog: Catalog, hazard: str | None) -> list[s
     if seen.presence is not Presence.PRESENT:
         obstacles.append(f"it is {seen.presence.value}")
     if seen.incomplete is not None:
-        obstacles.append(f"it is incomplete: {seen.incomplete.value}")
+        obstacles.append(_why_incomplete(project, seen.incomplete, catalog))
     if seen.hazard is not None:
         obstacles.append(f"it cannot be published: {hazard or seen.hazard.value}")
     if (reason := catalog.why_unpublishable(project)) is not None:
@@ -283,3 +292,14 @@ def _obstacles(project: Project, catalog: Catalog, hazard: str | None) -> list[s
     if (reason := why_not_inherited(catalog, project)) is not None:
         obstacles.append(reason)
     return obstacles
+
+
+def _why_incomplete(project: Project, reason: IncompleteReason, catalog: Catalog) -> str:
+    """Return what the project lacks, and how to approve it anyway, as a clause."""
+    clause = f"it is incomplete ({reason.value}): {reason.lacks}"
+    if not catalog.is_incomplete(project):
+        return clause
+    has_rule = approving_rule(project, catalog.decision_context) is not None
+    no_rule = "; no rule approves it until it is complete" if has_rule else ""
+    remedy = incomplete_error(project.path, reason).remedy
+    return f"{clause}{no_rule} (to approve it anyway: {remedy})"

@@ -111,9 +111,11 @@ class ProjectHandlers(Struct, frozen=True):
         listing = ProjectListing(revision=revision, items=items, warnings=warnings)
         if query.select is Selection.PENDING:
             unpublishable = [p for p in matching if catalog.is_unpublishable(p)]
-            listing["unpublishable"] = (
-                [] if query.risk else await self._items(catalog, unpublishable, origins)
-            )
+            incomplete = [p for p in matching if catalog.is_incomplete(p)]
+            if query.risk:
+                unpublishable, incomplete = [], []
+            listing["unpublishable"] = await self._items(catalog, unpublishable, origins)
+            listing["incomplete"] = await self._items(catalog, incomplete, origins)
         return listing
 
     async def _items(

@@ -62,20 +62,36 @@ class _FileRef(NamedTuple):
     name: bytes
 
 
-def interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
-    """Return what is missing in an interrupted copy, or None if this is not such a copy.
+def unfinished_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
+    """Return what is missing in a copy that may still go on, or None if this is not such a copy.
 
     Two kinds of copies cannot be recognized and count as complete: a copy by `cp -r` that has no
     index yet, and a copy on a file system without birth times. Takes 10 us if git wrote the
     checkout.
     """
     try:
-        return _interrupted_copy(project, kind)
+        return _unfinished_copy(project, kind)
     except OSError:
         return None  # there is a link on the way, and rootsd follows none
 
 
-def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
+def interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
+    """Return what is missing in an interrupted copy, or None if this is not such a copy.
+
+    No program may be at work, because a copy that is nearly finished looks like one of a checkout
+    with a few deleted files.
+    """
+    missing = unfinished_copy(project, kind)
+    git = project.git(kind)
+    if missing is not IncompleteReason.NOT_CHECKED_OUT or git is None:
+        return missing
+    try:
+        return None if _lacks_deleted_files_only(git) else missing
+    except OSError:
+        return missing
+
+
+def _unfinished_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReason | None:
     git = project.git(kind)
     if git is not None and _was_written_by_git(git):
         return None
@@ -94,8 +110,7 @@ def _interrupted_copy(project: OpenProject, kind: ProjectKind) -> IncompleteReas
     if missing is not IncompleteReason.NOT_CHECKED_OUT:
         return missing
     is_copy = _has_preserved_mtime(ref) or (git is not None and _was_copied_from_checkout(git))
-    is_cut = is_copy and not _is_finished(project, ref)
-    return missing if is_cut and not (git is not None and _lacks_deleted_files_only(git)) else None
+    return missing if is_copy and not _is_finished(project, ref) else None
 
 
 def is_complete_copy(project: OpenProject, kind: ProjectKind) -> bool:
@@ -246,6 +261,8 @@ def _lacks_deleted_files_only(git: GitRepository) -> bool:
         entries = read_index_entries(git.folder, _id_size(git))
     except BadIndex:
         return False
+    if not entries:
+        return False  # there is no index, or a very large one
     newest: dict[bytes, int] = {}  # in each folder and below
     missing, latest = [], _Latest()
     for entry, found in _with_their_files(git.work, entries):

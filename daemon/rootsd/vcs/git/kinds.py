@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rootsd.core.model import IncompleteReason, ProjectKind
 from rootsd.disk.markers import BUILT_IN_PROJECT_FILES
+from rootsd.disk.reader import is_link
 from rootsd.vcs.base import TemporaryFiles, VcsKind
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.config import git_branch, git_origin
@@ -13,6 +14,7 @@ from rootsd.vcs.git.repository import (
     GitDirs,
     bare_git_dirs,
     find_git_dirs,
+    git_dir_links_back,
     git_stage,
 )
 from rootsd.vcs.git.submodules import has_interrupted_submodule
@@ -79,13 +81,24 @@ class Git(VcsKind):
 
     def origin(self, path: bytes) -> bytes | None:
         """Return the address of the remote `origin`, else of the first remote."""
-        dirs = self.git_dirs(path)
+        dirs = _dirs_to_show(path)
         return git_origin(dirs) if dirs is not None else None
 
     def branch(self, path: bytes) -> bytes | None:
         """Return the checked-out branch."""
-        dirs = self.git_dirs(path)
+        dirs = _dirs_to_show(path)
         return git_branch(dirs) if dirs is not None else None
+
+
+def _dirs_to_show(path: bytes) -> GitDirs | None:
+    """Return the directories whose text may be shown as that of the project.
+
+    Anybody can make a link to a repository elsewhere, so that one has to link back.
+    """
+    dirs = find_git_dirs(path)
+    if dirs is None or git_dir_links_back(dirs) or not is_link(path + b"/.git"):
+        return dirs
+    return None
 
 
 class BareGit(VcsKind):
