@@ -151,7 +151,8 @@ def _our_processes() -> Iterator[bytes]:
 def _used_by(
     process: bytes, arguments: list[bytes], cwd: bytes, folders: set[bytes], shared: bytes
 ) -> Iterator[bytes]:
-    yield from _named_or_entered(arguments, cwd, folders)
+    if not _is_rootsd(arguments):
+        yield from _named_or_entered(arguments, cwd, folders)
     yield from _written_to(process, folders, shared)
 
 
@@ -169,6 +170,14 @@ def _read(file: bytes, cap: int) -> bytes:
         return os.read(fd, cap)
     finally:
         os.close(fd)
+
+
+def _is_rootsd(arguments: list[bytes]) -> bool:
+    """Return whether a process is a command such as `rootsd approve PATH`.
+
+    It creates nothing in the folder that it names.
+    """
+    return any(os.path.basename(word) == b"rootsd" for word in arguments[:3])
 
 
 def runs_program(pid: bytes, program: bytes) -> bool:

@@ -51,7 +51,6 @@ from rootsd.core.errors import (
 )
 from rootsd.core.inputs import (
     Approve,
-    ApproveRule,
     ConfirmedWorktree,
     Deny,
     Forget,
@@ -319,13 +318,12 @@ class DecisionHandlers(Struct, frozen=True):
                 )
                 for each in chosen.projects
             ]
-            rule_orders = [ApproveRule(rule.number, actor) for rule in chosen.rules]
             no_change = [each for each in orders if _is_unchanged(chosen.catalog, each)]
             renewed = {each.path for each in no_change if _is_renewed(request, each)}
             skipped = {each.path for each in no_change} - renewed
             fresh = [order for order in orders if order.path not in skipped]
             try:
-                inputs = [*rule_orders, *chosen.unseen, *fresh]
+                inputs = [*_rule_orders(chosen, actor), *chosen.unseen, *fresh]
                 made = await self._applied(request, inputs, chosen.projects, found)
                 break
             except OrderRefused:
@@ -462,6 +460,10 @@ def _check_new_name(request: DecideRequest, chosen: ProjectSelection) -> None:
     if len(chosen.projects) != 1:
         raise NameTaken("--as names one project, but several match", "rootsd ls")
     check_name(request.name, chosen.projects[0].path, chosen.catalog)
+
+
+def _rule_orders(chosen: ProjectSelection, actor: Actor) -> list[ApproveRule]:
+    return [ApproveRule(rule.number, actor) for rule in chosen.rules]
 
 
 class _Effect(Struct, frozen=True):
