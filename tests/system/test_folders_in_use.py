@@ -48,6 +48,31 @@ def test_the_folder_among_the_arguments(tmp_path: Path) -> None:
         assert not folders_in_use([raw(tmp_path / "one-more")])
 
 
+def test_a_rootsd_command_does_not_use_the_folder_that_it_names(tmp_path: Path) -> None:
+    with _command("rootsd", "approve", "one", cwd=tmp_path):
+        assert not folders_in_use([raw(tmp_path / "one")])
+    with _command("timeout", "9", "/usr/bin/rootsd", "approve", "one", cwd=tmp_path):
+        assert not folders_in_use([raw(tmp_path / "one")])
+    with _command("other", "approve", "one", cwd=tmp_path):
+        assert folders_in_use([raw(tmp_path / "one")])
+    with _process("clone", "https://example.org/rootsd", "one", program="git", cwd=tmp_path):
+        assert folders_in_use([raw(tmp_path / "one")])
+
+
+@contextmanager
+def _command(name: str, *arguments: str, cwd: Path) -> Iterator[None]:
+    """Run a script of this name, which waits, as Python runs the installed one."""
+    script = cwd / name
+    script.write_text(WAIT)
+    command = [sys.executable, "-I", "-S", script, *arguments]
+    with subprocess.Popen(command, cwd=cwd, stdin=-1, stdout=-1) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield
+        process.stdin.close()
+
+
 def test_a_tool_with_its_working_directory_inside(tmp_path: Path) -> None:
     (tmp_path / "one" / "sub").mkdir(parents=True)
     with _process(program="tar", cwd=tmp_path / "one" / "sub"):

@@ -173,11 +173,13 @@ def _read(file: bytes, cap: int) -> bytes:
 
 
 def _is_rootsd(arguments: list[bytes]) -> bool:
-    """Return whether a process is a command such as `rootsd approve PATH`.
+    """Return whether a process is a command such as `rootsd approve PATH`, or runs one.
 
-    It creates nothing in the folder that it names.
+    It creates nothing in the folder that it names. A tool may name a folder called `rootsd`.
     """
-    return any(os.path.basename(word) == b"rootsd" for word in arguments[:3])
+    if b"clone" in arguments or _is_tool(arguments[0]):
+        return False
+    return any(os.path.basename(word) == b"rootsd" for word in arguments)
 
 
 def runs_program(pid: bytes, program: bytes) -> bool:

@@ -53,6 +53,7 @@ def waiting(daemon: FakeDaemon) -> FakeDaemon:
     daemon.answers["next-waiting"] = lambda params: a_listing(
         *(() if item["id"] in params.get("known", ()) else (item,))
     )
+    daemon.answers["projects"] = a_listing()
     daemon.answers["show"] = a_listing(item)
     daemon.answers["decide"] = a_decision(an_item(verdict="approved"))
     daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
@@ -100,7 +101,7 @@ def test_with_follow_it_waits_for_more_until_it_is_interrupted(waiting: FakeDaem
 
 
 def test_an_empty_review_says_so(daemon: FakeDaemon) -> None:
-    daemon.answers["next-waiting"] = a_listing()
+    daemon.answers["next-waiting"] = daemon.answers["projects"] = a_listing()
     daemon.answers["news"] = {"revision": 7, "waiting": 0, "warnings": []}
     terminal = Terminal()
     terminal.until("No project needs a decision.")
