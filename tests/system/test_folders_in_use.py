@@ -64,7 +64,7 @@ def _command(name: str, *arguments: str, cwd: Path) -> Iterator[None]:
     """Run a script of this name, which waits, as Python runs the installed one."""
     script = cwd / name
     script.write_text(WAIT)
-    command = [sys.executable, "-I", "-S", script, *arguments]
+    command = [sys.executable, "-I", "-S", str(script), *arguments]
     with subprocess.Popen(command, cwd=cwd, stdin=-1, stdout=-1) as process:
         assert process.stdin is not None
         assert process.stdout is not None

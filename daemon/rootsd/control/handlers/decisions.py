@@ -51,6 +51,7 @@ from rootsd.core.errors import (
 )
 from rootsd.core.inputs import (
     Approve,
+    ApproveRule,
     ConfirmedWorktree,
     Deny,
     Forget,
