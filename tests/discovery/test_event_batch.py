@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rootsd.discovery.engine import EventBatch
+from rootsd.discovery.event_batch import EventBatch
 from rootsd.watch.events import EventOverflow, FileEvent, FileEventKind, WatchPurpose
 
 CAME, LEFT, ITSELF = FileEventKind.ADDED, FileEventKind.REMOVED, FileEventKind.SELF

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rootsd.core.model import Parent
 from rootsd.discovery.candidates import Arrival
-from rootsd.discovery.parent_tree import ParentTrees
+from rootsd.discovery.parent_trees import ParentTrees
 from support.engine_harness import EngineHarness, OpenWorld
 from support.repositories import fake_repository, raw
 
