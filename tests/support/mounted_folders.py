@@ -6,6 +6,7 @@ system, it prints what each step of `_STEPS` leaves of the approval: `published`
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -30,7 +31,7 @@ from rootsd.core.encoding import (
 from rootsd.core.inputs import Approve, ProjectObserved
 from rootsd.core.model import Project
 from rootsd.core.paths import RefusedPlaces
-from rootsd.disk import file_systems, identity, inode
+from rootsd.disk import file_systems, folder_pins, identity, inode, mounts
 from rootsd.disk.file_systems import FileSystem as Identified
 from rootsd.disk.safety import FolderSafety
 from rootsd.state.ledger import Ledger
@@ -44,7 +45,10 @@ from support.repositories import fake_repository, raw
 from support.sample_decisions import NOON, PERSON
 
 _MEGABYTE = 1 << 20
+_MS_REMOUNT = 32
+_libc = ctypes.CDLL(None, use_errno=True)
 PUBLISHED = "published"
+TOO_LATE = "published until discovery looked"
 
 
 class FileSystem(StrEnum):
@@ -67,6 +71,8 @@ class Memory(StrEnum):
     IDENTITY = "identity"
     COUNTERS = "counters"  # the control: numbers of devices and inodes, and all handles
     BIRTHS = "births"  # the control: no handles on overlayfs
+    LSTAT = "lstat"  # the control: no look at what was mounted since
+    UNPINNED = "unpinned"  # the control: the kernel may forget a folder
     XFS_6_8 = "Linux 6.8"  # the kernel does not tell the UUID of XFS
 
 
@@ -102,6 +108,11 @@ class _Place:
             case _:
                 self._attach(name)
                 _run("mount", self._loops[-1], self.point)
+
+    def forget(self) -> None:
+        """Have the kernel forget all folders there that nobody uses, as when memory is short."""
+        failed = _libc.mount(None, raw(self.point), None, _MS_REMOUNT, None)
+        assert not failed, os.strerror(ctypes.get_errno())
 
     def unmount(self) -> None:
         """Unmount what is mounted, and give its loop device to somebody else."""
@@ -178,10 +189,7 @@ class _Approved:
         return await self.state()
 
     async def state(self) -> str:
-        """Return what clients get once discovery has looked, and check that it was no more before.
-
-        Nothing comes back before discovery has seen it.
-        """
+        """Return what clients get once discovery has looked. Before, they are to get no more."""
         was_published = bool((await self._ledger.current()).roots)
         known = self._ledger.catalog.projects[self._path].observed.identity
         seen = probe(self._path, filesystem=None if known is None else known.filesystem)
@@ -189,7 +197,8 @@ class _Approved:
         project = self._ledger.catalog.projects[self._path]
         if (await self._ledger.current()).roots:
             return PUBLISHED
-        assert not was_published, ("the verifier was to notice it first", project)
+        if was_published:
+            return TOO_LATE
         lapse = project.ruling.lapse
         return project.observed.presence if lapse is None else lapse.reason
 
@@ -206,7 +215,7 @@ class _Story:
         steps: dict[str, Callable[[], None]] = {
             "restarted": self.approved.restart,
             "written": self._write,
-            "forgotten": self._drop_caches,
+            "forgotten": self.place.forget,
             "unmounted": self.place.unmount,
             "mounted again": lambda: self.place.mount("staging"),
             "moved back": self._move_and_back,
@@ -234,9 +243,6 @@ class _Story:
 
     def _write(self) -> None:
         (self.app / "file").touch()
-
-    def _drop_caches(self) -> None:
-        Path("/proc/sys/vm/drop_caches").write_text("2")
 
     def _move_and_back(self) -> None:
         away = self.app.with_name("away")
@@ -307,6 +313,10 @@ def _remember(memory: Memory) -> None:
             setattr(identity, "file_system_of", _by_device)  # noqa: B010 - a private import
         case Memory.BIRTHS:
             inode._OVERLAY_HANDLE = -1
+        case Memory.LSTAT:
+            setattr(mounts.MountTable, "changes", lambda _table: 0)  # noqa: B010 - a method
+        case Memory.UNPINNED:
+            setattr(folder_pins.FolderPins, "pin", lambda *_: None)  # noqa: B010 - a method
         case Memory.XFS_6_8:
             ask = file_systems._ioctl
             file_systems._ioctl = lambda fd, request, size: (

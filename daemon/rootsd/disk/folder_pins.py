@@ -17,6 +17,7 @@ from contextlib import suppress
 _IN_DELETE_SELF = 0x400
 _IN_ONLYDIR = 0x01000000
 _MAX_READ = 1 << 16
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderPins:
@@ -34,19 +35,18 @@ class FolderPins:
         """Pin the folder open at `fd`, in place of the one that was pinned for `path`."""
         if sys.platform != "linux":
             return
-        libc = ctypes.CDLL(None, use_errno=True)
         if self._fd < 0:
-            self._fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            self._fd = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         else:
             with suppress(BlockingIOError):
                 os.read(self._fd, _MAX_READ)
         if self._fd < 0:
             return
         place = b"/proc/self/fd/%d" % fd
-        watch = libc.inotify_add_watch(self._fd, place, _IN_DELETE_SELF | _IN_ONLYDIR)
+        watch = _libc.inotify_add_watch(self._fd, place, _IN_DELETE_SELF | _IN_ONLYDIR)
         before = self._watches.pop(path, watch)
         if before not in (watch, *self._watches.values()):
-            libc.inotify_rm_watch(self._fd, before)
+            _libc.inotify_rm_watch(self._fd, before)
         if watch >= 0:
             self._watches[path] = watch
 
@@ -55,4 +55,4 @@ class FolderPins:
         for path in self._watches.keys() - set(paths):
             watch = self._watches.pop(path)
             if watch not in self._watches.values():
-                ctypes.CDLL(None).inotify_rm_watch(self._fd, watch)
+                _libc.inotify_rm_watch(self._fd, watch)
