@@ -79,6 +79,8 @@ class CandidateResult:
     * `incomplete`: why the candidate was given up, or None if it is complete.
     * `identity`: the identity of the checked folder, or None if it could not be read.
     * `has_links`: whether the repository may link to worktrees elsewhere.
+    * `linked_by`: the git repository that links to the project, or None. A Jujutsu workspace may
+      be a git worktree, too, but it has no main checkout.
     """
 
     path: bytes
@@ -87,6 +89,7 @@ class CandidateResult:
     main_checkout: bytes | None = None
     identity: Identity | None = dataclasses.field(default=None, compare=False)
     has_links: bool = dataclasses.field(default=False, compare=False)
+    linked_by: bytes | None = dataclasses.field(default=None, compare=False)
 
 
 class Candidate(Struct):
@@ -206,7 +209,10 @@ class Candidate(Struct):
         # A Jujutsu workspace may have a `.git` beside its `.jj`.
         git = project.git(ProjectKind.GIT if kind is ProjectKind.JJ else kind)
         has_links = git is not None and may_have_worktrees(git)
-        return CandidateResult(self.path, kind, incomplete, main_checkout, identity, has_links)
+        linked_by = git.dirs.main_checkout if git is not None else None
+        return CandidateResult(
+            self.path, kind, incomplete, main_checkout, identity, has_links, linked_by
+        )
 
     def stays_given_up(self, stage: Stage) -> bool:
         """Return whether `stage` is why the candidate was given up, and it still applies."""

@@ -95,7 +95,7 @@ class WorktreeTracker:
         """
         if end.has_links or end.path in self._mains:
             return end.path
-        return end.main_checkout if end.main_checkout not in self._mains else None
+        return end.linked_by if end.linked_by not in self._mains else None
 
     def links_to(self, path: bytes) -> bool:
         """Return whether a followed repository links to a worktree at `path`."""

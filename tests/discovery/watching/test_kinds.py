@@ -145,3 +145,41 @@ def test_a_folder_that_follows_its_git_data_is_gone_and_not_retargeted(
     shutil.rmtree(work)
     assert world.take() == [ProjectGone(raw(work))]
     assert world.engine.next_due() is None
+
+
+def _add_workspace(main: Path, work: Path) -> None:
+    """Create what `jj workspace add` creates in a colocated repository, with jj 0.46.
+
+    git adds the worktree, as jj asks it to.
+    """
+    git("worktree", "add", "--detach", work, cwd=main)
+    (work / ".jj" / "working_copy").mkdir(parents=True)
+    (work / ".jj" / "working_copy" / "checkout").touch()
+    (work / ".jj" / "repo").write_text(f"{main}/.jj/repo")
+
+
+def test_a_workspace_that_is_a_git_worktree_is_a_jj_project(world: EngineHarness) -> None:
+    main = make_repository(world.top / "one")
+    colocate(main)
+    world.settle()
+    _add_workspace(main, world.top / "two")
+    world.settle()
+    assert world.live() == world.fresh() == {"one": JJ, "two": JJ}
+    assert world.main_checkouts() == {"one": None, "two": None}
+    _add_workspace(main, main / ".workspaces" / "three")
+    world.settle()
+    three = {"one/.workspaces/three": JJ}
+    assert world.live() == world.fresh() == {"one": JJ, "two": JJ, **three}
+    git("worktree", "move", world.top / "two", world.top / "four", cwd=main)
+    world.settle()
+    assert world.live() == world.fresh() == {"one": JJ, "four": JJ, **three}
+
+
+def test_the_first_hidden_workspace_of_a_root_is_found_at_once(world: EngineHarness) -> None:
+    main = make_repository(world.top / "one")
+    colocate(main)
+    world.settle()
+    world.engine.set_roots(frozenset({raw(main)}), {})
+    _add_workspace(main, main / ".workspaces" / "two")
+    world.settle()
+    assert world.live() == world.fresh() == {"one": JJ, "one/.workspaces/two": JJ}
