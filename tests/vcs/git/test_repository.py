@@ -81,6 +81,28 @@ def test_a_worktree_of_a_bare_repository_belongs_to_it(tmp_path: Path) -> None:
     assert _place(tmp_path / "tree").main_checkout == raw(tmp_path / "bare.git")
 
 
+def test_a_worktree_in_a_container_belongs_to_the_container(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    box, bare = tmp_path / "box", tmp_path / "box" / ".bare"
+    git("clone", "--bare", tmp_path / "up", bare)
+    git("worktree", "add", box / "tree", cwd=bare)
+    assert _place(box / "tree").main_checkout == raw(bare)
+    (box / ".git").write_text("gitdir: ./.bare\n")
+    assert _place(box / "tree").main_checkout == raw(box)
+
+
+def test_a_git_file_elsewhere_does_not_take_the_worktrees_of_a_repository(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    bare, evil = tmp_path / "data" / "bare.git", tmp_path / "evil"
+    git("clone", "--bare", tmp_path / "up", bare)
+    git("worktree", "add", tmp_path / "tree", cwd=bare)
+    evil.mkdir()
+    (evil / ".git").write_text(f"gitdir: {bare}\n")
+    assert _place(tmp_path / "tree").main_checkout == raw(bare)
+    git("config", "core.worktree", evil, cwd=bare)  # only who can write the repository can do that
+    assert _place(tmp_path / "tree").main_checkout == raw(evil)
+
+
 def test_a_worktree_without_a_link_back_has_no_main_checkout(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     git("worktree", "add", tmp_path / "tree", cwd=main)

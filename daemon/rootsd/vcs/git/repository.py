@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from rootsd.core.model import ProjectKind
+from rootsd.core.paths import ancestors
 from rootsd.disk.git_pointer import find_git_directory
 from rootsd.disk.hung_mounts import follow
 from rootsd.disk.reader import (
@@ -51,6 +53,7 @@ _WORKTREE_SETTING = re.compile(rb"^[ \t]*worktree[ \t]*=[ \t]*(.*?)[ \t\r]*$", r
 _KEEP = re.compile(rb"(?:fetch|receive|index)-pack (\d+) on (.*)")
 _MARKER, _PACKED_REFS = b".git", b"packed-refs"
 _GIT_PROGRAM = b"git"
+_MAX_LEVELS_ABOVE = 4
 _BRANCH_PREFIX = b"refs/heads/"
 _HOST = os.uname().nodename.encode()
 
@@ -230,7 +233,28 @@ def _main_checkout(work: bytes, folder: bytes, common: bytes) -> bytes | None:
     back, name = os.path.split((read_small(folder + b"/gitdir", REF_CAP) or b"").rstrip(b"\r\n"))
     if name != _MARKER or not _leads_to(folder, back, work):
         return None
-    return os.path.dirname(common) if os.path.basename(common) == _MARKER else common
+    return _checkout_with(common)
+
+
+def _checkout_with(common: bytes) -> bytes:
+    """Return the checkout to which a repository belongs, or the repository itself.
+
+    Usually its name is `.git`. Otherwise, the `.git` of the checkout leads to it, and it lies in
+    the checkout, as in a container with `.bare`, or its setting `core.worktree` leads back. A
+    `.git` file alone proves nothing: anybody can write one.
+    """
+    if os.path.basename(common) == _MARKER:
+        return os.path.dirname(common)
+    config = read_small(common + b"/config", CONFIG_CAP) or b""
+    named = [value.strip(b'"') for value in _WORKTREE_SETTING.findall(config)[:1]]
+    above = islice(ancestors(common), _MAX_LEVELS_ABOVE)
+    try:
+        for checkout in (*above, *(_followed(common, value) for value in named)):
+            if find_git_directory(checkout, follow=follow) == common:
+                return checkout
+    except OSError:
+        pass
+    return common
 
 
 def git_stage(repository: GitRepository) -> Stage | None:
