@@ -15,6 +15,8 @@ from rootsd.core.plan import plan
 from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, session_start_in
 from rootsd.core.wall_view import WallRoot, WallRoots, WallView, view_change, wall_view
 from support.core_samples import ANN, NOTHING_KNOWN, NOW, after, identity, seen, tree, uri_seen
+from support.ledger_harness import PLACES, at
+from support.sample_decisions import NOON, PERSON, approved, worktree
 
 SRC = b"/w/src"
 API = SRC + b"/api"
@@ -38,6 +40,18 @@ def test_a_root_that_holds_a_denied_project_is_shown_with_a_mask_and_stays_withh
     assert catalog.roots.keys() == {WEB}
     assert masks(catalog) == {API: (LIB,), WEB: ()}
     assert [root.is_withheld for root in WallRoots.of(catalog).roots.values()] == [True, False]
+
+
+def test_a_denied_worktree_in_its_main_checkout_takes_no_other_worktree_away() -> None:
+    main, tree, other = approved(2), worktree(1, 2), worktree(3, 2)
+    inside = at(main.path + b"/tree", other)
+    before = Catalog.of([main, tree, inside], (), PLACES, 1)
+    assert before.roots.keys() == {main.path, tree.path, inside.path}
+    catalog = plan(before, [Deny(inside.path, PERSON)], NOON).catalog
+    assert catalog.roots.keys() == {tree.path}
+    assert masks(catalog) == {main.path: (inside.path,), tree.path: ()}
+    control = plan(before, [Deny(main.path, PERSON)], NOON).catalog
+    assert not control.roots
 
 
 def test_only_the_outermost_denied_folder_is_masked() -> None:

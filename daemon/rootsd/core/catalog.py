@@ -586,11 +586,15 @@ def _folders_denied_by_person(
 def _approved_since(
     projects: Mapping[bytes, Project], context: DecisionContext, path: bytes
 ) -> int | None:
-    """Return the time since which the main checkout at `path` is approved, or None."""
+    """Return the time since which the main checkout at `path` is approved, or None.
+
+    A checkout that is withheld only because it contains a denied project still counts: the denial
+    is of that project, and not of the worktrees.
+    """
     project = projects.get(path)
     if project is None or project.observed.main_checkout is not None:
         return None
-    return approved_since_ns(project, judge(project, context), context)
+    return approved_since_ns(project, judge_behind_wall(project, context), context)
 
 
 def _is_undecided(project: Project) -> bool:
