@@ -63,6 +63,7 @@ def test_nothing_without_a_repository_is_named(tmp_path: Path) -> None:
     (tmp_path / "dead").symlink_to("nowhere")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "up").symlink_to("..")
+    fake_repository(tmp_path.parent / f"{tmp_path.name}-beside")
     assert _left_out(tmp_path) == {}
 
 

@@ -112,7 +112,8 @@ class _Survey:
 
     def _link(self, path: bytes) -> Iterator[Exclusion]:
         real = self._links.real_path(path)
-        is_seen = any(contains(parent, real) for parent in self._links.parents)
+        # A link to a folder above a parent, such as `..`, leads back to it.
+        is_seen = any(contains(at, real) or contains(real, at) for at in self._links.parents)
         if is_seen or not self._links.may_follow(real):
             return
         if has_git(real) or self._holds_one(real):
