@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -86,6 +87,7 @@ class _Place:
         for name in ("staging", "prod"):
             fake_repository(top / name / "app")
             (top / name / "app" / name).touch()
+            (top / name / "beside").mkdir()
             self._make(name)
 
     def mount(self, name: str) -> None:
@@ -111,8 +113,28 @@ class _Place:
 
     def forget(self) -> None:
         """Have the kernel forget all folders there that nobody uses, as when memory is short."""
+        if self._kind not in (FileSystem.BINDFS, FileSystem.SSHFS):
+            self._shrink()
+            return
+        # These programs hear of it later. So wait until one has numbered a folder anew.
+        for _ in range(2):
+            before = self._handle_beside()
+            until(partial(self._is_forgotten, before))
+
+    def _is_forgotten(self, before: bytes | None) -> bool:
+        self._shrink()
+        return self._handle_beside() != before
+
+    def _shrink(self) -> None:
         failed = _libc.mount(None, raw(self.point), None, _MS_REMOUNT, None)
         assert not failed, os.strerror(ctypes.get_errno())
+
+    def _handle_beside(self) -> bytes | None:
+        folder = os.open(self.point / "beside", os.O_RDONLY)
+        try:
+            return inode.file_handle(folder)
+        finally:
+            os.close(folder)
 
     def unmount(self) -> None:
         """Unmount what is mounted, and give its loop device to somebody else."""
@@ -152,7 +174,7 @@ class _Place:
         else:
             _run(f"mkfs.{kind}", "-q", image)
         self.mount(name)
-        shutil.copytree(self._top / name / "app", self.point / "app")
+        shutil.copytree(self._top / name, self.point, dirs_exist_ok=True)
         self.unmount()
 
 
