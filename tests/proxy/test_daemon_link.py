@@ -29,7 +29,8 @@ def outcome() -> RootsdError | None:
 
 def said(monkeypatch: pytest.MonkeyPatch, program: str) -> RootsdError | None:
     """Return the outcome of a start with `program` as the starter."""
-    monkeypatch.setattr(daemon_link, "_STARTER", ("-c", program))
+    command = (sys.executable, "-I", "-c", program)
+    monkeypatch.setattr(daemon_link, "module_command", lambda _: command)
     return outcome()
 
 

@@ -41,7 +41,7 @@ def test_default_values_are_left_out(method: str) -> None:
     }
     forms = {
         "verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"], "guard": "off",
-        "whats": ["x"], "programs": ["x"], "names": ["x"], "tags": ["x"],
+        "paths": ["x"], "programs": ["x"],
     }  # fmt: skip
     required |= {name: value for name, value in forms.items() if name in required}
     assert encode_request(decode_request(method, required)) == (method, required)
