@@ -29,7 +29,7 @@ from bench.measuring import (
     version_of,
 )
 from rootsd.core.model import Identity, Parent, ProjectKind
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.identity import identify
 from rootsd.disk.markers import WalkRules

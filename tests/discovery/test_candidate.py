@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from rootsd.core.model import IncompleteReason, ProjectKind
-from rootsd.discovery.candidates import Arrival, Candidate
+from rootsd.discovery.candidate import Arrival, Candidate
 from rootsd.disk.identity import identify
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.stages import CompleteProject, PendingProject, Stage

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import IncompleteReason, ProjectKind
-from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.discovery.candidate import Arrival, CandidateResult
+from rootsd.discovery.candidates import Candidates
 from rootsd.watch.events import FileEventKind, WatchPurpose
 from support.candidates_harness import CandidatesHarness
 from support.repositories import fake_repository, git, raw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rootsd.core.model import IncompleteReason, ProjectKind
-from rootsd.discovery.candidates import Arrival, CandidateResult
+from rootsd.discovery.candidate import Arrival, CandidateResult
 from rootsd.watch.events import WatchPurpose
 from support.candidates_harness import CandidatesHarness
 from support.repositories import fake_repository, git, raw

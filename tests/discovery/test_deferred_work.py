@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.folder_tree import FolderNode, changed_folders
 from rootsd.discovery.parent_tree import DeferredWork
 from rootsd.disk.walk import WalkFolder, read_stamp

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import Parent, ProjectKind, ScanCoverage
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
 from rootsd.watch.events import WatchOutcome, WatchPurpose

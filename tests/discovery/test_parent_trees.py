@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rootsd.core.model import Parent
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_trees import ParentTrees
 from support.engine_harness import EngineHarness, OpenWorld
 from support.repositories import fake_repository, raw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rootsd.discovery.candidates import is_significant_event
+from rootsd.discovery.candidate import is_significant_event
 from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
 

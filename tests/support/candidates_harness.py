@@ -6,7 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from rootsd.core.model import ProjectKind
-from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.discovery.candidate import Arrival, CandidateResult
+from rootsd.discovery.candidates import Candidates
 from rootsd.watch.events import FileEvent, FileEventKind, WatchPurpose
 from support.fake_watchers import Clock, RecordingWatcher
 from support.repositories import raw

@@ -45,7 +45,8 @@ from msgspec.structs import replace
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import Parent, Project, ProjectKind
 from rootsd.core.paths import ancestors, base_name, contains
-from rootsd.discovery.candidates import Arrival, CandidateResult, Candidates
+from rootsd.discovery.candidate import Arrival, CandidateResult
+from rootsd.discovery.candidates import Candidates
 from rootsd.discovery.departures import Departures
 from rootsd.discovery.event_batch import EventBatch
 from rootsd.discovery.mount_context import MountContext

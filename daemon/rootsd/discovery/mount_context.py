@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import MountPolicy, Parent
 from rootsd.core.paths import contains
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree, TreeProgressCallback
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, ProjectFiles, WalkRules

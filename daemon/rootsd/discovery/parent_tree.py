@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from rootsd.core.model import Parent, ProjectKind, ScanCoverage
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.folder_tree import (
     FolderNode,
     FolderRole,

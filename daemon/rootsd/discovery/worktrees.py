@@ -21,7 +21,7 @@ from collections.abc import Set as AbstractSet
 from msgspec import Struct, field
 
 from rootsd.core.model import Parent
-from rootsd.discovery.candidates import CandidateResult
+from rootsd.discovery.candidate import CandidateResult
 from rootsd.disk.markers import compile_globs
 from rootsd.vcs.git.worktrees import (
     linked_worktrees,

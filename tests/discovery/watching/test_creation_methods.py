@@ -19,7 +19,7 @@ import pytest
 
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import IncompleteReason, Parent, ProjectKind
-from rootsd.discovery import candidates
+from rootsd.discovery import candidate, candidates
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
 from rootsd.system.processes import FindFoldersInUse, folders_in_use
 from rootsd.vcs.git import kinds
@@ -191,7 +191,7 @@ def test_control_without_the_checks_a_copy_is_proposed_too_early(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the test above would prove nothing."""
-    monkeypatch.setattr(candidates, "is_complete_copy", lambda _path, _kind: True)
+    monkeypatch.setattr(candidate, "is_complete_copy", lambda _path, _kind: True)
     monkeypatch.setattr(kinds, "interrupted_copy", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("cp -a", "tar x")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:
@@ -277,7 +277,7 @@ def test_control_without_the_states_a_killed_project_is_proposed(
 ) -> None:
     """Otherwise the test above would prove nothing."""
     monkeypatch.setattr(candidates, "project_state", lambda _path, kind: CompleteProject(kind))
-    monkeypatch.setattr(candidates, "is_complete_copy", lambda _path, _kind: True)
+    monkeypatch.setattr(candidate, "is_complete_copy", lambda _path, _kind: True)
     monkeypatch.setattr(kinds, "interrupted_copy", lambda _path, _kind: None)
     ways = [way for way in WAYS if way.name in ("clone", "cp -a")]
     with _watched(workshop.parent, lambda _paths: frozenset()) as watch:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import IncompleteReason, ProjectKind
-from rootsd.discovery.candidates import Arrival, CandidateResult
+from rootsd.discovery.candidate import Arrival, CandidateResult
 from rootsd.watch.events import FileEventKind
 from support.candidates_harness import CandidatesHarness
 from support.repositories import cloned, git, make_repository, raw

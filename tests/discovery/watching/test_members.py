@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
-from rootsd.discovery.candidates import Arrival
+from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
 from support.engine_harness import OpenWorld
