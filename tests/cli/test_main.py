@@ -82,6 +82,7 @@ DOCUMENTED = {
         "--for",
         "--read-only",
         "--worktrees",
+        "--incomplete",
         "--shared-git",
         "--yes",
         "--write",

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.proxy import daemon_link
 from rootsd.proxy.daemon_link import AutostartProcess, connect_to_daemon
+from rootsd.system import own_program
 from rootsd.system.ipc.connect import NotRunning
 from rootsd.system.ipc.listener import listen
 from rootsd.system.runtime_dir import find_runtime_dir
@@ -30,7 +30,7 @@ def outcome() -> RootsdError | None:
 def said(monkeypatch: pytest.MonkeyPatch, program: str) -> RootsdError | None:
     """Return the outcome of a start with `program` as the starter."""
     command = (sys.executable, "-I", "-c", program)
-    monkeypatch.setattr(daemon_link, "module_command", lambda _: command)
+    monkeypatch.setattr(own_program, "module_command", lambda _: command)
     return outcome()
 
 
