@@ -245,6 +245,22 @@ async def test_if_two_sessions_request_a_folder_the_dialog_asks_which_one_gets_i
     assert (every["span"], every.get("session")) == ("always", None)
 
 
+async def test_an_incomplete_project_is_published_only_if_that_is_ticked(
+    daemon: LiveDaemon,
+) -> None:
+    cut = {"id": "r1", "name": "cut", "reason": "interrupted", "lacks": "files are missing"}
+    daemon.answers["decide"] = {**PLAN, "incomplete": [cut]}
+    async with a_screen() as person:
+        await person.waits_for("Pending 3")
+        await person.presses("a")
+        await person.waits_for("cut is incomplete: files are missing")
+        await person.waits_for("tick the last field to publish it anyway")
+        await person.presses("tab", "tab", "tab", "tab", "space", "enter")
+        await person.waits_until(lambda: len(orders(daemon)) == 1)
+    (given,) = orders(daemon)
+    assert (given["incomplete"], given["incomplete_shown"]) == (["r1"], ["interrupted"])
+
+
 async def test_worktrees_are_published_only_if_they_are_ticked(daemon: LiveDaemon) -> None:
     tree = {
         "id": "t1", "name": "wt", "path": "/home/ann/wt", "path_b64": None, "main": "/m",
