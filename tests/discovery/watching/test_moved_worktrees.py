@@ -129,7 +129,7 @@ def test_a_container_with_a_hidden_bare_repository_moves(world: EngineHarness) -
     git("worktree", "repair", "one", cwd=new)
     world.settle()
     assert world.main_checkouts() == world.fresh_main_checkouts()
-    assert world.main_checkouts()["new/one"] == "new/.bare"
+    assert world.main_checkouts()["new/one"] == "new"
 
 
 def test_a_hidden_worktree_moves(world: EngineHarness, main: Path) -> None:
@@ -193,7 +193,7 @@ def test_the_first_worktree_of_a_bare_root_is_found_at_once(world: EngineHarness
     world.settle()
     assert world.main_checkouts() == world.fresh_main_checkouts()
     assert world.main_checkouts()[".hidden/a"] == "one.git"
-    assert world.main_checkouts()[".hidden/b"] == "box/.bare"
+    assert world.main_checkouts()[".hidden/b"] == "box"
 
 
 @pytest.mark.parametrize("checked", [True, False])
