@@ -12,6 +12,7 @@ from rootsd.control.routes import RequestContext
 from rootsd.core.changes import Attempt, ChangeVerb, ProjectChange
 from rootsd.core.errors import CannotUndo, IdentityChanged, RootsdError
 from rootsd.core.guard import Guard
+from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import Access, Actor, ActorKind, Verdict
 from rootsd.wire.daemon import AnnounceRequest
 from rootsd.wire.decisions import (
@@ -241,3 +242,15 @@ async def test_the_tags_of_a_workspace_file_are_taken_back_at_once() -> None:
         control.world.disk.folders[folder.encode()] = identity(number)
     await control.ask(AddFoldersRequest(folders, "work"))
     assert [item["tags"] for item in (await undo(control))["items"]] == [[], []]
+
+
+async def test_undo_of_a_decision_about_a_folder_that_is_gone_says_so() -> None:
+    control = await an_approved_set(1)
+    await control.decide(DENY, "p1")
+    await control.decide(FORGET, "p1")
+    await control.world.ledger.observe([ProjectGone(path(1))])
+    del control.world.disk.folders[path(1)]
+    assert control.world.ledger.catalog.projects == {}
+    for effect in ApplyMode:
+        with pytest.raises(CannotUndo, match=r"3 in the log .* cannot be taken back: there"):
+            await undo(control, effect=effect)

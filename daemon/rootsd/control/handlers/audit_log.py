@@ -35,7 +35,7 @@ from rootsd.core.affected import FoundBelow, affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
-from rootsd.core.errors import CallerRefused, CannotUndo, UnknownRule
+from rootsd.core.errors import CallerRefused, CannotUndo, OrderRefused, UnknownRule
 from rootsd.core.guard import Guard
 from rootsd.core.history import (
     FOCUS_SUBJECT,
@@ -342,7 +342,7 @@ class UndoHandlers(Struct, frozen=True):
         orders = _undo_orders(steps, actor)
         # The decision to restore may be about a folder that was forgotten with that decision.
         unknown = [o.path for o in orders if isinstance(o, Restore) and self._is_unknown(o)]
-        seen = [await self.observe_project(path) for path in unknown]
+        seen = await self._seen(unknown, steps)
         found = await self._found_below(seen, orders)
         before, would = self.ledger.catalog, self.ledger.dry_run([*seen, *orders])
         if request.effect is ApplyMode.DRY_RUN:
@@ -366,6 +366,20 @@ class UndoHandlers(Struct, frozen=True):
         if confirmation is not None:
             result["confirmation"] = confirmation
         return result
+
+    async def _seen(
+        self, paths: Sequence[bytes], steps: Sequence[UndoStep]
+    ) -> list[ProjectObserved]:
+        """Observe the folders of forgotten decisions. Raises CannotUndo if one of them is gone."""
+        try:
+            return [await self.observe_project(path) for path in paths]
+        except OrderRefused as error:
+            last = steps[-1].event
+            raise CannotUndo(
+                f"{last.seq} in the log ({last.verb.value}) cannot be taken back: {error.message};"
+                " an earlier entry is taken back by its number",
+                "rootsd log",
+            ) from error
 
     async def _found_below(
         self, seen: Sequence[ProjectObserved], orders: Sequence[LedgerOrder]
