@@ -232,14 +232,28 @@ def _head(repository: Path) -> str | None:
 
 
 def _is_like_another_way(to: Path) -> bool:
-    """Return whether it equals the result of `git init` or `git clone --no-checkout`."""
+    """Return whether it equals the result of `git init`, `git clone --no-checkout`, or a clone
+    whose submodules nobody wants.
+    """
     config = to / ".git" / "config"
     bare = to / "config"
     text = next((file.read_text() for file in (config, bare) if file.exists()), None)
     objects = [*to.glob(".git/objects/*/*"), *to.glob("objects/*/*")]
     if text is not None and "[remote" not in text and not objects:
         return True
-    return {entry.name for entry in to.iterdir()} == {".git"} and _head(to) is not None
+    if {entry.name for entry in to.iterdir()} == {".git"} and _head(to) is not None:
+        return True
+    # A submodule that cannot be cloned leaves an empty folder, too.
+    begun = [path for path in to.glob(".git/modules/**/*") if path.is_file()]
+    return (to / ".gitmodules").exists() and not begun and _is_clean(to)
+
+
+def _is_clean(work: Path) -> bool:
+    """Return whether every tracked file is there. A submodule that is not cloned is clean."""
+    done = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=work, capture_output=True, text=True, check=False
+    )
+    return done.returncode == 0 and not done.stdout and _head(work) is not None
 
 
 def _settled_after_kills(
