@@ -85,7 +85,7 @@ class ForgedWorktrees:
 
     def see(self) -> None:
         """Process all reports of discovery."""
-        self._take(self.world.take())
+        self.take(self.world.take())
 
     def approve(self, path: Path, *, confirm: Iterable[Path] = ()) -> None:
         """Approve the project at `path` with the worktrees that the person confirms."""
@@ -98,7 +98,7 @@ class ForgedWorktrees:
             if project.observed.identity is not None
         )
         identity = self.known(path).observed.identity
-        self._take([Approve(raw(path), identity, PERSON, worktrees=trees)])
+        self.take([Approve(raw(path), identity, PERSON, worktrees=trees)])
         approved_ns = time.time_ns()
         until(lambda: time.clock_gettime_ns(_STAMPING_CLOCK) > approved_ns)
 
@@ -112,7 +112,7 @@ class ForgedWorktrees:
 
     def deny(self, path: Path) -> None:
         """Deny the project at `path`."""
-        self._take([Deny(raw(path), PERSON)])
+        self.take([Deny(raw(path), PERSON)])
 
     def known(self, path: Path) -> Project:
         """Return the catalog's project at `path`."""
@@ -134,11 +134,12 @@ class ForgedWorktrees:
     def _verified(self) -> set[bytes]:
         while True:
             catalog = self.catalog
-            self._take(self._verifier.verify(catalog.identities))
+            self.take(self._verifier.verify(catalog.identities))
             if self.catalog is catalog or self.catalog == catalog:
                 return set(self.catalog.roots)
 
-    def _take(self, inputs: Iterable[Input]) -> None:
+    def take(self, inputs: Iterable[Input]) -> None:
+        """Process orders and reports."""
         now = datetime.now(UTC) + self._clock_error
         self.catalog = plan(self.catalog, tuple(inputs), now).catalog
 

@@ -20,11 +20,9 @@ from rootsd.core.changes import (
     Attempt,
     AuditRecord,
     Change,
-    ConfigurationChange,
     FocusChange,
     GuardChange,
     ParentChange,
-    PlainCommand,
     PolicyChange,
     ProgramsChange,
     ProjectChange,
@@ -104,13 +102,7 @@ class FakeSaver:
                     self.rules[number] = rule
             case GuardChange() | ProgramsChange() | FocusChange():
                 pass
-            case (
-                ParentChange()
-                | PolicyChange()
-                | ConfigurationChange()
-                | PlainCommand()
-                | Attempt()
-            ):
+            case ParentChange() | PolicyChange() | Attempt():
                 pass
 
     def _enter(self) -> None:

@@ -135,6 +135,15 @@ def test_a_separate_git_dir_links_back_if_configured(tmp_path: Path) -> None:
     assert git_dir_links_back(_place(tmp_path / "work"))
 
 
+@pytest.mark.needs("birth-times")
+def test_a_separate_git_dir_links_back_to_the_files_in_its_index_only(tmp_path: Path) -> None:
+    make_repository(tmp_path / "up")
+    git("clone", f"--separate-git-dir={tmp_path / 'data'}", tmp_path / "up", tmp_path / "work")
+    shutil.copytree(tmp_path / "work", tmp_path / "evil")
+    assert not git_dir_links_back(_place(tmp_path / "evil"))
+    assert git_dir_links_back(_place(tmp_path / "work"))
+
+
 def test_an_admin_folder_outside_the_main_repository_proves_nothing(tmp_path: Path) -> None:
     main = make_repository(tmp_path / "main")
     evil = tmp_path / "evil"

@@ -33,6 +33,7 @@ from rootsd.vcs.git.index import (
     SHA256_SIZE,
     BadIndex,
     IndexEntry,
+    is_recorded_file,
     read_first_entries,
     read_index_entries,
 )
@@ -143,11 +144,7 @@ def _was_written_by_git(git: GitRepository) -> bool:
     """Return whether any of the first files is the very file that git recorded in the index."""
     for entry in () if git.is_bare else read_first_entries(git.folder):
         found = _file(git, entry)
-        if found is None:
-            continue
-        seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
-        changed = (seconds & _UINT32_MASK, nanoseconds if entry.changed[1] else 0)
-        if entry.inode == found.st_ino & _UINT32_MASK and entry.changed == changed:
+        if found is not None and is_recorded_file(entry, found):
             return True
     return False
 

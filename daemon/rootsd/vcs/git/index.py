@@ -8,6 +8,7 @@ rootsd cannot check whether a copy is complete.
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -35,6 +36,7 @@ _TYPE_MASK = 0xF000
 _SUBMODULE = 0xE000
 _REGULAR = 0x8000
 _COMPRESSED = 4
+_UINT32_MASK = 0xFFFFFFFF
 _VERSIONS = (2, 3, _COMPRESSED)
 # Most entries of a split index are in a second file, which this module does not read.
 _SPLIT = b"link"
@@ -110,6 +112,14 @@ def read_first_entries(git: OpenFolder) -> Iterator[IndexEntry]:
             return
         if entry is not None:
             yield entry
+
+
+def is_recorded_file(entry: IndexEntry, found: os.stat_result) -> bool:
+    """Return whether `found`, from lstat(2), is the very file that git recorded, unchanged."""
+    seconds, nanoseconds = divmod(found.st_ctime_ns, 10**9)
+    # Git can be built without nanoseconds.
+    changed = (seconds & _UINT32_MASK, nanoseconds if entry.changed[1] else 0)
+    return entry.inode == found.st_ino & _UINT32_MASK and entry.changed == changed
 
 
 def _fits(data: bytes, id_size: int) -> bool:

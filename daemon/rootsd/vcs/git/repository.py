@@ -32,6 +32,7 @@ from rootsd.disk.reader import (
     read_small,
 )
 from rootsd.system.processes import runs_program
+from rootsd.vcs.git.checkouts import remember_checkout, separate_checkout
 from rootsd.vcs.stages import Stage
 
 GIT_LOCK_FILES = frozenset(
@@ -179,6 +180,8 @@ def _find_git_dirs_in(opened: OpenFolder) -> GitDirs | None:
     config = read_small(folder + b"/config", CONFIG_CAP) or b""
     is_module = b"/modules/" in folder and _WORKTREE_SETTING.search(config) is not None
     kind = ProjectKind.GIT_SUBMODULE if is_module else ProjectKind.GIT
+    if not is_module and not folder.startswith(work + b"/"):
+        remember_checkout(work, folder)
     return GitDirs(work, folder, folder, kind)
 
 
@@ -198,15 +201,18 @@ def _embedded_git_dirs(work: bytes) -> GitDirs:
 def git_dir_links_back(dirs: GitDirs) -> bool:
     """Return whether the git directory is inside the checkout, or links back to it.
 
-    The git directory of a worktree or a submodule links back. There is no link back after
-    `git init --separate-git-dir`, or if a folder claims the git directory of another repository.
+    The git directory of a worktree or a submodule links back. After `git init --separate-git-dir`,
+    `separate_checkout` proves as much. Nothing links back to a folder that claims the git
+    directory of another repository.
     """
     if dirs.folder == dirs.work or dirs.folder.startswith(dirs.work + b"/"):
         return True
     if dirs.kind is ProjectKind.GIT_WORKTREE:
         return dirs.main_checkout is not None
     config = read_small(dirs.folder + b"/config", CONFIG_CAP) or b""
-    named = (value.strip(b'"') for value in _WORKTREE_SETTING.findall(config))
+    named = [value.strip(b'"') for value in _WORKTREE_SETTING.findall(config)]
+    if not named:
+        return separate_checkout(dirs.folder) == dirs.work
     return any(_leads_to(dirs.folder, value, dirs.work) for value in named)
 
 
@@ -240,8 +246,8 @@ def _checkout_with(common: bytes) -> bytes:
     """Return the checkout to which a repository belongs, or the repository itself.
 
     Usually its name is `.git`. Otherwise, the `.git` of the checkout leads to it, and it lies in
-    the checkout, as in a container with `.bare`, or its setting `core.worktree` leads back. A
-    `.git` file alone proves nothing: anybody can write one.
+    the checkout, as in a container with `.bare`, or its setting `core.worktree` leads back, or
+    `separate_checkout` proves it. A `.git` file alone proves nothing: anybody can write one.
     """
     if os.path.basename(common) == _MARKER:
         return os.path.dirname(common)
@@ -254,7 +260,7 @@ def _checkout_with(common: bytes) -> bytes:
                 return checkout
     except OSError:
         pass
-    return common
+    return (None if named else separate_checkout(common)) or common
 
 
 def git_stage(repository: GitRepository) -> Stage | None:

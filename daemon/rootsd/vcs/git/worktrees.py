@@ -7,11 +7,12 @@ links in the repository. Source: gitrepository-layout(5), "worktrees/<id>/gitdir
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from rootsd.core.model import ProjectKind
+from rootsd.core.model import Identity, Project, ProjectKind
 from rootsd.disk.git_pointer import GIT
-from rootsd.disk.hung_mounts import follow
+from rootsd.disk.hung_mounts import follow, may_follow
+from rootsd.disk.identity import identify
 from rootsd.disk.reader import (
     REF_CAP,
     OpenFolder,
@@ -20,6 +21,7 @@ from rootsd.disk.reader import (
     list_names,
     read_small,
 )
+from rootsd.vcs.git.checkouts import keep_proof
 from rootsd.vcs.git.repository import GitRepository, bare_git_dirs, find_git_dirs
 
 _MAX_WORKTREES = 1_000
@@ -54,6 +56,31 @@ def main_git_folder(main: bytes) -> bytes | None:
         return main + _MARKER
     dirs = find_git_dirs(main) or bare_git_dirs(main)
     return dirs.common if dirs.folder == dirs.common else None
+
+
+def recall_checkouts(known: Mapping[bytes, Project]) -> None:
+    """Look at the main checkouts of the worktrees that an earlier run of rootsd knew.
+
+    Call it before anything looks at these worktrees: a worktree does not lead to a checkout whose
+    git directory lies elsewhere.
+    """
+    for main in {project.observed.main_checkout for project in known.values()}:
+        if main is None or not may_follow(main) or is_folder_no_follow(main + _MARKER):
+            continue
+        dirs, before = find_git_dirs(main), known.get(main)
+        if dirs is not None and before is not None and _is_same(main, before.observed.identity):
+            keep_proof(main, dirs.folder)
+
+
+def _is_same(main: bytes, before: Identity | None) -> bool:
+    """Return whether a checkout has the same `.git` and the same git directory as before."""
+    try:
+        now = identify(main)
+    except OSError:
+        return False
+    if before is None or before.git_target is None or now.git_target is None:
+        return False
+    return before.same_as(now) and before.keeps_git(now) and before.keeps_git_file(now)
 
 
 def worktrees_folder(main: bytes) -> bytes | None:
