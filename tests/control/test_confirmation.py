@@ -238,6 +238,16 @@ async def test_what_a_look_finds_below_a_new_root_is_listed_and_stays_unknown(
     assert await control.world.told() == {path(1)}
 
 
+async def test_control_without_the_look_a_folder_is_published_with_what_nobody_saw() -> None:
+    control = ControlHarness(project(1))
+    control.discovery.below = SeenBelow(seen_below(".hidden/a", "b"))
+    with pytest.raises(Unconfirmed):
+        await control.ask_unconfirmed(order(APPROVE, "p1"))
+    control.discovery.below = SeenBelow()
+    await control.ask_unconfirmed(order(APPROVE, "p1"))
+    assert await control.world.told() == {path(1)}
+
+
 async def test_a_look_that_was_not_whole_needs_a_confirmation() -> None:
     control = ControlHarness(project(1), lapsed(approved(2)))
     control.discovery.below = SeenBelow(unsearched=frozenset((path(1), path(2))))

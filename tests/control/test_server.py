@@ -220,7 +220,7 @@ def test_a_recorded_command_of_an_agent_is_named() -> None:
     assert len(dispatcher.recorded_command(AnnounceRequest("x" * 10_000))) <= COMMAND_TEXT_LIMIT
 
 
-def test_only_a_shown_status_and_a_remote_command_depend_on_the_caller() -> None:
+def test_only_what_shows_or_records_something_of_a_person_depends_on_the_caller() -> None:
     dispatcher = ControlHarness().dispatcher
     assert dispatcher.needs_caller(StatusQuery(is_look=True))
     assert dispatcher.needs_caller(ReloadRequest())
@@ -229,8 +229,11 @@ def test_only_a_shown_status_and_a_remote_command_depend_on_the_caller() -> None
     assert not any(
         dispatcher.needs_caller(request)
         for request in LOOKS
-        if not isinstance(request, ReloadRequest | RemoteCommandRequest)
+        if not isinstance(request, ReloadRequest | RemoteCommandRequest | AddRequest)
     )
+    assert dispatcher.needs_caller(AddRequest("/x", CWD)), "undo knows the last command"
+    assert not dispatcher.needs_caller(AddRequest("/x", CWD, effect=ApplyMode.DRY_RUN))
+    assert dispatcher.needs_caller(AnnounceRequest("connect codex"))
 
 
 async def test_a_query_needs_no_admission() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from rootsd.core import undo
 from rootsd.core.changes import (
     Attempt,
     AuditRecord,
     Change,
     ChangeVerb,
+    ConfigurationChange,
     ParentChange,
+    PlainCommand,
     ProjectChange,
 )
 from rootsd.core.errors import CannotUndo
@@ -131,9 +134,82 @@ def test_each_undo_is_mapped_to_the_event_it_took_back() -> None:
     assert {seq: event.seq for seq, event in undone_events(events).items()} == {4: 3, 5: 1}
 
 
-@pytest.mark.parametrize("verb", [ChangeVerb.PARENT_ADDED, ChangeVerb.PARENT_REMOVED])
-def test_a_change_of_the_parents_is_not_undone(verb: ChangeVerb) -> None:
-    events = history([decide(approved(1))], [ParentChange(b"/src", verb, PERSON)])
-    assert last_undoable_order(events) == (events[0],)
-    with pytest.raises(CannotUndo, match="changed the configuration"):
+REMOVED = ParentChange(b"/src/a b", ChangeVerb.PARENT_REMOVED, PERSON)
+LASTING: Mapping[str, tuple[AuditRecord, str, str]] = {
+    "parent rm": (REMOVED, "removed the parent /src/a b", "rootsd parent add '/src/a b'"),
+    "parent add": (
+        ParentChange(b"/src", ChangeVerb.PARENT_ADDED, PERSON),
+        "added the parent /src",
+        "rootsd parent rm /src",
+    ),
+    "edit": (
+        ParentChange(b"/src", ChangeVerb.PARENT_REMOVED, None),
+        "removed the parent /src",
+        "rootsd parent add /src",
+    ),
+    "config": (
+        ConfigurationChange("notify changed", PERSON),
+        "of the configuration .notify changed.",
+        "rootsd config edit",
+    ),
+    "add": (PlainCommand("add '/a b'", PERSON), "was rootsd add '/a b'", "rootsd forget '/a b'"),
+    "forget": (PlainCommand("forget /a", PERSON), "was rootsd forget /a", "rootsd add /a"),
+    "connect": (
+        PlainCommand("connect x --allow-tools", PERSON),
+        "was rootsd connect x --allow-tools",
+        "rootsd disconnect x",
+    ),
+    "sync": (PlainCommand("sync rm x", PERSON), "was rootsd sync rm x", "rootsd sync add x"),
+    "host": (
+        PlainCommand("deny --host=box -- x", PERSON),
+        "was rootsd deny --host=box -- x",
+        "ssh box rootsd undo --dry-run",
+    ),
+    "unsafe": (
+        PlainCommand("add /\x1b[2J", PERSON),
+        "was rootsd add",
+        "rootsd forget '/\\u{1b}[2J'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_after_a_change_that_undo_does_not_take_back_it_takes_back_nothing(name: str) -> None:
+    change, what, way = LASTING[name]
+    events = history([APPROVED], [change])
+    with pytest.raises(CannotUndo, match=what) as refusal:
+        last_undoable_order(events)
+    assert refusal.value.remedy == way
+    assert "\x1b" not in refusal.value.message
+    assert "before it: rootsd undo 1" in refusal.value.message
+    with pytest.raises(
+        CannotUndo, match="2 in the log is nothing that undo takes back"
+    ) as refusal:
         plan_undo(events[1:], events)
+    assert refusal.value.remedy == way
+    assert seqs([step.event for step in plan_undo(events[:1], events)]) == [1]
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_control_without_the_rule_undo_takes_back_an_earlier_command(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(undo, "is_lasting", lambda _: False)
+    assert seqs(last_undoable_order(history([APPROVED], [LASTING[name][0]]))) == [1]
+
+
+def test_an_undone_decision_is_not_the_command_before_a_change_that_stays() -> None:
+    events = history([APPROVED], [REMOVED], [DENIED], [UNDONE])
+    with pytest.raises(CannotUndo, match="before it: rootsd undo 1"):
+        last_undoable_order(events)
+    with pytest.raises(CannotUndo, match=r"does not take that back$"):
+        last_undoable_order(history([REMOVED]))
+
+
+def test_a_decision_after_a_change_that_stays_is_undone() -> None:
+    assert seqs(last_undoable_order(history([REMOVED], [APPROVED]))) == [2]
+
+
+def test_what_an_agent_did_is_not_the_last_command_of_the_person() -> None:
+    agent = ParentChange(b"/src", ChangeVerb.PARENT_REMOVED, Actor(ActorKind.CALLER, "an agent"))
+    assert seqs(last_undoable_order(history([APPROVED], [agent]))) == [1]

@@ -11,9 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from rootsd.core.changes import ChangeVerb, ParentChange
+from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
 from rootsd.core.errors import BadConfig
-from rootsd.daemon.configuration import ReloadableConfig, describe_changes
+from rootsd.daemon.configuration import RecordedChange, ReloadableConfig, describe_changes
 from rootsd.system.config import Config, parse_config, read_config
 from support.sample_decisions import PERSON
 
@@ -35,10 +35,10 @@ class TakenConfiguration:
 
     def __init__(self) -> None:
         self.configs: list[Config] = []
-        self.changes: list[ParentChange] = []
+        self.changes: list[RecordedChange] = []
         self._news = anyio.Event()
 
-    async def over(self, config: Config, changes: Sequence[ParentChange]) -> None:
+    async def over(self, config: Config, changes: Sequence[RecordedChange]) -> None:
         self.configs.append(config)
         self.changes += changes
         self._news.set()
@@ -180,18 +180,19 @@ async def test_an_unchanged_file_is_not_applied_again(home: Path) -> None:
     assert len(taken.configs) == 1
 
 
-async def test_changes_of_parents_are_recorded_with_the_caller(home: Path) -> None:
+async def test_changes_are_recorded_with_the_caller(home: Path) -> None:
     file = home / "config.toml"
     a, b = bytes(home / "a"), bytes(home / "b")
     configuration, taken = (
         ReloadableConfig(bytes(file), Config(), lambda: NOON),
         TakenConfiguration(),
     )
-    for path in ("a", "a", "b"):
-        file.write_text(parent(home / path, "depth = 2\n"))
+    for path, depth in (("a", 2), ("a", 2), ("a", 3), ("b", 2)):
+        file.write_text(parent(home / path, f"depth = {depth}\n"))
         await configuration.reload(taken.over, PERSON)
     assert taken.changes == [
         ParentChange(a, ChangeVerb.PARENT_ADDED, PERSON),
+        ConfigurationChange(f"parent {home}/a changed: depth", PERSON),
         ParentChange(b, ChangeVerb.PARENT_ADDED, PERSON),
         ParentChange(a, ChangeVerb.PARENT_REMOVED, PERSON),
     ]

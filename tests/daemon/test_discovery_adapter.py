@@ -20,8 +20,10 @@ from rootsd.core.inputs import Approve, InputEvent, ProjectGone, ProjectObserved
 from rootsd.core.model import LapseReason, Parent, Presence, Project, ProjectKind
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.shared_git import included_checkouts
+from rootsd.daemon import discovery_adapter
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.discovery.engine import DiscoveryEngine
+from rootsd.disk.look import Look
 from rootsd.disk.safety import explain_alias
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import ScanProgressItem
@@ -348,3 +350,19 @@ async def test_a_worktree_outside_of_the_parents_is_named_until_it_is_added(home
         await surveyor.propose(raw(outside))
         assert raw(outside) in ledger.catalog.projects
         assert await surveyor.left_out() == []
+
+
+@pytest.mark.parametrize("looks", [True, False])
+async def test_a_look_below_a_folder_sees_what_no_scan_finds_unless_it_is_switched_off(
+    home: Path, monkeypatch: pytest.MonkeyPatch, looks: bool
+) -> None:
+    top = home / "work"
+    inside = {raw(fake_repository(top / name)) for name in ("one", ".hidden/dot")}
+    if not looks:
+        monkeypatch.setattr(discovery_adapter, "look_below", lambda *_: Look((), is_whole=True))
+    async with running_adapter(home) as (adapter, ledger):
+        await adapter.propose(raw(top))
+        below = await adapter.look_below(list(ledger.catalog.projects.values()))
+    assert {seen.path for seen in below.projects} == (inside if looks else set())
+    assert not below.unsearched
+    assert ledger.catalog.projects.keys() == {raw(top)}

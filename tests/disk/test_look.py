@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.model import ProjectKind
+from rootsd.core.model import DEFAULT_DEPTH, ProjectKind
 from rootsd.disk import look
 from rootsd.disk.look import Look, LookLimits, look_below
 from support.repositories import cloned, fake_repository, git, make_repository, raw
@@ -76,3 +76,41 @@ def test_a_mount_that_does_not_respond_is_not_entered(
 def test_a_folder_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert found(tmp_path / "gone") == []
     assert found(cloned(tmp_path), ProjectKind.GIT) == []
+
+
+def test_control_the_look_of_a_scan_leaves_out_hidden_and_deep_repositories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("near", "a/b/c/d/e/deep", ".hidden/dot"):
+        fake_repository(tmp_path / name)
+    assert found(tmp_path) == [".hidden/dot", "a/b/c/d/e/deep", "near"]
+    monkeypatch.setattr(look, "_NO_LIMIT", DEFAULT_DEPTH)
+    assert found(tmp_path) == [".hidden/dot", "near"]
+    enters = look._Reach.below
+    monkeypatch.setattr(
+        look._Reach,
+        "below",
+        lambda reach, name: None if name.startswith(b".") else enters(reach, name),
+    )
+    assert found(tmp_path) == ["near"]
+
+
+def test_control_without_the_reach_of_a_repository_its_own_parts_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = make_repository(tmp_path / "top")
+    git("worktree", "add", "-q", "tree", cwd=top)
+    git("init", "-q", "--bare", str(top / "fixtures/bare.git"))
+    assert found(top, ProjectKind.GIT) == []
+    start = look._start
+    monkeypatch.setattr(look, "_start", lambda folder, _: start(folder, PLAIN))
+    assert found(top, ProjectKind.GIT) == ["fixtures/bare.git", "tree"]
+
+
+def test_control_without_the_mount_table_a_hung_mount_is_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_repository(tmp_path / "mounted/r")
+    monkeypatch.setattr(look, "mount_points", lambda _: frozenset())
+    seen = look_below(raw(tmp_path), PLAIN, may_enter=lambda _: False)
+    assert seen == Look((raw(tmp_path / "mounted/r"),), is_whole=True)

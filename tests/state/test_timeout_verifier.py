@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
-from rootsd.core.model import GitEntry, Identity, IncompleteReason, ProjectKind
+from rootsd.core.model import GitEntry, Identity, ProjectKind
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from support.core_samples import identity
 from support.ledger_harness import HANG_GUARD
@@ -159,9 +159,10 @@ async def test_a_missing_root_is_reported_for_another_check(disk: Disk) -> None:
 
 
 async def test_discovery_reports_when_the_git_data_of_a_worktree_return() -> None:
+    lost = replace(identity(1), git=GitEntry.FILE)
     seen = {
-        path: ProjectObserved(path, ProjectKind.GIT, identity(1), incomplete)
-        for path, incomplete in ((NEAR, IncompleteReason.NO_GIT_DIR), (OTHER, None))
+        path: ProjectObserved(path, ProjectKind.GIT, found)
+        for path, found in ((NEAR, lost), (OTHER, identity(1)))
     }
 
     class Looks:

@@ -20,9 +20,11 @@ from rootsd.core.changes import (
     Attempt,
     AuditRecord,
     Change,
+    ConfigurationChange,
     FocusChange,
     GuardChange,
     ParentChange,
+    PlainCommand,
     PolicyChange,
     ProgramsChange,
     ProjectChange,
@@ -102,7 +104,13 @@ class FakeSaver:
                     self.rules[number] = rule
             case GuardChange() | ProgramsChange() | FocusChange():
                 pass
-            case ParentChange() | PolicyChange() | Attempt():
+            case (
+                ParentChange()
+                | PolicyChange()
+                | ConfigurationChange()
+                | PlainCommand()
+                | Attempt()
+            ):
                 pass
 
     def _enter(self) -> None:

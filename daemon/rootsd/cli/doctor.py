@@ -18,6 +18,7 @@ from rootsd.cli.client_homes import ClientHomes
 from rootsd.cli.connecting import client_environment, other_settings
 from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
+from rootsd.cli.terminal import drop_earlier_input
 from rootsd.confine.probe import Probe, allow_namespaces_command, probe
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
@@ -79,6 +80,7 @@ def install_profile(
         "This lets every program of the same Python interpreter use user namespaces:"
     )
     invocation.output.message(safe_label(shell_command, limit=None))
+    drop_earlier_input()
     click.confirm("Run it?", abort=True, err=True)
     run("sh", ["sh", "-c", shell_command])
 

@@ -84,7 +84,7 @@ class Invocation(Struct, dict=True):
         return response
 
     def announce(self, words: str) -> None:
-        """Have the daemon log a command if an agent gives it. Without a daemon, do nothing."""
+        """Have the daemon log a command that decides nothing. Without a daemon, do nothing."""
         from rootsd.wire.daemon import AnnounceRequest
 
         with suppress(RootsdError):

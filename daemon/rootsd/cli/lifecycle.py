@@ -162,7 +162,10 @@ def _should_replace(invocation: Invocation) -> bool:
 def _confirmed(version: str) -> bool:
     import click
 
+    from rootsd.cli.terminal import drop_earlier_input
+
     question = f"The daemon is version {version}. Start {__version__} instead?"
+    drop_earlier_input()
     return click.confirm(question, default=True, err=True)
 
 

@@ -1,19 +1,21 @@
 """Talk to a person on a terminal: read keys, lines, and the challenge word; draw progress.
 
 A question takes a single key without Enter, or a line if the terminal cannot report single keys.
-An answer must follow the question: input from before the question is dropped. So is a burst of
-bytes, such as a paste or an arrow key.
+An answer must follow the question: input from before the question is dropped, until the terminal
+is quiet. A burst of bytes, such as a paste or an arrow key, answers nothing. A slow line may
+deliver a burst in parts, so a key is one only if nothing follows it at once.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import sys
 import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -39,6 +41,8 @@ def typed_word() -> str | None:
 
 
 _MAX_KEY_BYTES = 1024
+# Between two bytes of a burst. A person who types fast needs more than 0.08 s for a key.
+_QUIET_S = 0.05
 _CTRL_D = "\x04"
 
 
@@ -58,10 +62,9 @@ class Keyboard:
             return self._line(question)
         fd = sys.stdin.fileno()
         try:
-            # Entered before the question appears, so that no answer to it is dropped.
             with _unbuffered_keys(fd):
-                _print_prompt(question)
-                pressed = os.read(fd, _MAX_KEY_BYTES)
+                _ask(question)
+                pressed = _read_burst(fd)
         except termios.error:
             return self._line(question)
         text = pressed.decode("utf-8", "replace")
@@ -74,14 +77,46 @@ class Keyboard:
 
     def line(self, question: str) -> str:
         """Ask `question`, and return the line typed; empty at the end of input."""
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        _print_prompt(question)
+        _ask(question)
         return sys.stdin.readline().strip()
 
     def _line(self, question: str) -> str:
-        _print_prompt(question)
+        _ask(question)
         typed = sys.stdin.readline()
         return typed.strip() if typed else "q"
+
+
+def _ask(question: str) -> None:
+    """Print a question, and drop the input from before it.
+
+    The last character comes after that, so an answer to the whole question is never dropped.
+    """
+    _print_prompt(question[:-1])
+    drop_earlier_input()
+    _print_prompt(question[-1:])
+
+
+def drop_earlier_input() -> None:
+    """Drop typed input until none has come for `_QUIET_S`: the rest of a paste may still arrive.
+
+    What answers a question must not have been typed before it. `Keyboard` calls this itself.
+    """
+    with suppress(OSError, termios.error):
+        fd = sys.stdin.fileno()
+        termios.tcflush(fd, termios.TCIFLUSH)
+        while select.select([fd], [], [], _QUIET_S)[0] and os.read(fd, _MAX_KEY_BYTES):
+            pass
+        termios.tcflush(fd, termios.TCIFLUSH)  # a part of a line is never ready to be read
+
+
+def _read_burst(fd: int) -> bytes:
+    """Wait for a key, and return it with the start of what follows within `_QUIET_S` each."""
+    pressed = os.read(fd, _MAX_KEY_BYTES)
+    more = pressed
+    while more and select.select([fd], [], [], _QUIET_S)[0]:
+        more = os.read(fd, _MAX_KEY_BYTES)
+        pressed = (pressed + more)[:_MAX_KEY_BYTES]
+    return pressed
 
 
 def _print_prompt(text: str) -> None:
@@ -91,9 +126,9 @@ def _print_prompt(text: str) -> None:
 
 @contextmanager
 def _unbuffered_keys(fd: int) -> Iterator[None]:
-    """Deliver keys as they are pressed, and drop earlier input. ^C still interrupts."""
+    """Deliver keys as they are pressed, without an echo. ^C still interrupts."""
     before = termios.tcgetattr(fd)
-    tty.setcbreak(fd, termios.TCSAFLUSH)
+    tty.setcbreak(fd, termios.TCSADRAIN)
     try:
         yield
     finally:

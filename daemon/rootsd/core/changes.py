@@ -32,6 +32,8 @@ class ChangeVerb(StrEnum):
     PARENT_ADDED = "parent added"
     PARENT_REMOVED = "parent removed"
     POLICY_CHANGED = "policy changed"
+    CONFIGURATION_CHANGED = "configuration changed"
+    COMMAND = "command"
     REFUSED = "refused"
     AGENT_COMMAND = "agent command"
     REQUESTED = "requested"
@@ -120,7 +122,35 @@ class PolicyChange(Struct, frozen=True):
     verb: ChangeVerb = ChangeVerb.POLICY_CHANGED
 
 
+class ConfigurationChange(Struct, frozen=True):
+    """Settings that changed, beside the list of parents. `summary` names them, safe to show.
+
+    `actor` is the caller whose command changed them, or None if the file was edited.
+    """
+
+    summary: str
+    actor: Actor | None
+    verb: ChangeVerb = ChangeVerb.CONFIGURATION_CHANGED
+
+
+class PlainCommand(Struct, frozen=True):
+    """A person's command that changed something, but no decision. `what` is not safe to show."""
+
+    what: str
+    actor: Actor
+    verb: ChangeVerb = ChangeVerb.COMMAND
+
+
 Change = ProjectChange | RuleChange
 """A change of the catalog."""
-AuditRecord = GuardChange | ProgramsChange | FocusChange | ParentChange | PolicyChange | Attempt
+AuditRecord = (
+    GuardChange
+    | ProgramsChange
+    | FocusChange
+    | ParentChange
+    | PolicyChange
+    | ConfigurationChange
+    | PlainCommand
+    | Attempt
+)
 """An event in the history that does not change the catalog."""

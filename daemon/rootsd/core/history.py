@@ -28,9 +28,11 @@ from rootsd.core.changes import (
     AuditRecord,
     Change,
     ChangeVerb,
+    ConfigurationChange,
     FocusChange,
     GuardChange,
     ParentChange,
+    PlainCommand,
     PolicyChange,
     ProgramsChange,
     ProjectChange,
@@ -83,14 +85,16 @@ class SubjectKind(StrEnum):
     ATTEMPT = "attempt"
     PARENT = "parent"
     POLICY = "policy"
+    CONFIGURATION = "configuration"
+    COMMAND = "command"
 
 
 class EventSubject(Struct, frozen=True):
     """The subject of an event.
 
     `key` is the path of a project or a parent, the number of a rule in decimal digits, the name of
-    a setting, the command of an attempt, or the summary of a policy. Attempts, parents, and
-    policies have no outcome.
+    a setting, the command of an attempt or a person, or the summary of a policy or of a change of
+    the configuration. Only projects, rules, and settings have an outcome.
     """
 
     kind: SubjectKind
@@ -160,7 +164,7 @@ class HistoryEvent(Struct, frozen=True):
                 return decode_programs(self.body)
             case SubjectKind.SETTING:
                 return decode_guard(self.body)
-            case SubjectKind.ATTEMPT | SubjectKind.PARENT | SubjectKind.POLICY:
+            case _:
                 raise BadRecord(f"the kind {self.subject.kind} has no outcome")
 
 
@@ -258,28 +262,46 @@ def _unsealed_events(change: Change | AuditRecord) -> Iterator[_UnsealedEvent]:
         case RuleChange(number=number, after=after):
             body = encode_rule(after) if after else None
             yield _UnsealedEvent(change.actor, change.verb, rule_subject(number), body)
-        case GuardChange(after=guard):
-            yield _UnsealedEvent(change.actor, change.verb, GUARD_SUBJECT, encode_guard(guard))
-        case ProgramsChange(after=programs):
-            body = encode_programs(AllowedPrograms(programs)) if programs else None
-            yield _UnsealedEvent(change.actor, change.verb, PROGRAMS_SUBJECT, body)
-        case FocusChange(after=tag):
-            body = encode_focus(FocusRecord(tag)) if tag is not None else None
-            yield _UnsealedEvent(change.actor, change.verb, FOCUS_SUBJECT, body)
-        case Attempt(what=what):
-            subject = EventSubject(SubjectKind.ATTEMPT, what.encode("utf-8", "surrogateescape"))
-            yield _UnsealedEvent(change.actor, change.verb, subject, None)
-        case ParentChange(path=path):
-            subject = EventSubject(SubjectKind.PARENT, path)
-            yield _UnsealedEvent(change.actor, change.verb, subject, None)
-        case PolicyChange(summary=summary):
-            subject = EventSubject(SubjectKind.POLICY, summary.encode("utf-8", "surrogateescape"))
-            yield _UnsealedEvent(change.actor, change.verb, subject, None)
         case ProjectChange() if change.is_decision:
             subject = EventSubject(SubjectKind.PROJECT, change.path)
             yield _UnsealedEvent(change.actor, change.verb, subject, _project_body(change.after))
         case ProjectChange():
             return
+        case GuardChange() | ProgramsChange() | FocusChange():
+            yield _unsealed_setting(change)
+        case _:
+            yield _UnsealedEvent(change.actor, change.verb, _subject_of(change), None)
+
+
+def _unsealed_setting(change: GuardChange | ProgramsChange | FocusChange) -> _UnsealedEvent:
+    body: str | None
+    match change:
+        case GuardChange(after=guard):
+            subject, body = GUARD_SUBJECT, encode_guard(guard)
+        case ProgramsChange(after=programs):
+            subject = PROGRAMS_SUBJECT
+            body = encode_programs(AllowedPrograms(programs)) if programs else None
+        case FocusChange(after=tag):
+            subject = FOCUS_SUBJECT
+            body = encode_focus(FocusRecord(tag)) if tag is not None else None
+    return _UnsealedEvent(change.actor, change.verb, subject, body)
+
+
+def _subject_of(
+    change: ParentChange | PolicyChange | ConfigurationChange | PlainCommand | Attempt,
+) -> EventSubject:
+    match change:
+        case ParentChange(path=path):
+            return EventSubject(SubjectKind.PARENT, path)
+        case PolicyChange(summary=text):
+            kind = SubjectKind.POLICY
+        case ConfigurationChange(summary=text):
+            kind = SubjectKind.CONFIGURATION
+        case PlainCommand(what=text):
+            kind = SubjectKind.COMMAND
+        case Attempt(what=text):
+            kind = SubjectKind.ATTEMPT
+    return EventSubject(kind, text.encode("utf-8", "surrogateescape"))
 
 
 def _project_body(project: Project | None) -> str | None:

@@ -3,6 +3,9 @@
 The decisions about one subject form a stack, and an undo removes the one on top. Grants are not
 part of the stack, because rules may grant again after any decision. An undo cannot be undone: a
 person who wants the decision back makes it again.
+
+A person means the last command. If undo cannot take that back, it takes back nothing: an earlier
+command is undone only by its number.
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ from msgspec import Struct
 from rootsd.core.changes import ChangeVerb
 from rootsd.core.errors import CannotUndo
 from rootsd.core.history import EventSubject, HistoryEvent
+from rootsd.core.lasting_changes import LASTING, describe_lasting, is_lasting
 
 _NOT_ORDERS = (
     ChangeVerb.REFUSED,
     ChangeVerb.AGENT_COMMAND,
     ChangeVerb.REQUESTED,
-    ChangeVerb.PARENT_ADDED,
-    ChangeVerb.PARENT_REMOVED,
+    *LASTING,
 )
 
 
@@ -35,20 +38,37 @@ class UndoStep(Struct, frozen=True):
 def last_undoable_order(events: Sequence[HistoryEvent]) -> tuple[HistoryEvent, ...]:
     """Return the events of the newest order by a person that is not undone, oldest first.
 
-    The events of one order have the same time and are stored together.
+    The events of one order have the same time and are stored together. Raises CannotUndo if a
+    change that undo does not take back is newer.
     """
+    lasting: HistoryEvent | None = None
     undone: dict[EventSubject, int] = {}
     for at in range(len(events) - 1, -1, -1):
         event = events[at]
         if event.verb is ChangeVerb.UNDONE:
             undone[event.subject] = undone.get(event.subject, 0) + 1
+        elif lasting is None and is_lasting(event):
+            lasting = event
         elif not _is_order(event):
             continue
         elif undone.get(event.subject, 0):
             undone[event.subject] -= 1
+        elif lasting is not None:
+            raise _not_the_last(lasting, event)
         else:
             return tuple(_of_one_order(events[: at + 1]))
+    if lasting is not None:
+        raise _not_the_last(lasting, None)
     return ()
+
+
+def _not_the_last(lasting: HistoryEvent, order: HistoryEvent | None) -> CannotUndo:
+    what, way = describe_lasting(lasting)
+    earlier = ""
+    if order is not None:
+        seq = order.seq
+        earlier = f"; to take back {seq} ({order.verb.value}), before it: rootsd undo {seq}"
+    return CannotUndo(f"the last {what}, and undo does not take that back{earlier}", way)
 
 
 def plan_undo(
@@ -118,11 +138,9 @@ def _of_one_order(events: Sequence[HistoryEvent]) -> list[HistoryEvent]:
 def _check_is_order(target: HistoryEvent) -> None:
     if target.verb is ChangeVerb.REFUSED:
         raise CannotUndo(f"{target.seq} in the log was refused: it changed nothing", "rootsd log")
-    if target.verb in (ChangeVerb.PARENT_ADDED, ChangeVerb.PARENT_REMOVED):
-        way = "add" if target.verb is ChangeVerb.PARENT_REMOVED else "rm"
-        raise CannotUndo(
-            f"{target.seq} in the log changed the configuration", f"rootsd parent {way} PATH"
-        )
+    if target.verb in LASTING:
+        _, way = describe_lasting(target)
+        raise CannotUndo(f"{target.seq} in the log is nothing that undo takes back", way)
     if target.verb is ChangeVerb.POLICY_CHANGED:
         raise CannotUndo(
             f"{target.seq} in the log changed the policy, which belongs to root", "rootsd status"

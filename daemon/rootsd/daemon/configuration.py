@@ -16,7 +16,7 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
 from anyio.abc import TaskStatus
 
-from rootsd.core.changes import ChangeVerb, ParentChange
+from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent
@@ -29,7 +29,8 @@ from rootsd.wire.daemon import ConfigStatus
 
 log = logging.getLogger(__name__)
 
-ApplyConfig = Callable[[Config, Sequence[ParentChange]], Awaitable[None]]
+RecordedChange = ParentChange | ConfigurationChange
+ApplyConfig = Callable[[Config, Sequence[RecordedChange]], Awaitable[None]]
 
 
 class ReloadableConfig:
@@ -95,7 +96,7 @@ class ReloadableConfig:
             if config.checksum == self._config.checksum:
                 return
             changes = describe_changes(self._config, config)
-            await apply(config, parent_changes(self._config, config, actor))
+            await apply(config, recorded_changes(self._config, config, actor))
             self._config, self._read_at, self._changes = config, self._now(), changes
             log.info("configuration read: %s", "; ".join(changes) or "no setting changed")
 
@@ -121,8 +122,16 @@ def describe_changes(old: Config, new: Config) -> list[str]:
     return [*_parent_differences(old, new), *_setting_differences(old, new)]
 
 
-def parent_changes(old: Config, new: Config, actor: Actor | None) -> list[ParentChange]:
-    """Return the parents that `new` adds and removes, in its order."""
+def recorded_changes(old: Config, new: Config, actor: Actor | None) -> list[RecordedChange]:
+    """Return the parents that `new` adds and removes, in its order, and then all other changes."""
+    others = [*_altered_parents(old, new), *_setting_differences(old, new)]
+    return [
+        *_parent_changes(old, new, actor),
+        *([ConfigurationChange("; ".join(others), actor)] if others else ()),
+    ]
+
+
+def _parent_changes(old: Config, new: Config, actor: Actor | None) -> list[ParentChange]:
     before = {parent.path for parent in old.parents}
     after = {parent.path for parent in new.parents}
     return [
@@ -144,7 +153,12 @@ def _parent_differences(old: Config, new: Config) -> Iterator[str]:
     after = {parent.path: parent for parent in new.parents}
     yield from (f"parent {_shown(path)} added" for path in after if path not in before)
     yield from (f"parent {_shown(path)} removed" for path in before if path not in after)
-    for path, parent in after.items():
+    yield from _altered_parents(old, new)
+
+
+def _altered_parents(old: Config, new: Config) -> Iterator[str]:
+    before = {parent.path: parent for parent in old.parents}
+    for path, parent in {parent.path: parent for parent in new.parents}.items():
         if path in before and parent != before[path]:
             keys = ", ".join(_changed_keys(before[path], parent))
             yield f"parent {_shown(path)} changed: {keys}"

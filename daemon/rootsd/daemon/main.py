@@ -30,14 +30,14 @@ from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import ParentChange, PolicyChange
+from rootsd.core.changes import PolicyChange
 from rootsd.core.errors import RootsdError
 from rootsd.core.model import Actor, Focus, LapseReason, PublishedRoot
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.policy import MachinePolicy
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.admission import AdmissionControl
-from rootsd.daemon.configuration import ReloadableConfig
+from rootsd.daemon.configuration import RecordedChange, ReloadableConfig
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.daemon.health import HealthReporter, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
@@ -450,7 +450,7 @@ class Daemon:
         """End the daemon."""
         self._stopping.set()
 
-    async def _apply_config(self, config: Config, changes: Sequence[ParentChange]) -> None:
+    async def _apply_config(self, config: Config, changes: Sequence[RecordedChange]) -> None:
         await self._ledger.set_places(config.with_configured_places(self._places))
         self._discovery.set_parents(config.parents)
         self._guard.set_agents(config.approval)
@@ -461,7 +461,7 @@ class Daemon:
             try:
                 await self._ledger.note(change)
             except RootsdError as error:
-                log.warning("the store did not record a change of the parents: %s", error)
+                log.warning("the store did not record a change of the configuration: %s", error)
 
     async def _apply_policy(self, policy: MachinePolicy, summary: str) -> None:
         await self._ledger.set_policy(policy)

@@ -16,7 +16,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 
 from msgspec import Struct
@@ -153,6 +153,15 @@ def _resolve(path: bytes, may_look: Callable[[bytes], bool]) -> tuple[bytes, lis
         done = b"/" if target.startswith(b"/") else done
         parts += target.split(b"/")[::-1]
     return done, []
+
+
+def entered_mount(path: bytes, points: Collection[bytes]) -> bytes | None:
+    """Return the first of the mount `points` that a lookup of an absolute path enters, or None.
+
+    Nothing on any of these mounts is looked at. Raises OSError if no folder can have this path.
+    """
+    real, rest = _resolve(path, lambda part: innermost(points, part) is None)
+    return innermost(points, child(real, rest[0])) if rest else None
 
 
 class FollowPolicy:

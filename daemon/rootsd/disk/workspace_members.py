@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import translate
 from functools import lru_cache
@@ -24,6 +23,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from rootsd.core.parsing import Unparsable, parse_toml
 from rootsd.disk.manifest import MANIFEST_CAP, Lines, json_strings, read_lines
 from rootsd.disk.reader import read_small
 from rootsd.disk.yaml_lists import UnreadYaml, yaml_list
@@ -150,8 +150,8 @@ def _read_toml(file: bytes) -> dict[str, Any]:
         keys = _TOML_STRING.sub("", text).split("\n")
         if max(line.count(".") for line in keys) > _MAX_KEY_DOTS:
             return {}
-        return tomllib.loads(text)
-    except (UnicodeDecodeError, ValueError, RecursionError):
+        return parse_toml(text)
+    except (UnicodeDecodeError, Unparsable):
         return {}
 
 

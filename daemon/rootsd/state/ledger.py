@@ -309,9 +309,9 @@ class Ledger:
         await lowlevel.cancel_shielded_checkpoint()
         return made
 
-    async def note(self, note: AuditRecord) -> None:
-        """Save an audit record, which no catalog contains. Raises the error of the store."""
-        await self._queue.write((note,))
+    async def note(self, *notes: AuditRecord) -> None:
+        """Save audit records, which no catalog contains. Raises the error of the store."""
+        await self._queue.write(notes)
 
     async def change_focus(self, note: FocusChange, change: Callable[[Focus], Focus]) -> None:
         """Save and apply a new focus, which changes what the sessions without a scope see.

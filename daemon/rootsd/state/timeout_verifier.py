@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from rootsd.core.inputs import Observation, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import GitEntry, Identity, has_lost_git
-from rootsd.disk.git_pointer import find_git_directory
-from rootsd.disk.hung_mounts import follow
+from rootsd.disk.git_pointer import read_git_pointer
+from rootsd.disk.hung_mounts import entered_mount
 from rootsd.disk.mounts import innermost
 
 VERIFY_TIMEOUT_S = 1.0
@@ -127,24 +127,14 @@ class TimeoutVerifier:
 def _remote_mount_of(path: bytes, identity: Identity, points: tuple[bytes, ...]) -> bytes | None:
     """Return the remote mount point that a root depends on, or None.
 
-    It is the mount of the root itself, or of the target of its `.git` file.
+    It is the mount of the root itself, or one on the way to which its `.git` leads.
     """
     point = innermost(points, path)
     if point is None and identity.git is GitEntry.FILE:
-        target = _git_directory(path)
-        point = None if target is None else innermost(points, target)
+        named = read_git_pointer(path)
+        with suppress(OSError):  # no folder has such a path
+            point = None if named is None else entered_mount(named, points)
     return point
-
-
-def _git_directory(path: bytes) -> bytes | None:
-    """Return where the `.git` of a root leads, or how far it can be followed, or None."""
-    try:
-        return find_git_directory(path, follow=follow)
-    except TimeoutError as error:
-        place: bytes | None = error.filename
-        return place
-    except OSError:
-        return None
 
 
 def _needs_rescan(seen: Observation) -> bool:

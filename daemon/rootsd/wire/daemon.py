@@ -16,8 +16,8 @@ from rootsd.wire.wall import ConfinedProgramItem
 class AnnounceRequest(ControlRequest, frozen=True):
     """Announce that the caller will run `command`, which decides nothing and needs no permission.
 
-    The daemon records the command if the guard would not let this caller decide. The answer is
-    `{}`.
+    The daemon records the command if the guard would not let this caller decide, or if the command
+    lasts, such as `connect codex`: then undo knows it as the last one. The answer is `{}`.
     """
 
     method: ClassVar[str] = "announce"

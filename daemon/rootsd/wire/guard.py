@@ -140,7 +140,7 @@ class LogItem(TypedDict):
     at: str
     """When it happened."""
     verb: str
-    """What happened, such as `approved`, `rule added`, `lapsed`, or `refused`."""
+    """What happened, such as `approved`, `rule added`, `lapsed`, `refused`, or `command`."""
     actor: str | None
     """Who gave the order, a value of `ActorKind`. Null for a change that the daemon observed."""
     by: str | None
@@ -229,8 +229,8 @@ class UndoResult(TypedDict):
 class UndoRequest(ControlRequest, frozen=True):
     """Undo event `seq` of the log: `UndoResult`.
 
-    Without `seq`, undo the newest order of a person that is not undone. `confirmed` is that of a
-    `DecideRequest`.
+    Without `seq`, undo the newest order of a person that is not undone. If a change that undo does
+    not take back is newer, this is an error. `confirmed` is that of a `DecideRequest`.
     """
 
     method: ClassVar[str] = "undo"

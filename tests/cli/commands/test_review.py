@@ -16,13 +16,14 @@ from support.terminal import Shell
 
 
 class Terminal:
-    """`rootsd review` with a person at the terminal."""
+    """`rootsd review` with a person at the terminal. `prelude` is code that runs first."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, prelude: str = "", term: str = "xterm") -> None:
         self.pid, self.fd = pty.fork()
         if not self.pid:
-            os.environ["TERM"] = "xterm"
-            os.execv(sys.executable, [sys.executable, "-m", "rootsd", "review", *words])  # noqa: S606
+            os.environ["TERM"] = term
+            code = f"{prelude}\nimport runpy; runpy.run_module('rootsd', run_name='__main__')"
+            os.execv(sys.executable, [sys.executable, "-c", code, "review", *words])  # noqa: S606
         self.shown = ""
 
     def until(self, end: str) -> str:
@@ -116,3 +117,107 @@ def test_without_a_terminal_it_is_refused_with_the_next_command(
     assert done.status == 7
     assert "rootsd pending" in done.out + done.err
     assert daemon.requests == []
+
+
+QUESTION = "q,?] "
+HELP = "takes the last answer back.\r\n"
+KEEPS_EARLIER = "from rootsd.cli import terminal; terminal.drop_earlier_input = lambda: None"
+KEY_BY_KEY = f"import os; {KEEPS_EARLIER}; terminal._read_burst = lambda fd: os.read(fd, 1)"
+BURSTS = ("aad", "adev", "yy", "dd\r", "\r\r\r", "y\r", "\x1b[A", "\x1b[d", "y" * 9001)
+
+
+def test_a_burst_answers_nothing(waiting: FakeDaemon) -> None:
+    """In rxvt, `ESC [ d` is an arrow key with shift."""
+    terminal = Terminal()
+    for keys in BURSTS:
+        terminal.until(QUESTION)
+        terminal.press(keys)
+        terminal.until(HELP)
+        assert waiting.asked("decide") == [], keys
+    terminal.until(QUESTION)
+    terminal.press("y")
+    terminal.until("0 still pending.")
+    assert terminal.ended() == 0
+    assert len(waiting.ordered("decide")) == 1
+
+
+@pytest.mark.parametrize("keys", ["adev", "\x1b[d"])
+def test_control_read_key_by_key_a_burst_decides(waiting: FakeDaemon, keys: str) -> None:
+    terminal = Terminal(prelude=KEY_BY_KEY)
+    terminal.until(QUESTION)
+    terminal.press(keys)
+    terminal.until("0 still pending.")
+    terminal.ended()
+    assert len(waiting.ordered("decide")) == 1
+
+
+@pytest.mark.parametrize(("term", "key"), [("xterm", "y"), ("dumb", "y\n")])
+@pytest.mark.parametrize(("prelude", "decided"), [("", 0), (KEEPS_EARLIER, 1)])
+def test_what_was_typed_before_the_first_question_answers_it_only_in_the_control(
+    waiting: FakeDaemon, term: str, key: str, prelude: str, decided: int
+) -> None:
+    terminal = Terminal(prelude=f"{prelude}\ninput('go? ')", term=term)
+    terminal.until("go? ")
+    terminal.press(f"\n{key}")
+    terminal.until(QUESTION)
+    if not decided:
+        terminal.press("q\n" if term == "dumb" else "q")
+    terminal.ended()
+    assert len(waiting.ordered("decide")) == decided
+
+
+@pytest.mark.parametrize(("prelude", "decided"), [("", 0), (KEEPS_EARLIER, 1)])
+def test_what_was_typed_before_the_gate_asks_answers_it_only_in_the_control(
+    waiting: FakeDaemon, prelude: str, decided: int
+) -> None:
+    terminal = Terminal(prelude=prelude)
+    plan = a_decision(an_item(verdict="approved"))
+    listed = [
+        {
+            **an_item(name, path=f"/src/{name}"), "token": name, "before": "pending",
+            "after": "approved", "within": None, "risk": None,
+        }
+        for name in ("api", "web")
+    ]  # fmt: skip
+    question = {**plan, "confirmation": {"projects": listed, "parents": [], "unsearched": []}}
+
+    def decide(params: dict[str, Any]) -> Mapping[str, Any]:
+        if params.get("effect") != "dry-run":
+            return plan
+        terminal.press("y")  # while the person still sees the answered question
+        return question
+
+    waiting.answers["decide"] = decide
+    terminal.until(QUESTION)
+    terminal.press("a")
+    if not decided:
+        terminal.until("publish")
+        terminal.until("] ")
+        terminal.press("n")
+        terminal.until(QUESTION)
+        terminal.press("q")
+    terminal.ended()
+    assert len(waiting.ordered("decide")) == decided
+
+
+@pytest.mark.parametrize(("prelude", "decided"), [("", 0), (KEEPS_EARLIER, 1)])
+def test_what_was_typed_during_a_rename_answers_nothing_only_in_the_control(
+    waiting: FakeDaemon, prelude: str, decided: int
+) -> None:
+    terminal = Terminal(prelude=prelude)
+
+    def rename(_: dict[str, Any]) -> Mapping[str, Any]:
+        terminal.press("y")
+        return a_decision(an_item("web"))
+
+    waiting.answers["rename"] = rename
+    terminal.until(QUESTION)
+    terminal.press("r")
+    terminal.until("name: ")
+    terminal.press("web\n")
+    terminal.until("publish web?")
+    terminal.until(QUESTION)
+    if not decided:
+        terminal.press("q")
+    terminal.ended()
+    assert len(waiting.ordered("decide")) == decided

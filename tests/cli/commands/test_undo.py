@@ -92,6 +92,21 @@ def test_links_removed_before_the_last_command_stay_removed(
 
 
 @pytest.mark.needs("linux")
+@pytest.mark.parametrize(("at", "is_put_back"), [("2026", True), ("2999", False)])
+def test_links_are_put_back_if_undo_refuses_an_earlier_command(
+    daemon: FakeDaemon, shell: Shell, rootsd_dir: Path, tmp_path: Path, at: str, is_put_back: bool
+) -> None:
+    link = report_of_a_removed_link(rootsd_dir / "state", tmp_path)
+    daemon.answers["undo"] = Objection(ErrorCode.FAILED, "the last command stays", "rootsd x")
+    command, observed = dict(undone()["undone"][0]), dict(undone()["undone"][0])
+    command["at"], observed["at"] = f"{at}-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
+    observed["actor"] = None
+    daemon.answers["log"] = {"revision": 8, "items": [command, observed], "warnings": []}
+    assert (shell.run("undo").err == f"put back: {link}\n") is is_put_back
+    assert link.is_symlink() is is_put_back
+
+
+@pytest.mark.needs("linux")
 def test_links_are_put_back_if_no_command_can_be_undone(
     daemon: FakeDaemon, shell: Shell, rootsd_dir: Path, tmp_path: Path
 ) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
-from rootsd.core.changes import ChangeVerb, ProjectChange
+from rootsd.control import plain_commands
+from rootsd.control.routes import RequestContext
+from rootsd.core.changes import Attempt, ChangeVerb, ProjectChange
 from rootsd.core.errors import CannotUndo, IdentityChanged, RootsdError
 from rootsd.core.guard import Guard
-from rootsd.core.model import Access, Verdict
+from rootsd.core.inputs import ProjectGone
+from rootsd.core.model import Access, Actor, ActorKind, Verdict
+from rootsd.wire.daemon import AnnounceRequest
 from rootsd.wire.decisions import (
+    AddFoldersRequest,
+    AddRequest,
     AddRuleRequest,
     ApplyMode,
     RemoveRuleRequest,
@@ -18,7 +25,7 @@ from rootsd.wire.decisions import (
     SetFocusRequest,
     TagRequest,
 )
-from rootsd.wire.guard import LogQuery, SetGuardRequest, UndoRequest
+from rootsd.wire.guard import LogQuery, RemoteCommandRequest, SetGuardRequest, UndoRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness, names
 from support.ledger_harness import path
 from support.sample_decisions import approved, identity, project
@@ -152,3 +159,98 @@ async def test_an_undo_that_only_withdraws_holds_even_if_the_disk_refuses() -> N
     await undo(control)
     assert await control.world.told() == set()
     assert control.world.ledger.unsaved == 2
+
+
+async def _add(control: ControlHarness) -> None:
+    control.world.disk.folders[b"/home/ann/notes"] = identity(7)
+    await control.ask(AddRequest("../notes", CWD))
+
+
+async def _forget_undecided(control: ControlHarness) -> None:
+    await control.ask(AddRequest("https://x.example/v1", CWD))
+    await control.decide(FORGET, "v1")
+
+
+async def _connect(control: ControlHarness) -> None:
+    await control.ask(AnnounceRequest("connect codex"))
+
+
+async def _decide_elsewhere(control: ControlHarness) -> None:
+    await control.ask(RemoteCommandRequest("approve --host=box -- api"))
+
+
+_STAYS: Mapping[Callable[[ControlHarness], Awaitable[None]], str] = {
+    _add: "rootsd forget /home/ann/notes",
+    _forget_undecided: "rootsd add https://x.example/v1",
+    _connect: "rootsd disconnect codex",
+    _decide_elsewhere: "ssh box rootsd undo --dry-run",
+}
+
+
+@pytest.mark.parametrize("command", _STAYS)
+@pytest.mark.parametrize("effect", ApplyMode)
+async def test_undo_takes_back_no_earlier_command_than_the_last(
+    command: Callable[[ControlHarness], Awaitable[None]], effect: ApplyMode
+) -> None:
+    control = await an_approved_set(1)
+    await command(control)
+    with pytest.raises(CannotUndo, match=r"to take back 1 .approved., before it: ") as refusal:
+        await undo(control, effect=effect)
+    assert refusal.value.remedy == _STAYS[command]
+    assert await control.world.told() == {path(1)}
+    await undo(control, 1)
+    assert await control.world.told() == set()
+
+
+@pytest.mark.parametrize("command", _STAYS)
+async def test_control_without_a_trace_of_a_command_undo_takes_back_an_earlier_one(
+    monkeypatch: pytest.MonkeyPatch, command: Callable[[ControlHarness], Awaitable[None]]
+) -> None:
+    monkeypatch.setattr(plain_commands, "PlainCommand", _nothing_to_note)
+    control = await an_approved_set(1)
+    await command(control)
+    await undo(control)
+    assert await control.world.told() == set()
+
+
+def _nothing_to_note(what: str, actor: Actor) -> Attempt:
+    return Attempt(what, actor)
+
+
+async def test_a_command_that_changed_nothing_leaves_no_trace() -> None:
+    control = await an_approved_set(1)
+    await control.ask(AddRequest("p1", CWD))
+    await control.ask(AddRequest("https://x.example", CWD, effect=ApplyMode.DRY_RUN))
+    await control.ask(AnnounceRequest("down"))
+    await control.ask(RemoteCommandRequest("ls --host=box", ApplyMode.DRY_RUN))
+    assert [item["seq"] for item in (await undo(control))["undone"]] == [1]
+
+
+async def test_what_an_agent_may_do_is_not_the_last_command_of_a_person() -> None:
+    control = await an_approved_set(1)
+    agent = RequestContext(Actor(ActorKind.CALLER, "an agent"))
+    for request in (AddRequest("https://x.example", CWD), AnnounceRequest("connect codex")):
+        await control.dispatcher.answer(request, agent)
+        assert control.dispatcher.needs_caller(request), "or every caller counts as a person"
+    assert [item["seq"] for item in (await undo(control))["undone"]] == [1]
+
+
+async def test_the_tags_of_a_workspace_file_are_taken_back_at_once() -> None:
+    control = ControlHarness()
+    folders = ("/home/ann/a", "/home/ann/b")
+    for number, folder in enumerate(folders):
+        control.world.disk.folders[folder.encode()] = identity(number)
+    await control.ask(AddFoldersRequest(folders, "work"))
+    assert [item["tags"] for item in (await undo(control))["items"]] == [[], []]
+
+
+async def test_undo_of_a_decision_about_a_folder_that_is_gone_says_so() -> None:
+    control = await an_approved_set(1)
+    await control.decide(DENY, "p1")
+    await control.decide(FORGET, "p1")
+    await control.world.ledger.observe([ProjectGone(path(1))])
+    del control.world.disk.folders[path(1)]
+    assert control.world.ledger.catalog.projects == {}
+    for effect in ApplyMode:
+        with pytest.raises(CannotUndo, match=r"3 in the log .* cannot be taken back: there"):
+            await undo(control, effect=effect)

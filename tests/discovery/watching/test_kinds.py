@@ -38,6 +38,11 @@ def _init_git(work: Path) -> None:
     git("init", work)
 
 
+def _init_jj(work: Path) -> None:
+    _init_git(work)
+    colocate(work)
+
+
 @pytest.mark.parametrize("is_root", [False, True])
 def test_a_jj_beside_a_git_changes_the_kind_at_once(world: EngineHarness, is_root: bool) -> None:
     work = make_repository(world.top / "one")
@@ -54,7 +59,7 @@ def test_a_jj_beside_a_git_changes_the_kind_at_once(world: EngineHarness, is_roo
 
 @pytest.mark.parametrize(
     ("first", "then", "kind"),
-    [(_add_hg, _init_git, GIT), (_add_hg, colocate, JJ), (_init_git, _add_hg, GIT)],
+    [(_add_hg, _init_git, GIT), (_add_hg, _init_jj, JJ), (_init_git, _add_hg, GIT)],
 )
 def test_a_second_vcs_in_a_checkout(
     world: EngineHarness,

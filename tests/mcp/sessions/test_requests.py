@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 import anyio
 import anyio.lowlevel
@@ -15,7 +15,7 @@ from rootsd.core.changes import Attempt
 from rootsd.core.errors import Busy, NotPresent
 from rootsd.core.inputs import AddRule, Observation, Order, ProjectGone, ProjectObserved
 from rootsd.core.model import Actor, ActorKind, Project, ProjectKind, Rule, SessionKey, Verdict
-from rootsd.mcp.sessions.request_bounds import FORGOTTEN_AFTER_S, RootRequestLimits
+from rootsd.mcp.sessions.request_bounds import FORGOTTEN_AFTER_S, RequestBounds, RootRequestLimits
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.wire.projects import RequestNote
 from support.ledger_harness import (
@@ -333,6 +333,57 @@ async def test_one_session_cannot_use_up_the_places_of_the_others() -> None:
         await clients.execute(approve(2))
         await clients.submit(path(5), session=AGENT)
         assert clients.queue.sessions_requesting(path(5)) == (AGENT,)
+
+
+async def test_control_without_the_bound_one_session_uses_up_the_places_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RequestBounds, "admit", lambda *_: None)
+    monkeypatch.setattr(RootRequestQueue, "_count_of", lambda *_: 0)
+    limits = RootRequestLimits(own_unanswered=2, max_pending=3)
+    projects = [project(n) for n in range(1, 5)]
+    async with served(Clients(*projects, limits=limits)) as clients:
+        for number in (1, 2, 3):
+            await clients.submit(path(number), session=AGENT)
+        await clients.submit(path(4), session=OTHER_AGENT)
+        assert clients.queue.sessions_requesting(path(4)) == ()
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+async def test_only_with_its_own_bound_a_session_leaves_turns_for_the_others(
+    bounded: bool,
+) -> None:
+    own = 2 if bounded else 100
+    limits = RootRequestLimits(burst=4, per_second=0.001, own_burst=own)
+    async with served(Clients(limits=limits)) as clients:
+        for number in range(4):
+            with suppress(Busy):
+                await clients.submit(b"/no/%d" % number, session=AGENT)
+        if bounded:
+            await clients.submit(OTHER, session=OTHER_AGENT)
+        else:
+            with pytest.raises(Busy, match="too many requests"):
+                await clients.submit(OTHER, session=OTHER_AGENT)
+        assert clients.is_waiting(OTHER) is bounded
+
+
+@pytest.mark.parametrize("tells", [False, True])
+async def test_only_a_bound_on_requests_that_exist_would_tell_about_folders(
+    monkeypatch: pytest.MonkeyPatch, tells: bool
+) -> None:
+    """An asker that is refused only for a folder that became a request learns which one did."""
+    limits = RootRequestLimits(own_unanswered=1)
+    async with served(Clients(denied(1), project(2), limits=limits)) as clients:
+        if tells:
+            monkeypatch.setattr(
+                clients.queue._bounds,
+                "_is_answered",
+                lambda request: not clients.is_waiting(request.path),
+            )
+        await clients.submit(b"/no/such/folder", session=AGENT)
+        refused = pytest.raises(Busy) if not tells else nullcontext()
+        with refused:
+            await clients.submit(path(2), session=AGENT)
 
 
 async def test_the_bound_of_one_asker_tells_it_nothing_about_folders() -> None:

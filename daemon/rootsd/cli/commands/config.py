@@ -467,7 +467,10 @@ def _again(invocation: Invocation, error: BadConfig) -> bool:
     """Print the error, and return whether the person wants to edit again."""
     if not _has_terminal():
         return False
+    from rootsd.cli.terminal import drop_earlier_input
+
     invocation.output.error(error.code.value, error.message, "")
+    drop_earlier_input()
     return click.confirm("Edit again?", default=True, err=True)
 
 

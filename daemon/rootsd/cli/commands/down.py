@@ -13,6 +13,7 @@ import click
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
+from rootsd.cli.terminal import drop_earlier_input
 
 SECTION = "Set up"
 _MAX_NAMED = 5
@@ -104,6 +105,7 @@ def _asked_policy(invocation: Invocation, confined: Sequence[Mapping[str, Any]])
         f"{_count(names)} without a daemon: {_listed(names)}.\n"
         "w: let them wait until the next rootsd up    e: end them now"
     )
+    drop_earlier_input()
     choice = click.prompt(
         question,
         type=click.Choice(["w", "e"]),

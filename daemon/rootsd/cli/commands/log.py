@@ -74,7 +74,8 @@ def command(invocation: Invocation, *, last: int, follow: bool) -> None:
     """Show the decisions, who made each one, and the refused commands.
 
     In a pipe, the columns are number, time, verb, subject, author, and for an undo the entry that
-    it undid. Changes of the parents are listed if the daemon was running. With -f and --json, each
+    it undid. Changes of the configuration, and commands that decide nothing, such as connect, are
+    listed if the daemon was running. With -f and --json, each
     entry is one object per line. rootsd undo NUMBER undoes an entry. Without -f, this command also
     works without a daemon.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -17,12 +18,15 @@ from rootsd.cli.render import CommandResult
 from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.wire.guard import UndoRequest, UndoResult
+from rootsd.core.model import ActorKind
+from rootsd.wire.guard import LogQuery, UndoRequest, UndoResult
 
 if TYPE_CHECKING:
     from rootsd.confine.session_reports import SessionReport
 
 SECTION = "Decide"
+
+_SEARCHED = 200  # entries of the log
 
 _TERMINAL_COLUMNS = tuple(replace(column, title="") for column in (VERDICT, NAME, PATH))
 
@@ -52,6 +56,11 @@ def command(invocation: Invocation, *, seq: int | None, yes: bool, dry_run: bool
     This restores approvals, denials, rules, names, tags, the focus, and the guard. An approval is
     restored only for the same folder. If a later command depends on an entry, undo that command
     first. If you repeat undo, it takes back the previous command.
+
+    Changes of the parents, the configuration, and clients, folders that you only added or took off
+    the list, and commands with --host are not undone. If the last command made one of these, undo
+    does nothing, and names the command that takes it back. An earlier command is then undone only
+    by its number.
 
     If the command had also proposed the folder, undo takes the proposal back, too. If an undo
     would approve more than one project again, it lists them and asks for a key. Without a
@@ -97,11 +106,23 @@ def _newest_report(invocation: Invocation) -> SessionReport | None:
     try:
         preview = invocation.call(UndoRequest(None, effect_of(dry_run=True)))
     except RootsdError as error:
-        if error.code is not ErrorCode.NOTHING_MATCHED:
+        if error.code is ErrorCode.NOTHING_MATCHED:
+            return reports[-1]  # no command can be undone
+        if error.code is not ErrorCode.FAILED:
             raise
-        return reports[-1]  # no command can be undone
-    last = max(datetime.fromisoformat(event["at"]).timestamp() for event in preview["undone"])
+        events = invocation.call(LogQuery(_SEARCHED))["items"]  # undo refuses the last command
+    else:
+        events = preview["undone"]
+    last = max((_given_at(event) for event in events), default=0.0)
     return reports[-1] if reports[-1].ended > last else None
+
+
+def _given_at(event: Mapping[str, Any]) -> float:
+    """Return the time of a person's command. Other events count as ancient."""
+    actor = event["actor"]
+    if actor is None or not ActorKind(actor).may_decide:
+        return 0.0
+    return datetime.fromisoformat(event["at"]).timestamp()
 
 
 def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -> None:

@@ -6,6 +6,7 @@ person had typed it, and a folder that cannot be proposed is left out, with a wa
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from rootsd.control.items import project_items
+from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.references import canonical_path, check_name, check_tag
 from rootsd.control.routes import GuardedCommand, Route, command_route, plain_command
 from rootsd.control.services import ControlServices
@@ -21,7 +23,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.inputs import ProjectObserved, Rename, Retag
 from rootsd.core.labels import safe_label
 from rootsd.core.model import UNDECIDED, Actor, Parent, ProjectKind
-from rootsd.core.paths import bytes_of
+from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.uris import UriError, looks_like_uri, normalize_uri
 from rootsd.state.ledger import Ledger
 from rootsd.wire.decisions import (
@@ -59,7 +61,14 @@ class AddHandlers(Struct, frozen=True):
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
-        return (command_route(AddRequest, self.add, _add_command),)
+        return (
+            Route(
+                AddRequest,
+                lambda request, call: self.add(request, call.actor),
+                _add_command,
+                needs_caller=lambda request: request.effect is ApplyMode.APPLY,
+            ),
+        )
 
     async def add(self, request: AddRequest, actor: Actor) -> AddResult:
         """Propose a folder or a URI, and name it.
@@ -77,6 +86,8 @@ class AddHandlers(Struct, frozen=True):
             catalog = self.ledger.dry_run([seen, *renames]).catalog
         else:
             await self._propose(target)
+            if path not in before.projects:
+                await note_plain_commands(self.ledger, [shlex.join(("add", text_of(path)))], actor)
             if renames := _rename_orders(request, path, self.ledger.catalog, actor):
                 await self.ledger.execute(renames)
             catalog = self.ledger.catalog
@@ -169,7 +180,9 @@ class AddFoldersHandlers(Struct, frozen=True):
                 known[path] = None
                 continue
             added[path] = None
-            await self.ledger.execute([Retag(path, (request.tag,), (), actor)])
+        added = {path: None for path in added if path in self.ledger.catalog.projects}
+        # In one order, so that one undo takes all tags back.
+        await self.ledger.execute([Retag(path, (request.tag,), (), actor) for path in added])
         catalog, parents = self.ledger.catalog, self.parents()
         return DecideResult(
             revision=self.ledger.revision,

@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from rootsd.control.confirmation import ConfirmationGate, refuse_unconfirmed_widening
 from rootsd.control.guard import CommandGuard
 from rootsd.control.items import project_items
+from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.routes import (
+    COMMAND_TEXT_LIMIT,
     GuardedCommand,
     RequestContext,
     Result,
@@ -33,7 +35,7 @@ from rootsd.core.affected import FoundBelow, affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
 from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
-from rootsd.core.errors import CallerRefused, CannotUndo, UnknownRule
+from rootsd.core.errors import CallerRefused, CannotUndo, OrderRefused, UnknownRule
 from rootsd.core.guard import Guard
 from rootsd.core.history import (
     FOCUS_SUBJECT,
@@ -161,7 +163,7 @@ class AuditLogHandlers(Struct, frozen=True):
             await self.command_guard.set_allowed(allowed, actor, verb)
         return self._guard_status(self.command_guard.guard)
 
-    async def remote_command(self, _: RemoteCommandRequest, call: RequestContext) -> Result:
+    async def remote_command(self, request: RemoteCommandRequest, call: RequestContext) -> Result:
         """Return nothing, because the guard has already admitted a command that decides.
 
         Raises CallerRefused for any other command, if the guard would refuse one that decides:
@@ -172,6 +174,9 @@ class AuditLogHandlers(Struct, frozen=True):
                 "this is refused, since the guard would not let this program decide here",
                 "run it yourself, in your own terminal",
             )
+        if request.effect is ApplyMode.APPLY:
+            command = safe_label(request.command, COMMAND_TEXT_LIMIT)
+            await note_plain_commands(self.ledger, [command], call.actor)
         return {}
 
     def _events(self, query: LogQuery) -> Sequence[HistoryEvent]:
@@ -243,6 +248,7 @@ def _log_item(event: HistoryEvent, undid: HistoryEvent | None) -> LogItem:
 
 _EDITED = {
     SubjectKind.PARENT: "the configuration file was edited",
+    SubjectKind.CONFIGURATION: "the configuration file was edited",
     SubjectKind.POLICY: "the policy file was edited",
 }
 
@@ -336,7 +342,7 @@ class UndoHandlers(Struct, frozen=True):
         orders = _undo_orders(steps, actor)
         # The decision to restore may be about a folder that was forgotten with that decision.
         unknown = [o.path for o in orders if isinstance(o, Restore) and self._is_unknown(o)]
-        seen = [await self.observe_project(path) for path in unknown]
+        seen = await self._seen(unknown, steps)
         found = await self._found_below(seen, orders)
         before, would = self.ledger.catalog, self.ledger.dry_run([*seen, *orders])
         if request.effect is ApplyMode.DRY_RUN:
@@ -360,6 +366,20 @@ class UndoHandlers(Struct, frozen=True):
         if confirmation is not None:
             result["confirmation"] = confirmation
         return result
+
+    async def _seen(
+        self, paths: Sequence[bytes], steps: Sequence[UndoStep]
+    ) -> list[ProjectObserved]:
+        """Observe the folders of forgotten decisions. Raises CannotUndo if one of them is gone."""
+        try:
+            return [await self.observe_project(path) for path in paths]
+        except OrderRefused as error:
+            last = steps[-1].event
+            raise CannotUndo(
+                f"{last.seq} in the log ({last.verb.value}) cannot be taken back: {error.message};"
+                " an earlier entry is taken back by its number",
+                "rootsd log",
+            ) from error
 
     async def _found_below(
         self, seen: Sequence[ProjectObserved], orders: Sequence[LedgerOrder]
@@ -440,7 +460,7 @@ def _undo_orders(steps: Sequence[UndoStep], actor: Actor) -> list[LedgerOrder]:
                 orders.append(RestoreRule(rule_number(step.event.subject), rule, actor))
             case SubjectKind.SETTING:
                 pass  # the ledger does not hold settings
-            case SubjectKind.ATTEMPT | SubjectKind.PARENT | SubjectKind.POLICY:
+            case _:
                 raise CannotUndo("this event changed no decision", "rootsd log")
     return orders
 

@@ -10,9 +10,12 @@ from anyio import to_thread
 from msgspec import Struct
 
 from rootsd.control.guard import GuardSummary
-from rootsd.control.routes import RequestContext, Result, Route, query_route
+from rootsd.control.plain_commands import note_plain_commands
+from rootsd.control.routes import COMMAND_TEXT_LIMIT, RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
 from rootsd.control.wardens import WardenRegistry
+from rootsd.core.labels import safe_label
+from rootsd.core.lasting_changes import opposite
 from rootsd.core.model import ActorKind, Verdict
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import (
@@ -75,6 +78,7 @@ class DaemonHandlers(Struct, frozen=True):
                 AnnounceRequest,
                 self.announce,
                 lambda _: None,
+                needs_caller=lambda request: opposite(request.command) is not None,
                 recorded_command=lambda request: request.command or "an unnamed command",
             ),
             Route(
@@ -157,8 +161,12 @@ class DaemonHandlers(Struct, frozen=True):
             revision=self.ledger.revision, items=items, confined=self.wardens.items(), warnings=[]
         )
 
-    async def announce(self, _: AnnounceRequest, __: RequestContext) -> Result:
-        """Return nothing, because the guard has already recorded the command."""
+    async def announce(self, request: AnnounceRequest, call: RequestContext) -> Result:
+        """Record a person's command that lasts. The guard has already recorded one of an agent."""
+        if opposite(request.command) is not None:
+            await note_plain_commands(
+                self.ledger, [safe_label(request.command, COMMAND_TEXT_LIMIT)], call.actor
+            )
         return {}
 
     async def reload(self, _: ReloadRequest, call: RequestContext) -> StatusResult:

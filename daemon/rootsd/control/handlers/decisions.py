@@ -32,6 +32,7 @@ from rootsd.control.items import (
     unlisted_project_items,
     worktree_items,
 )
+from rootsd.control.plain_commands import note_taken_off
 from rootsd.control.references import check_label, check_name, check_tag, is_glob
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, command_route
 from rootsd.control.selection import ProjectSelection, ProjectSelector, should_reinstate
@@ -333,6 +334,8 @@ class DecisionHandlers(Struct, frozen=True):
                 if request.select is Selection.NAMED or not 0 < len(unchanged) < len(chosen):
                     raise
                 chosen = unchanged
+        if request.effect is ApplyMode.APPLY:
+            await note_taken_off(self.ledger, made, actor)
         answer = self._decided(chosen, made.catalog, {order.path for order in fresh})
         if approves:
             self._add_publication_facts(chosen, before, made.catalog, answer)
