@@ -152,9 +152,14 @@ def run(
 
 
 def _load_catalog(loaded: StoredState, places: RefusedPlaces, policy: MachinePolicy) -> Catalog:
-    """Return the catalog that a store holds, under the policy from its first moment."""
+    """Return the catalog that a store holds, under the policy from its first moment.
+
+    This also looks at the main checkouts in it, before anything looks at their worktrees.
+    """
     counters = loaded.next_rule, loaded.events
-    return Catalog.of(loaded.projects, loaded.rules, places, *counters, loaded.names, policy)
+    catalog = Catalog.of(loaded.projects, loaded.rules, places, *counters, loaded.names, policy)
+    recall_checkouts(catalog.projects)
+    return catalog
 
 
 class Daemon:
@@ -183,10 +188,8 @@ class Daemon:
         self._alarm = make_alarm()
         find_ancestors = HelperProcessView(helper).ancestors
         self._session_tracker = SessionTracker(find_ancestors, ExitWatch, read_clocks().boot)
-        catalog = _load_catalog(loaded, places, policy.policy)
-        recall_checkouts(catalog.projects)
         self._ledger = Ledger(
-            catalog,
+            _load_catalog(loaded, places, policy.policy),
             store,
             TimeoutVerifier(
                 lambda: RootVerifier(self._folder_safety()), self._mounts.remote, self._recheck
