@@ -232,9 +232,11 @@ def _head(repository: Path) -> str | None:
 
 
 def _is_like_another_way(to: Path) -> bool:
-    """Return whether it equals the result of `git init`, `git clone --no-checkout`, or a clone
-    whose submodules nobody wants.
+    """Return whether it equals the result of `git init`, `git clone --no-checkout`, a clone whose
+    submodules nobody wants, or `fossil open --empty`.
     """
+    if {entry.name for entry in to.iterdir()} == {".fslckout"}:
+        return True
     config = to / ".git" / "config"
     bare = to / "config"
     text = next((file.read_text() for file in (config, bare) if file.exists()), None)
@@ -243,16 +245,18 @@ def _is_like_another_way(to: Path) -> bool:
         return True
     if {entry.name for entry in to.iterdir()} == {".git"} and _head(to) is not None:
         return True
-    # A submodule that cannot be cloned leaves an empty folder, too.
-    begun = [path for path in to.glob(".git/modules/**/*") if path.is_file()]
-    return (to / ".gitmodules").exists() and not begun and _is_clean(to)
+    # If one submodule cannot be cloned, git checks out none. The others are whole, or not there.
+    parts = {path.name for path in to.glob(".git/modules/**/*")}
+    is_begun = any(name == "index" or name.startswith("tmp_") for name in parts)
+    return (to / ".gitmodules").exists() and not is_begun and _is_clean(to)
 
 
 def _is_clean(work: Path) -> bool:
-    """Return whether every tracked file is there. A submodule that is not cloned is clean."""
+    """Return whether every tracked file is there, apart from those of submodules."""
     done = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=work, capture_output=True, text=True, check=False
-    )
+        ["git", "status", "--porcelain", "--ignore-submodules=all"],
+        cwd=work, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     return done.returncode == 0 and not done.stdout and _head(work) is not None
 
 

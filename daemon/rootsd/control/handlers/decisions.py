@@ -320,10 +320,7 @@ class DecisionHandlers(Struct, frozen=True):
                 )
                 for each in chosen.projects
             ]
-            no_change = [each for each in orders if _is_unchanged(chosen.catalog, each)]
-            renewed = {each.path for each in no_change if _is_renewed(request, each)}
-            skipped = {each.path for each in no_change} - renewed
-            fresh = [order for order in orders if order.path not in skipped]
+            fresh, renewed = _with_effect(request, chosen.catalog, orders)
             try:
                 inputs = [*_rule_orders(chosen, actor), *chosen.unseen, *fresh]
                 made = await self._applied(request, inputs, chosen.projects, found)
@@ -678,6 +675,16 @@ def _restored_number(request: DecideRequest, project: Project) -> int | None:
     lapse = project.ruling.lapse
     is_restored = request.select is Selection.LAPSED and lapse is not None
     return lapse.number if is_restored and lapse is not None else None
+
+
+def _with_effect(
+    request: DecideRequest, catalog: Catalog, orders: Sequence[VerdictOrder]
+) -> tuple[list[VerdictOrder], set[bytes]]:
+    """Return the orders that do something, and the paths that are only approved again."""
+    no_change = [each for each in orders if _is_unchanged(catalog, each)]
+    renewed = {each.path for each in no_change if _is_renewed(request, each)}
+    skipped = {each.path for each in no_change} - renewed
+    return [order for order in orders if order.path not in skipped], renewed
 
 
 def _is_renewed(request: DecideRequest, order: VerdictOrder) -> bool:
