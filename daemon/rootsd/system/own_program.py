@@ -2,7 +2,8 @@
 
 `python -I -m rootsd` finds every installation but one: `pip install --user` puts the packages into
 the home folder, where an isolated Python does not look. There, the command `bin/rootsd` found them
-by its own place, so the programs that it starts are told.
+by its own place, so the programs that it starts are told. The flag -S keeps Python from putting
+the packages of the whole system in front of them, which may be older versions of the same.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def own_command() -> tuple[str, ...]:
     packages = user_packages()
     if packages is None:
         return (sys.executable, "-I", "-m", COMMAND_NAME)
-    return (sys.executable, "-I", f"{packages.removesuffix(_PATTERN)}/bin/{COMMAND_NAME}")
+    return (sys.executable, "-I", "-S", f"{packages.removesuffix(_PATTERN)}/bin/{COMMAND_NAME}")
 
 
 def module_command(module: str) -> tuple[str, ...]:
@@ -35,10 +36,10 @@ def module_command(module: str) -> tuple[str, ...]:
     if packages is None:
         return (sys.executable, "-I", "-m", module)
     start = (
-        f"import sys; sys.path.append({packages!r}); import runpy;"
+        f"import site, sys; sys.path.append({packages!r}); site.main(); import runpy;"
         f" runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     )
-    return (sys.executable, "-I", "-c", start)
+    return (sys.executable, "-I", "-S", "-c", start)
 
 
 @cache
