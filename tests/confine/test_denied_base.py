@@ -193,6 +193,18 @@ def test_a_denied_folder_that_is_replaced_outside_is_masked_again(
     assert wall.order(OrderKind.SET, inner).shown == 1
 
 
+def test_a_denied_folder_that_is_replaced_again_and_again_ends_nothing(
+    home: Path, make_wall: MakeWall
+) -> None:
+    """It may go between two steps of the warden, and nothing can be mounted on it then."""
+    wall = make_wall(denied=[home / "bin/p"])
+    for _ in range(300):
+        shutil.rmtree(home / "bin/p")
+        (home / "bin/p").mkdir()
+    (home / "bin/p/file").write_text("secret")
+    until(lambda: not is_read(wall, home / "bin/p/file"))
+
+
 def test_without_the_repair_a_replaced_folder_is_read(home: Path, make_wall: MakeWall) -> None:
     wall = make_wall(Weakness.NO_REPAIR, denied=[home / "bin/p"])
     (home / "bin/p").rename(home / "bin/q")

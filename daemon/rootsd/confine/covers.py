@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from rootsd.confine.kernel import (
@@ -36,20 +36,31 @@ _MOUNT_POINT_FIELD = 4  # in a line of /proc/self/mountinfo; see proc_pid_mounti
 
 
 def protect(root: int, each: ProtectedPath) -> None:
-    """Protect a file that may be replaced at this moment; do nothing if there is none.
+    """Protect a file that may be replaced at this moment; do nothing if there is none."""
+    is_locked = each.protection is Protection.READ_ONLY
+    attributes = Attribute.READ_ONLY if is_locked else Attribute(0)
+    depth = Depth.ALL if each.kind is NodeKind.FOLDER else Depth.ONE
+    _mount_on(root, each.path, lambda point: attach_copy(point, point, attributes, depth))
 
-    The kernel drops the old mount in the middle of the rename. Until the rename is over, the name
-    still leads to the old file, on which nothing can be mounted (ENOENT).
+
+def _mount_on(
+    root: int, path: bytes, mount: Callable[[int], object], flags: int = os.O_NOFOLLOW
+) -> None:
+    """Open a path below `root` with these flags, and let `mount` mount something on it.
+
+    Do nothing if there is no such path. It may be replaced at this moment: the kernel drops the
+    old mount in the middle of a rename, or when somebody outside removes the path. Until that is
+    over, the name still leads to the old file, on which nothing can be mounted (ENOENT).
     """
     for _ in range(_MAX_RENAME_TRIES):
         try:
-            os.close(open_below(root, each.path, os.O_NOFOLLOW))
+            point = open_below(root, path, flags)
         except FileNotFoundError:
             return
-        with suppress(FileNotFoundError):
-            _mount_over(root, each)
+        with closing(point), suppress(FileNotFoundError):
+            mount(point)
             return
-    raise OSError(errno.EBUSY, f"{os.fsdecode(each.path)} cannot be protected")
+    raise OSError(errno.EBUSY, f"{os.fsdecode(path)} is replaced all the time outside")
 
 
 def release(root: int, path: bytes) -> None:
@@ -59,34 +70,31 @@ def release(root: int, path: bytes) -> None:
             detach(found)
 
 
-def _mount_over(root: int, each: ProtectedPath) -> None:
-    """Mount a path below `root` on itself, read-only if it must not be changed."""
-    is_locked = each.protection is Protection.READ_ONLY
-    attributes = Attribute.READ_ONLY if is_locked else Attribute(0)
-    depth = Depth.ALL if each.kind is NodeKind.FOLDER else Depth.ONE
-    with closing(open_below(root, each.path, os.O_NOFOLLOW)) as point:
-        attach_copy(point, point, attributes, depth)
+def mask(root: int, path: bytes, empty_like: Callable[[int], bytes]) -> None:
+    """Cover a path below `root`; do nothing if there is none.
 
+    `empty_like` returns the file or folder to show in place of what is open as its argument.
+    """
 
-def mask(point: int, empty: bytes) -> None:
-    """Cover what is open as `point` by the file or folder `empty`."""
-    with closing(open_path(empty)) as source:
-        attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
+    def mount(point: int) -> None:
+        with closing(open_path(empty_like(point))) as source:
+            attach_copy(source, point, Attribute.READ_ONLY, Depth.ONE)
+
+    _mount_on(root, path, mount, 0)
 
 
 def hold_above(root: int, path: bytes) -> None:
     """Mount the folders between `root` and `path` on themselves, so that they stay in place."""
+
+    def mount(point: int) -> None:
+        if not is_mount_root(point):
+            attach_copy(point, point, Attribute(0), Depth.ALL)
+
     *folders, _ = path.split(b"/")
     above = b""
     for name in folders:
         above = above + b"/" + name if above else name
-        try:
-            point = open_below(root, above, os.O_DIRECTORY)
-        except FileNotFoundError:
-            return
-        with closing(point):
-            if not is_mount_root(point):
-                attach_copy(point, point, Attribute(0), Depth.ALL)
+        _mount_on(root, above, mount, os.O_DIRECTORY)
 
 
 def uncovered(root: int, paths: Iterable[bytes]) -> set[bytes]:

@@ -784,12 +784,15 @@ class SharedTree:
 
     def _mask(self, tree: int, path: bytes, mask: Mask, owner: bytes) -> None:
         """Cover a denied folder in the tree of `path`, for the root `owner` or the base."""
-        try:
-            point = open_below(tree, mask.path[len(path) + 1 :])
-        except FileNotFoundError:
-            return  # there is nothing to hide
-        with closing(point):
-            covers.mask(point, self._empty_like(point, mask, owner))
+        made: dict[bool, bytes] = {}
+
+        def empty_like(point: int) -> bytes:
+            is_folder = _is_folder(point)
+            if is_folder not in made:  # it may be asked again, if the folder is just replaced
+                made[is_folder] = self._empty_like(point, mask, owner)
+            return made[is_folder]
+
+        covers.mask(tree, mask.path[len(path) + 1 :], empty_like)
 
     def _empty_like(self, fd: int, mask: Mask, owner: bytes = b"") -> bytes:
         """Return an empty folder or file to show in place of what is open as `fd`."""
