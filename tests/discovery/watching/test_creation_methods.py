@@ -245,19 +245,23 @@ def _is_like_another_way(to: Path) -> bool:
         return True
     if {entry.name for entry in to.iterdir()} == {".git"} and _head(to) is not None:
         return True
-    # If one submodule cannot be cloned, git checks out none. The others are whole, or not there.
     parts = {path.name for path in to.glob(".git/modules/**/*")}
-    is_begun = any(name == "index" or name.startswith("tmp_") for name in parts)
+    is_begun = any(name.endswith(".lock") or name.startswith("tmp_") for name in parts)
     return (to / ".gitmodules").exists() and not is_begun and _is_clean(to)
 
 
 def _is_clean(work: Path) -> bool:
-    """Return whether every tracked file is there, apart from those of submodules."""
-    done = subprocess.run(
-        ["git", "status", "--porcelain", "--ignore-submodules=all"],
-        cwd=work, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode == 0 and not done.stdout and _head(work) is not None
+    """Return whether every tracked file is there, and every one of checked-out submodules.
+
+    If one submodule cannot be cloned, git leaves others as they are: cloned, and not checked out.
+    """
+    status = "git status --porcelain --ignore-submodules=all"
+    each = f'[ ! -e "$(git rev-parse --git-dir)/index" ] || {status}'
+    for command in (status.split(), ["git", "submodule", "foreach", "-q", "--recursive", each]):
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+        if done.returncode or done.stdout:
+            return False
+    return _head(work) is not None
 
 
 def _settled_after_kills(

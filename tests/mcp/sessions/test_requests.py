@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
@@ -35,6 +36,16 @@ from support.sample_decisions import PERSON, approved, denied, identity, project
 OTHER = b"/projects/other"
 AGENT = SessionKey("process:boot:7:70", "an agent")
 OTHER_AGENT = SessionKey("process:boot:8:80", "another agent")
+
+
+async def settled() -> None:
+    """Wait until every task and every thread has done what it can."""
+    threads = anyio.to_thread.current_default_thread_limiter()
+    with anyio.fail_after(HANG_GUARD):
+        await anyio.wait_all_tasks_blocked()
+        while threads.borrowed_tokens:
+            await anyio.lowlevel.checkpoint()
+            await anyio.wait_all_tasks_blocked()
 
 
 class Clients:
@@ -86,15 +97,14 @@ class Clients:
         """A request, and all that comes of it."""
         request = RootRequest(where, asker, reason, session)
         self.queue.submit(request)
-        with anyio.fail_after(HANG_GUARD):
-            await anyio.wait_all_tasks_blocked()
+        await settled()
         return request
 
     async def execute(self, *orders: Order) -> None:
         """A person's orders, and all that comes of them."""
         with anyio.fail_after(HANG_GUARD):
             await self.world.ledger.execute(orders)
-            await anyio.wait_all_tasks_blocked()
+        await settled()
 
     def attempts(self) -> list[Attempt]:
         """The requests in the log."""
@@ -213,9 +223,7 @@ async def test_a_request_is_in_the_log_and_in_the_note_after_its_session_has_end
         assert not isinstance(clients.queue.last_note_on(path(1)), RequestNote)
         await clients.submit(path(2))  # the ended request makes room
         assert clients.queue.last_note_on(path(1)) == said
-        with anyio.fail_after(HANG_GUARD):  # another thread saves
-            while len(noted := clients.attempts()) < 2:
-                await anyio.lowlevel.checkpoint()
+        noted = clients.attempts()
         assert [(each.verb.value, each.what) for each in noted] == [
             ("requested", f'{path(n).decode()}: "to fix it"') for n in (1, 2)
         ]
