@@ -47,6 +47,8 @@ DIFFERENT_ATTEMPTS = {
     ("unknown", "terminal"): Outcome.ASKED_AND_PASSED,
     ("known", "orphan with an empty environment"): Outcome.PASSED,
 }
+MOST_LOGGED_AT_ONCE = 20
+"""More refusals within a minute are counted in one event."""
 ATTEMPTS = DIFFERENT_ATTEMPTS | {
     ("known", "child"): Outcome.REFUSED,
     ("known", "shell"): Outcome.REFUSED,
@@ -105,7 +107,7 @@ def test_attempts_of_self_approval_and_their_outcomes(
     assert not wrong, json.dumps(wrong, indent=1)
     refusals = [event for event in guarded.log() if event["verb"] == "refused"]
     refused = [way for way, outcome in attempts.items() if outcome is Outcome.REFUSED]
-    assert len(refusals) == len(refused)
+    assert min(len(refused), MOST_LOGGED_AT_ONCE) <= len(refusals) <= len(refused)
     assert {event["actor"] for event in refusals} == {"caller"}
     status = json.loads(guarded.person.rootsd("status", "--json"))
     assert status["guard"] == "agents"

@@ -121,11 +121,15 @@ class PublicationModel:
         return any(above) or self.ruled(path, approve=False)
 
     def approved(self, path: bytes) -> bool:
+        return self.approved_apart_from_inside(path) and not self.holds_denied(path)
+
+    def approved_apart_from_inside(self, path: bytes) -> bool:
+        """Return whether it is approved, if what is denied inside it does not count."""
         folder = self.folders[path]
         vouched = folder.vouched is not None and self.ruled(path, approve=True)
         inherits = folder.inherited is not None and self.main_since(folder) is folder.inherited
         speaks = folder.word is not None or vouched or inherits
-        return speaks and not self.holds_denied(path) and not self.denied(path)
+        return speaks and not self.denied(path)
 
     def holds_denied(self, path: bytes) -> bool:
         return any(within(p, path) and self.denied(p) for p in self.folders)
@@ -133,7 +137,9 @@ class PublicationModel:
     def main_since(self, folder: ProjectModel) -> bool | None:
         """Return the start of the approval of a worktree's main checkout, or None."""
         main = self.folders.get(folder.main or b"")
-        if main is None or main.main is not None or not self.approved(folder.main or b""):
+        if main is None or main.main is not None:
+            return None
+        if not self.approved_apart_from_inside(folder.main or b""):
             return None
         return main.word_since if main.word is not None else main.vouched_since
 

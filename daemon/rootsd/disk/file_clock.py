@@ -39,9 +39,9 @@ class FileClock:
             if self._stepped_at is not None and elapsed > self._stepped_at + _SLACK_NS:
                 self._stepped_at = None
             if offset > self._offset + _STEP_NS:
-                if self._stepped_at is None:
-                    self._offset_before = self._offset
-                self._stepped_at = elapsed
+                is_first = self._stepped_at is None
+                before = self._offset if is_first else min(self._offset, self._offset_before)
+                self._offset_before, self._stepped_at = before, elapsed
             self._offset = offset
             trusted = offset if self._stepped_at is None else min(offset, self._offset_before)
             return elapsed + trusted - _SLACK_NS
