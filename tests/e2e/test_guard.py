@@ -111,7 +111,7 @@ def test_attempts_of_self_approval_and_their_outcomes(
     assert {event["actor"] for event in refusals} == {"caller"}
     status = json.loads(guarded.person.rootsd("status", "--json"))
     assert status["guard"] == "agents"
-    assert status["refused"]["count"] == len(refusals)
+    assert status["refused"]["count"] == len(refused)
 
 
 def test_an_agent_passes_by_a_program_that_a_person_runs(guarded: GuardedDaemon) -> None:
