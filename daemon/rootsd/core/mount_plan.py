@@ -92,7 +92,7 @@ class FolderIdentity(NamedTuple):
     device: int | None = None
 
     def covers(self, seen: FolderIdentity) -> bool:
-        """Return whether this approved folder is the folder `seen`, of which all facts are known.
+        """Return whether this approved folder is `seen`, whose facts are all known.
 
         The result is False if there are only inode numbers to compare.
         """

@@ -1,4 +1,4 @@
-"""Read what a person should know before an approval: its plan, the risks, and who asks for it."""
+"""Read the facts that a person needs to approve a project: its plan, risks, and requests."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class Tick(Checkbox, inherit_bindings=False):
 
 
 class Choice(Tick):
-    """A checkbox of which at most one is on."""
+    """A checkbox. Checking one clears the others in its group."""
 
 
 class ApproveDialog(Dialog[ApprovalFacts]):

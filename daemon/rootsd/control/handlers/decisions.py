@@ -578,7 +578,7 @@ def _accepted_incomplete(
 
 
 def _check_incomplete(request: DecideRequest, chosen: ProjectSelection) -> None:
-    """Raise NotPresent for an incomplete project of which the person does not know that."""
+    """Raise NotPresent if a project is incomplete and the person has not accepted that."""
     accepted = _accepted_incomplete(request, chosen)
     for project in chosen.projects:
         reason = project.observed.incomplete
