@@ -19,7 +19,7 @@ from rootsd.sync.targets import TARGETS
 from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
 from support.terminal import Shell
 
-CLIENTS = ("claude-code", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
+CLIENTS = tuple(TARGETS)
 
 
 @pytest.fixture
@@ -120,6 +120,20 @@ def test_sync_add_reports_what_it_wrote(
     assert "/s/what? is not denied there: ? has another meaning" in done.err
     listed = json.loads(shell.run("sync", "add", "claude-code", "--json").out)["items"]
     assert (listed[0]["denied"], len(listed[0]["omitted"])) == (1, 1)
+
+
+@pytest.mark.parametrize("client", TARGETS)
+def test_only_claude_code_has_folders_opened(
+    record: SyncRecord, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = shell.run("sync", "add", client, "--only", "tag:work")
+    added = [each.only for each in record.clients().values()]
+    if client == "claude-code":
+        assert (done.status, added) == (Exit.OK, ["tag:work"])
+    else:
+        assert (done.status, added) == (Exit.USAGE, [])
+        assert f"opens no folders to {client}; leave out --only" in done.err
 
 
 def test_sync_add_without_a_daemon_says_that_nothing_is_written_yet(

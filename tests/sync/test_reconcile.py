@@ -87,21 +87,20 @@ PROFILE = [
     ListEntry(TABLE, "extends", EntryKind.DENIAL, ":workspace"),
     ListEntry((*TABLE, "filesystem"), "/it's \u00e9", EntryKind.DENIAL, "deny"),
 ]
-ROOT = ListEntry((*TABLE, "workspace_roots"), "/a", EntryKind.GRANT)
+MORE = ListEntry((*TABLE, "filesystem"), "/a", EntryKind.DENIAL, "deny")
 
 
 def test_a_profile_is_written_anew_and_removed() -> None:
-    plan = plan_profile(None, [*PROFILE, ROOT], NOTHING_OWN)
+    plan = plan_profile(None, [*PROFILE, MORE], NOTHING_OWN)
     assert plan.text is not None
     assert tomllib.loads(plan.text) == {
         "default_permissions": "rootsd",
         "permissions": {"rootsd": {
             "extends": ":workspace",
-            "filesystem": {"/it's \u00e9": "deny"},
-            "workspace_roots": {"/a": True},
+            "filesystem": {"/a": "deny", "/it's \u00e9": "deny"},
         }},
     }  # fmt: skip
-    ended = plan_profile(plan.text, keep_denials(plan.own), plan.own)
+    ended = plan_profile(plan.text, PROFILE, plan.own)
     assert ended == plan_profile(None, PROFILE, NOTHING_OWN)
     assert plan_profile(ended.text, [], ended.own) == plan_profile(None, [], NOTHING_OWN)
 
@@ -109,8 +108,8 @@ def test_a_profile_is_written_anew_and_removed() -> None:
 def test_a_profile_from_before_a_kill_is_ours() -> None:
     """The record is written first, so it may have more entries than the file."""
     old = plan_profile(None, PROFILE, NOTHING_OWN)
-    both = old.own.with_more(plan_profile(None, [ROOT], NOTHING_OWN).own)
-    assert plan_profile(old.text, [ROOT], both) == plan_profile(None, [ROOT], NOTHING_OWN)
+    both = old.own.with_more(plan_profile(None, [MORE], NOTHING_OWN).own)
+    assert plan_profile(old.text, [MORE], both) == plan_profile(None, [MORE], NOTHING_OWN)
 
 
 @pytest.mark.parametrize("own", [NOTHING_OWN, OwnEntries(tuple(PROFILE), has_made_file=True)])

@@ -78,8 +78,7 @@ def _profile(entries: Iterable[ListEntry]) -> str:
     """Return the text of a profile with `entries`, in one order."""
     tables: dict[Keys, dict[str, str | bool]] = {}
     for entry in sorted(entries, key=lambda entry: entry.place):
-        value = True if entry.value is None else entry.value
-        tables.setdefault(entry.keys, {})[entry.name] = value
+        tables.setdefault(entry.keys, {})[entry.name] = entry.value or ""
     text = PROFILE_START
     for keys, members in tables.items():
         text = toml_spans.insert_table(text, keys, members)
@@ -94,8 +93,7 @@ def _written(text: str, own: OwnEntries) -> list[ListEntry]:
         table: Any = values
         for key in entry.keys:
             table = table.get(key) if isinstance(table, dict) else None
-        value = True if entry.value is None else entry.value
-        if isinstance(table, dict) and table.get(entry.name) == value:
+        if isinstance(table, dict) and table.get(entry.name) == entry.value:
             found.append(entry)
     return found
 

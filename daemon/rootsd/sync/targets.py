@@ -52,8 +52,6 @@ class EntryKind(StrEnum):
 class ListEntry(Struct, frozen=True):
     """One line of a client's list: an item of the array at `keys` or, with a `value`, a member of
     the object there.
-
-    A profile has tables in place of arrays, and an item is a member with the value true.
     """
 
     keys: Keys
@@ -87,10 +85,10 @@ class SyncTarget(Struct, frozen=True):
     * `name`: of the client, as in `rootsd connect`.
     * `file`: of the settings, relative to the home folder. `override` names the variable that
       locates its folder instead, and `below` is the path from there.
-    * `denial` and `grant`: return the entries for a folder, or a clause that says why there are
-      none.
+    * `denial`: returns the entries for a folder, or a clause that says why there are none.
     * `applies`: when a running client notices.
     * `not_covered`: what a denial does not cover.
+    * `grant`: as `denial`, or None if rootsd opens no folder to this client.
     * `merged_with`: the names of all files in its folder that the client merges, the one that
       wins last. If a later one than `file` exists, our entries are there.
     * `kept_in`: whether the file is ours alone. `always` are the entries that it needs for the
@@ -102,9 +100,9 @@ class SyncTarget(Struct, frozen=True):
     override: str
     below: str
     denial: Callable[[str], list[ListEntry] | str]
-    grant: Callable[[GrantedFolder], list[ListEntry] | str]
     applies: str
     not_covered: str
+    grant: Callable[[GrantedFolder], list[ListEntry] | str] | None = None
     merged_with: tuple[str, ...] = ()
     kept_in: TargetFile = TargetFile.SHARED
     always: tuple[ListEntry, ...] = ()
@@ -145,7 +143,8 @@ class SyncTarget(Struct, frozen=True):
     def entries(self, lists: AccessLists) -> Wanted:
         """Return the entries for `lists`."""
         denials = [(path, self.denial(path)) for path in lists.denied]
-        grants = [(folder.path, self.grant(folder)) for folder in lists.granted]
+        grant = self.grant
+        grants = [(each.path, grant(each)) for each in lists.granted] if grant else []
         omitted = [
             *lists.omitted,
             *(
@@ -209,124 +208,67 @@ def _claude_grant(folder: GrantedFolder) -> list[ListEntry] | str:
     return [kept, *opened]
 
 
-def _no_denials(path: str) -> list[ListEntry] | str:
-    del path
-    return "this client has no list of denied folders"
-
-
-def _include_grant(folder: GrantedFolder) -> list[ListEntry] | str:
-    if not folder.is_writable:
-        return "this client cannot open a folder for reading only"
-    keys = ("context", "includeDirectories")
-    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _EXPANDED_CHARACTERS)
-
-
-def _opencode_entry(path: str, kind: EntryKind, value: str) -> list[ListEntry] | str:
+def _opencode_denial(path: str) -> list[ListEntry] | str:
     keys = ("permission", "external_directory")
     refused = _refusal(path, _OPENCODE_CHARACTERS)
-    return refused or [ListEntry(keys, f"{path}/**", kind, value)]
-
-
-def _opencode_denial(path: str) -> list[ListEntry] | str:
-    return _opencode_entry(path, EntryKind.DENIAL, "deny")
-
-
-def _opencode_grant(folder: GrantedFolder) -> list[ListEntry] | str:
-    if not folder.is_writable:
-        return "this client cannot open a folder for reading only"
-    return _opencode_entry(folder.path, EntryKind.GRANT, "allow")
+    return refused or [ListEntry(keys, f"{path}/**", EntryKind.DENIAL, "deny")]
 
 
 # Its paths have no wildcards: `copilot help sandbox`, and tests/e2e/agents/test_sync_lists.py.
-_COPILOT = ("sandbox", "userPolicy", "filesystem")
-
-
 def _copilot_denial(path: str) -> list[ListEntry] | str:
-    keys = (*_COPILOT, "deniedPaths")
+    keys = ("sandbox", "userPolicy", "filesystem", "deniedPaths")
     return _items(keys, EntryKind.DENIAL, (path,), path, _EXPANDED_CHARACTERS)
-
-
-def _copilot_grant(folder: GrantedFolder) -> list[ListEntry] | str:
-    keys = (*_COPILOT, "readwritePaths" if folder.is_writable else "readonlyPaths")
-    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _EXPANDED_CHARACTERS)
-
-
-def _cursor_grant(folder: GrantedFolder) -> list[ListEntry] | str:
-    keys = ("additionalReadwritePaths" if folder.is_writable else "additionalReadonlyPaths",)
-    return _items(keys, EntryKind.GRANT, (folder.path,), folder.path, _PATTERN_CHARACTERS)
 
 
 _CODEX = ("permissions", "rootsd")
 
 
-def _codex_entry(
-    path: str, table: str, kind: EntryKind, value: str | None
-) -> list[ListEntry] | str:
-    refused = _refusal(path, _PATTERN_CHARACTERS)
-    return refused or [ListEntry((*_CODEX, table), path, kind, value)]
-
-
 def _codex_denial(path: str) -> list[ListEntry] | str:
-    return _codex_entry(path, "filesystem", EntryKind.DENIAL, "deny")
-
-
-def _codex_grant(folder: GrantedFolder) -> list[ListEntry] | str:
-    if folder.is_writable:
-        return _codex_entry(folder.path, "workspace_roots", EntryKind.GRANT, None)
-    return _codex_entry(folder.path, "filesystem", EntryKind.GRANT, "read")
+    refused = _refusal(path, _PATTERN_CHARACTERS)
+    return refused or [ListEntry((*_CODEX, "filesystem"), path, EntryKind.DENIAL, "deny")]
 
 
 _AT_NEXT_START = "at its next start"
-_SHELL = "paths in shell commands, unless its sandbox is on"
 
 TARGETS = {
     target.name: target
     for target in (
         SyncTarget(
             "claude-code", ".claude/settings.json", "CLAUDE_CONFIG_DIR", "settings.json",
-            _claude_denial, _claude_grant, "within a second or two, in running sessions", _SHELL,
+            _claude_denial, "within a second or two, in running sessions",
+            "paths in shell commands, unless its sandbox is on", grant=_claude_grant,
         ),
         SyncTarget(
             "codex", ".codex/rootsd.config.toml", "CODEX_HOME", "rootsd.config.toml",
-            _codex_denial, _codex_grant, "at its next start with codex -p rootsd",
+            _codex_denial, "at its next start with codex -p rootsd",
             "a session without -p rootsd or with another sandbox, and MCP servers",
             kept_in=TargetFile.PROFILE,
-            # Codex's own default, to which denials and more workspace roots are added.
+            # Codex's own default, to which denials are added.
             always=(ListEntry(_CODEX, "extends", EntryKind.DENIAL, ":workspace"),),
-        ),
-        SyncTarget(
-            "gemini", ".gemini/settings.json", "", "",
-            _no_denials, _include_grant, _AT_NEXT_START, "anything",
-        ),
-        SyncTarget(
-            "qwen", ".qwen/settings.json", "", "",
-            _no_denials, _include_grant, _AT_NEXT_START, "anything",
         ),
         SyncTarget(
             # It merges the settings of projects after ~/.config/opencode, and before this folder.
             "opencode", ".opencode/opencode.json", "OPENCODE_CONFIG_DIR", "opencode.json",
-            _opencode_denial, _opencode_grant, _AT_NEXT_START,
+            _opencode_denial, _AT_NEXT_START,
             "a project that the session itself began in, and paths that a shell command hides",
             merged_with=("opencode.json", "opencode.jsonc"),
         ),
         SyncTarget(
             "copilot", ".copilot/settings.json", "COPILOT_HOME", "settings.json",
-            _copilot_denial, _copilot_grant, _AT_NEXT_START,
-            "anything, unless its sandbox is on",
-        ),
-        SyncTarget(
-            "cursor", ".cursor/sandbox.json", "", "",
-            _no_denials, _cursor_grant, _AT_NEXT_START, "anything",
+            _copilot_denial, _AT_NEXT_START, "anything, unless its sandbox is on",
         ),
     )
 }  # fmt: skip
 """The clients whose lists can be synced, by name."""
 
+_NO_DENIALS = "it has no list of denied folders"
+_NO_SANDBOX = "the vendor deprecated the settings of its sandbox, and its own tools ignore them"
 NOT_SYNCED = {
-    "vscode": "the vendor deprecated the settings of its sandbox, and its own tools ignore them",
-    "vscode-insiders": (
-        "the vendor deprecated the settings of its sandbox, and its own tools ignore them"
-    ),
+    "cursor": _NO_DENIALS,
+    "gemini": _NO_DENIALS,
+    "qwen": _NO_DENIALS,
+    "vscode": _NO_SANDBOX,
+    "vscode-insiders": _NO_SANDBOX,
     "zed": "its sandbox limits only what terminal commands write, and it cannot deny a folder",
 }
-"""Clients that have a sandbox but no lists that rootsd writes, and why."""
+"""Clients that have settings of access but no denials that rootsd writes, and why."""

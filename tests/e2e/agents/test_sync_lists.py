@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ import pytest
 from rootsd.sync.overrides import OpencodeSettings, WrittenDenials, project_settings
 from rootsd.sync.targets import TARGETS
 from support.agent_programs import (
-    AgentProgram,
     ClaudeCode,
     Codex,
     CopilotCli,
-    GeminiCli,
     OpenCode,
     Servers,
 )
@@ -54,23 +51,18 @@ class SandboxedCopilot(CopilotCli):
         return [copilot, "--experimental", "--sandbox", *words]
 
 
-@dataclass
-class Synced:
-    """A program whose own settings get the lists after they were written."""
+class SyncedOpenCode(OpenCode):
+    """opencode, whose own settings get the lists after they were written."""
 
-    program: AgentProgram
-    world: AgentWorld
-    settings: str
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.program, name)
+    def __init__(self, world: AgentWorld) -> None:
+        self._world = world
 
     def configure(self, home: Path, servers: Servers, model: str) -> None:
         """Write the settings, and wait for the lists in them."""
-        self.program.configure(home, servers, model)
-        file = home / self.settings
+        super().configure(home, servers, model)
+        file = home / ".opencode" / "opencode.json"
         before = file.read_text() if file.exists() else None
-        self.world.rootsd("sync", "add", self.program.name, "--only", "tag:work")
+        self._world.rootsd("sync", "add", self.name)
         until(lambda: file.exists() and file.read_text() != before)
 
 
@@ -83,16 +75,15 @@ def folder() -> Iterator[Path]:
 
 def test_commands_of_codex_are_held_to_the_profile(folder: Path) -> None:
     """The kernel refuses them. A sandbox without the profile is the control."""
-    with AgentWorld(folder, ["api", "lib", "secret"]) as world:
+    with AgentWorld(folder, ["api", "secret"]) as world:
         world.rootsd("approve", "api")
-        world.rootsd("approve", "lib", "--tag", "work")
         world.rootsd("deny", "secret")
         (world.home / ".codex").mkdir()
-        world.rootsd("sync", "add", "codex", "--only", "tag:work")
+        world.rootsd("sync", "add", "codex")
         profile = world.home / ".codex" / "rootsd.config.toml"
-        until(lambda: profile.exists() and "workspace_roots" in profile.read_text())
+        until(lambda: profile.exists() and "filesystem" in profile.read_text())
         read = Shell(f"cat {world.parent}/secret/README.md")
-        write = Shell(f"echo x >{world.parent}/lib/made && echo wrote")
+        write = Shell(f"echo x >{world.parent}/api/made && echo wrote")
         results = [
             world.play(program, [read, write], {}, world.parent / "api").results
             for program in (SandboxedCodex(), ProfiledCodex())
@@ -101,9 +92,8 @@ def test_commands_of_codex_are_held_to_the_profile(folder: Path) -> None:
         assert not profile.exists()
     without, with_profile = results
     assert "the text of secret" in without[0]
-    assert "wrote" not in without[1]
     assert "Permission denied" in with_profile[0]
-    assert "wrote" in with_profile[1]
+    assert ("wrote" in without[1], "wrote" in with_profile[1]) == (True, True)
 
 
 def test_a_trusted_project_of_codex_that_replaces_the_profile_is_named(folder: Path) -> None:
@@ -179,22 +169,21 @@ def test_the_settings_of_opencode_are_merged_as_rootsd_merges_them(folder: Path)
 
 def test_file_tools_of_copilot_are_held_to_the_lists(folder: Path) -> None:
     """The sandbox opens the working directory alone. The lists change that, for odd names, too."""
-    denied, granted = "work/s(e)[c]ret", "lib*{x}"
-    with AgentWorld(folder, ["work/api", denied, granted]) as world:
+    denied, other = "work/s(e)[c]ret", "work/lib*{x}"
+    with AgentWorld(folder, ["work/api", denied, other]) as world:
         world.rootsd("approve", str(world.parent / "work" / "api"))
-        world.rootsd("approve", str(world.parent / granted), "--tag", "work")
         world.rootsd("deny", str(world.parent / denied))
         script = [
             Call("view", {"path": str(world.parent / name / "README.md")})
-            for name in (denied, granted)
+            for name in (denied, other)
         ]
         before = world.play(SandboxedCopilot(), script, {}, world.parent / "work").results
-        world.rootsd("sync", "add", "copilot", "--only", "tag:work")
+        world.rootsd("sync", "add", "copilot")
         settings = world.home / ".copilot" / "settings.json"
-        until(lambda: settings.exists() and "readwritePaths" in settings.read_text())
+        until(lambda: settings.exists() and "deniedPaths" in settings.read_text())
         after = world.play(SandboxedCopilot(), script, {}, world.parent / "work").results
     blocked = "sandbox is active and blocked"
-    assert [blocked in before[step] for step in (0, 1)] == [False, True], before
+    assert [blocked in before[step] for step in (0, 1)] == [False, False], before
     assert [blocked in after[step] for step in (0, 1)] == [True, False], after
     assert ("the text of" in before[0], "the text of" in after[1]) == (True, True)
 
@@ -220,39 +209,22 @@ def test_claude_code_denies_odd_names_and_no_others(folder: Path) -> None:
     assert opened == [True, True, True, False, False, True], (before, after)
 
 
-@pytest.mark.parametrize(
-    ("program", "settings", "tool", "key", "lib_before", "secret_before"),
-    [
-        (GeminiCli(), ".gemini/settings.json", "read_file", "file_path", False, False),
-        (OpenCode(), ".opencode/opencode.json", "read", "filePath", True, True),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
-def test_file_tools_of_others_are_held_to_the_lists(
-    folder: Path,
-    program: AgentProgram,
-    settings: str,
-    tool: str,
-    key: str,
-    *,
-    lib_before: bool,
-    secret_before: bool,
-) -> None:
-    """Gemini CLI opens its workspace alone, and opencode everything that nobody denies.
+def test_file_tools_of_opencode_are_held_to_the_lists(folder: Path) -> None:
+    """It opens everything that nobody denies.
 
     The project's own settings for opencode open every folder, and do not win.
     """
     with AgentWorld(folder, ["api", "lib", ODD]) as world:
         world.rootsd("approve", "api")
-        world.rootsd("approve", "lib", "--tag", "work")
         world.rootsd("deny", str(world.parent / ODD))
         theirs = {"permission": {"external_directory": "allow"}}
         (world.parent / "api" / "opencode.json").write_text(json.dumps(theirs))
         script = [
-            Call(tool, {key: str(world.parent / name / "README.md")}) for name in ("lib", ODD)
+            Call("read", {"filePath": str(world.parent / name / "README.md")})
+            for name in ("lib", ODD)
         ]
-        before = world.play(program, script, {}, world.parent / "api").results
-        synced: AgentProgram = Synced(program, world, settings)  # type: ignore[assignment]
+        before = world.play(OpenCode(), script, {}, world.parent / "api").results
+        synced = SyncedOpenCode(world)
         after = world.play(synced, script, {}, world.parent / "api").results
     opened = ["the text of" in results[step] for results in (before, after) for step in (0, 1)]
-    assert opened == [lib_before, secret_before, True, False], (before, after)
+    assert opened == [True, True, True, False], (before, after)

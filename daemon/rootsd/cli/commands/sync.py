@@ -121,7 +121,7 @@ def command(ctx: click.Context) -> None:
     """Keep the access lists of MCP clients in step with your decisions.
 
     Without a subcommand, list the synced clients. The client's own file tools may not open the
-    folders that you deny. They may open the folders that you approve only if these have the tag
+    folders that you deny. Claude Code may also open the folders that you approve with the tag
     that you name. rootsd never changes whether the client trusts a project's own hooks and
     servers.
 
@@ -186,7 +186,7 @@ def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
     "--only",
     metavar="tag:T|focus",
     shell_complete=completion.sync_scopes,
-    help="also open the roots with this tag, or with the tag of the focus, at most 20",
+    help="claude-code: also open the roots with this tag or that of the focus, at most 20",
 )
 @click.option(
     "--yes", is_flag=True, help="change the file even if it is a symlink or in a repository"
@@ -202,6 +202,8 @@ def add(invocation: Invocation, *, client: str, only: str | None, yes: bool, dry
     from rootsd.cli import sync_control
 
     target = TARGETS[client]
+    if only is not None and target.grant is None:
+        raise click.UsageError(f"rootsd opens no folders to {client}; leave out --only")
     file = str(sync_control.settings_file(target))
     granted = GrantedTag.FOCUS if only == GrantedTag.FOCUS else GrantedTag.CHOSEN
     chosen = SyncedClient(client, file, _tag(only), yes, granted)
