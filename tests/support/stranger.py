@@ -28,8 +28,8 @@ _QUESTION_GUARD_S = 30
 _ROWS = 40
 # What is in /usr/bin, beside Python.
 _PROGRAMS = (
-    "bash", "cat", "git", "grep", "id", "ln", "ls", "mkdir", "mv", "readlink", "rm", "setsid", "sh",
-    "stty", "touch", "uname",
+    "bash", "cat", "git", "grep", "id", "ln", "ls", "mkdir", "mv", "readlink", "rm", "setsid",
+    "sh", "stty", "touch", "uname",
 )  # fmt: skip
 _ACCOUNTS = {
     "passwd": f"root:x:0:0::/root:/bin/sh\n{USER}:x:{UID}:{UID}::{HOME}:/bin/bash\n",
