@@ -268,9 +268,8 @@ def test_a_session_outside_all_projects_or_with_all_has_the_whole_set(
     with (
         run_proxy(person, person.home) as home,
         run_proxy(person, api, "--all") as every,
-        run_proxy(person, api, "--client-roots", "override") as older,
     ):
-        for client in (home, every, older):
+        for client in (home, every):
             client.shake_hands()
             assert allowed(person, client) == ["api", "old"]
 

@@ -42,7 +42,7 @@ def test_arguments_become_options(words: str, order: RunOptions) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["", "--", "--only a", "--only a --", "--nonsense s", "--only", "--client-roots some s",
+    ["", "--", "--only a", "--only a --", "--nonsense s", "--only", "--client-roots override s",
      "--env A s", "--env =b s", "--advisory-access=yes s", "--name= s", "-x s",
      "--confine --no-confine s", "--no-confine --gpg s", "--confine --on-revoke some s",
      "--confine --show s", "--confine=yes s", "--confine --read= s"],

@@ -10,10 +10,10 @@ from rootsd.core.paths import contains
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter
 
-AUTO, NARROW, OVERRIDE = (
+AUTO, NARROW, REPORT = (
     ClientRootsPolicy.AUTO,
     ClientRootsPolicy.NARROW,
-    ClientRootsPolicy.OVERRIDE,
+    ClientRootsPolicy.REPORT,
 )
 API, WEB = RootFolder(b"/src/api", "api"), RootFolder(b"/src/web", "web")
 READ = RootFolder(b"/src/read", "read", writable=False)
@@ -78,9 +78,9 @@ def test_narrow_leaves_nothing_without_client_folders() -> None:
     assert told(API, WEB, use=NARROW, here=b"/src/api") == []
 
 
-def test_override_ignores_the_client_folders() -> None:
-    assert told(API, WEB, use=OVERRIDE, theirs=(b"/src/api",)) == ["/src/api", "/src/web"]
-    assert told(API, WEB, use=OVERRIDE, here=b"/src/web") == ["/src/web", "/src/api"]
+def test_the_client_folders_narrow_only_if_they_should() -> None:
+    assert told(API, WEB, use=REPORT, theirs=(b"/src/api",)) == ["/src/api", "/src/web"]
+    assert told(API, WEB, use=REPORT, here=b"/src/web") == ["/src/web", "/src/api"]
 
 
 @pytest.mark.parametrize("theirs", [None, (b"/src/read",), (b"/src/read/deep",), (b"/src",)])

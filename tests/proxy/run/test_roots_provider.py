@@ -116,7 +116,7 @@ def test_a_replaced_folder_is_not_sent_again() -> None:
 
 
 def test_a_root_is_sent_again_after_the_daemon_verified_it() -> None:
-    harness = SessionHarness(API, WEB, use=ClientRootsPolicy.OVERRIDE)
+    harness = SessionHarness(API, WEB, use=ClientRootsPolicy.REPORT)
     harness.shake_hands()
     assert harness.list_roots() == ["/src/api", "/src/web"]
     harness.disk.replaced[b"/src/api"] += 1
@@ -290,13 +290,6 @@ def test_a_daemon_that_is_lost_makes_no_folder_one_to_propose() -> None:
     harness.approve(API)
     harness.out.proposals.clear()
     harness.session.roots_updated(RootsUpdate((), 0, is_known=False), harness.now)
-    assert harness.out.proposals == []
-
-
-def test_override_proposes_nothing() -> None:
-    harness = SessionHarness(API, use=ClientRootsPolicy.OVERRIDE)
-    harness.shake_hands(HAS_ROOTS)
-    assert harness.list_roots() == ["/src/api"]
     assert harness.out.proposals == []
 
 

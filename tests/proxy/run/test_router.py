@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rootsd.proxy.run.root_policies import ClientRootsPolicy
 from support.bridges import META_2026, fault, notice, reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call_2026, paths
 
@@ -176,15 +175,6 @@ def test_a_client_with_roots_is_asked_and_its_answer_narrowed() -> None:
     assert answers_of(again) == {"r": ["/src/web"]}
     assert again["params"]["requestState"] == "v1"
     assert harness.out.proposals == [DOCS.path]
-
-
-def test_override_does_not_ask_the_client() -> None:
-    harness = SessionHarness(API, WEB, use=ClientRootsPolicy.OVERRIDE)
-    harness.client(call_2026(1, roots=True))
-    harness.raw_to_server()
-    harness.server(wants(1, r=ROOTS))
-    assert harness.to_client() == []
-    assert answers_of(harness.to_server()[0]) == {"r": ["/src/api", "/src/web"]}
 
 
 def test_a_retried_request_is_cancelled_under_its_new_id() -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from rootsd.core.errors import RootsdError
 from rootsd.proxy.run.line_reader import MAX_LINE_BYTES
-from rootsd.proxy.run.root_policies import ClientRootsPolicy
 from support.bridges import fault, notice, reply, request
-from support.run_session_harness import API, WEB, SessionHarness, call, messages
+from support.run_session_harness import API, WEB, SessionHarness, call
 
 CHANGED = "notifications/roots/list_changed"
 UNREADABLE = b'{"jsonrpc":"2.0","id":1'
@@ -151,12 +150,6 @@ def test_server_errors_without_an_id_pass() -> None:
     for line in (fault(9, -32601), reply("never asked", {}), fault(None, -32700)):
         harness.server(line)
         assert harness.raw_to_client() == line
-
-
-def test_an_overridden_client_is_not_asked() -> None:
-    harness = SessionHarness(API, use=ClientRootsPolicy.OVERRIDE)
-    harness.shake_hands({"roots": {"listChanged": True}})
-    assert [each["id"] for each in messages(harness.raw_to_client())] == [0]
 
 
 def test_the_roots_of_the_server_are_reported() -> None:

@@ -44,9 +44,8 @@ rootsd run --confine --no-network -- uvx mcp-server-git"""
 @click.option("--all", "everything", is_flag=True, help="give the server every approved root")
 @click.option(
     "--client-roots",
-    type=click.Choice(["auto", "narrow", "override"]),
-    help="limit the scope to the client's own roots if they are useful (auto) or always (narrow);"
-    " override is an old name of --all",
+    type=click.Choice(["auto", "narrow"]),
+    help="limit the scope to the client's own roots if they are useful (auto) or always (narrow)",
 )
 @click.option(
     "--advisory-access",

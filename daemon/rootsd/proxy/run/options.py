@@ -20,12 +20,12 @@ from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 USAGE = (
     "usage: rootsd run [--workspace | --all | --only NAME|tag:T|focus|cwd...]"
-    " [--client-roots auto|narrow|override] [--advisory-access] [--env NAME=VALUE]..."
+    " [--client-roots auto|narrow] [--advisory-access] [--env NAME=VALUE]..."
     f" [--keep-cwd] [--name NAME] [--no-confine | --confine {WALL_USAGE}] -- SERVER [ARGUMENT]..."
 )
 _PLAIN = frozenset({"--workspace", "--all", "--advisory-access", "--keep-cwd"})
 _WITH_VALUE = frozenset({"--only", "--client-roots", "--env", "--name"})
-_CLIENT_ROOTS = ("auto", "narrow", "override")
+_CLIENT_ROOTS = ("auto", "narrow")
 
 
 class RunUsageError(RootsdError):
@@ -172,16 +172,10 @@ def _with(options: RunOptions, flag: str, value: str) -> RunOptions:
 
 
 def scope_of(options: RunOptions) -> RequestedScope:
-    """Return the scope that the flags ask for. Without a flag, it is the workspace.
-
-    `--client-roots override` is the old flag for all approved roots.
-    """
+    """Return the scope that the flags ask for. Without a flag, it is the workspace."""
     try:
         scope = parse_scope(options.only, os.getcwd, any_uri=False)
-        asks_for_all = (
-            options.part is ScopeFlag.ALL or options.client_roots is ClientRootsPolicy.OVERRIDE
-        )
-        if options.part is ScopeFlag.WORKSPACE or not (options.only or asks_for_all):
+        if options.part is ScopeFlag.WORKSPACE or not (options.only or options.part):
             scope = scope._replace(workspace=os.getcwd())
     except FileNotFoundError as error:
         raise RunUsageError("the working directory is gone", "--all or --only NAME") from error

@@ -17,8 +17,6 @@ class ClientRootsPolicy(Enum):
     """Narrow by them always, even if nothing is left."""
     REPORT = "report"
     """Do not narrow by them, but propose those that are not approved."""
-    OVERRIDE = "override"
-    """Do not ask the client for them."""
 
     @property
     def narrows(self) -> bool:

@@ -449,16 +449,13 @@ class RootsProvider:
 
     def ask_client(self, now: float) -> None:
         """Ask the client for its roots for the first time. Answers that depend on them wait."""
-        if self._filter.policy is ClientRootsPolicy.OVERRIDE:
-            return
         self._query_client(now)
         if self.narrows_by_client:
             self._wait_until = now + _CLIENT_TIMEOUT_S
 
     def client_changed(self, now: float) -> None:
         """Note that the client has other folders now. Ask for them soon."""
-        if self._filter.policy is not ClientRootsPolicy.OVERRIDE:
-            self._changed_at = min(self._changed_at, now)
+        self._changed_at = min(self._changed_at, now)
 
     def _query_client(self, now: float) -> None:
         self._changed_at, self._query_until = math.inf, now + _CLIENT_TIMEOUT_S
