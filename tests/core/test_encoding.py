@@ -49,15 +49,6 @@ def test_an_observed_state_is_decoded_from_its_text(observed: ObservedState) -> 
     assert decode_observed(encode_observed(observed)) == observed
 
 
-@pytest.mark.parametrize("kind", [ProjectKind.PROJECT, ProjectKind.GIT])
-def test_a_project_folder_of_an_earlier_version_counts_as_named(
-    kind: ProjectKind,
-) -> None:
-    text = json.loads(encode_observed(ObservedState(kind, None, NOON)))
-    del text["named"]
-    assert decode_observed(json.dumps(text)).named is (kind is ProjectKind.PROJECT)
-
-
 @given(st.none() | actors)
 def test_an_actor_and_no_actor_are_decoded_from_their_text(actor: Actor | None) -> None:
     assert decode_actor(encode_actor(actor)) == actor

@@ -25,9 +25,7 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import (
     Access,
-    Actor,
     ActorKind,
-    Grant,
     Identity,
     IncompleteReason,
     Lapse,
@@ -42,9 +40,7 @@ from rootsd.core.model import (
 )
 from rootsd.core.plan import derive_grants, plan
 from support.core_samples import (
-    AFTER_NS,
     ANN,
-    BEFORE_NS,
     HOME,
     LATER,
     NOTHING_KNOWN,
@@ -192,32 +188,6 @@ def test_a_rule_grants_no_more_access_than_the_lapsed_approval() -> None:
     assert again.roots[MAIN].access is Access.READ
     asked = after(again, Approve(MAIN, identity(4), ANN))
     assert asked.roots[MAIN].access is Access.READ_WRITE
-
-
-def _granted_by_0_1_0(born_ns: int) -> Catalog:
-    """Return a catalog as version 0.1.0 stored it, with a worktree of that time."""
-    catalog = after(NOTHING_KNOWN, seen(MAIN), Approve(MAIN, identity(1), ANN))
-    known = replace(tree(2, born_ns), git_born_ns=None)
-    grant = Grant(Actor(ActorKind.MAIN_CHECKOUT, "/w/api"), known, NOW)
-    observed = ObservedState(ProjectKind.GIT_WORKTREE, known, NOW, main_checkout=MAIN)
-    old = Project(TREE, "t2", observed, Ruling(grants=(grant,), name="fix"))
-    return Catalog.of([*catalog.projects.values(), old], (), PLACES, 1)
-
-
-@pytest.mark.parametrize(("born_ns", "published"), [(AFTER_NS, {MAIN, TREE}), (BEFORE_NS, {MAIN})])
-def test_a_grant_of_0_1_0_to_a_worktree_does_not_count(
-    born_ns: int, published: set[bytes]
-) -> None:
-    catalog = _granted_by_0_1_0(born_ns)
-    assert catalog.roots.keys() == {MAIN}
-    looked = ProjectObserved(TREE, ProjectKind.GIT_WORKTREE, tree(2, born_ns), main_checkout=MAIN)
-    catalog = after(catalog, looked)
-    assert catalog.roots.keys() == published
-    doubt = inheritance_blocker(catalog.projects[TREE], catalog.decision_context)
-    assert (doubt is InheritanceBlocker.OLDER) is (TREE not in published)
-    confirmed = ConfirmedWorktree(TREE, tree(2, born_ns))
-    again = Approve(MAIN, identity(1), ANN, worktrees=(confirmed,))
-    assert after(catalog, again).roots.keys() == {MAIN, TREE}
 
 
 def test_a_confirmation_covers_only_the_shown_worktree() -> None:

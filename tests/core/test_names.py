@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.labels import safe_label
-from rootsd.core.names import disambiguate, project_id, propose_names
+from rootsd.core.names import project_id, propose_names
 from rootsd.core.paths import text_of
 
 parts = st.sampled_from([b"api", b"acme", b"beta", b"src", b"a", b"\xff", b"api-2"])
@@ -119,16 +119,6 @@ def test_no_two_projects_have_names_that_look_alike(forest: set[str], taken: set
     seen = [_as_seen(name) for name in shown.values()]
     assert len({*seen}) == len(forest)
     assert {*seen}.isdisjoint(map(_as_seen, taken))
-
-
-@given(st.lists(st.tuples(alike_paths, words), max_size=8, unique_by=lambda pair: pair[0]))
-def test_stored_look_alike_names_get_ids(stored: list[tuple[str, str]]) -> None:
-    frozen = {path.encode(): name for path, name in stored}
-    apart = disambiguate(frozen.items(), project_id)
-    shown = [apart.get(path, name) for path, name in frozen.items()]
-    assert len({*map(_as_seen, shown)}) == len(frozen)
-    alone = {path for path in frozen if path not in apart}
-    assert all(_as_seen(frozen[p]) != _as_seen(frozen[q]) for p in alone for q in frozen if p != q)
 
 
 @given(st.sets(st.binary(min_size=1), max_size=50))

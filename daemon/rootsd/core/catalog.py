@@ -109,7 +109,7 @@ class Catalog:
 
     def judged(self, paths: Iterable[bytes], before: Catalog) -> Catalog:
         """Return this catalog with new judgments for `paths`, and old ones from `before`."""
-        changed = dict.fromkeys((*paths, *_differing(before._disambiguated, self._disambiguated)))
+        changed = dict.fromkeys(paths)
         affected = [
             project for path in changed if (project := self.projects.get(path)) is not None
         ]
@@ -126,10 +126,7 @@ class Catalog:
             if judgment.reason is VerdictReason.HOLDS_DENIED:
                 judgment, publishing = judge_behind_wall(project, context), withheld
             if is_published(project, judgment):
-                name = self._disambiguated.get(project.path)
-                publishing[project.path] = root_of(
-                    project, name, self._access_of(project, judgment)
-                )
+                publishing[project.path] = root_of(project, self._access_of(project, judgment))
                 if (identity := project.observed.identity) is not None:
                     identities[project.path] = identity
         derived = judgments, roots, withheld, identities, denied, self.policy
@@ -323,7 +320,7 @@ class Catalog:
         return {
             name: project.path
             for project in self.projects.values()
-            if (name := self._frozen_name_of(project)) is not None
+            if (name := project.ruling.name) is not None
         }
 
     @cached_property
@@ -332,24 +329,8 @@ class Catalog:
         return {
             names.comparison_key(name): project.path
             for project in self.projects.values()
-            for name in (project.ruling.name, self._frozen_name_of(project))
-            if name is not None
+            if (name := project.ruling.name) is not None
         }
-
-    @cached_property
-    def _disambiguated(self) -> Mapping[bytes, str]:
-        """Return the name for each path with a stored name that looks like another one.
-
-        Usually this is empty.
-        """
-        stored = ((p.path, n) for p in self.projects.values() if (n := p.ruling.name) is not None)
-        return names.disambiguate(stored, self._id_of)
-
-    def _id_of(self, path: bytes) -> str:
-        return self.projects[path].id
-
-    def _frozen_name_of(self, project: Project) -> str | None:
-        return self._disambiguated.get(project.path) or project.ruling.name
 
     @cached_property
     def proposed_names(self) -> Mapping[bytes, str]:
@@ -361,7 +342,7 @@ class Catalog:
             self.frozen_keys,
             others=stored,
             reserved=self.reserved,
-            id_of=self._id_of,
+            id_of=lambda path: self.projects[path].id,
         )
 
     @cached_property
@@ -411,7 +392,7 @@ class Catalog:
 
     def name_of(self, project: Project) -> str:
         """Return the frozen name of `project`, or else the proposed one."""
-        return self._frozen_name_of(project) or self.proposed_names[project.path]
+        return project.ruling.name or self.proposed_names[project.path]
 
     def approved_since(self, project: Project) -> int | None:
         """Return the time since which `project` is approved; see `decide.approved_since_ns`."""
@@ -486,11 +467,6 @@ class Catalog:
         )
 
 
-def _differing(before: Mapping[bytes, str], after: Mapping[bytes, str]) -> Iterable[bytes]:
-    """Return the keys whose values differ."""
-    return (path for path, _ in before.items() ^ after.items()) if before or after else ()
-
-
 def _end_of(project: Project) -> Decision | None:
     decision = project.ruling.decision
     return decision if decision is not None and decision.expires is not None else None
@@ -521,7 +497,6 @@ _INPUTS_OF_CACHED: Mapping[str, Callable[[Project], object]] = {
     "ids": lambda project: project.id,
     "frozen_names": lambda project: (project.ruling.name, project.id),
     "frozen_keys": lambda project: (project.ruling.name, project.id),
-    "_disambiguated": lambda project: (project.ruling.name, project.id),
     # `reserved` changes only together with a name.
     "proposed_names": lambda project: (project.ruling.name, project.id),
 }

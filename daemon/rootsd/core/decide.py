@@ -400,18 +400,16 @@ def is_published(project: Project, judgment: Judgment) -> bool:
     )
 
 
-def root_of(
-    project: Project, name: str | None = None, access: Access | None = None
-) -> PublishedRoot:
+def root_of(project: Project, access: Access | None = None) -> PublishedRoot:
     """Return a published project as clients see it.
 
-    Its name is `name`, or else the frozen one. Its access is `access`, or else that of its ruling.
+    Its name is the frozen one. Its access is `access`, or else that of its ruling.
     """
     ruling, decision = project.ruling, project.ruling.decision
     session = None if decision is None else decision.session
     return PublishedRoot(
         path=project.path,
-        name=name or ruling.name or text_of(project.path),
+        name=ruling.name or text_of(project.path),
         kind=project.observed.kind,
         access=access or ruling.access,
         tags=ruling.tags,

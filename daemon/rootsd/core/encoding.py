@@ -261,18 +261,15 @@ def encode_observed(observed: ObservedState) -> str:
 def decode_observed(text: str) -> ObservedState:
     """Return the observed state in `text`."""
     fields = RecordReader.parse(text)
-    kind = fields.member("kind", ProjectKind)
-    named = fields.maybe("named", fields.number)
     return ObservedState(
-        kind=kind,
+        kind=fields.member("kind", ProjectKind),
         identity=_map_optional(fields.maybe("identity", fields.inner), _read_identity),
         first_seen=_time(fields, "first_seen"),
         presence=fields.member("presence", Presence),
         absent_since=fields.maybe("absent_since", partial(_time, fields)),
         incomplete=fields.maybe("incomplete", partial(fields.member, enum=IncompleteReason)),
         main_checkout=fields.maybe("main_checkout", fields.hex_bytes),
-        # Earlier versions did not store this. Then assume that a person named the folder.
-        named=kind is ProjectKind.PROJECT if named is None else bool(named),
+        named=bool(fields.number("named")),
     )
 
 

@@ -319,7 +319,7 @@ class Decision(Struct, frozen=True):
     """A decision of a person. An approval binds to `identity`, a denial to the path alone.
 
     * `number`: orders the approvals of all projects; a later approval has a higher number. It is 0
-      for a denial, and for an approval that version 0.1.0 stored.
+      for a denial.
     * `since_ns`: the time since which the project is approved without a break, in nanoseconds
       since the epoch, if that is not `at`. Only worktrees that were born later inherit the
       approval without confirmation.

@@ -52,26 +52,6 @@ def with_id(name: str, project_id: str, is_free: Callable[[str], bool]) -> str:
         end += ID_SEPARATOR + project_id
 
 
-def disambiguate(
-    frozen: Iterable[tuple[bytes, str]], id_of: Callable[[bytes], str]
-) -> Mapping[bytes, str]:
-    """Return a name with an id for each path whose frozen name looks like another one.
-
-    `frozen` has the paths with their stored names. Version 0.1.0 compared names exactly, so it
-    could store names that look the same.
-    """
-    groups: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
-    for path, name in frozen:
-        groups[comparison_key(name)].append((path, name))
-    apart: dict[bytes, str] = {}
-    keys = {*groups}
-    for group in groups.values():
-        for path, name in sorted(group) if len(group) > 1 else ():
-            apart[path] = with_id(name, id_of(path), lambda key: key not in keys)
-            keys.add(comparison_key(apart[path]))
-    return apart
-
-
 def propose_names(
     paths: Iterable[bytes],
     taken: Collection[str] = (),

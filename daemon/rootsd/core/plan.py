@@ -455,13 +455,7 @@ class _PlanBuilder:
         return replace(order, name=name)
 
     def _check_free(self, name: str, path: bytes) -> None:
-        """Raise NameTaken if another project has a name that looks like `name`.
-
-        A project keeps its current name: version 0.1.0 could freeze names that look the same.
-        """
-        project = self._projects.get(path)
-        if project is not None and project.ruling.name == name:
-            return
+        """Raise NameTaken if another project has a name that looks like `name`."""
         holder = self._holder(name)
         if holder not in (None, path):
             where = safe_label(holder or b"", limit=None)

@@ -150,17 +150,12 @@ def _after_observation(
 
 
 def _without_replaced_link(project: Project, seen: Identity, now: datetime) -> Project:
-    """Return `project` without its grant as a worktree if its `.git` file was replaced.
-
-    A grant from version 0.1.0 does not record the file. It stays, but does not count.
-    """
+    """Return `project` without its grant as a worktree if its `.git` file was replaced."""
     ruling = project.ruling
     kept = tuple(
         grant
         for grant in ruling.grants
-        if grant.actor.kind is not ActorKind.MAIN_CHECKOUT
-        or grant.identity.git_born_ns is None
-        or grant.identity.keeps_git_file(seen)
+        if grant.actor.kind is not ActorKind.MAIN_CHECKOUT or grant.identity.keeps_git_file(seen)
     )
     if kept == ruling.grants:
         return project

@@ -44,7 +44,7 @@ def harness(world: EngineHarness, old: PreparedFolders) -> ForgedWorktrees:
 
 @pytest.fixture
 def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each worktree inherit if the repository links back, as version 0.1.0 did."""
+    """Let each worktree inherit if the repository links back."""
     monkeypatch.setattr(decide, "_permanent_blocker", lambda *_: None)
     monkeypatch.setattr(plan, "inheritance_blocker", lambda *_: None)
     monkeypatch.setattr(transition, "_without_replaced_link", lambda project, *_: project)
