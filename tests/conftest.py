@@ -24,7 +24,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from rootsd.system import hidden_process
+from rootsd.link import hidden_process
 from support import preloaded
 from support.leftover_processes import end_left_behind
 from support.needs import unmet

@@ -162,7 +162,7 @@ def test_import_contracts_pass_the_tree_as_it_is() -> None:
 
 
 IMPORT_CASES = [
-    ("layers", "core/planted_1.py", "import rootsd.system\n"),
+    ("layers", "core/planted_1.py", "import rootsd.net\n"),
     ("layers", "disk/planted_2.py", "import rootsd.vcs\n"),
     ("layers", "mcp/planted_3.py", "import rootsd.control\n"),
     ("layers", "discovery/planted_4.py", "import rootsd.mcp\n"),
@@ -191,7 +191,7 @@ IMPORT_CASES = [
     ),
     (LEAN, "proxy/bridge/planted_10.py", "import click\n"),
     (LEAN, "proxy/run/planted_11.py", "import asyncio\n"),
-    (LEAN, "system/runtime_dir.py", "import anyio\n"),
+    (LEAN, "places/runtime_dir.py", "import anyio\n"),
     ("client uses the standard library only", "client.py", "import pydantic\n"),
     ("one place per dependency", "daemon/planted_12.py", "import mcp\n"),
     ("one place per dependency", "daemon/planted_13.py", "import subprocess\n"),

@@ -14,7 +14,7 @@ import pytest
 
 import rootsd
 from rootsd.cli.man_page import render_man_page
-from rootsd.system.shell_scripts import script
+from rootsd.service.shell_scripts import script
 
 TOP = Path(__file__).parent.parent
 TEMPLATES = ("systemd", "launchd", "completions", "shell")

@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from write_configuration import FILE, example_file, page
 from write_schemas import FOLDER, SCHEMAS, config_schema, control_schema, text_of
 
+from rootsd.config.configuration import parse_config
+from rootsd.config.reference import tables
 from rootsd.core.errors import BadConfig
 from rootsd.core.parsing import parse_toml
-from rootsd.system.config import parse_config
-from rootsd.system.config_reference import tables
-from rootsd.system.ipc.unix_socket import address_of
+from rootsd.net.unix_socket import address_of
 from rootsd.wire import hello
 from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.hello import Hello

@@ -17,7 +17,6 @@ from msgspec import inspect
 from rootsd.cli.connecting import WiringResult
 from rootsd.cli.flags import VerbCommand
 from rootsd.cli.manual import verb_contexts
-from rootsd.confine.daemon import Confinement
 from rootsd.connect.base import ClientTrial
 from rootsd.connect.health import ClientAnswer
 from rootsd.connect.wiring import Wired
@@ -38,6 +37,7 @@ from rootsd.core.model import (
 from rootsd.core.risks import FindingKind
 from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.discovery.status import ParentState
+from rootsd.wall.kernel.daemon_rights import Confinement
 from rootsd.wire.follow import ProjectGroup
 
 _ENUMERATIONS: Mapping[str, type[Enum]] = {

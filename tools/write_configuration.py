@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rootsd.system.config_reference import TableReference, tables
-from rootsd.system.policy_schema import PolicyTables
+from rootsd.config.policy_schema import PolicyTables
+from rootsd.config.reference import TableReference, tables
 
 FILE = Path(__file__).parent.parent / "docs" / "CONFIGURATION.md"
 POLICY_PAGE = FILE.with_name("POLICY.md")

@@ -16,8 +16,8 @@ import msgspec
 from wire_types import command_outputs, key_descriptions, typed_dicts
 
 from rootsd.cli.render import CommandOutput, ErrorOutput
-from rootsd.system.config_schema import ConfigTables
-from rootsd.system.policy_schema import PolicyTables
+from rootsd.config.policy_schema import PolicyTables
+from rootsd.config.schema import ConfigTables
 from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.follow import UPDATE_METHOD, FollowUpdate
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails

@@ -68,7 +68,7 @@ def _load(words: list[str]) -> Callable[[], int]:
             return lambda: run.main(rest)
         case ["confine", *rest] if _HELP.isdisjoint(_flags_of_run(rest)):
             _lose_messages()
-            from rootsd.proxy.confine import main as confine
+            from rootsd.wall.session import main as confine
 
             return lambda: confine.main(rest)
         case ["check", *rest] if (path := _only_path(rest)) is not None:
@@ -87,7 +87,7 @@ def _load(words: list[str]) -> Callable[[], int]:
 
             return lambda: check.count_pending(exit_code="--exit-code" in rest)
         case ["completion" | "shell-init" as verb, "bash" | "zsh" | "fish" as shell]:
-            from rootsd.system import shell_scripts
+            from rootsd.service import shell_scripts
 
             return lambda: shell_scripts.main(verb, shell)
         case ["daemon", *rest] if start == 0 and _is_launch(rest):

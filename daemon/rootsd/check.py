@@ -10,7 +10,7 @@ import os
 import sys
 
 from rootsd.core.errors import Exit, RootsdError, exit_of
-from rootsd.system.ipc import connect, rpc
+from rootsd.link import connect, rpc
 
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def check_in_sandbox(absolute: str, name: str | None) -> dict[str, Any]:
     A program in a sandbox learns only whether the path is in a root, or `name` is one's name. A
     published root that the sandbox does not show counts as none. Raises RootsdError.
     """
-    from rootsd.system.ipc import resolve  # noqa: PLC0415 - only needed in a sandbox
+    from rootsd.link import resolve  # noqa: PLC0415 - only needed in a sandbox
 
     root = None if name is None else resolve.resolve_root({"name": name}, TIMEOUT_S)
     named = root

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
+from rootsd.link.connect import NotRunning, connect
+from rootsd.places.runtime_dir import find_runtime_dirs
 from rootsd.service import autostart
-from rootsd.system.ipc.connect import NotRunning, connect
-from rootsd.system.runtime_dir import find_runtime_dirs
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import (
     INTERNAL_ERROR,

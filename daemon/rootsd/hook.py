@@ -28,7 +28,7 @@ import sys
 
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.system.ipc import rpc
+from rootsd.link import rpc
 
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
 if TYPE_CHECKING:

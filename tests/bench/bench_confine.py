@@ -22,10 +22,10 @@ import pytest
 
 from bench.measuring import table
 from bench.running import Daemon, daemon
-from rootsd.confine.orders import OrderKind
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.wall import WallEngine
-from rootsd.proxy.confine.view_feed import WallSubscription, subscribe
+from rootsd.wall.kernel.orders import OrderKind
+from rootsd.wall.session.view_feed import WallSubscription, subscribe
 from rootsd.wire.jsonrpc import Notification, parse
 from rootsd.wire.wall import VIEW_METHOD
 from support.repositories import fake_repository
@@ -50,7 +50,7 @@ while True:
 # The front, which says when it has parsed its arguments.
 _FRONT = """
 import sys, time
-from rootsd.proxy.confine import main
+from rootsd.wall.session import main
 parse = main.parse_arguments
 def parse_arguments(words):
     options = parse(words)

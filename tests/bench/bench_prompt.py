@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.daemon.prompt_file import prompt_line
-from rootsd.system.shell_scripts import script
+from rootsd.service.shell_scripts import script
 
 ROUNDS = 7
 CALLS = 300

@@ -27,7 +27,7 @@ import pytest
 
 from bench.measuring import cpu_seconds, memory, pause, percentile, table
 from bench.running import HANG_GUARD_S, Client, Daemon, daemon
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.places.runtime_dir import find_runtime_dir
 from support.repositories import fake_repository
 from support.sample_decisions import after, numbered
 from support.sizes import Sizes

@@ -17,9 +17,9 @@ from typing import Any
 
 from bench.forest import Forest
 from bench.measuring import pause
-from rootsd.system.ipc.connect import connect
-from rootsd.system.ipc.rpc import ask, connect_control
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.link.connect import connect
+from rootsd.link.rpc import ask, connect_control
+from rootsd.places.runtime_dir import find_runtime_dir
 from support.guard_settings import NO_GUARD
 
 HANG_GUARD_S = 120

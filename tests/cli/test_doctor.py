@@ -15,12 +15,12 @@ import pytest
 
 from rootsd.cli import doctor, installer, lifecycle
 from rootsd.cli.invocation import Invocation
-from rootsd.confine.probe import Probe
 from rootsd.core.doctor import DoctorFinding, Severity
 from rootsd.core.errors import RootsdError
+from rootsd.net.unix_socket import address_of
 from rootsd.service import detect
 from rootsd.service.manager import ServiceState
-from rootsd.system.ipc.unix_socket import address_of
+from rootsd.wall.kernel.probe import Probe
 from support.fake_daemon import FakeDaemon, a_status
 from support.fake_desktop import desktop
 

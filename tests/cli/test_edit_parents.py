@@ -11,10 +11,10 @@ import pytest
 from rootsd.cli import config_edit
 from rootsd.cli.config_edit import BadParent, UnknownParent
 from rootsd.cli.invocation import Invocation
+from rootsd.config.configuration import read_config
 from rootsd.core.errors import BadConfig
 from rootsd.core.model import Parent
 from rootsd.disk.safety import explain_alias
-from rootsd.system.config import read_config
 from support.subprocesses import OWN_MOUNTS, run_python
 from support.terminal import Privileges, Shell
 
@@ -63,7 +63,7 @@ def test_a_system_folder_under_another_name_is_refused(
     alias = home / "alias"
     alias.symlink_to(folder(home))
     judge = partial(explain_alias, places=[bytes(alias)])
-    monkeypatch.setattr("rootsd.system.parent_paths.explain_alias", judge)
+    monkeypatch.setattr("rootsd.config.parent_paths.explain_alias", judge)
     with pytest.raises(BadParent, match="alias under another name"):
         config_edit.validate_parent(invocation, "~/src")
 

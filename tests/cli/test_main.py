@@ -14,7 +14,7 @@ from rootsd.cli.main import ALIASES
 from rootsd.cli.manual import verb_contexts
 from rootsd.cli.verb_table import verb_names, verb_table
 from rootsd.core.errors import ErrorCode, Exit
-from rootsd.proxy.confine.options import WALL_FLAGS, WALL_VALUES
+from rootsd.wall.session.options import WALL_FLAGS, WALL_VALUES
 from support.fake_daemon import (
     Answer,
     FakeDaemon,

@@ -12,8 +12,8 @@ from rootsd.cli.invocation import Invocation
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.wiring import Consent
 from rootsd.core.errors import Busy
+from rootsd.files.lock import DaemonLock, LockRecord
 from rootsd.service import start_record
-from rootsd.system.lock import DaemonLock, LockRecord
 from support.client_home import WISH, ClientHome
 
 

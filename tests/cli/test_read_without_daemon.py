@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rootsd.control.offline import OFFLINE_WARNING
+from rootsd.files.lock import DaemonLock, LockRecord
 from rootsd.state.store.store import Store
-from rootsd.system.lock import DaemonLock, LockRecord
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.sample_decisions import NOON, approved, decide
 from support.stores import outside

@@ -14,7 +14,7 @@ from rootsd.cli.completion import complete_words
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.main import root
 from rootsd.core.errors import ErrorCode, Exit
-from rootsd.system import sandbox
+from rootsd.link import sandbox
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.sample_answers import ANSWERS
 from support.terminal import Shell

@@ -11,7 +11,7 @@ import pytest
 from rootsd.cli import run_daemon
 from rootsd.core.errors import Busy
 from rootsd.helper.client import Helper, UnavailableHelper
-from rootsd.system.places import Places
+from rootsd.places.daemon_folders import Places
 from support.subprocesses import run_python
 
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from rootsd.config.configuration import Approval
 from rootsd.control import guard as module
 from rootsd.control.guard import ChallengeNeeded, CommandGuard, GuardedConnection
 from rootsd.control.routes import GuardedCommand
@@ -26,7 +27,6 @@ from rootsd.core.processes import (
     TerminalHolder,
 )
 from rootsd.helper.questions import ProcessReport
-from rootsd.system.config import Approval
 from rootsd.wire.request import BadRequest
 from support.ledger_harness import DiskRefuses
 from support.process_table import OWN_GROUP, TERMINAL, FakePeer, ProcessTable, process

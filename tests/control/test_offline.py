@@ -11,9 +11,9 @@ import pytest
 from rootsd.control.offline import OFFLINE_WARNING, answer_offline, has_store
 from rootsd.core.errors import Busy, UnknownProject
 from rootsd.core.model import ProjectKind, Verdict
+from rootsd.files.lock import DaemonLock, LockRecord
+from rootsd.places.daemon_folders import Places
 from rootsd.state.store.store import Store
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.places import Places
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectsQuery, RiskFilter, RiskReading, Selection

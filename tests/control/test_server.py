@@ -18,7 +18,7 @@ from rootsd.core.guard import Guard
 from rootsd.core.model import Verdict
 from rootsd.helper.client import UnavailableHelper
 from rootsd.helper.protocol import HelperTask
-from rootsd.system.ipc.unix_socket import Peer
+from rootsd.net.unix_socket import Peer
 from rootsd.wire.daemon import (
     AnnounceRequest,
     DoctorRequest,

@@ -7,11 +7,11 @@ import socket
 import pytest
 from anyio.abc import SocketStream
 
+from rootsd.config.configuration import SessionLimits
 from rootsd.daemon import admission
 from rootsd.daemon.admission import AdmissionControl
-from rootsd.system.config import SessionLimits
-from rootsd.system.ipc.acceptor import Acceptor, MarkActive, RefusalReason
-from rootsd.system.ipc.unix_socket import Peer
+from rootsd.net.acceptor import Acceptor, MarkActive, RefusalReason
+from rootsd.net.unix_socket import Peer
 
 
 async def nobody(_: SocketStream, __: Peer, ___: MarkActive) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from rootsd.config.configuration import Config, parse_config, read_config
 from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
 from rootsd.core.errors import BadConfig
 from rootsd.daemon.configuration import RecordedChange, ReloadableConfig, describe_changes
-from rootsd.system.config import Config, parse_config, read_config
 from support.sample_decisions import PERSON
 
 HANG_GUARD = 30

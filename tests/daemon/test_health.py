@@ -13,9 +13,9 @@ from anyio import to_thread
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.daemon.health import HealthReporter, check_daemon
+from rootsd.net.acceptor import Acceptor
+from rootsd.net.listener import Listener, listen
 from rootsd.service.notify import ServiceNotifier
-from rootsd.system.ipc.acceptor import Acceptor
-from rootsd.system.ipc.listener import Listener, listen
 from support.ledger_harness import HANG_GUARD, DiskRefuses, LedgerHarness, approve
 from support.sample_decisions import approved, project
 

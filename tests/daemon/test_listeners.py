@@ -12,10 +12,10 @@ from anyio.abc import SocketStream
 
 from rootsd.core.errors import Busy
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
-from rootsd.system.ipc.connect import NotRunning, connect
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.private_files import NotPrivate
-from rootsd.system.runtime_dir import RuntimeDir, find_runtime_dir
+from rootsd.files.lock import DaemonLock, LockRecord
+from rootsd.files.private_files import NotPrivate
+from rootsd.link.connect import NotRunning, connect
+from rootsd.places.runtime_dir import RuntimeDir, find_runtime_dir
 from support.daemon_process import HANG_GUARD, ask, running
 
 pytestmark = pytest.mark.needs("linux")
@@ -38,7 +38,7 @@ async def echo(stream: SocketStream, *_: object) -> None:
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RuntimeDir, RuntimeDir]:
     """Return the runtime folder, and the next folder where clients look."""
     both = RuntimeDir(bytes(tmp_path / "run")), RuntimeDir(bytes(tmp_path / "state" / "run"))
-    monkeypatch.setattr("rootsd.system.runtime_dir.find_runtime_dirs", lambda: both)
+    monkeypatch.setattr("rootsd.places.runtime_dir.find_runtime_dirs", lambda: both)
     return both
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.files.lock import DaemonLock, LockRecord
+from rootsd.link.connect import connect
+from rootsd.places.runtime_dir import find_runtime_dir
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
 from rootsd.state.store.revisions import REVISIONS_NAME
 from rootsd.state.store.session_history import SessionHistoryStore, StoredSession
-from rootsd.system.ipc.connect import connect
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.runtime_dir import find_runtime_dir
 from support.daemon_process import HANG_GUARD, START, ask, running, running_program
 from support.guard_settings import NO_GUARD
 from support.notify_socket import supervisor
@@ -181,7 +181,7 @@ import sys
 from rootsd.daemon.main import run
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.helper.client import UnavailableHelper
-from rootsd.system.places import find_places
+from rootsd.places.daemon_folders import find_places
 
 def broken(engine):
     raise ZeroDivisionError("a bug")

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from rootsd.config.schema import NotifyTable
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.core.throttle import NotificationDebouncer
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
-from rootsd.system.config_schema import NotifyTable
-from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
+from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposalsQuery
 from support.control_harness import ControlHarness, FakeRequestFeed
 from support.ledger_harness import SOURCES

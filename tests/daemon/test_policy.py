@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from rootsd.config.policy import load_policy
 from rootsd.core.policy import NO_POLICY, MachinePolicy
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.policy import ReloadablePolicy
-from rootsd.system.policy import load_policy
 
 HANG_GUARD = 30
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

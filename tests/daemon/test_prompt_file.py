@@ -20,7 +20,7 @@ from rootsd.core.inputs import ProjectGone, ProjectObserved
 from rootsd.core.model import ProjectKind
 from rootsd.core.throttle import TokenBucket
 from rootsd.daemon.prompt_file import TAG_LIMIT, PromptFile, plain_tag, prompt_line
-from rootsd.system.runtime_dir import RuntimeDir
+from rootsd.places.runtime_dir import RuntimeDir
 from support.control_harness import ControlHarness
 from support.ledger_harness import SOURCES
 from support.polling import until

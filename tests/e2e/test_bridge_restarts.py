@@ -20,7 +20,7 @@ from anyio import to_thread
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
-from rootsd.proxy.reconnect import GRACE_S
+from rootsd.link.reconnect import GRACE_S
 from support.followers import (
     STOPPED,
     Follower,

@@ -122,7 +122,7 @@ def test_control_a_refused_call_is_seen(tmp_path: Path) -> None:
     """The positive control."""
     (tmp_path / "state").mkdir()
     code = f"""
-from rootsd.confine.daemon import confine_daemon
+from rootsd.wall.kernel.daemon_rights import confine_daemon
 confine_daemon([{bytes(tmp_path / "state")!r}])
 try:
     open({str(tmp_path / "elsewhere")!r}, "w")

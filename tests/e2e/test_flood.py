@@ -14,7 +14,7 @@ from statistics import median
 import pytest
 
 from rootsd.core.errors import RootsdError
-from rootsd.system.ipc.connect import connect
+from rootsd.link.connect import connect
 from support import flooding_client, naive_server
 from support.person import Person
 from support.polling import until
@@ -29,7 +29,7 @@ MOST_RSS_MB = 256
 # does not depend on the load of the machine. Without turns it was 1,379 in the same flood.
 MOST_CPU_MS = 500
 # A median of fewer answers says little: the first ones wait for the connections of all attackers.
-# tests/system/ipc tests the turns themselves.
+# tests/net tests the turns themselves.
 ENOUGH_ANSWERS = 20
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

@@ -28,7 +28,7 @@ for number in range(3, 64):
 # The planted fault: PR_GET_DUMPABLE instead of PR_SET_DUMPABLE.
 IN_THE_OPEN = """
 import sys
-from rootsd.system import hidden_process
+from rootsd.link import hidden_process
 hidden_process._PR_SET_DUMPABLE = 3
 from rootsd.__main__ import main
 sys.exit(main())

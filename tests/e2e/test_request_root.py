@@ -19,8 +19,8 @@ from anyio import to_thread
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from rootsd.system.ipc.connect import connect
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.link.connect import connect
+from rootsd.places.runtime_dir import find_runtime_dir
 from support.fake_desktop import desktop
 from support.person import HANG_GUARD, Person
 from support.polling import until

@@ -23,8 +23,8 @@ NAMES = ("alpha", "beta", "gamma")
 _HANG_GUARD_S = 60
 _FRONT = """
 import sys
-from rootsd.confine import cell
-from rootsd.proxy.confine import main
+from rootsd.wall.kernel import cell
+from rootsd.wall.session import main
 LEAK
 sys.exit(main.main(sys.argv[1:]))
 """

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.system import lock
+from rootsd.files import lock
 from support import simultaneous_starts
 from support.person import Person
 from support.sizes import Sizes

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rootsd.system.ipc.connect import connect
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.link.connect import connect
+from rootsd.places.runtime_dir import find_runtime_dir
 from support.bridges import HANG_GUARD_S, Daemon, bridge, daemons
 from support.mcp_harness import FakeSource, root
 from support.threaded_publisher import published

@@ -11,7 +11,7 @@ import pytest
 
 from rootsd.core.processes import Lineage, LineageCompleteness
 from rootsd.helper.questions import ask_bare_processes, ask_processes
-from rootsd.system.process_tree import lineages
+from rootsd.processes.process_tree import lineages
 from support.helper_process import real_helper
 
 WAIT = "import sys; print('ready', flush=True); sys.stdin.read()"

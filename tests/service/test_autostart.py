@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode
+from rootsd.net.listener import Listener, listen
+from rootsd.places.runtime_dir import find_runtime_dir
 from rootsd.service import autostart, detect, launcher, start_record
 from rootsd.service.launcher import StartFailed
 from rootsd.service.start_record import StartRecord
-from rootsd.system.ipc.listener import Listener, listen
-from rootsd.system.runtime_dir import find_runtime_dir
 
 HANG_GUARD_S = 30
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.errors import DaemonUnreachable
+from rootsd.files.private_files import NotPrivate
+from rootsd.places import runtime_dir
+from rootsd.places.base_folders import PLACE_VARIABLES
+from rootsd.places.daemon_folders import find_places
 from rootsd.service import start_record
-from rootsd.system import runtime_dir
-from rootsd.system.base_folders import PLACE_VARIABLES
-from rootsd.system.places import find_places
-from rootsd.system.private_files import NotPrivate
 
 HANG_GUARD_S = 60
 OWN_COMMAND = (sys.executable, "-I", "-m", "rootsd", "daemon", "--detach")
@@ -98,7 +98,7 @@ def test_the_log_is_where_the_command_line_looks_for_it(
 
 
 REMEMBERS = """
-from rootsd.system.private_files import NotPrivate
+from rootsd.files.private_files import NotPrivate
 from rootsd.service import start_record
 for _ in range(200):
     start_record.save_start_record(start_record.make_start_record())

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.service import unit_files
+from rootsd.service.shell_scripts import shipped_folder
 from rootsd.service.unit_files import InvalidUnitValue, UnitSettings
-from rootsd.system.shell_scripts import shipped_folder
 
 TOP = Path(__file__).parent.parent.parent
 SETTINGS = UnitSettings(

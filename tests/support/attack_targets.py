@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rootsd.confine.orders import OrderKind
-from rootsd.confine.protected import ProtectionPolicy
-from rootsd.confine.supervision import Layer as CellLayer
-from rootsd.confine.supervision import Network
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.wall.git.protected import ProtectionPolicy
+from rootsd.wall.kernel.orders import OrderKind
+from rootsd.wall.kernel.supervision import Layer as CellLayer
+from rootsd.wall.kernel.supervision import Network
 from support.confine_attacks import PROTECTED_NAMES
 from support.walls import Interpreter, Wall
 

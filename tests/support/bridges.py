@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
-from rootsd.system.ipc.listener import listen
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.net.listener import listen
+from rootsd.places.runtime_dir import find_runtime_dir
 
 HANG_GUARD_S = 30
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'

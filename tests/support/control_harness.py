@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from msgspec.structs import replace
 
-from rootsd.confine.session_reports import LeftBehind
+from rootsd.config.schema import NotifyTable
 from rootsd.control.confirmation import SeenBelow
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.routes import ConnectionState, ProgressSink, RequestContext
@@ -35,8 +35,8 @@ from rootsd.core.scope import SessionStart, session_start_in
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.mcp.sessions.requests import RootRequest
-from rootsd.system.config_schema import NotifyTable
-from rootsd.system.desktop import DesktopNotification
+from rootsd.notify.notification import DesktopNotification
+from rootsd.wall.git.session_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,

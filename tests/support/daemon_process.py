@@ -16,7 +16,7 @@ START = """
 import sys
 from rootsd.daemon.main import run
 from rootsd.helper.client import UnavailableHelper
-from rootsd.system.places import find_places
+from rootsd.places.daemon_folders import find_places
 
 def start(ready_fd):
     sys.exit(run(find_places(), helper=UnavailableHelper("a test"), ready_fd=ready_fd))

@@ -13,7 +13,7 @@ from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, Projec
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.discovery.engine import DiscoveryEngine
 from rootsd.disk.safety import FolderSafety
-from rootsd.system.processes import FindFoldersInUse
+from rootsd.processes.activity import FindFoldersInUse
 from rootsd.watch.events import Watcher
 from rootsd.watch.polling import PollingWatcher
 from support.fake_watchers import Clock, PumpedInotify

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rootsd.core.errors import ErrorCode
-from rootsd.system.ipc.unix_socket import address_of
+from rootsd.net.unix_socket import address_of
 
 JOIN_SECONDS = 30
 

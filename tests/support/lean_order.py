@@ -16,7 +16,7 @@ import os
 import sys
 from typing import Any
 
-from rootsd.system.ipc import rpc
+from rootsd.link import rpc
 
 REFUSED = 7
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rootsd.confine import landlock
-from rootsd.confine.probe import LANDLOCK_FOR_STATIC, probe, problem_of
 from rootsd.state.store.anchors import identify
+from rootsd.wall.kernel import landlock
+from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC, probe, problem_of
 from support.control_groups import can_make_groups
 
 TOP = Path(__file__).parent.parent.parent

@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 
-from rootsd.confine.landlock import READ, Right, Ruleset
 from rootsd.core.inputs import Observation, ProjectObserved
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.discovery.service import Discovery
@@ -25,6 +24,7 @@ from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.copies import missing_content
 from rootsd.vcs.git.repository import find_git_dirs
 from rootsd.vcs.probe import probe
+from rootsd.wall.kernel.landlock import READ, Right, Ruleset
 
 HANG_GUARD = 60
 ENOUGH = 250  # of the projects that discovery finally reports

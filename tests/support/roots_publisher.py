@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.system.ipc.unix_socket import address_of
+from rootsd.net.unix_socket import address_of
 from support.sent_view import SentView
 
 
@@ -155,7 +155,7 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 def main() -> None:
-    from rootsd.confine.orders import decode_root  # noqa: PLC0415
+    from rootsd.wall.kernel.orders import decode_root  # noqa: PLC0415
 
     with RootsPublisher(Path(sys.argv[1])) as publisher:
         print("ready", flush=True)  # noqa: T201

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rootsd.confine.orders import encode_root
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import text_of
+from rootsd.wall.kernel.orders import encode_root
 
 
 class SentView:

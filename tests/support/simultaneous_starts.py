@@ -16,10 +16,10 @@ from typing import NoReturn
 from rootsd.core.errors import RootsdError
 from rootsd.daemon import main as daemon
 from rootsd.helper.client import UnavailableHelper
-from rootsd.system.ipc.connect import connect
-from rootsd.system.ipc.rpc import ask
-from rootsd.system.places import find_places
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.link.connect import connect
+from rootsd.link.rpc import ask
+from rootsd.places.daemon_folders import find_places
+from rootsd.places.runtime_dir import find_runtime_dir
 
 _HELPER = UnavailableHelper("a test")
 HANG_GUARD_S = 120

@@ -9,9 +9,9 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 
 from rootsd.mcp.connection import serve_session
-from rootsd.system.ipc.acceptor import Acceptor, MarkActive
-from rootsd.system.ipc.listener import listen
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.net.acceptor import Acceptor, MarkActive
+from rootsd.net.listener import listen
+from rootsd.places.runtime_dir import find_runtime_dir
 from support.mcp_harness import FakeSource, RecordedObserver
 
 

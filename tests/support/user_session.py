@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rootsd import __version__
+from rootsd.places import runtime_dir
+from rootsd.places.runtime_dir import RuntimeDir
 from rootsd.service import detect, manager
 from rootsd.service.launchd import Launchd
 from rootsd.service.manager import ProgramResult, RunProgram, ServiceManager
 from rootsd.service.systemd import Systemd
-from rootsd.system import runtime_dir
-from rootsd.system.runtime_dir import RuntimeDir
 from support.fake_daemon import FakeDaemon, a_status
 from support.fake_service_manager import FakeServiceManager
 

@@ -42,7 +42,7 @@ KEPT, CHANGING, PENDING = "kept", "changing", "pending"
 _GRACE_S = 0.1  # of the front below, so that a program without a daemon stops soon
 _FRONT = f"""
 import sys
-from rootsd.proxy.confine import main, view_feed
+from rootsd.wall.session import main, view_feed
 view_feed.GRACE_S = {_GRACE_S}
 LEAK
 sys.exit(main.main(sys.argv[1:]))
@@ -145,12 +145,12 @@ class Leak(StrEnum):
 
     NONE = ""
     NO_WARDEN = (
-        "from rootsd.confine import cell; wait = cell.wait;"
+        "from rootsd.wall.kernel import cell; wait = cell.wait;"
         " cell.wait = lambda init, ends, end_all: wait(init, (), end_all)"
     )
     """Nobody notices that the warden has ended."""
     ORPHANS = (
-        f"{NO_WARDEN}; from rootsd.confine.kernel import ProcessOption;"
+        f"{NO_WARDEN}; from rootsd.wall.system_calls import ProcessOption;"
         " change = cell.set_process_option; cell.set_process_option = lambda option, value:"
         " option is ProcessOption.PARENT_DEATH_SIGNAL or change(option, value)"
     )

@@ -27,22 +27,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from rootsd.confine import (
-    covers,
-    default_view,
-    denied_base,
-    holders,
-    mounted_view,
-    pause,
-    protected,
-    root_folder,
-    tree,
-)
-from rootsd.confine.default_view import base_entries
-from rootsd.confine.engine import Engine, NamespaceEngine, StaticEngine
-from rootsd.confine.kernel import close_from
-from rootsd.confine.name_watch import NameWatch
-from rootsd.confine.orders import (
+from rootsd.core import mount_plan
+from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
+from rootsd.core.wall import RevokePolicy, WallEngine
+from rootsd.wall.git import protected
+from rootsd.wall.git.name_watch import NameWatch
+from rootsd.wall.git.protected import ProtectionPolicy
+from rootsd.wall.kernel import covers, holders, mounted_view, pause, root_folder, tree
+from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
+from rootsd.wall.kernel.orders import (
     OrderKind,
     WardenOrder,
     WardenReport,
@@ -51,13 +44,12 @@ from rootsd.confine.orders import (
     encode_order,
     encode_root,
 )
-from rootsd.confine.protected import ProtectionPolicy
-from rootsd.confine.supervision import CellOptions, Layer, Network
-from rootsd.confine.terminal import wait_for
-from rootsd.confine.warden import WardenSettings
-from rootsd.core import mount_plan
-from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
-from rootsd.core.wall import RevokePolicy, WallEngine
+from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
+from rootsd.wall.kernel.warden import WardenSettings
+from rootsd.wall.session.terminal import wait_for
+from rootsd.wall.system_calls import close_from
+from rootsd.wall.view import default_view, denied_base
+from rootsd.wall.view.default_view import base_entries
 
 _MAX_REQUEST = 1 << 17
 _MAX_FDS = 8

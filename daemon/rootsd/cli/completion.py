@@ -146,7 +146,7 @@ def config_keys(
 ) -> list[CompletionItem]:
     """Complete the keys of config.toml that a command can set."""
     del context, param
-    from rootsd.system.config_reference import settable_keys
+    from rootsd.config.reference import settable_keys
 
     return [
         CompletionItem(key.full_name, help=key.description.replace("`", ""))
@@ -160,7 +160,7 @@ def config_names(
 ) -> list[CompletionItem]:
     """Complete the tables and keys of config.toml."""
     del context, param
-    from rootsd.system.config_reference import tables
+    from rootsd.config.reference import tables
 
     names = {table.name: table.description for table in tables()}
     names |= {key.full_name: key.description for table in tables() for key in table.keys}
@@ -175,7 +175,7 @@ def config_values(
     context: click.Context, param: click.Parameter, typed: str
 ) -> list[CompletionItem]:
     """Complete the values of the key before, if they can be listed; else files."""
-    from rootsd.system.config_reference import settable_keys
+    from rootsd.config.reference import settable_keys
 
     named = [key for key in settable_keys() if key.full_name == context.params.get("key")]
     if not named:
@@ -207,7 +207,7 @@ def _tags() -> list[str]:
 
 
 def _query(request: ControlRequest) -> dict[str, Any]:
-    from rootsd.system.ipc import rpc
+    from rootsd.link import rpc
 
     try:
         with rpc.connect_control() as channel:

@@ -21,21 +21,21 @@ from tomlkit.items import AoT
 
 import rootsd
 from rootsd.cli.invocation import Invocation
-from rootsd.core.errors import BadConfig, ErrorCode, RootsdError
-from rootsd.core.labels import safe_label
-from rootsd.core.parsing import Unparsable, parse_toml
-from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
-from rootsd.system import runtime_dir
-from rootsd.system.config import (
+from rootsd.config.configuration import (
     Config,
     ensure_own_folder,
     find_problems,
     parse_config,
     read_config,
 )
-from rootsd.system.config_reference import HELP, KeyReference, toml_text
-from rootsd.system.parent_paths import canonical_path, find_same_folder, parent_refusal
-from rootsd.system.private_files import make_folder
+from rootsd.config.parent_paths import canonical_path, find_same_folder, parent_refusal
+from rootsd.config.reference import HELP, KeyReference, toml_text
+from rootsd.core.errors import BadConfig, ErrorCode, RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.parsing import Unparsable, parse_toml
+from rootsd.core.paths import RefusedPlaces, contains, is_utf8, text_of
+from rootsd.files.private_files import make_folder
+from rootsd.places import runtime_dir
 from rootsd.wire.decisions import ApplyMode
 
 _NEW_FILE_TEXT = "# The folders that rootsd watches for projects. See: rootsd parent --help\n"

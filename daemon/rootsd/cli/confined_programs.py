@@ -4,7 +4,7 @@ A program ends with its front, the process of `rootsd confine` or `rootsd run`. 
 SIGTERM on, so that the program can save its work. If the front is killed, the kernel ends all
 programs behind its wall. The status of the daemon names the front, as its warden has reported it.
 So its pid counts only if the process that is connected to the daemon is this front, or its child.
-If the daemon has died, the wall's own folder names the front: see `rootsd.confine.running_walls`.
+If the daemon has died, the wall's own folder names the front: see `wall.session.running_walls`.
 Source: pidfd_send_signal(2), proc_pid_stat(5).
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rootsd.system.process_tree import BareProcessReader
+from rootsd.processes.process_tree import BareProcessReader
 
 END_TIMEOUT_S = 5.0
 """How long programs may take to end before they are killed."""
@@ -39,8 +39,8 @@ def end_programs(items: Iterable[Mapping[str, Any]], timeout_s: float = END_TIME
 
 def programs_without_daemon(state: bytes) -> list[dict[str, Any]]:
     """Return what `end_programs` needs of the walls that run, from the folder for our state."""
-    from rootsd.confine.running_walls import running_walls
-    from rootsd.confine.session_reports import WALLS
+    from rootsd.wall.git.session_reports import WALLS
+    from rootsd.wall.session.running_walls import running_walls
 
     return [
         {"name": wall.name, "pid": wall.front, "warden": wall.front}

@@ -47,7 +47,7 @@ from rootsd.cli.formatting import (
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import ErrorCode, Exit, RootsdError, Unconfirmed
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.system.ipc.rpc import DaemonError
+from rootsd.link.rpc import DaemonError
 from rootsd.wire.decisions import (
     AddRuleRequest,
     ApplyMode,

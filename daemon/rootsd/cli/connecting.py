@@ -49,12 +49,12 @@ from rootsd.connect.wiring import (
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.paths import contains
+from rootsd.places.runtime_dir import OVERRIDE, overriding_folder
+from rootsd.processes.command_path import stable_command
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
-from rootsd.system.command_path import stable_command
-from rootsd.system.runtime_dir import OVERRIDE, overriding_folder
 
 COLUMNS = (
     Column("CLIENT", lambda item: item["client"]),
@@ -297,7 +297,7 @@ class ClientConnector:
 
     def _offer_worktrees(self, client: McpClient) -> None:
         from rootsd.cli import config_edit, lifecycle
-        from rootsd.system.config import read_config
+        from rootsd.config.configuration import read_config
 
         if client.facts.worktrees is None:
             return

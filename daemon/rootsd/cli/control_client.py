@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from rootsd.cli import terminal
 from rootsd.core.errors import DaemonUnreachable
-from rootsd.system.ipc import rpc
+from rootsd.link import rpc
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest
 from rootsd.wire.guard import CHALLENGE_ANSWER
 from rootsd.wire.request import ControlRequest, encode_request

@@ -19,7 +19,9 @@ from rootsd.cli.connecting import client_environment, other_settings
 from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.terminal import drop_earlier_input
-from rootsd.confine.probe import Probe, allow_namespaces_command, probe
+from rootsd.config.configuration import read_config
+from rootsd.config.policy_file import POLICY_FILE, wall_requirement
+from rootsd.config.schema import NotifyTable
 from rootsd.connect.record import ConnectRecord
 from rootsd.connect.registry import all_clients
 from rootsd.connect.wiring import ClientWiring
@@ -27,14 +29,13 @@ from rootsd.control import doctor_checks
 from rootsd.core.doctor import DoctorFinding, Severity, error, ok, warning
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.link import connect
+from rootsd.notify.desktop import this_desktop
+from rootsd.notify.notification import DesktopUnavailable
+from rootsd.places import runtime_dir
+from rootsd.processes.command_path import stable_command
 from rootsd.service import detect
-from rootsd.system import runtime_dir
-from rootsd.system.command_path import stable_command
-from rootsd.system.config import read_config
-from rootsd.system.config_schema import NotifyTable
-from rootsd.system.desktop import DesktopUnavailable, this_desktop
-from rootsd.system.ipc import connect
-from rootsd.system.policy_file import POLICY_FILE, wall_requirement
+from rootsd.wall.kernel.probe import Probe, allow_namespaces_command, probe
 from rootsd.wire.daemon import StatusQuery
 
 

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Exit, RootsdError, exit_of
-from rootsd.system.private_files import make_folder
+from rootsd.files.private_files import make_folder
 
 BUG_LOG = b"bugs.log"
 

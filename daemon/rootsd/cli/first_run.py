@@ -14,12 +14,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rootsd.system.base_folders import named_folder
-from rootsd.system.repository_folder import (
+from rootsd.files.repository_folder import (
     REPOSITORY_MARKERS,
     is_repository,
     repository_around,
 )
+from rootsd.places.base_folders import named_folder
 
 USUAL_NAMES = (
     "src", "code", "Code", "projects", "Projects", "dev", "Developer", "Development", "git",

@@ -22,16 +22,16 @@ from rootsd.cli.invocation import Invocation
 from rootsd.connect.record import ConnectRecord
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.files.lock import DaemonLock, LockRecord
+from rootsd.files.private_files import ensure_private_folder, make_folder
+from rootsd.places import runtime_dir
+from rootsd.places.base_folders import PLACE_VARIABLES
+from rootsd.processes.command_path import stable_command
 from rootsd.service import detect, start_record, unit_files
 from rootsd.service.launchd import Launchd
 from rootsd.service.launcher import StartFailed
 from rootsd.service.manager import ServiceManager
 from rootsd.sync.record import SyncRecord
-from rootsd.system import runtime_dir
-from rootsd.system.base_folders import PLACE_VARIABLES
-from rootsd.system.command_path import stable_command
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.private_files import ensure_private_folder, make_folder
 from rootsd.wire.daemon import StatusQuery
 
 

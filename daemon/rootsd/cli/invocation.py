@@ -20,7 +20,7 @@ from rootsd.core.paths import text_of
 
 if TYPE_CHECKING:
     from rootsd.control.offline import OfflineQuery
-    from rootsd.system.places import Places
+    from rootsd.places.daemon_folders import Places
     from rootsd.wire.daemon import ScanProgressItem
     from rootsd.wire.request import ControlRequest
 
@@ -39,8 +39,8 @@ class Invocation(Struct, dict=True):
     def places(self) -> Places:
         """The folders of configuration, state, and logs: from this shell's environment, and for
         variables that it does not set, from the last start of the daemon."""
+        from rootsd.places import daemon_folders as places
         from rootsd.service import start_record
-        from rootsd.system import places
 
         return places.find_places(start_record.recorded_places())
 

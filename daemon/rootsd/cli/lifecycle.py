@@ -18,8 +18,8 @@ from rootsd.cli import control_client
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
+from rootsd.link import rpc
 from rootsd.service import detect, launcher, start_record
-from rootsd.system.ipc import rpc
 from rootsd.wire.daemon import AnnounceRequest, ReloadRequest, StatusQuery, StopRequest
 
 _POLL_INTERVAL_S = 0.05

@@ -167,8 +167,7 @@ def _global_flags(invocation: Invocation) -> Iterator[str]:
 
 def _admit(invocation: Invocation, command: str) -> None:
     """Return if the guard lets this process run `command` elsewhere. Raises CallerRefused."""
-    from rootsd.system import sandbox
-    from rootsd.system.ipc import rpc
+    from rootsd.link import rpc, sandbox
     from rootsd.wire.decisions import ApplyMode
     from rootsd.wire.guard import RemoteCommandRequest
 
@@ -189,10 +188,10 @@ def _admit_without_daemon(invocation: Invocation) -> None:
 
     No daemon knows the programs that use MCP or can ask for a word, so doubt counts as a refusal.
     """
+    from rootsd.config.configuration import read_config
     from rootsd.core.agents import KNOWN_AGENTS, further_agents, markers_of
     from rootsd.core.guard import Caller, Guard, GuardAction, McpHosts, check_caller
-    from rootsd.system.config import read_config
-    from rootsd.system.process_tree import lineages
+    from rootsd.processes.process_tree import lineages
 
     approval = read_config(invocation.places.config_file).approval
     agents = (*KNOWN_AGENTS, *further_agents(approval.agents, approval.markers))

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from rootsd.cli.invocation import Invocation
 from rootsd.core.errors import Busy, DaemonUnreachable, RootsdError
+from rootsd.processes.own_program import own_command
 from rootsd.service import detect, launcher, start_record
 from rootsd.settings.settings_folders import make_folders, remove_folders
 from rootsd.sync.record import ClientOutcome, SyncedClient, SyncLock, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS, SyncTarget
-from rootsd.system.own_program import own_command
 
 LOG_NAME = "sync.log"
 _STOP_TIMEOUT_S = 20.0

@@ -13,7 +13,7 @@ import shlex
 import sys
 from functools import cache
 
-from rootsd.system.command_path import COMMAND_NAME
+from rootsd.processes.command_path import COMMAND_NAME
 
 
 def as_typed(text: str) -> str:

@@ -1,7 +1,7 @@
 """The options of the wall, which `rootsd confine` and `rootsd run --confine` share.
 
 `wall_options` adds them to a command, and `wall_words` turns the parsed values back into the words
-that `rootsd.proxy.confine.options` parses.
+that `rootsd.wall.session.options` parses.
 """
 
 from __future__ import annotations

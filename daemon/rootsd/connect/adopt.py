@@ -24,9 +24,9 @@ from rootsd.connect.edits import (
 )
 from rootsd.connect.servers import HOOK, STRICT, ServerId, is_bridge, is_rootsd
 from rootsd.connect.wraps import ServerWrap
+from rootsd.places.runtime_dir import OVERRIDE
 from rootsd.settings import json_spans
 from rootsd.settings.formats import Keys
-from rootsd.system.runtime_dir import OVERRIDE
 
 
 def adopted_entries(client: McpClient, text: str) -> list[Change]:

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from rootsd.files.private_files import display_path
 from rootsd.settings.formats import JsonFormat, Keys, SettingsFormat, TomlFormat, YamlFormat
-from rootsd.system.private_files import display_path
 
 ENTRY_NAME = "rootsd"
 """The name of our entry among the servers of a client."""

@@ -24,14 +24,14 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from rootsd.confine.default_view import base_entries
 from rootsd.connect.launch import Launch
 from rootsd.connect.wraps import PathUse, ShownPath
 from rootsd.core.mount_plan import ViewEntryKind
 from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import contains
 from rootsd.core.wall import WallSettings
-from rootsd.system.program_folder import holds_home, program_folder
+from rootsd.wall.view.default_view import base_entries
+from rootsd.wall.view.program_folder import holds_home, program_folder
 
 _LIST = re.compile(r"[:;,]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)

@@ -27,9 +27,7 @@ from rootsd.connect.edits import AddedEntry, AppendedItems, Change, WrappedServe
 from rootsd.connect.servers import ServerId
 from rootsd.core.errors import RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.settings.formats import Keys
-from rootsd.settings.settings_file import MAX_BYTES
-from rootsd.system.private_files import (
+from rootsd.files.private_files import (
     display_path,
     ensure_private_folder,
     list_names,
@@ -38,6 +36,8 @@ from rootsd.system.private_files import (
     read_private_file,
     replace_private_file,
 )
+from rootsd.settings.formats import Keys
+from rootsd.settings.settings_file import MAX_BYTES
 
 _VERSION = 1
 _ENDING = ".json"

@@ -19,9 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from rootsd.confine.probe import probe, problem_of
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.wall.kernel.probe import probe, problem_of
 
 TIMEOUT_S = 60.0
 _EXIT_S = 3.0

@@ -66,12 +66,12 @@ from rootsd.connect.servers import (
 from rootsd.connect.wraps import ServerWrap
 from rootsd.core.errors import RootsdError
 from rootsd.disk.reader import CONFIG_CAP, read_small
+from rootsd.files.private_files import display_path
 from rootsd.settings.client_lock import hold_lock_folder
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.formats import Keys, SettingsFormat
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.settings.settings_folders import make_folders, remove_folders
-from rootsd.system.private_files import display_path
 
 
 class WiringIncomplete(RootsdError):

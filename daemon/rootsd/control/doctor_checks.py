@@ -11,9 +11,9 @@ import stat
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from rootsd.confine.probe import LANDLOCK_FOR_STATIC, Probe, problem_of
 from rootsd.core.doctor import DoctorFinding, error, ok, warning
 from rootsd.core.labels import safe_label
+from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC, Probe, problem_of
 from rootsd.watch.inotify_limits import InotifyLimit, sysctl_to_raise
 
 LOW_DISK_SPACE = 64 << 20

@@ -26,6 +26,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rootsd.config.configuration import Approval
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.agents import KNOWN_AGENTS, Agent, further_agents, markers_of
 from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange, ProgramsChange
@@ -46,10 +47,9 @@ from rootsd.core.model import Actor, ActorKind
 from rootsd.core.parsing import parse_json
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, ProgramSight
 from rootsd.core.recognition import allow_command, allowance, is_agent, is_interpreter, uses_of
+from rootsd.files.private_files import open_private_file, unusable_error
 from rootsd.helper.questions import ProcessReport
-from rootsd.system.config import Approval
-from rootsd.system.private_files import open_private_file, unusable_error
-from rootsd.system.rate_limited_log import LogThrottle
+from rootsd.net.rate_limited_log import LogThrottle
 from rootsd.wire.daemon import RefusedStatus
 from rootsd.wire.guard import Challenge, JudgedCaller, JudgedProgram
 from rootsd.wire.request import BadRequest

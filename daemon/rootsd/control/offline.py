@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rootsd import __version__
+from rootsd.config.policy import load_policy
+from rootsd.config.policy_file import POLICY_FILE
 from rootsd.control.handlers.audit_log import log_items_from
 from rootsd.control.handlers.rules import policy_rule_items, rule_item
 from rootsd.control.items import project_items
@@ -19,13 +21,11 @@ from rootsd.control.listing import add_risks, matches_risk, matching_projects
 from rootsd.control.references import is_selected, real_path
 from rootsd.core.catalog import Catalog
 from rootsd.core.paths import RefusedPlaces
+from rootsd.files.lock import DaemonLock, LockRecord
+from rootsd.places import runtime_dir
+from rootsd.places.daemon_folders import Places
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.store import Store
-from rootsd.system import runtime_dir
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.places import Places
-from rootsd.system.policy import load_policy
-from rootsd.system.policy_file import POLICY_FILE
 from rootsd.wire.decisions import RulesQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskReading, Selection

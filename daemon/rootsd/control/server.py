@@ -43,13 +43,13 @@ from rootsd.helper.questions import (
     ask_processes,
     ask_to_write_terminal,
 )
+from rootsd.net.acceptor import MarkActive
+from rootsd.net.fair_scheduler import FairScheduler
+from rootsd.net.unix_socket import Peer
+from rootsd.processes.process_exit import ProcessHandle
+from rootsd.processes.terminals import TerminalWriteFailed
+from rootsd.state.clock import utc_now
 from rootsd.state.store.store import StoredState
-from rootsd.system.clock import utc_now
-from rootsd.system.ipc.acceptor import MarkActive
-from rootsd.system.ipc.fair_scheduler import FairScheduler
-from rootsd.system.ipc.unix_socket import Peer
-from rootsd.system.process_exit import ProcessHandle
-from rootsd.system.terminals import TerminalWriteFailed
 from rootsd.wire import jsonrpc
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails, IntroduceRequest

@@ -30,8 +30,8 @@ from rootsd.core.exclusion import Exclusion
 from rootsd.core.history import HistoryEvent
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Actor, Parent, Project, PublishedRoot
+from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,

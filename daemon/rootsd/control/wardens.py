@@ -44,8 +44,8 @@ from rootsd.core.wall_view import (
     view_change,
     wall_view,
 )
+from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.wall import (
     VIEW_METHOD,
     ConfinedProgramItem,

@@ -1,7 +1,7 @@
 """The kinds of projects, and the names in a folder that make it a project.
 
 Standard library only, because the lean programs must recognize a project, too
-(`rootsd.system.own_folder`).
+(`rootsd.places.own_folder`).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rootsd.system.config import SessionLimits
-from rootsd.system.ipc.acceptor import AcceptLimits, Acceptor, RefusalReason
-from rootsd.system.rlimits import raise_descriptor_limit
+from rootsd.config.configuration import SessionLimits
+from rootsd.daemon.rlimits import raise_descriptor_limit
+from rootsd.net.acceptor import AcceptLimits, Acceptor, RefusalReason
 
 # For the store, watches, folders that are being read, and control connections.
 _OWN_DESCRIPTORS = 512

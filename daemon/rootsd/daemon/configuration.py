@@ -16,13 +16,13 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
 from anyio.abc import TaskStatus
 
+from rootsd.config.configuration import Config, read_config
 from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
 from rootsd.core.errors import BadConfig
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.watched_file import DEBOUNCE_S, WatchedFile
-from rootsd.system.config import Config, read_config
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import PostResolver, Watcher
 from rootsd.wire.daemon import ConfigStatus

@@ -15,9 +15,9 @@ import anyio
 from anyio import to_thread
 
 from rootsd.core.errors import RootsdError
+from rootsd.link.connect import connect
 from rootsd.service.notify import ServiceNotifier
 from rootsd.state.ledger import Ledger
-from rootsd.system.ipc.connect import connect
 
 log = logging.getLogger(__name__)
 

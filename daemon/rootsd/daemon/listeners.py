@@ -19,13 +19,13 @@ from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.system import runtime_dir
-from rootsd.system.ipc.acceptor import Acceptor, ConnectionHandler
-from rootsd.system.ipc.listener import listen, watch_socket_names
-from rootsd.system.ipc.socket_activation import CONTROL, MCP, inherited_listeners
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.private_files import NotPrivate, ensure_private_folder
-from rootsd.system.runtime_dir import RuntimeDir
+from rootsd.files.lock import DaemonLock, LockRecord
+from rootsd.files.private_files import NotPrivate, ensure_private_folder
+from rootsd.net.acceptor import Acceptor, ConnectionHandler
+from rootsd.net.listener import listen, watch_socket_names
+from rootsd.net.socket_activation import CONTROL, MCP, inherited_listeners
+from rootsd.places import runtime_dir
+from rootsd.places.runtime_dir import RuntimeDir
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,9 @@ import anyio
 from anyio import to_thread
 
 from rootsd import __version__
-from rootsd.confine.daemon import Confinement, confine_daemon
-from rootsd.confine.session_reports import WALLS, LeftBehind, left_behind
+from rootsd.config.configuration import Config, read_config
+from rootsd.config.policy import load_policy
+from rootsd.config.policy_file import POLICY_FILE
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.facts import FactsCollector, OriginReader, RiskReader
 from rootsd.control.guard import AgentActivity
@@ -41,6 +42,7 @@ from rootsd.daemon.configuration import RecordedChange, ReloadableConfig
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
 from rootsd.daemon.health import HealthReporter, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
+from rootsd.daemon.malloc import limit_malloc
 from rootsd.daemon.notifier import PendingNotifier
 from rootsd.daemon.policy import ReloadablePolicy
 from rootsd.daemon.prompt_file import PromptFile
@@ -50,6 +52,7 @@ from rootsd.disk.canonical import is_canonical_local
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.mounts import MountTable
 from rootsd.disk.safety import FolderSafety
+from rootsd.files.lock import DaemonLock, LockRecord
 from rootsd.helper.client import Helper
 from rootsd.helper.questions import ask_folders_in_use, ask_folders_of_tools
 from rootsd.mcp.sessions.history import SessionLog, read_history
@@ -58,8 +61,15 @@ from rootsd.mcp.sessions.requests import RootRequestQueue
 from rootsd.mcp.sessions.server import SessionServer
 from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
+from rootsd.net.rate_limited_log import configure_logging
+from rootsd.notify.desktop import this_desktop
+from rootsd.places import runtime_dir
+from rootsd.places.daemon_folders import Places
+from rootsd.processes.process_exit import ExitWatch
 from rootsd.service.notify import ServiceNotifier, make_service_notifier
 from rootsd.state.backups import BackupScheduler
+from rootsd.state.change_signal import ChangeSignal
+from rootsd.state.clock import make_alarm, read_clocks, utc_now
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.ledger import Ledger
 from rootsd.state.recovery_notice import RecoveryNotice
@@ -68,20 +78,10 @@ from rootsd.state.store.session_history import SessionHistoryStore
 from rootsd.state.store.store import Store, StoredState
 from rootsd.state.timeout_verifier import TimeoutVerifier
 from rootsd.sync.record import SyncRecord
-from rootsd.system import runtime_dir
-from rootsd.system.change_signal import ChangeSignal
-from rootsd.system.clock import make_alarm, read_clocks, utc_now
-from rootsd.system.config import Config, read_config
-from rootsd.system.desktop import this_desktop
-from rootsd.system.lock import DaemonLock, LockRecord
-from rootsd.system.malloc import limit_malloc
-from rootsd.system.places import Places
-from rootsd.system.policy import load_policy
-from rootsd.system.policy_file import POLICY_FILE
-from rootsd.system.process_exit import ExitWatch
-from rootsd.system.rate_limited_log import configure_logging
 from rootsd.vcs.git.worktrees import recall_checkouts
 from rootsd.vcs.verify import RootVerifier
+from rootsd.wall.git.session_reports import WALLS, LeftBehind, left_behind
+from rootsd.wall.kernel.daemon_rights import Confinement, confine_daemon
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,

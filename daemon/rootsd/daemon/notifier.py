@@ -16,15 +16,15 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from rootsd.config.schema import NotifyTable
 from rootsd.control.routes import Route, query_route
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Project, ProjectKind
 from rootsd.core.throttle import NotificationDebouncer, TokenBucket
 from rootsd.mcp.sessions.requests import RootRequest
+from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
 from rootsd.state.ledger import Ledger
-from rootsd.system.config_schema import NotifyTable
-from rootsd.system.desktop import DesktopNotification, DesktopUnavailable
 from rootsd.wire.daemon import NewProposals, NewProposalsQuery, RequestedFolder
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """The machine's policy in force, which follows its file.
 
 Unlike the configuration, a file that cannot be used takes effect: it denies everything
-(`rootsd.system.policy`). So the daemon looks at a broken file again every few seconds. `chmod` and
+(`rootsd.config.policy`). So the daemon looks at a broken file again every few seconds. `chmod` and
 `chown` may repair it, and a watch does not report them.
 """
 
@@ -17,11 +17,11 @@ import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
 from anyio.abc import TaskStatus
 
+from rootsd.config.policy import LoadedPolicy, load_policy
 from rootsd.core.policy import MachinePolicy
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.watched_file import WatchedFile
-from rootsd.system.policy import LoadedPolicy, load_policy
 from rootsd.wire.daemon import PolicyStatus
 
 log = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from anyio import to_thread
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import Focus
 from rootsd.core.throttle import TokenBucket
+from rootsd.places.runtime_dir import RuntimeDir
 from rootsd.state.ledger import Ledger
-from rootsd.system.runtime_dir import RuntimeDir
 
 log = logging.getLogger(__name__)
 

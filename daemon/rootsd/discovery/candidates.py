@@ -43,7 +43,7 @@ from rootsd.discovery.candidate import (
     CandidateResult,
     is_significant_event,
 )
-from rootsd.system.processes import FindFoldersInUse, folders_of_tools
+from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import is_git
 from rootsd.vcs.probe import (

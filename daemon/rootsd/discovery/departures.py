@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rootsd.system.processes import FindFoldersInUse
+from rootsd.processes.activity import FindFoldersInUse
 
 _DELAY_S = 0.2
 _MAX_DELAY_S = 10.0

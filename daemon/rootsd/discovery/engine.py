@@ -63,7 +63,7 @@ from rootsd.discovery.worktrees import WorktreeTracker
 from rootsd.disk.markers import child
 from rootsd.disk.safety import FolderSafety
 from rootsd.disk.walk import WalkFolder
-from rootsd.system.processes import FindFoldersInUse, folders_of_tools
+from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
 from rootsd.vcs.probe import probe
 from rootsd.watch.events import EventOverflow, FileEvent, Watcher
 

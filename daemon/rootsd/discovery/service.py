@@ -35,7 +35,7 @@ from rootsd.discovery.periodic import PollScheduler, SnapshotWriter
 from rootsd.discovery.status import DiscoveryStatus, ScanProgress, ScanSummary, report_for
 from rootsd.disk.mounts import MountWatch
 from rootsd.disk.safety import FolderSafety
-from rootsd.system.processes import FindFoldersInUse, folders_in_use, folders_of_tools
+from rootsd.processes.activity import FindFoldersInUse, folders_in_use, folders_of_tools
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import EventOverflow, EventResolver, FileEvent, PostResolver, Watcher
 

@@ -28,9 +28,9 @@ from rootsd.core.processes import (
 )
 from rootsd.helper.client import Helper, NoAnswer, NoHelper
 from rootsd.helper.protocol import HelperTask
-from rootsd.system.process_tree import BareProcessReader, ProcessReader
-from rootsd.system.processes import folders_in_use, folders_of_tools
-from rootsd.system.terminals import TerminalWriteFailed, terminal_holders, write_to_terminal
+from rootsd.processes.activity import folders_in_use, folders_of_tools
+from rootsd.processes.process_tree import BareProcessReader, ProcessReader
+from rootsd.processes.terminals import TerminalWriteFailed, terminal_holders, write_to_terminal
 
 _FOLDERS_IN_USE_S = 5.0
 

@@ -34,8 +34,6 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from rootsd.confine.landlock import READ, Ruleset
-from rootsd.confine.landlock import version as landlock_version
 from rootsd.helper.protocol import (
     QUESTION_LIMIT,
     TASK_SPECS,
@@ -50,6 +48,8 @@ from rootsd.helper.protocol import (
     receive_header,
     send_header,
 )
+from rootsd.wall.kernel.landlock import READ, Ruleset
+from rootsd.wall.kernel.landlock import version as landlock_version
 
 _DESCRIPTORS = 256
 

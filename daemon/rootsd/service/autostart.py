@@ -15,9 +15,9 @@ import sys
 from collections.abc import Mapping
 
 from rootsd.core.errors import RootsdError
+from rootsd.link import connect
+from rootsd.places import runtime_dir
 from rootsd.service import detect, launcher, start_record
-from rootsd.system import runtime_dir
-from rootsd.system.ipc import connect
 
 
 def main() -> None:

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from rootsd.places import runtime_dir
+from rootsd.places.base_folders import named_folder
 from rootsd.service.launchd import Launchd
 from rootsd.service.manager import RunProgram, ServiceManager, run_program
 from rootsd.service.systemd import Systemd
-from rootsd.system import runtime_dir
-from rootsd.system.base_folders import named_folder
 
 
 def local_service_manager(

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.parsing import parse_json
+from rootsd.files.private_files import ensure_private_folder, open_private_file
 from rootsd.service.start_record import StartRecord, start_folder
-from rootsd.system.private_files import ensure_private_folder, open_private_file
 
 LOCK_NAME = "starting"
 START_TIMEOUT_S = 60.0  # enough for a cold disk and a large store

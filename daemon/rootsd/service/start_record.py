@@ -26,15 +26,15 @@ from pathlib import Path
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.system import runtime_dir
-from rootsd.system.base_folders import PLACE_VARIABLES, base_folder, named_folder
-from rootsd.system.own_program import own_command
-from rootsd.system.private_files import (
+from rootsd.files.private_files import (
     display_path,
     ensure_private_folder,
     open_private_file,
     unusable_error,
 )
+from rootsd.places import runtime_dir
+from rootsd.places.base_folders import PLACE_VARIABLES, base_folder, named_folder
+from rootsd.processes.own_program import own_command
 
 LOG_NAME = "daemon.log"
 RECORD_NAME = "start.json"
@@ -117,7 +117,7 @@ def _own_variables() -> dict[str, str]:
 def _log_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder of `Places.log` for a daemon with this environment.
 
-    `rootsd.system.places` implements the same rule for programs that may load platformdirs.
+    `places.daemon_folders` implements the same rule for programs that may load platformdirs.
     """
     if override := runtime_dir.overriding_folder():
         return Path(os.fsdecode(override), "state/log")

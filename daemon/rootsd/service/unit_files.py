@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
-from rootsd.system.base_folders import PLACE_VARIABLES
-from rootsd.system.shell_scripts import shipped_folder
+from rootsd.places.base_folders import PLACE_VARIABLES
+from rootsd.service.shell_scripts import shipped_folder
 
 GENERATED_MARK = "Written by rootsd service install"
 PLACES_DROP_IN = "rootsd.service.d/15-places.conf"

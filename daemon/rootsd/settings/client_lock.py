@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rootsd.core.errors import Busy
-from rootsd.system.private_files import display_path
+from rootsd.files.private_files import display_path
 
 STALE_S = 10.0
 _WAIT_S = 15.0

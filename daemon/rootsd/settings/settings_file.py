@@ -38,8 +38,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from rootsd.core.errors import RootsdError
-from rootsd.system.private_files import display_path, sync, sync_path
-from rootsd.system.repository_folder import repository_around
+from rootsd.files.private_files import display_path, sync, sync_path
+from rootsd.files.repository_folder import repository_around
 
 MAX_BYTES = 64 << 20
 _MAX_TRIES = 20

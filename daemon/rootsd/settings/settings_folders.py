@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from rootsd.files.private_files import FOLDER_MODE, display_path
 from rootsd.settings.settings_file import SettingsUnusable
-from rootsd.system.private_files import FOLDER_MODE, display_path
 
 
 def make_folders(folder: Path) -> tuple[str, ...]:

@@ -21,9 +21,11 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rootsd.confine.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.model import Verdict
+from rootsd.files.private_files import display_path
+from rootsd.link import rpc
+from rootsd.link.hidden_process import hide_process
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
 from rootsd.sync.access import choose_access
@@ -31,9 +33,7 @@ from rootsd.sync.overrides import WrittenDenials, reads_projects
 from rootsd.sync.reconcile import NOTHING_OWN, FilePlan, OwnEntries, keep_denials, plan_target
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock, SyncRecord
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, TargetFile, Wanted
-from rootsd.system.hidden_process import hide_process
-from rootsd.system.ipc import rpc
-from rootsd.system.private_files import display_path
+from rootsd.wall.kernel.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.wire.decisions import FocusQuery
 from rootsd.wire.guard import LogQuery
 from rootsd.wire.projects import ProjectsQuery, Selection

@@ -23,9 +23,7 @@ from msgspec import Struct
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import Unparsable, parse_json
-from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries
-from rootsd.sync.targets import EntryKind, ListEntry
-from rootsd.system.private_files import (
+from rootsd.files.private_files import (
     display_path,
     ensure_private_folder,
     locked_folder,
@@ -34,6 +32,8 @@ from rootsd.system.private_files import (
     read_private_file,
     replace_private_file,
 )
+from rootsd.sync.reconcile import NOTHING_OWN, OwnEntries
+from rootsd.sync.targets import EntryKind, ListEntry
 
 _MAX_BYTES = 4 << 20
 _VERSION = 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from rootsd.system.shell_scripts import SHELLS, script
+from rootsd.service.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.forking_program import forking_program
 from support.sizes import Sizes

@@ -10,8 +10,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from rootsd.config.configuration import read_config
 from rootsd.core.errors import ErrorCode
-from rootsd.system.config import read_config
 from support.fake_daemon import FakeDaemon, Objection, a_status
 from support.terminal import HANG_GUARD, Shell
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rootsd.config.configuration import read_config
+from rootsd.config.reference import settable_keys, tables
 from rootsd.core.errors import ErrorCode
-from rootsd.system.config import read_config
-from rootsd.system.config_reference import settable_keys, tables
 from support.fake_daemon import FakeDaemon, Objection, a_status
 from support.terminal import Shell
 

@@ -12,7 +12,7 @@ import pytest
 
 from rootsd.core.errors import Busy
 from rootsd.helper.client import Helper, UnavailableHelper
-from rootsd.system.places import Places
+from rootsd.places.daemon_folders import Places
 from support.terminal import HANG_GUARD, Shell
 
 

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from rootsd.cli.confined_programs import end_programs
-from rootsd.confine.running_walls import running_walls
-from rootsd.confine.session_reports import WALLS
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record
+from rootsd.wall.git.session_reports import WALLS
+from rootsd.wall.session.running_walls import running_walls
 from support.fake_daemon import FakeDaemon, a_status
 from support.person import Person
 from support.polling import until
@@ -107,7 +107,7 @@ def person(tmp_path: Path) -> Iterator[Person]:
 # A front whose program stops soon without a daemon.
 _IMPATIENT = """
 import sys
-from rootsd.proxy.confine import main, view_feed
+from rootsd.wall.session import main, view_feed
 view_feed.GRACE_S = 0.1
 sys.exit(main.main(sys.argv[2:]))
 """

@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 from rootsd import __version__
-from rootsd.system.command_path import NoStableCommand
+from rootsd.processes.command_path import NoStableCommand
 from support.fake_daemon import FakeDaemon, a_decision, a_scan, a_status, an_item
 from support.terminal import HANG_GUARD, Shell
 

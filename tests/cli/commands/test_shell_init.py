@@ -21,7 +21,7 @@ from rootsd.core.errors import ErrorCode
 from rootsd.core.labels import exact_path
 from rootsd.core.paths import text_of
 from rootsd.daemon.prompt_file import plain_tag, prompt_line
-from rootsd.system.shell_scripts import SHELLS, script
+from rootsd.service.shell_scripts import SHELLS, script
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 from support.forking_program import forking_program
 from support.sizes import Sizes

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rootsd.confine.git_facts import Fact, FactKind, describe
+from rootsd.wall.git.facts import Fact, FactKind, describe
 from support.fake_daemon import FakeDaemon, a_status
 from support.terminal import Shell
 

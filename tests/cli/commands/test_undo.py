@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rootsd.confine.session_reports import SessionBaseline, SessionEnd
 from rootsd.core.errors import ErrorCode
+from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
 from support.fake_daemon import FakeDaemon, Objection, an_item
 from support.terminal import Shell
 

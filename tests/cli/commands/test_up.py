@@ -13,9 +13,9 @@ import pytest
 from rootsd import __version__
 from rootsd.core.errors import ErrorCode
 from rootsd.helper.client import Helper, UnavailableHelper
+from rootsd.places.daemon_folders import Places
 from rootsd.service import launcher, start_record
 from rootsd.service.launcher import StartFailed
-from rootsd.system.places import Places
 from support.fake_daemon import FakeDaemon, a_scan, a_status
 from support.terminal import HANG_GUARD, Shell
 

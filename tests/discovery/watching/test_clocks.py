@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.system.processes import folders_in_use
+from rootsd.processes.activity import folders_in_use
 from support.creation_methods import WAYS, Creation, Origins
 from support.engine_harness import EngineHarness
 from support.report_collector import HANG_S

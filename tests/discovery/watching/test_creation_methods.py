@@ -21,7 +21,7 @@ from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import IncompleteReason, Parent, ProjectKind
 from rootsd.discovery import candidate, candidates
 from rootsd.discovery.service import Discovery, DiscoveryDependencies
-from rootsd.system.processes import FindFoldersInUse, folders_in_use
+from rootsd.processes.activity import FindFoldersInUse, folders_in_use
 from rootsd.vcs.git import kinds
 from rootsd.vcs.stages import CompleteProject
 from support.creation_methods import WAYS, Creation, Origins

@@ -12,7 +12,7 @@ import rootsd
 from rootsd.mcp.connection import serve_session
 from rootsd.mcp.sessions import server as module
 from rootsd.mcp.sessions.server import SessionServer
-from rootsd.system.ipc.unix_socket import Peer
+from rootsd.net.unix_socket import Peer
 
 
 class Stream:

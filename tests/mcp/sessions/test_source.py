@@ -19,7 +19,7 @@ from rootsd.core.model import Identity, PublishedSet, SessionKey
 from rootsd.mcp.sessions.request_bounds import RootRequestLimits
 from rootsd.mcp.sessions.requests import RootRequestQueue
 from rootsd.mcp.sessions.source import LedgerRootsSource
-from rootsd.system.ipc.fair_scheduler import SHORT_TURN_S
+from rootsd.net.fair_scheduler import SHORT_TURN_S
 from support.ledger_harness import HANG_GUARD, FakeSessions, LedgerHarness, deny, path
 from support.repositories import raw
 from support.sample_decisions import approved

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rootsd.system.runtime_dir import find_runtime_dir
+from rootsd.places.runtime_dir import find_runtime_dir
 from support.bridges import (
     HANG_GUARD_S,
     INITIALIZE,

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.wall import RevokePolicy
-from rootsd.proxy.confine.options import WALL_FLAGS, ConfineOptions, Opening
 from rootsd.proxy.run.main import main
 from rootsd.proxy.run.options import (
     ConfinePolicy,
@@ -19,6 +18,7 @@ from rootsd.proxy.run.options import (
     parse_arguments,
 )
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.wall.session.options import WALL_FLAGS, ConfineOptions, Opening
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from rootsd.proxy import daemon_link, reconnect
-from rootsd.proxy.daemon_link import AutostartProcess
+from rootsd.link import daemon_link, reconnect
+from rootsd.link.daemon_link import AutostartProcess
 from rootsd.proxy.run import roots_feed
 from rootsd.proxy.run.roots_feed import RootsFeed
 from rootsd.proxy.run.subscription import RootsUpdate

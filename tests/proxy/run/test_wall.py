@@ -180,9 +180,9 @@ def test_no_call_meets_the_wrong_roots(person: Person, flags: tuple[str, ...]) -
 
 _SHORT_GRACE = """
 import sys
-from rootsd.proxy import reconnect
+from rootsd.link import reconnect
 reconnect.GRACE_S = 0.1
-from rootsd.proxy.confine import view_feed
+from rootsd.wall.session import view_feed
 from rootsd.__main__ import main
 sys.exit(main())
 """

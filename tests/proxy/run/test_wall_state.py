@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.confine.orders import (
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.wall import RevokePolicy
+from rootsd.proxy.run.readiness import ServerProfile
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
+from rootsd.proxy.run.wall import ServerWall, WardenLost
+from rootsd.wall.kernel.orders import (
     FailedRoot,
     OrderKind,
     WardenOrder,
@@ -20,17 +26,11 @@ from rootsd.confine.orders import (
     decode_order,
     encode_report,
 )
-from rootsd.confine.warden import Warden
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
-from rootsd.core.wall import RevokePolicy
-from rootsd.proxy.confine.engines import NamespaceWall
-from rootsd.proxy.confine.main import OwnedWall
-from rootsd.proxy.confine.session_view import ComposedView
-from rootsd.proxy.confine.view_feed import ConfineSettings, FollowedView, WallSubscription
-from rootsd.proxy.run.readiness import ServerProfile
-from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
-from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
-from rootsd.proxy.run.wall import ServerWall, WardenLost
+from rootsd.wall.kernel.warden import Warden
+from rootsd.wall.session.engines import NamespaceWall
+from rootsd.wall.session.main import OwnedWall
+from rootsd.wall.session.session_view import ComposedView
+from rootsd.wall.session.view_feed import ConfineSettings, FollowedView, WallSubscription
 from rootsd.wire.jsonrpc import LineReader, Notification, encode
 from support.bridges import reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call

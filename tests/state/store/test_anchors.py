@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.history import ChainHead
+from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import anchors as anchor_module
 from rootsd.state.store.anchors import HEAD_NAME, SLOT_SPACING, FirstAnchor
-from rootsd.system.private_files import NotPrivate
 
 
 def _head(seq: int) -> ChainHead:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
+from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import backup
 from rootsd.state.store.backup import (
     FOLDER_NAME,
@@ -30,7 +31,6 @@ from rootsd.state.store.database import (
 )
 from rootsd.state.store.rows import read_events, write_events
 from rootsd.state.store.schema import migrate
-from rootsd.system.private_files import NotPrivate
 from support.sample_decisions import NOON, after, approved, decide
 
 

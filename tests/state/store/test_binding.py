@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rootsd.core.encoding import BadRecord
 from rootsd.core.guard import Guard
+from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import opening
 from rootsd.state.store.anchors import (
     DatabaseBinding,
@@ -26,7 +27,6 @@ from rootsd.state.store.anchors import (
 from rootsd.state.store.database import connect, connect_frozen, transaction
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.schema import migrate
-from rootsd.system.private_files import NotPrivate
 from support.sample_decisions import NOON, approved, decide, denied
 from support.stores import (
     EVERYTHING,

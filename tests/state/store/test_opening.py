@@ -16,13 +16,13 @@ from rootsd.core.errors import Busy
 from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, HistoryState
 from rootsd.core.model import LapseReason, Verdict
+from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import database, recovery
 from rootsd.state.store.anchors import FirstAnchor, SecondAnchor
 from rootsd.state.store.database import StoreDamaged, StoreUnusable
 from rootsd.state.store.opening import DATABASE_NAME
 from rootsd.state.store.schema import NewerStore
 from rootsd.state.store.store import Store, StoredState
-from rootsd.system.private_files import NotPrivate
 from support.sample_decisions import NOON, PERSON, approved, decide, denied, project, rule
 from support.stores import (
     EVERYTHING,

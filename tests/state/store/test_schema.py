@@ -13,6 +13,7 @@ import pytest
 
 from rootsd.core.errors import ErrorCode
 from rootsd.core.history import CHAIN_START, events_for
+from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import schema
 from rootsd.state.store.database import (
     Database,
@@ -37,7 +38,6 @@ from rootsd.state.store.schema import (
     migrate,
     refuse_newer,
 )
-from rootsd.system.private_files import NotPrivate
 from support.sample_decisions import NOON, approved, decide
 from support.stores import later_version
 

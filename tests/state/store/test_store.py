@@ -23,12 +23,12 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.guard import Guard
 from rootsd.core.history import fold, verify_chain
 from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Verdict
+from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import anchors as anchor_module
 from rootsd.state.store.database import DiskFull, StoreUnusable, connect_frozen
 from rootsd.state.store.rows import read_events
 from rootsd.state.store.schema import MIN_RESERVE_BYTES
 from rootsd.state.store.store import Store, StoredState
-from rootsd.system.private_files import NotPrivate
 from support.ledger_harness import path
 from support.sample_decisions import (
     NOON,

@@ -16,7 +16,7 @@ from rootsd.cli import completion
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
-from rootsd.system.ipc.connect import ControlSocketHidden
+from rootsd.link.connect import ControlSocketHidden
 from rootsd.wire.projects import CheckQuery, PathCheckResult
 
 SECTION = "Inspect"

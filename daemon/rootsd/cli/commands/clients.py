@@ -15,6 +15,7 @@ from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
+from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read_version
 from rootsd.connect.record import ConnectRecord
@@ -24,7 +25,6 @@ from rootsd.connect.wraps import WrapMode
 from rootsd.core.labels import safe_label
 from rootsd.sync.record import SyncedClient, SyncRecord
 from rootsd.sync.targets import NOT_SYNCED, TARGETS
-from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 
 SECTION = "Set up"
 

@@ -12,7 +12,7 @@ import click
 from rootsd.cli.flags import VerbCommand, pass_invocation
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import CommandResult
-from rootsd.system.shell_scripts import SHELLS, script
+from rootsd.service.shell_scripts import SHELLS, script
 
 SECTION = "For programs"
 

@@ -22,7 +22,7 @@ from rootsd.core.paths import text_of
 from rootsd.wire.daemon import ConfigStatus, ReloadRequest, StatusQuery
 
 if TYPE_CHECKING:
-    from rootsd.system.config_reference import KeyReference, TableReference
+    from rootsd.config.reference import KeyReference, TableReference
 
 SECTION = "Set up"
 
@@ -202,7 +202,7 @@ def get(invocation: Invocation, *, key: str) -> None:
 
     A list is printed with one value per line.
     """
-    from rootsd.system.config_reference import find_key
+    from rootsd.config.reference import find_key
 
     reference = find_key(key)
     [value] = [value for each, value, _ in _values(invocation) if each == reference]
@@ -240,7 +240,7 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
     nothing is written. Parents have their own command: rootsd parent.
     """
     from rootsd.cli import config_edit
-    from rootsd.system.config_reference import find_key
+    from rootsd.config.reference import find_key
 
     reference = find_key(key)
     value = _typed_value(reference, words)
@@ -264,7 +264,7 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
 def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
     """Remove a key from config.toml, so that its default counts again."""
     from rootsd.cli import config_edit
-    from rootsd.system.config_reference import find_key
+    from rootsd.config.reference import find_key
 
     reference = find_key(key)
     if not config_edit.unset_key(invocation, reference, effect_of(dry_run=dry_run)):
@@ -284,7 +284,7 @@ def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
 @pass_invocation
 def help_(invocation: Invocation, *, key: str | None) -> None:
     """Explain a key of config.toml, all keys of a table, or list all keys."""
-    from rootsd.system.config_reference import find_tables, tables
+    from rootsd.config.reference import find_tables, tables
 
     found = tables() if key is None else find_tables(key)
     output = invocation.output
@@ -313,7 +313,7 @@ def check(invocation: Invocation) -> None:
 
     For an invalid configuration, print file, line, and key, and exit with status 78.
     """
-    from rootsd.system.config import read_config
+    from rootsd.config.configuration import read_config
 
     config = read_config(invocation.places.config_file)
     in_force = _active_config(invocation)
@@ -369,7 +369,7 @@ def _edited(invocation: Invocation, old: str) -> str | None:
     Raises BadConfig for an invalid text, after saving it aside.
     """
     from rootsd.cli import config_edit
-    from rootsd.system.config import parse_config
+    from rootsd.config.configuration import parse_config
 
     file, text = invocation.places.config_file, old
     while True:
@@ -499,8 +499,8 @@ def _changes(in_force: Mapping[str, Any]) -> str:
 def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
     """Yield the keys in the order of the file's documentation. Raises BadConfig."""
     from rootsd.cli import config_edit
+    from rootsd.config.configuration import parse_config
     from rootsd.core.parsing import parse_toml
-    from rootsd.system.config import parse_config
 
     file = invocation.places.config_file
     text = config_edit.read_text(file)
@@ -526,9 +526,9 @@ def _values(invocation: Invocation) -> Iterator[tuple[KeyReference, Any, bool]]:
     Raises BadConfig.
     """
     from rootsd.cli import config_edit
+    from rootsd.config.configuration import parse_config
+    from rootsd.config.reference import settable_keys
     from rootsd.core.parsing import parse_toml
-    from rootsd.system.config import parse_config
-    from rootsd.system.config_reference import settable_keys
 
     file = invocation.places.config_file
     text = config_edit.read_text(file)

@@ -68,7 +68,7 @@ def command(
     program. As in a shell, it is 127 if the program does not exist, and 126 if it cannot be run.
     It is 125 if the wall ended the program. Linux only.
     """
-    from rootsd.proxy.confine import main as confine
+    from rootsd.wall.session import main as confine
 
     flags = [text for each in only for text in ("--only", each)]
     flags += ["--all"] if everything else []

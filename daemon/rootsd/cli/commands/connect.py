@@ -24,6 +24,9 @@ from rootsd.cli.formatting import shorten_home
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.questions import Questions
 from rootsd.cli.server_trials import ServerTrials, WallChoice
+from rootsd.config.configuration import read_config
+from rootsd.config.policy_file import POLICY_FILE, wall_requirement
+from rootsd.config.wall_default import confines_by_default
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.named_paths import ReachableFiles
 from rootsd.connect.registry import all_clients
@@ -31,9 +34,6 @@ from rootsd.connect.trial import has_wall
 from rootsd.connect.wiring import ToolAccess
 from rootsd.connect.wraps import PathUse, ShownPath
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.system.config import read_config
-from rootsd.system.confine_default import confines_by_default
-from rootsd.system.policy_file import POLICY_FILE, wall_requirement
 
 SECTION = "Set up"
 

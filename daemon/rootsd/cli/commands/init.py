@@ -22,7 +22,7 @@ from rootsd.cli.typed_command import as_typed
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.system.repository_folder import repository_around
+from rootsd.files.repository_folder import repository_around
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.projects import WhyQuery
 
@@ -78,7 +78,7 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
 def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[str]) -> list[bytes]:
     """Return the new parents that a person chose. Raises NothingToWatch if there is no project."""
     from rootsd.cli import config_edit
-    from rootsd.system.config import read_config
+    from rootsd.config.configuration import read_config
 
     known = [parent.path for parent in read_config(invocation.places.config_file).parents]
     if typed:
@@ -191,7 +191,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
         rootsd_command,
     )
     from rootsd.connect.wiring import Wired
-    from rootsd.system.command_path import NoStableCommand
+    from rootsd.processes.command_path import NoStableCommand
 
     environment = client_environment()
     connector = ClientConnector(invocation, steps, environment)

@@ -16,7 +16,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.labels import exact_path
-from rootsd.system.hidden_process import hide_process
+from rootsd.link.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S, LogListing, LogQuery
 
 SECTION = "Inspect"

@@ -162,7 +162,7 @@ def command(ctx: click.Context) -> None:
 @pass_invocation
 def list_(invocation: Invocation) -> None:
     """List the parents. Without a daemon, list those in the configuration."""
-    from rootsd.system.config import read_config
+    from rootsd.config.configuration import read_config
 
     config = read_config(invocation.places.config_file)
     try:

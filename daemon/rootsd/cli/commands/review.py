@@ -12,7 +12,7 @@ from rootsd.cli.invocation import Invocation
 from rootsd.cli.review import Review
 from rootsd.cli.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
-from rootsd.system.hidden_process import hide_process
+from rootsd.link.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import NextPendingQuery, ProjectsQuery, Selection
 

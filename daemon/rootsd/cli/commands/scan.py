@@ -14,9 +14,9 @@ from rootsd.cli.formatting import KIND, NAME, PATH, pluralize
 from rootsd.cli.invocation import Invocation
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
+from rootsd.config.parent_paths import canonical_path
 from rootsd.core.labels import safe_text
 from rootsd.core.paths import text_of
-from rootsd.system.parent_paths import canonical_path
 from rootsd.wire.projects import ProjectItem
 
 SECTION = "Set up"

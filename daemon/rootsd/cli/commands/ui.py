@@ -34,7 +34,7 @@ def command(invocation: Invocation) -> None:
             "ui needs a person on a terminal that can draw a screen", "rootsd pending"
         )
     from rootsd.cli.ui.app import RootsdScreen
-    from rootsd.system.hidden_process import hide_process
+    from rootsd.link.hidden_process import hide_process
 
     hide_process()  # without a daemon, this prints its error instead of an empty screen
     if flags.no_color:

@@ -22,7 +22,7 @@ from rootsd.core.model import ActorKind
 from rootsd.wire.guard import LogQuery, UndoRequest, UndoResult
 
 if TYPE_CHECKING:
-    from rootsd.confine.session_reports import SessionReport
+    from rootsd.wall.git.session_reports import SessionReport
 
 SECTION = "Decide"
 
@@ -98,7 +98,7 @@ def _newest_report(invocation: Invocation) -> SessionReport | None:
 
     Raises RootsdError.
     """
-    from rootsd.confine.session_reports import WALLS, read_reports
+    from rootsd.wall.git.session_reports import WALLS, read_reports
 
     reports = [each for each in read_reports(invocation.places.state + WALLS) if each.removed]
     if not reports:
@@ -127,7 +127,7 @@ def _given_at(event: Mapping[str, Any]) -> float:
 
 def _put_back(invocation: Invocation, report: SessionReport, *, dry_run: bool) -> None:
     """Put back what a report took away, and print it. Raises RootsdError."""
-    from rootsd.confine.session_reports import put_back
+    from rootsd.wall.git.session_reports import put_back
 
     made = report.removed
     if not dry_run:

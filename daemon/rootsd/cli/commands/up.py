@@ -99,7 +99,7 @@ def _require_parents(invocation: Invocation, typed: tuple[str, ...]) -> list[byt
 
     Raises NoParentConfigured if there would be no parent at all.
     """
-    from rootsd.system.config import read_config
+    from rootsd.config.configuration import read_config
 
     fresh = _added(invocation, typed, ApplyMode.DRY_RUN)
     if not fresh and not read_config(invocation.config_to_edit).parents:

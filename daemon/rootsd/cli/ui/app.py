@@ -49,7 +49,7 @@ from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
 from rootsd.cli.ui.widgets import Bar, PassedRows, RowList, TextView, Word
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.system.ipc import rpc
+from rootsd.link import rpc
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest

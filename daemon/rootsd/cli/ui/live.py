@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from rootsd.cli.control_client import RESPONSE_TIMEOUT_S
 from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.system.ipc import rpc
+from rootsd.link import rpc
 from rootsd.wire.follow import FollowRequest
 from rootsd.wire.request import ControlRequest, encode_request
 

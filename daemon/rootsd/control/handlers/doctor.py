@@ -9,7 +9,6 @@ from typing import Any
 from anyio import to_thread
 from msgspec import Struct
 
-from rootsd.confine import landlock
 from rootsd.control import doctor_checks
 from rootsd.control.exclusions import clause_of, remedy_for
 from rootsd.control.routes import Route, query_route
@@ -19,8 +18,9 @@ from rootsd.core.exclusion import Exclusion
 from rootsd.core.labels import safe_label
 from rootsd.core.policy import MachinePolicy
 from rootsd.disk.identity import diagnose_identity
+from rootsd.state.clock import utc_now
 from rootsd.state.ledger import Ledger
-from rootsd.system.clock import utc_now
+from rootsd.wall.kernel import landlock
 from rootsd.watch.inotify_limits import InotifyLimit, read_inotify_limit
 from rootsd.wire.daemon import (
     DoctorItem,

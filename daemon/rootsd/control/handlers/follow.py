@@ -27,8 +27,8 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.model import Focus, Parent, Project, PublishedRoot, Verdict
 from rootsd.core.paths import text_of
+from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.daemon import SessionItem
 from rootsd.wire.follow import (
     MAX_FOLLOW_ITEMS,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rootsd.core.model import PublishedRoot, PublishedSet
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope, describe_scope
 from rootsd.core.timestamps import rfc3339
-from rootsd.system.change_signal import ChangeSignal
+from rootsd.state.change_signal import ChangeSignal
 from rootsd.wire.daemon import ReportedRootsItem, SentRootsItem, SessionItem, SessionStatus
 
 Clock = Callable[[], datetime]

@@ -39,8 +39,8 @@ from rootsd.core.paths import contains
 from rootsd.core.session_keys import handle_of
 from rootsd.mcp.sessions.request_bounds import Asker, RequestBounds, RootRequestLimits
 from rootsd.mcp.source import NO_NAME
+from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.system.change_signal import ChangeSignal
 from rootsd.wire.projects import RequestNote, SessionRequestItem
 
 log = logging.getLogger(__name__)

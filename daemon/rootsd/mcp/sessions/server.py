@@ -28,11 +28,11 @@ from rootsd.mcp.sessions.source import LedgerRootsSource
 from rootsd.mcp.sessions.tracker import SessionTracker
 from rootsd.mcp.sessions.walls import WalledSource, Walls
 from rootsd.mcp.source import RootsSource, requests_per_process
-from rootsd.system.ipc.acceptor import MarkActive
-from rootsd.system.ipc.fair_scheduler import FairScheduler
-from rootsd.system.ipc.stream import DirectSocketStream
-from rootsd.system.ipc.unix_socket import Peer
-from rootsd.system.process_exit import ProcessHandle
+from rootsd.net.acceptor import MarkActive
+from rootsd.net.fair_scheduler import FairScheduler
+from rootsd.net.stream import DirectSocketStream
+from rootsd.net.unix_socket import Peer
+from rootsd.processes.process_exit import ProcessHandle
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from rootsd.core.model import PublishedSet, SessionKey
 from rootsd.core.scope import NO_SESSION_START, SessionStart, session_start_in
 from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
+from rootsd.net.fair_scheduler import FairScheduler
 from rootsd.state.ledger import Ledger
-from rootsd.system.ipc.fair_scheduler import FairScheduler
 
 # A path may lie on a file server that does not answer. With their own threads, clients then wait
 # for each other, but not the daemon.

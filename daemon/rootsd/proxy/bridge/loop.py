@@ -17,7 +17,7 @@ import sys
 import time
 
 from rootsd.core.errors import RootsdError
-from rootsd.proxy.daemon_link import DaemonLink
+from rootsd.link.daemon_link import DaemonLink
 from rootsd.proxy.stdio import STDIN, STDOUT, make_stdout_writer, read_stdin
 
 TYPE_CHECKING = False

@@ -7,6 +7,7 @@ import sys
 from typing import NamedTuple
 
 from rootsd.core.errors import RootsdError
+from rootsd.places.runtime_dir import find_runtime_dir
 from rootsd.proxy.run import folder_check
 from rootsd.proxy.run.command import ServerCommand, server_name
 from rootsd.proxy.run.input_required import StateSigner
@@ -19,7 +20,6 @@ from rootsd.proxy.run.restart import RestartPolicy
 from rootsd.proxy.run.roots import RootsFilter, RootsProvider
 from rootsd.proxy.run.runtime_files import ServerProfileFile
 from rootsd.proxy.run.session import RunSession
-from rootsd.system.runtime_dir import find_runtime_dir
 from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
 
@@ -74,9 +74,9 @@ def run_confined(
     `requirement` says why the machine's policy requires the wall. Raises RootsdError.
     """
     # Imported here, because a server without a wall should not wait for the engine to load.
-    from rootsd.proxy.confine.engines import CannotConfine  # noqa: PLC0415
-    from rootsd.proxy.confine.main import build_owned_wall  # noqa: PLC0415
     from rootsd.proxy.run.wall import ServerWall  # noqa: PLC0415
+    from rootsd.wall.session.engines import CannotConfine  # noqa: PLC0415
+    from rootsd.wall.session.main import build_owned_wall  # noqa: PLC0415
 
     parts = _parts(options, scope, command, empty_folder)
     # The server must be able to open the folder that stands for "no roots".

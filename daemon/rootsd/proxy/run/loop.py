@@ -23,7 +23,7 @@ from typing import Protocol
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
-from rootsd.proxy.daemon_link import is_readable
+from rootsd.link.daemon_link import is_readable
 from rootsd.proxy.run.command import LaunchSpec
 from rootsd.proxy.run.line_reader import BoundedLineReader, OversizedLine
 from rootsd.proxy.run.outbox import DroppedLineReports, Outbox

@@ -16,9 +16,12 @@ import os
 import sys
 from collections.abc import Sequence
 
+from rootsd.config.policy_file import POLICY_FILE, wall_requirement
+from rootsd.config.wall_default import config_file, confines_by_default
 from rootsd.core.errors import Exit, RootsdError, exit_of
 from rootsd.core.paths import contains
-from rootsd.proxy.confine.required_wall import RefusedByPolicy, refuse_opening
+from rootsd.link.sandbox import in_foreign_sandbox, is_inside_wall
+from rootsd.places.runtime_dir import find_runtime_dir, home_folder
 from rootsd.proxy.run.command import (
     NOT_IN_A_ROOT,
     PlaceholderError,
@@ -38,10 +41,7 @@ from rootsd.proxy.run.process import ServerProcess, ServerStartFailed
 from rootsd.proxy.run.root_policies import AccessPolicy
 from rootsd.proxy.run.runtime_files import make_empty_folder
 from rootsd.proxy.stdio import fill_closed_files
-from rootsd.system.confine_default import config_file, confines_by_default
-from rootsd.system.policy_file import POLICY_FILE, wall_requirement
-from rootsd.system.runtime_dir import find_runtime_dir, home_folder
-from rootsd.system.sandbox import in_foreign_sandbox, is_inside_wall
+from rootsd.wall.session.required_wall import RefusedByPolicy, refuse_opening
 from rootsd.wire.requested_scope import RequestedScope
 
 _SETTINGS_HIDDEN = (

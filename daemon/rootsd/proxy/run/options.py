@@ -7,15 +7,15 @@ from enum import Enum
 from typing import NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.proxy.confine import options as confine_options
-from rootsd.proxy.confine.options import (
+from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
+from rootsd.wall.session import options as confine_options
+from rootsd.wall.session.options import (
     WALL_FLAGS,
     WALL_USAGE,
     WALL_VALUES,
     ConfineOptions,
     ConfineUsageError,
 )
-from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.wire.requested_scope import RequestedScope, parse_scope
 
 USAGE = (

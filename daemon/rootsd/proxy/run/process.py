@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from rootsd.core.errors import RootsdError
+from rootsd.processes.activity import is_busy
 from rootsd.proxy.run.command import LaunchSpec
-from rootsd.system.processes import is_busy
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PIPE_BYTES = 1 << 20
@@ -57,7 +57,7 @@ class ServerSandbox(Protocol):
 class ServerProcess:
     """A running server, in one process group with everything that it starts.
 
-    In a `sandbox`, the direct child is the waiter of `rootsd.confine.supervision`. It forwards
+    In a `sandbox`, the direct child is the waiter of `rootsd.wall.kernel.supervision`. It forwards
     signals, and its end is the end of the server and of everything that the server has started.
     """
 

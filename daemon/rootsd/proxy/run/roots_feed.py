@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from rootsd.core.errors import RootsdError
-from rootsd.proxy.daemon_link import DaemonLink
-from rootsd.proxy.reconnect import GRACE_S
+from rootsd.link.daemon_link import DaemonLink
+from rootsd.link.reconnect import GRACE_S
 from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
 from rootsd.wire.hello import Hello
 from rootsd.wire.jsonrpc import LineReader

@@ -14,7 +14,7 @@ The server gets the roots that the kernel shows. A root that the warden could no
 of them; standard error and `rootsd status` say why.
 
 An engine that cannot change a running program answers with `lost` or `waiting` (see
-`rootsd.confine.orders`). After a loss, the server is gone, and the loop starts another one. With a
+`wall.kernel.orders`). After a loss, the server is gone, and the loop starts another one. With a
 waiting root, the server goes on, and the next call starts another one. Each new server then gets
 another warden, with the newest roots.
 
@@ -32,7 +32,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
-from rootsd.confine.orders import (
+from rootsd.core.errors import RootsdError
+from rootsd.core.labels import safe_label
+from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.link.daemon_link import is_readable
+from rootsd.proxy.run.process import ServerSandbox
+from rootsd.proxy.run.roots import WallState
+from rootsd.wall.kernel.orders import (
     FailedRoot,
     OrderKind,
     PauseState,
@@ -41,17 +47,11 @@ from rootsd.confine.orders import (
     decode_report,
     encode_order,
 )
-from rootsd.confine.pause import ProgramPause
-from rootsd.confine.supervision import CellOptions, Network
-from rootsd.core.errors import RootsdError
-from rootsd.core.labels import safe_label
-from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.proxy.confine.daily_work import explain_missing
-from rootsd.proxy.confine.main import OwnedWall, describe_pause, environment_inside
-from rootsd.proxy.confine.view_feed import ViewFeed
-from rootsd.proxy.daemon_link import is_readable
-from rootsd.proxy.run.process import ServerSandbox
-from rootsd.proxy.run.roots import WallState
+from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.supervision import CellOptions, Network
+from rootsd.wall.session.daily_work import explain_missing
+from rootsd.wall.session.main import OwnedWall, describe_pause, environment_inside
+from rootsd.wall.session.view_feed import ViewFeed
 
 _ANSWER_TIMEOUT_S = 60.0
 _CHUNK = 1 << 16

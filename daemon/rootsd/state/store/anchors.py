@@ -11,7 +11,7 @@ head. There are two anchors, because each detects a different restore:
 
 * The file `head` lies beside the database. It detects an older database in an otherwise current
   state folder.
-* The second anchor lies outside the state folder (`rootsd.system.places`), so a restore of that
+* The second anchor lies outside the state folder (`places.daemon_folders`), so a restore of that
   folder does not restore it. It detects an older state folder. It also records the key of the one
   database that it belongs to, and the change time of the first anchor.
 
@@ -87,9 +87,7 @@ from msgspec import Struct
 from rootsd.core.encoding import BadRecord
 from rootsd.core.history import ChainHead
 from rootsd.disk.inode import file_handle, read_birth_time_ns
-from rootsd.state.store.database import Database
-from rootsd.state.store.nocow import write_in_place
-from rootsd.system.private_files import (
+from rootsd.files.private_files import (
     NotPrivate,
     ensure_private_folder,
     open_private_file,
@@ -97,6 +95,8 @@ from rootsd.system.private_files import (
     sync_path,
     unusable_error,
 )
+from rootsd.state.store.database import Database
+from rootsd.state.store.nocow import write_in_place
 
 HEAD_NAME = "head"
 SLOT_SPACING = 4096

@@ -12,16 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rootsd.core.history import ChainHead
-from rootsd.state.store.database import Database, StoreDamaged, connect_frozen, translate_errors
-from rootsd.state.store.recovery import check, file_timestamp
-from rootsd.state.store.rows import read_head
-from rootsd.system.private_files import (
+from rootsd.files.private_files import (
     ensure_private_file,
     ensure_private_folder,
     list_names,
     sync_path,
     unusable_error,
 )
+from rootsd.state.store.database import Database, StoreDamaged, connect_frozen, translate_errors
+from rootsd.state.store.recovery import check, file_timestamp
+from rootsd.state.store.rows import read_head
 
 FOLDER_NAME = "backups"
 PREFIX, SUFFIX = "decisions-", ".db"

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from rootsd.core.encoding import BadRecord
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.history import BrokenChain
-from rootsd.system.private_files import display_path, unusable_error
+from rootsd.files.private_files import display_path, unusable_error
 
 Database = sqlite3.Connection
 

@@ -30,6 +30,13 @@ from rootsd.core.history import (
     lapse_all_approvals,
 )
 from rootsd.core.labels import safe_label
+from rootsd.files.private_files import (
+    NotPrivate,
+    display_path,
+    ensure_private_file,
+    path_exists,
+    unusable_error,
+)
 from rootsd.state.store import backup, recovery
 from rootsd.state.store.anchors import (
     HEAD_NAME,
@@ -52,13 +59,6 @@ from rootsd.state.store.database import (
 from rootsd.state.store.recovery import damaged_files, prune_damaged_files
 from rootsd.state.store.rows import write_events
 from rootsd.state.store.schema import fill_reserve, migrate, refuse_newer
-from rootsd.system.private_files import (
-    NotPrivate,
-    display_path,
-    ensure_private_file,
-    path_exists,
-    unusable_error,
-)
 
 DATABASE_NAME = "decisions.db"
 

@@ -33,6 +33,14 @@ from rootsd.core.history import (
     verify_chain,
 )
 from rootsd.core.model import ObservedState
+from rootsd.files.private_files import (
+    display_path,
+    ensure_private_file,
+    list_names,
+    path_exists,
+    sync_path,
+    unusable_error,
+)
 from rootsd.state.store.anchors import (
     AnchorRecord,
     DatabaseBinding,
@@ -64,14 +72,6 @@ from rootsd.state.store.rows import (
     write_observed,
 )
 from rootsd.state.store.schema import APPLICATION_ID, layout, layout_of, migrate
-from rootsd.system.private_files import (
-    display_path,
-    ensure_private_file,
-    list_names,
-    path_exists,
-    sync_path,
-    unusable_error,
-)
 
 DAMAGED_MARK = ".damaged-"
 MAX_DAMAGED_FILES = 3

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rootsd.core.errors import RootsdError
-from rootsd.system.private_files import open_private_file, sync, unusable_error
+from rootsd.files.private_files import open_private_file, sync, unusable_error
 
 log = logging.getLogger(__name__)
 

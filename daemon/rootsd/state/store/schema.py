@@ -20,6 +20,15 @@ from itertools import chain
 from pathlib import Path
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.files.private_files import (
+    NO_ROOM,
+    display_path,
+    open_private_file,
+    path_exists,
+    sync,
+    sync_path,
+    unusable_error,
+)
 from rootsd.state.store.database import (
     Database,
     DiskFull,
@@ -29,15 +38,6 @@ from rootsd.state.store.database import (
     read_number,
     transaction,
     translate_errors,
-)
-from rootsd.system.private_files import (
-    NO_ROOM,
-    display_path,
-    open_private_file,
-    path_exists,
-    sync,
-    sync_path,
-    unusable_error,
 )
 
 Migrations = tuple[tuple[str, ...], ...]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from rootsd.files.private_files import display_path, ensure_private_file, unusable_error
 from rootsd.state.store.database import (
     Database,
     StoreDamaged,
@@ -24,7 +25,6 @@ from rootsd.state.store.database import (
     transaction,
     translate_errors,
 )
-from rootsd.system.private_files import display_path, ensure_private_file, unusable_error
 
 log = logging.getLogger(__name__)
 

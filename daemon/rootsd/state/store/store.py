@@ -24,6 +24,7 @@ from rootsd.core.guard import Guard
 from rootsd.core.history import CHAIN_START, ChainHead, HistoryEvent, events_for
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ObservedState, Presence, Project, ProjectKind, Rule
+from rootsd.files.private_files import display_path, ensure_private_folder
 from rootsd.state.store import backup
 from rootsd.state.store.database import (
     StoreDamaged,
@@ -46,7 +47,6 @@ from rootsd.state.store.rows import (
     write_observed,
 )
 from rootsd.state.store.schema import fill_reserve
-from rootsd.system.private_files import display_path, ensure_private_folder
 
 
 def _utc_now() -> datetime:
@@ -82,7 +82,7 @@ class StoredState(Struct, frozen=True):
 class Store:
     """The open store of one state folder.
 
-    One caller at a time may use it, on any thread. Lock the folder (`rootsd.system.lock`) before
+    One caller at a time may use it, on any thread. Lock the folder (`rootsd.files.lock`) before
     opening it.
     """
 

@@ -31,7 +31,7 @@ from rootsd.disk.reader import (
     list_names,
     read_small,
 )
-from rootsd.system.processes import runs_program
+from rootsd.processes.activity import runs_program
 from rootsd.vcs.git.checkouts import remember_checkout, separate_checkout
 from rootsd.vcs.stages import Stage
 

@@ -1,0 +1,1 @@
+"""Reach the daemon from another process: connect, ask once, and stay connected."""

@@ -1,0 +1,1 @@
+"""Unix sockets: listen, accept fairly, exchange lines, and know the peer."""

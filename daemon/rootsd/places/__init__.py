@@ -1,0 +1,1 @@
+"""Where rootsd keeps its files, and where a user's programs keep theirs."""

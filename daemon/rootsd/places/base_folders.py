@@ -1,0 +1,74 @@
+"""Find the base folders of a user: where the XDG base directory specification puts files.
+
+A variable such as XDG_STATE_HOME may name another folder than the default. A relative value is
+ignored, as the specification demands: it would mean another folder in each working directory, and
+rootsd would write into whatever project it was started in.
+
+MCP clients strip the environment of what they start. So `rootsd up` records the variables that it
+saw, and `folder_of_daemon` takes the record first. The folders of macOS do not depend on
+variables, except for those that a person sets all the same.
+
+Lean programs import this module, so it imports little of the standard library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.places.runtime_dir import home_folder, overriding_folder
+
+PLACE_VARIABLES = {"XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state"}
+"""The variables that move rootsd's own files, and the defaults below the home folder on Linux."""
+
+_MAC_DEFAULT = "Library/Application Support"
+_MAX_BYTES = 1 << 20
+
+
+def named_folder(variable: str, environment: Mapping[str, str]) -> str:
+    """Return the absolute path that `variable` has, or "" if it has none."""
+    value = environment.get(variable, "")
+    return value if value.startswith("/") else ""
+
+
+def base_folder(variable: str, environment: Mapping[str, str]) -> str:
+    """Return the folder that `variable` names, or its default. Raises FolderUnavailable.
+
+    `variable` is one of `PLACE_VARIABLES`.
+    """
+    return named_folder(variable, environment) or default_folder(variable)
+
+
+def default_folder(variable: str) -> str:
+    """Return the folder that is used without `variable`. Raises FolderUnavailable."""
+    below = _MAC_DEFAULT if sys.platform == "darwin" else PLACE_VARIABLES[variable]
+    return os.path.join(os.fsdecode(home_folder()), below)
+
+
+def folder_of_daemon(variable: str) -> bytes:
+    """Return rootsd's own folder below the base folder that the daemon uses.
+
+    The record of the last `rootsd up` takes precedence over this environment, even if it has no
+    value. With ROOTSD_DIR, everything is below that folder. Raises FolderUnavailable.
+    """
+    if top := overriding_folder():
+        return top + (b"/config" if variable == "XDG_CONFIG_HOME" else b"/state")
+    recorded = _recorded_variables()
+    folder = base_folder(variable, os.environ if recorded is None else recorded)
+    return os.fsencode(folder) + b"/rootsd"
+
+
+def _recorded_variables() -> dict[str, str] | None:
+    """Return the variables that the last `rootsd up` recorded, or None without a record.
+
+    `rootsd.service.start_record` writes it, always below the default folder.
+    """
+    record = os.path.join(default_folder("XDG_STATE_HOME"), "rootsd", "start.json")
+    try:
+        with open(record, "rb") as stream:
+            variables = parse_json(stream.read(_MAX_BYTES))["environment"]
+        return {name: variables.get(name, "") for name in PLACE_VARIABLES}
+    except (OSError, Unparsable, KeyError, TypeError, AttributeError):
+        return None

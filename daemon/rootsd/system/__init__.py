@@ -1,1 +1,0 @@
-"""The operating system: sockets, locks, folders, processes, clocks, and the desktop."""

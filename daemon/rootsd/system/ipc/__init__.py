@@ -1,1 +1,0 @@
-"""Listen, connect, and exchange messages over Unix sockets."""

@@ -1,0 +1,409 @@
+"""Find what a root's git directories contain that makes git outside write or run something.
+
+A program behind the wall may change most of a git directory. `find_facts` returns the entries
+whose effect reaches beyond the repository. A fact that holds at the end of a session but did not
+hold at its start was made by the session. A new kind of fact needs a function that yields it, and
+its sentence in `describe`.
+
+* A *link* in a git directory that leads out of it, or to a protected file in it. Git writes
+  through links such as `logs/HEAD` and `FETCH_HEAD`, so the next commit outside appends to the
+  target. Other links that stay in the common git directory are harmless.
+* A *hard link*, which has the same effect. `objects` is left out: a local clone makes hard links
+  of packs.
+* A file that git *obeys*, which sends git elsewhere or runs something: see `find_obeyed`. Most of
+  these are protected if they exist, but nothing can be mounted on a name that does not.
+* A *repository with programs*: a gitlink in an index names a folder that is a repository, whose
+  settings or hooks name programs. `git status` in the repository around it runs them.
+
+Everything here may be hostile: no link is followed, reads are bounded, and git does not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import Enum
+from itertools import islice
+from typing import NamedTuple
+
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import contains
+from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
+from rootsd.wall.git.directories import common_directories, find_repositories
+from rootsd.wall.git.index import DamagedIndex, read_gitlinks
+from rootsd.wall.git.protected import IN_A_GIT_DIRECTORY, NodeKind
+from rootsd.wall.git.settings import read_settings
+from rootsd.wall.system_calls import closing, open_below, open_path
+
+_OBJECTS, _REFS = b"objects", b"refs"
+_INNER_DIRECTORIES = (b"modules", b"worktrees")
+_HOOKS, _COMMON, _WORKTREE_SETTINGS = b"/hooks", b"/commondir", b"/config.worktree"
+# What git obeys in a git directory, whatever is in it. The last one changes what commits say.
+_OBEYED = b"""
+    config commondir info/attributes objects/info/alternates info/grafts
+""".split()
+# Each file in these is a remote, before those of the settings existed; see git-fetch(1).
+_OLD_REMOTES = (b"/remotes", b"/branches")
+# What `git sparse-checkout` writes into the settings of a worktree.
+_HARMLESS = frozenset(("core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"))
+_REBASE_TODO = b"/rebase-merge/git-rebase-todo"
+_REBASE_COMMAND = re.compile(rb"^[ \t]*(?:exec|x)[ \t]+([^\n]+)", re.MULTILINE)
+_FAN_OUT = rb"[0-9a-f]{2}"
+_MAX_ENTRIES = 200_000
+_MAX_INDEX_BYTES = 64 << 20
+_MAX_CHECKOUTS = 512
+_MAX_NAMES = 4096
+_MAX_SHOWN = 200
+
+# The settings whose values git runs, in the form in which git lists them. See git-config(1).
+_PROGRAMS = r"""core\.(fsmonitor|hookspath|sshcommand|gitproxy|editor|pager|askpass)
+    | core\.alternaterefscommand
+    | filter\..*\.(clean|smudge|process) | diff\.(external|.*\.(command|textconv))
+    | merge\..*\.driver | (merge|diff|gui)tool\..*\.cmd | gpg\.(.*\.)?program
+    | credential\.(.*\.)?helper | uploadpack\.packobjectshook | alias\..* | pager\..*
+    | remote\..*\.(uploadpack|receivepack|vcs) | submodule\..*\.update | sequence\.editor
+    | protocol\.(.*\.)?allow
+    | interactive\.difffilter | trailer\..*\.(command|cmd) | include\.path | includeif\..*
+    | (browser|man)\..*\.(cmd|path)"""
+_NOT_A_PROGRAM = r"""core\.fsmonitor=(true|false|1|0|yes|no|on|off|) | submodule\..*\.update=[^!].*
+    | pager\..*=(true|false)"""
+
+
+class FactKind(Enum):
+    """What was found. The values are those in a report."""
+
+    LINK = "link"
+    HARD_LINK = "hard link"
+    PROGRAMS = "repository with programs"
+    OBEYED = "file that git obeys"
+    COMMANDS = "unfinished rebase with commands"
+    UNREAD = "git directory that was read in part"
+    FIFO = "FIFO"
+
+
+class Fact(NamedTuple):
+    """One finding: an absolute path, and what it leads to or names."""
+
+    kind: FactKind
+    path: bytes
+    value: bytes = b""
+
+
+class RootFacts(NamedTuple):
+    """The facts about a root, and the outermost git directories in it, as absolute paths."""
+
+    facts: frozenset[Fact] = frozenset()
+    repositories: tuple[bytes, ...] = ()
+
+
+def find_facts(place: bytes, known: Iterable[bytes] = ()) -> RootFacts:
+    """Return the facts about the root at `place`. Raises OSError if there is no such folder.
+
+    `known` are git directories in it that were found before. The search looks at the first folders
+    only, and a program can make many.
+    """
+    with closing(open_path(place, os.O_DIRECTORY)) as root:
+        inside = find_repositories(root, place)
+    found_now = (os.path.normpath(place + b"/" + each) for each in inside)
+    repositories = tuple(dict.fromkeys((*known, *found_now)))
+    found = set(_replaced_git(place))
+    for common in repositories:
+        found.update(find_links(common))
+        found.update(find_obeyed(common))
+    found.update(_repositories_with_programs(place, repositories))
+    return RootFacts(frozenset(found), repositories)
+
+
+def find_links(
+    common: bytes, folders: Iterable[bytes] | None = None, limit: int = _MAX_ENTRIES
+) -> Iterator[Fact]:
+    """Yield the links in the git directory `common` that lead out of it, and the hard links.
+
+    `folders` limits this to some folders in it, as relative paths, and `limit` to some entries.
+    If the whole directory has more, a fact says so: a program can make many to hide a link.
+    """
+    with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
+        entries = _entries(top) if folders is None else _entries_of(top, folders)
+        for path, kind, is_hard in islice(entries, limit):
+            full = os.path.normpath(common + b"/" + path)
+            if kind is NodeKind.LINK:
+                target = read_link(full)
+                if target is not None and _leads_out(common, full):
+                    yield Fact(FactKind.LINK, full, target)
+            elif kind is NodeKind.OTHER:
+                yield Fact(FactKind.FIFO, full)
+            elif is_hard and not _is_object(path):
+                yield Fact(FactKind.HARD_LINK, full)
+        if folders is None and next(entries, None) is not None:
+            yield Fact(FactKind.UNREAD, common)
+
+
+def folders_of(common: bytes) -> Iterator[bytes]:
+    """Yield the folders in a git directory that may hold links, as relative paths."""
+    yield b"."
+    with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
+        yield from (path for path, kind, _ in _entries(top) if kind is NodeKind.FOLDER)
+
+
+def read_link(path: bytes) -> bytes | None:
+    """Return the target of a link that no other link leads to; None if it is no link."""
+    folder, name = os.path.split(path)
+    try:
+        with closing(open_path(folder, os.O_DIRECTORY)) as above:
+            return os.readlink(name, dir_fd=above)
+    except OSError:
+        return None
+
+
+def describe(fact: Fact) -> str:
+    """Return what a fact means, for people, as a sentence that starts with its path."""
+    path = safe_label(fact.path, limit=None)
+    value = safe_label(fact.value, _MAX_SHOWN) if fact.value else ""
+    match fact.kind:
+        case FactKind.LINK:
+            return f"{path} is a link to {value}, and git outside writes through it"
+        case FactKind.HARD_LINK:
+            return f"{path} is a file with a second name elsewhere, and git outside writes to both"
+        case FactKind.PROGRAMS:
+            return f"{path} is a nested repository, and git status outside runs its {value}"
+        case FactKind.OBEYED:
+            return f"{path} is new, and git outside obeys it"
+        case FactKind.COMMANDS:
+            return f"{path} is new, and git rebase --continue outside runs {value}"
+        case FactKind.FIFO:
+            return f"{path} is a FIFO, and git outside waits there for ever"
+        case FactKind.UNREAD:
+            return f"{path} has so many entries that rootsd did not look at all of them"
+
+
+def _replaced_git(place: bytes) -> Iterator[Fact]:
+    """Yield the `.git` of the root itself if it is a link that leads out of the root."""
+    path = place + b"/" + GIT
+    target = read_link(path)
+    if target is not None and not contains(place, os.path.realpath(path)):
+        yield Fact(FactKind.LINK, path, target)
+
+
+# Files that git obeys
+
+
+def find_obeyed(common: bytes) -> Iterator[Fact]:
+    """Yield the files in a git directory, and in those inside it, that git obeys.
+
+    These are settings, hooks, and what leads to other git directories, objects, or remotes. Links
+    that lead out are not among them: `find_links` yields those.
+    """
+    with suppress(OSError), closing(open_path(common, os.O_DIRECTORY)) as top:
+        for inner in common_directories(top, [b"."]):
+            own = os.path.normpath(common + b"/" + inner)
+            for path in _obeyed_in(own):
+                if _is_file_or_link(path) and not (os.path.islink(path) and _leads_out(own, path)):
+                    yield Fact(FactKind.OBEYED, path)
+            for folder in (own, *_worktrees_of(own)):
+                yield from _rebase_commands(folder)
+            for listed in (_HOOKS, b"/worktrees", *_OLD_REMOTES):
+                if len(_first_names(own + listed)) == _MAX_NAMES:
+                    yield Fact(FactKind.UNREAD, own + listed)
+
+
+def _obeyed_in(own: bytes) -> Iterator[bytes]:
+    """Yield the paths that git obeys in a git directory, if there is a file."""
+    yield from (own + b"/" + name for name in _OBEYED)
+    for folder in _OLD_REMOTES:
+        yield from (own + folder + b"/" + name for name in _first_names(own + folder))
+    for name in _first_names(own + _HOOKS):
+        if _is_hook(own, name):
+            yield own + _HOOKS + b"/" + name
+    for folder in (own, *_worktrees_of(own)):
+        if not _is_harmless(folder + _WORKTREE_SETTINGS):
+            yield folder + _WORKTREE_SETTINGS
+        if folder != own and _common_of(folder) != os.path.realpath(own):
+            yield folder + _COMMON
+
+
+def _worktrees_of(own: bytes) -> list[bytes]:
+    return [own + b"/worktrees/" + name for name in _first_names(own + b"/worktrees")]
+
+
+def _first_names(folder: bytes) -> list[bytes]:
+    """Return some names in a folder: a program can make a million, and a revoke waits."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in islice(entries, _MAX_NAMES))
+    return []
+
+
+def _is_harmless(file: bytes) -> bool:
+    """Return whether a file of settings has none but those of a sparse checkout."""
+    text = read_small(os.path.realpath(file), CONFIG_CAP) or b""
+    return len(text) < CONFIG_CAP and all(key in _HARMLESS for key, _ in read_settings(text))
+
+
+def _is_file_or_link(path: bytes) -> bool:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _rebase_commands(folder: bytes) -> Iterator[Fact]:
+    """Yield the list of a rebase that has stopped, if it has commands: a person may go on."""
+    text = read_small(folder + _REBASE_TODO, CONFIG_CAP) or b""
+    if found := _REBASE_COMMAND.search(text):
+        yield Fact(FactKind.COMMANDS, folder + _REBASE_TODO, found[1])
+
+
+# Links
+
+
+def _entries(top: int) -> Iterator[tuple[bytes, NodeKind, bool]]:
+    """Yield the entries of an open git directory, but not the objects in their 256 folders."""
+    waiting = deque([b"."])
+    while waiting:
+        folder = waiting.popleft()
+        is_objects = os.path.basename(folder) == _OBJECTS and _is_object(folder)
+        for path, kind, is_hard in _entries_of(top, (folder,)):
+            yield path, kind, is_hard
+            is_fan_out = is_objects and re.fullmatch(_FAN_OUT, os.path.basename(path))
+            if kind is NodeKind.FOLDER and not is_fan_out:
+                waiting.append(path)
+
+
+def _entries_of(top: int, folders: Iterable[bytes]) -> Iterator[tuple[bytes, NodeKind, bool]]:
+    """Yield the entries of folders: the path, the kind, and whether it is a hard link.
+
+    Of other kinds than folders, files, and links, only FIFOs are among them.
+    """
+    for folder in folders:
+        with (
+            suppress(OSError),
+            closing(open_below(top, folder, os.O_DIRECTORY)) as fd,
+            os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+        ):
+            for entry in entries:
+                path = entry.name if folder == b"." else folder + b"/" + entry.name
+                if entry.is_symlink():
+                    yield path, NodeKind.LINK, False
+                elif entry.is_dir(follow_symlinks=False):
+                    yield path, NodeKind.FOLDER, False
+                elif entry.is_file(follow_symlinks=False):
+                    yield path, NodeKind.FILE, entry.stat(follow_symlinks=False).st_nlink > 1
+                elif stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode):
+                    yield path, NodeKind.OTHER, False  # git itself makes sockets, but no FIFOs
+
+
+def _is_object(path: bytes) -> bool:
+    """Return whether a path in a git directory is `objects` or below: a branch has such a name."""
+    before, objects, _ = (b"/" + path + b"/").partition(b"/" + _OBJECTS + b"/")
+    return bool(objects) and _REFS not in before.split(b"/")
+
+
+def _leads_out(common: bytes, link: bytes) -> bool:
+    """Return whether a link leads out of a git directory, or to a file in it that git obeys."""
+    target = os.path.realpath(link)
+    if not contains(common, target):
+        return True
+    parts = target[len(common) + 1 :].split(b"/")
+    # The git directories of submodules and worktrees have such files, too.
+    starts = range(len(parts)) if parts[0] in _INNER_DIRECTORIES else (0,)
+    inside = [b"/" + b"/".join(parts[start:]) for start in starts]
+    return any(contains(b"/" + name, each) for name in IN_A_GIT_DIRECTORY for each in inside)
+
+
+# Gitlinks
+
+
+def _repositories_with_programs(place: bytes, repositories: Iterable[bytes]) -> Iterator[Fact]:
+    """Yield the repositories at gitlinks whose settings or hooks name programs."""
+    known: set[bytes] = set()
+    inside = (os.path.split(common) for common in repositories)
+    waiting = [place, *(folder for folder, last in inside if last == GIT)]
+    while waiting and len(known) < _MAX_CHECKOUTS:
+        checkout = waiting.pop()
+        if checkout in known:
+            continue
+        known.add(checkout)
+        for path in _gitlinks_of(checkout):
+            inner = os.path.normpath(checkout + b"/" + path)
+            own = _own_directory(inner)
+            if own is None or not contains(place, inner) or inner == checkout:
+                continue
+            waiting.append(inner)
+            if programs := _programs_of(own):
+                yield Fact(FactKind.PROGRAMS, inner, ", ".join(programs).encode())
+
+
+def _gitlinks_of(checkout: bytes) -> list[bytes]:
+    """Return the gitlinks in the index of a checkout."""
+    own = _own_directory(checkout)
+    if own is None:
+        return []
+    found: list[bytes] = []
+    names = [each for each in names_in(own) if each.startswith(b"sharedindex.")]
+    for name in (b"index", *names):
+        data = read_small(os.path.realpath(own + b"/" + name), _MAX_INDEX_BYTES)
+        with suppress(DamagedIndex):  # then git reads nothing from it either
+            found += read_gitlinks(data or b"")
+    return found
+
+
+def _own_directory(checkout: bytes) -> bytes | None:
+    """Return the git directory of a checkout, wherever it is."""
+    path = checkout + b"/" + GIT
+    if os.path.isdir(path) and not os.path.islink(path):
+        return os.path.realpath(path)
+    try:
+        return find_git_directory(checkout)
+    except OSError:
+        return None
+
+
+def _programs_of(own: bytes) -> list[str]:
+    """Return the settings and hooks of a git directory that name programs, sorted."""
+    common = _common_of(own)
+    found = {
+        f"hooks/{os.fsdecode(name)}"
+        for name in names_in(common + b"/hooks")
+        if _is_hook(common, name)
+    }
+    for file in (common + b"/config", own + b"/config.worktree"):
+        text = read_small(os.path.realpath(file), CONFIG_CAP)
+        if text:
+            found.update(_program_settings(text))
+        if text and len(text) == CONFIG_CAP:
+            found.add(f"settings beyond the first {CONFIG_CAP} bytes, which were not read")
+    return sorted(found)
+
+
+def _common_of(own: bytes) -> bytes:
+    """Return where a git directory takes its settings from; see gitrepository-layout(5)."""
+    name = (read_small(own + b"/commondir", REF_CAP) or b"").rstrip(b"\r\n")
+    return os.path.realpath(os.path.join(own, name.split(b"\0")[0]))
+
+
+def _is_hook(own: bytes, name: bytes) -> bool:
+    path = own + b"/hooks/" + name
+    return not name.endswith(b".sample") and os.access(path, os.X_OK) and not os.path.isdir(path)
+
+
+def _program_settings(text: bytes) -> Iterator[str]:
+    """Yield the settings in a text that name programs."""
+    for key, raw in read_settings(text):
+        value = raw.decode("utf-8", "replace")
+        names_program = re.fullmatch(_PROGRAMS, key, re.VERBOSE | re.DOTALL)
+        line = f"{key}={value}"
+        if names_program and not re.fullmatch(_NOT_A_PROGRAM, line, re.VERBOSE | re.IGNORECASE):
+            yield f"{key} = {value}"
+
+
+def names_in(folder: bytes) -> list[bytes]:
+    """Return the names in a folder, sorted; none if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

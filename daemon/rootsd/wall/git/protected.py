@@ -1,0 +1,340 @@
+"""Find the files in a root that programs outside run or obey, and a root's shared git directory.
+
+Git runs hooks and the commands in its configuration. direnv, editors, and agents run what a
+project's settings name. A confined program that could write these files would run code outside at
+the next `git status` or the next start of an editor. So they are read-only inside.
+
+`find_protected` returns the paths that exist. For each protected file, the folders above it are
+*held*: mounted on themselves, so that they cannot be moved away together with the protection. A
+link is held as a link, and the file to which it leads in the root is protected, too. So are the
+hooks folder, the included settings, and the programs that the repository's own settings name.
+
+A worktree that lies in the root, where programs can write, is left out: its own `.git` file could
+name another git directory anyway, and `git worktree remove` must be able to remove its entry.
+
+`shared_git_folder` follows the `.git` of a worktree or submodule. Any program that can write
+the root can write that file. So the git directory must point back to the root.
+
+Every file here may be hostile: reads are bounded, and links are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from enum import Enum
+from itertools import islice
+from typing import NamedTuple
+
+from rootsd.core.paths import contains
+from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.links import MAX_LINKS
+from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
+from rootsd.wall.git.settings import read_settings
+from rootsd.wall.system_calls import closing, open_below
+
+IN_A_ROOT = b"""
+    .vscode .idea .envrc .mcp.json .cursor .codex .gemini .husky .githooks .devcontainer .zed
+    .claude/settings.json .claude/settings.local.json .claude/commands .claude/agents
+    .claude/hooks .claude/skills .claude/plugins .github/copilot-instructions.md
+    .opencode .opencode.json opencode.json opencode.jsonc .qwen .kiro .goose .amp .continue
+    .mise.toml mise.toml .tool-versions .pre-commit-config.yaml .lefthook.yml lefthook.yml
+    .gitmodules .exrc .nvimrc .nvim.lua .vimrc .dir-locals.el
+    .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .jj/repo/config.toml .jj/config.toml
+    .bzr/branch/branch.conf _darcs/prefs/defaults
+""".split()
+IN_A_GIT_DIRECTORY = b"""
+    config config.worktree hooks commondir gitdir info/attributes objects/info/alternates
+""".split()
+
+_MAX_GIT_DIRECTORIES = 512
+# Git runs hooks from this folder, and reads these files as settings.
+_SETTINGS_WITH_PATHS = frozenset(("hookspath", "path", "attributesfile"))
+
+
+class Protection(Enum):
+    """How a path in a root is protected."""
+
+    READ_ONLY = "read-only"
+    HELD = "held in its place"
+
+
+class ProtectionPolicy(Enum):
+    """Whether files that are run outside are read-only inside."""
+
+    PROTECT = "protect"
+    NONE = "none"
+
+
+class NodeKind(Enum):
+    """What lies at a path, without following a link."""
+
+    FOLDER = "folder"
+    FILE = "file"
+    LINK = "symbolic link"
+    OTHER = "other"
+
+
+class ProtectedPath(NamedTuple):
+    """A path relative to a root, how it is protected, and what lies there."""
+
+    path: bytes
+    protection: Protection
+    kind: NodeKind
+
+
+class _Place(NamedTuple):
+    """An open root, its path, and what `find_protected` takes to judge folders in it."""
+
+    root: int
+    path: bytes
+    is_closed: Callable[[bytes], bool]
+
+
+def find_protected(
+    root: int, place: bytes, is_closed: Callable[[bytes], bool]
+) -> list[ProtectedPath]:
+    """Return the protected paths that exist in the folder open as `root`, outermost first.
+
+    `place` is the path of that folder. `is_closed` tells whether a folder in it is one in which
+    programs cannot write everywhere, because something else is mounted there.
+    """
+    found: dict[bytes, ProtectedPath] = {}
+    where = _Place(root, place, is_closed)
+    match kind_below(root, GIT):
+        case NodeKind.FOLDER:
+            _add(found, root, GIT, Protection.HELD)
+            _add_git_directory(found, where, GIT + b"/")
+            _add_named_by_settings(found, root)
+        case NodeKind.LINK:
+            _add_entry(found, root, GIT, Protection.READ_ONLY)
+            if (target := link_target(root, GIT)) is not None:
+                _add(found, root, target, Protection.HELD)
+                _add_git_directory(found, where, target + b"/")
+        case NodeKind.FILE:
+            _add(found, root, GIT, Protection.READ_ONLY)  # it leads to the git directory
+        case _:
+            if is_git_directory(root):
+                _add_git_directory(found, where, b"")
+    for name in IN_A_ROOT:
+        _add(found, root, name, Protection.READ_ONLY)
+    return sorted(found.values(), key=lambda each: (each.path.count(b"/"), each.path))
+
+
+def kind_below(root: int, path: bytes) -> NodeKind | None:
+    """Return the kind of `path`; None if it does not exist or a link above leads there."""
+    try:
+        if b"/" in path or path == b"..":
+            with closing(open_below(root, path, os.O_NOFOLLOW)) as fd:
+                mode = os.fstat(fd).st_mode
+        else:  # a name in the folder itself: most do not exist, and this call is cheap
+            mode = os.stat(path, dir_fd=root, follow_symlinks=False).st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(mode):
+        return NodeKind.FOLDER
+    if stat.S_ISLNK(mode):
+        return NodeKind.LINK
+    return NodeKind.FILE if stat.S_ISREG(mode) else NodeKind.OTHER
+
+
+def shared_git_folder(root: bytes) -> bytes | None:
+    """Return the git directory outside `root` that serves it, or None.
+
+    For a worktree, this is the common directory of the repository; for a submodule, its own
+    directory in the main repository. Both must point back to `root`.
+    """
+    try:
+        own = find_git_directory(root)
+        if own is None:
+            return None
+        if os.path.lexists(own + b"/commondir"):
+            return _common_directory(root, own)
+        back = _worktree_setting(_read(own + b"/config"))
+        if back is not None and os.path.realpath(os.path.join(own, back)) == root:
+            return own
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _common_directory(root: bytes, own: bytes) -> bytes | None:
+    back = os.path.join(own, _read(own + b"/gitdir").strip())
+    common = os.path.realpath(os.path.join(own, _read(own + b"/commondir").strip()))
+    points_back = os.path.realpath(back) == root + b"/" + GIT
+    return common if points_back and os.path.dirname(own) == common + b"/worktrees" else None
+
+
+def _worktree_setting(config: bytes) -> bytes | None:
+    for line in config.splitlines():
+        name, equals, value = line.partition(b"=")
+        if equals and name.strip() == b"worktree":
+            return value.strip()
+    return None
+
+
+def _add_git_directory(found: dict[bytes, ProtectedPath], where: _Place, prefix: bytes) -> None:
+    """Add the files of a git directory, and of the submodules and worktrees in it."""
+    root, waiting = where.root, [prefix]
+    for _ in range(_MAX_GIT_DIRECTORIES):
+        if not waiting:
+            return
+        prefix = waiting.pop()
+        for name in IN_A_GIT_DIRECTORY:
+            _add(found, root, prefix + name, Protection.READ_ONLY)
+        waiting += [
+            folder + b"/"
+            for group in (b"modules", b"worktrees")
+            for folder in git_directories_below(root, prefix + group)
+            if group == b"modules" or not _is_open_worktree(where, folder)
+        ]
+    # Beyond the limit, nothing of the rest can be changed at all.
+    for prefix in waiting:
+        _add(found, root, prefix.rstrip(b"/"), Protection.READ_ONLY)
+
+
+def _is_open_worktree(where: _Place, own: bytes) -> bool:
+    """Return whether the worktree of `own`, a folder in `worktrees`, lies open in the root.
+
+    A link on the way may lead out of the root.
+    """
+    text = read_below(where.root, own + b"/gitdir").strip()
+    path, name = os.path.split(os.path.normpath(os.path.join(where.path, own, text)))
+    if name != GIT or path == where.path or not contains(where.path, path):
+        return False
+    if where.is_closed(path):
+        return False
+    return _reach(where.root, path[len(where.path) + 1 :])[1] is not NodeKind.LINK
+
+
+def git_directories_below(root: int, group: bytes) -> Iterator[bytes]:
+    """Yield the git directories in `modules` or `worktrees`; names of submodules have slashes."""
+    for name in names_below(root, group):
+        folder = group + b"/" + name
+        if kind_below(root, folder) is not NodeKind.FOLDER:
+            continue
+        if kind_below(root, folder + b"/HEAD") is not None:
+            yield folder
+        else:
+            yield from git_directories_below(root, folder)
+
+
+def _add_named_by_settings(found: dict[bytes, ProtectedPath], root: int) -> None:
+    """Add the files and folders in the root that the repository's settings name."""
+    for name in (b"config", b"config.worktree"):
+        for key, value in read_settings(read_below(root, GIT + b"/" + name).replace(b"\0", b"")):
+            words = value.lstrip(b"!").split()
+            if not words:
+                continue
+            names_path = key.rpartition(".")[2] in _SETTINGS_WITH_PATHS
+            path = value if names_path else words[0]
+            for each in (path, os.path.join(GIT, path)):
+                inside = os.path.normpath(each)
+                if inside.startswith((b"/", b"..")) or inside in (b".", GIT):
+                    continue
+                if names_path or _is_program(root, inside):
+                    _add(found, root, inside, Protection.READ_ONLY)
+
+
+def _is_program(root: int, path: bytes) -> bool:
+    with suppress(OSError), closing(open_below(root, path)) as fd:
+        mode = os.fstat(fd).st_mode
+        return stat.S_ISREG(mode) and bool(mode & 0o111)
+    return False
+
+
+def _add(
+    found: dict[bytes, ProtectedPath], root: int, path: bytes, protection: Protection
+) -> None:
+    """Add a path if it exists, the links that lead there, and the folders above, to be held."""
+    for _ in range(MAX_LINKS):
+        reached, kind = _reach(root, path)
+        if kind is None:
+            return
+        if kind is not NodeKind.LINK:
+            break
+        _add_entry(found, root, reached, Protection.READ_ONLY)
+        target = link_target(root, reached)
+        if target is None:
+            return
+        path = os.path.normpath(target + path[len(reached) :])
+    if path != b".":
+        _add_entry(found, root, path, protection)
+
+
+def _add_entry(
+    found: dict[bytes, ProtectedPath], root: int, path: bytes, protection: Protection
+) -> None:
+    kind = kind_below(root, path)
+    if kind is None or kind is NodeKind.OTHER:
+        return
+    above = b""
+    for name in path.split(b"/")[:-1]:
+        above = above + b"/" + name if above else name
+        found.setdefault(above, ProtectedPath(above, Protection.HELD, NodeKind.FOLDER))
+    if path not in found or protection is Protection.READ_ONLY:
+        found[path] = ProtectedPath(path, protection, kind)
+
+
+def _reach(root: int, path: bytes) -> tuple[bytes, NodeKind | None]:
+    """Return the first part of `path` that is a link or missing, or all of it, and its kind."""
+    above, kind = b"", None
+    for name in path.split(b"/"):
+        above = above + b"/" + name if above else name
+        kind = kind_below(root, above)
+        if kind is None or kind is NodeKind.LINK:
+            break
+    return above, kind
+
+
+def link_target(root: int, link: bytes) -> bytes | None:
+    """Return the path below the root to which a link leads, or None if it leads outside."""
+    with suppress(OSError), closing(open_below(root, link, os.O_NOFOLLOW)) as fd:
+        target = os.readlink(b"", dir_fd=fd)
+        if target.startswith(b"/"):
+            top = os.readlink(b"/proc/self/fd/%d" % root)
+            if not target.startswith(top + b"/"):
+                return None
+            target = target[len(top) + 1 :]
+        else:
+            target = os.path.join(os.path.dirname(link), target)
+        target = os.path.normpath(target)
+        return None if target.startswith((b"/", b"..")) else target
+    return None
+
+
+def is_git_directory(root: int) -> bool:
+    """Return whether the folder open as `root` is a git directory, as of a bare repository."""
+    return (
+        kind_below(root, b"HEAD") is NodeKind.FILE
+        and kind_below(root, b"objects") is NodeKind.FOLDER
+    )
+
+
+def names_below(root: int, folder: bytes, limit: int = _MAX_GIT_DIRECTORIES) -> list[bytes]:
+    """Return the names in a folder below `root`, at most `limit`; none if there is no folder."""
+    with (
+        suppress(OSError),
+        closing(open_below(root, folder, os.O_DIRECTORY)) as fd,
+        os.scandir(b"/proc/self/fd/%d" % fd) as entries,
+    ):
+        # A program may have made a million, and a revoke waits while this reads them.
+        return sorted(entry.name for entry in islice(entries, limit))
+    return []
+
+
+def _read(path: bytes) -> bytes:
+    """Return the beginning of a regular file; empty for anything else."""
+    folder, name = os.path.split(path)
+    return read_small(os.path.join(os.path.realpath(folder), name), REF_CAP) or b""
+
+
+def read_below(root: int, path: bytes) -> bytes:
+    """Return the beginning of a regular file below `root`; empty for anything else."""
+    with suppress(OSError), closing(open_below(root, path)) as found:
+        if stat.S_ISREG(os.fstat(found).st_mode):
+            with open(b"/proc/self/fd/%d" % found, "rb") as file:
+                return file.read(CONFIG_CAP)
+    return b""

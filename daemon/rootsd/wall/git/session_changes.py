@@ -1,0 +1,90 @@
+"""Follow, in the warden, what programs behind the wall make in the git directories of their roots.
+
+`note` is called before programs see a root, and `drop_all_but` after roots were taken away.
+inotify names folders of git directories in which something appeared, and `attend` looks there for
+links and for files that git obeys, so that `rootsd status` can tell early. Only the look at the
+end is complete: inotify loses events, and does not know folders that are new.
+
+A failure to note something never stops a change of the roots.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack, suppress
+from itertools import chain, islice
+
+from rootsd.core.mount_plan import DesiredMount, MountAccess
+from rootsd.wall.git.facts import find_links, find_obeyed, folders_of
+from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
+from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
+from rootsd.wall.system_calls import closing, open_path
+
+_MAX_WATCHED_FOLDERS = 256
+_MAX_ENTRIES, _MAX_FACTS = 4096, 256
+_EVENTS = APPEARED | NameEvent.WRITTEN | NameEvent.ATTRIBUTES  # a hook becomes one with its mode
+
+
+class SessionChanges:
+    """The changes of one session. `folder` is the private folder of its wall."""
+
+    def __init__(self, folder: bytes) -> None:
+        self._record = SessionBaseline(folder)
+        self._names = NameWatch(_EVENTS)
+        self._watched: dict[bytes, tuple[bytes, ...]] = {}  # git directories by root
+
+    @property
+    def fd(self) -> int:
+        """Readable if `attend` has something to do; -1 if nothing can be watched."""
+        return self._names.fd
+
+    def unknown(self, desired: Mapping[bytes, DesiredMount]) -> frozenset[bytes]:
+        """Return the writable roots in `desired` that programs did not see yet."""
+        writable = {
+            path for path, mount in desired.items() if mount.access is MountAccess.READ_WRITE
+        }
+        return frozenset(writable - self._record.roots.keys())
+
+    def note(self, new: Collection[bytes]) -> None:
+        """Note the facts about roots that programs are about to see."""
+        if new:
+            with suppress(OSError):
+                self._record.add(sorted(new))
+            for root in new:
+                self._watch(root)
+
+    def drop_all_but(self, shown: Collection[bytes]) -> None:
+        """Look for the last time at the roots that are not shown any more."""
+        gone = [root for root in self._record.roots if root not in shown]
+        if gone:
+            with suppress(OSError):
+                self._record.drop(gone)
+            for root in gone:
+                for common in self._watched.pop(root, ()):
+                    self._names.forget(common)
+
+    def attend(self) -> None:
+        """Keep what is harmful in folders in which something appeared."""
+        for common, folders in (self._names.changed() or {}).items():
+            with suppress(OSError):
+                # Bounded, because a revoke waits while this runs.
+                found = chain(find_links(common, folders, _MAX_ENTRIES), find_obeyed(common))
+                self._record.keep(islice(found, _MAX_FACTS))
+
+    def conclude(self) -> None:
+        """Make the report, after all programs have ended or lost their roots."""
+        with suppress(OSError):
+            self._record.conclude(SessionEnd.ORDERLY)
+
+    def _watch(self, root: bytes) -> None:
+        known = self._record.roots.get(root)
+        self._watched[root] = () if known is None else known.repositories
+        for common in self._watched[root]:
+            with ExitStack() as stack:
+                folders: list[tuple[int, dict[bytes, bytes]]] = []
+                for folder in islice(folders_of(common), _MAX_WATCHED_FOLDERS):
+                    with suppress(OSError):
+                        fd = open_path(os.path.normpath(common + b"/" + folder), os.O_DIRECTORY)
+                        folders.append((stack.enter_context(closing(fd)), {ANY_NAME: folder}))
+                self._names.watch(common, folders)

@@ -1,0 +1,485 @@
+"""Report what a session behind the wall left in git directories, until a person has seen it.
+
+Each wall has a private folder, and in it a folder `changes`. There, `start.json` has the facts
+about each root before the program saw it. At the end of the session it becomes a report,
+`TIME.json`, or nothing if the session changed nothing. If all parts of a session are killed,
+`start.json` stays, and the next start of a wall, or the daemon, makes the report.
+
+A link that the session made is removed at the end. Its report has the target, so `put_back` makes
+it again. If the session changed an earlier link, that one is made again at once. A file that git
+obeys is moved to `TIME.json.N`, where N is its number in the report. Nothing is removed after a
+kill, because a person may have made it since. Nor is anything removed from a git directory that is
+new: it may be a checkout of `repo`, which is made of links.
+
+A root may be moved while its session runs, and something else may take its place. So each root
+stays open, and a git directory is known by its device and inode, not by its path alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rootsd.core.labels import safe_label
+from rootsd.core.paths import bytes_of, contains, text_of
+from rootsd.wall.git.facts import (
+    Fact,
+    FactKind,
+    RootFacts,
+    describe,
+    find_facts,
+    names_in,
+)
+from rootsd.wall.git.session_peers import CHANGES as _CHANGES
+from rootsd.wall.git.session_peers import START as _START
+from rootsd.wall.git.session_peers import Peers, note_end, program_of, wall_folders
+from rootsd.wall.git.state_files import read_object, replace_object
+from rootsd.wall.git.taken_away import (
+    is_removable,
+    make_link,
+    put_back_fact,
+    still_holds,
+    take_away,
+)
+from rootsd.wall.system_calls import closing, open_path
+
+WALLS = b"/confine"
+"""The folder of all walls, in the folder for rootsd's state."""
+LOCK = b"/lock"
+"""The name of the lock in a wall's folder, which its warden holds."""
+_VERSION = 1
+
+
+class Finding(NamedTuple):
+    """A fact that a session made. `is_removed` says that what was found was taken away.
+
+    `others` are the sessions that ran in the same place, so that any of them may have made it.
+    `number` is part of the name of a file that was taken away.
+    """
+
+    fact: Fact
+    number: int = 0
+    is_removed: bool = False
+    others: tuple[str, ...] = ()
+
+
+class SessionEnd(Enum):
+    """How a session ended. After a kill, others may have made what is found later."""
+
+    ORDERLY = "orderly"
+    KILLED = "killed"
+
+
+class SessionReport(NamedTuple):
+    """What one session left behind. `file` is where the report lies.
+
+    `program` is the name of the session, and `ended` the time in seconds of the report.
+    """
+
+    file: bytes
+    program: str
+    ended: float
+    end: SessionEnd
+    findings: tuple[Finding, ...]
+    is_seen: bool = False
+
+    @property
+    def removed(self) -> list[Fact]:
+        """What was taken away."""
+        return [each.fact for each in self.findings if each.is_removed]
+
+    def place_of(self, fact: Fact) -> bytes:
+        """Return where a file is that was taken away."""
+        number = next(each.number for each in self.findings if each.fact == fact)
+        return b"%s.%d" % (self.file, number)
+
+    def sentences(self) -> list[str]:
+        """Return the findings for people, with what to do."""
+        return [self._sentence(each) for each in self.findings]
+
+    def _sentence(self, finding: Finding) -> str:
+        makers = _makers(self.program, finding.others)
+        is_certain = self.end is SessionEnd.ORDERLY
+        who = f"left by {makers}" if is_certain else f"found after {makers} was killed"
+        if not finding.is_removed:
+            return f"{who}: {describe(finding.fact)}; look at it before you use git there"
+        path = safe_label(finding.fact.path, limit=None)
+        if finding.fact.kind is not FactKind.LINK:
+            return (
+                f"{who}: {path} was new, and git outside would have obeyed it, so rootsd moved it"
+                " away; to put it back: rootsd undo"
+            )
+        target = safe_label(finding.fact.value, limit=None)
+        return (
+            f"{who}: {path} was a link to {target}, and git outside would have written through"
+            " it, so rootsd removed it; to put it back: rootsd undo"
+        )
+
+
+def _makers(program: str, others: tuple[str, ...]) -> str:
+    if not others:
+        return program
+    return f"{program} or {' or '.join(others)}, which ran there at the same time"
+
+
+class _Identity(NamedTuple):
+    """What tells a folder from another one that has its path later."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> _Identity:
+        return cls(status.st_dev, status.st_ino)
+
+
+class SessionBaseline:
+    """The facts at the start of a session, in the private `folder` of its wall."""
+
+    def __init__(self, folder: bytes) -> None:
+        self._folder = folder
+        self._file = folder + _CHANGES + _START
+        self._roots: dict[bytes, RootFacts] = {}
+        self._since: dict[bytes, float] = {}  # when the program saw each root first
+        self._open: dict[bytes, int] = {}  # the folder of each root, wherever it is now
+        self._repositories: dict[bytes, _Identity] = {}  # those that the session did not make
+        self._found: dict[Fact, None] = {}
+        self._earlier: dict[bytes, Fact] = {}  # links that were there, by path
+
+    @classmethod
+    def read(cls, folder: bytes) -> SessionBaseline | None:
+        """Return the record of a session that has not ended by itself, or None."""
+        content = read_object(folder + _CHANGES + _START)
+        if content is None:
+            return None
+        record = cls(folder)
+        with suppress(KeyError, TypeError, ValueError):
+            for root, facts in content["roots"].items():
+                record._roots[bytes_of(root)] = RootFacts(frozenset(map(_decode, facts)))
+            for path, device, inode in content["repositories"]:
+                record._repositories[bytes_of(path)] = _Identity(int(device), int(inode))
+            record._since = {bytes_of(path): float(at) for path, at in content["since"].items()}
+            record._found = dict.fromkeys(_decode(each) for each in content["found"])
+        return record
+
+    @property
+    def roots(self) -> dict[bytes, RootFacts]:
+        """What is known about each root that the program sees."""
+        return self._roots
+
+    @property
+    def found(self) -> tuple[Fact, ...]:
+        """What the session is known to have made so far."""
+        return tuple(self._found)
+
+    def add(self, roots: Iterable[bytes]) -> None:
+        """Note the facts about roots that the program is about to see. Raises OSError."""
+        for root in roots:
+            with suppress(OSError):  # it is not there, so it is not shown either
+                folder = open_path(root, os.O_DIRECTORY)
+                self._close(root)
+                self._open[root] = folder
+                self._since.setdefault(root, time.time())
+                self._roots[root] = found = find_facts(root, self._known_in(root))
+                self._remember(found.repositories)
+                for fact in found.facts:
+                    if fact.kind is FactKind.LINK and fact not in self._found:
+                        self._earlier.setdefault(fact.path, fact)
+        self._write()
+
+    def drop(self, roots: Collection[bytes]) -> None:
+        """Look for the last time at roots that the program no longer sees. Raises OSError."""
+        for root in roots:
+            self._look(root)
+            self._close(root)
+            self._roots.pop(root, None)
+        self._write()
+        note_end(self._folder, roots, time.time())
+
+    def keep(self, facts: Iterable[Fact]) -> None:
+        """Keep facts that were seen early. Raises OSError."""
+        known = {*self._found}.union(*(each.facts for each in self._roots.values()))
+        if new := [each for each in facts if each not in known and self._is_of_session(each)]:
+            self._found.update(dict.fromkeys(new))
+            self._write()
+
+    def conclude(self, end: SessionEnd) -> SessionReport | None:
+        """Look at all roots again, and make the report. Return None if nothing was changed.
+
+        Raises OSError.
+        """
+        for root in self._roots:
+            self._look(root)
+            self._close(root)
+        still = [fact for fact in self._found if still_holds(fact)]
+        note_end(self._folder, self._roots, time.time())
+        if not still:
+            with suppress(FileNotFoundError):
+                os.unlink(self._file)
+            return None
+        report = self._take_away(self._report(still, end))
+        for fact in report.removed:
+            if (earlier := self._earlier.get(fact.path)) is not None:
+                with suppress(OSError):
+                    make_link(earlier)
+        os.unlink(self._file)
+        return report
+
+    def _report(self, facts: Iterable[Fact], end: SessionEnd) -> SessionReport:
+        """Return the report about facts, with those as removed that `_take_away` will take."""
+        file = b"%s/%d.json" % (os.path.dirname(self._file), time.time_ns())
+        findings = tuple(
+            Finding(each, number, end is SessionEnd.ORDERLY and self._is_removable(each), others)
+            for number, (each, others) in enumerate(zip(facts, self.others_at(facts), strict=True))
+        )
+        return SessionReport(file, program_of(self._folder), time.time(), end, findings)
+
+    def _take_away(self, report: SessionReport) -> SessionReport:
+        """Take away what the report says, and return the report about what is gone."""
+        _write_report(report)  # first, so that none is lost
+        gone = {each for each in report.removed if take_away(each, report.place_of(each))}
+        if len(gone) == len(report.removed):
+            return report
+        findings = (
+            each._replace(is_removed=each.fact in gone)
+            for each in report.findings
+            if each.fact in gone or still_holds(each.fact)  # a link above it may be gone
+        )
+        report = report._replace(findings=tuple(findings))
+        _write_report(report)
+        return report
+
+    def others_at(self, facts: Iterable[Fact]) -> list[tuple[str, ...]]:
+        """Return, for each fact, the other sessions that may have made it."""
+        peers = Peers(self._folder)
+        return [peers.at(fact.path, self._began_at(fact.path)) for fact in facts]
+
+    def _began_at(self, path: bytes) -> float:
+        """Return when the program saw a path first; for one that was moved, any of its roots."""
+        inside = [at for root, at in self._since.items() if contains(root, path)]
+        return min(inside or self._since.values(), default=0.0)
+
+    def _look(self, root: bytes) -> None:
+        """Keep the facts that are new in a root."""
+        with suppress(OSError):
+            place = self._place_now(root)
+            known = self._known_in(root)
+            facts = self._roots[root].facts
+            if place != root:
+                known = [place + each[len(root) :] for each in known]
+                facts = frozenset(
+                    each._replace(path=place + each.path[len(root) :]) for each in facts
+                )
+                self._remember(known)
+            new = {
+                fact
+                for fact in find_facts(place, known).facts - facts
+                if self._is_of_session(fact)
+            }
+            self._found.update(dict.fromkeys(sorted(new, key=lambda fact: fact.path)))
+
+    def _place_now(self, root: bytes) -> bytes:
+        """Return the path that the folder of a root has now. Raises OSError if it has none."""
+        folder = self._open.get(root)
+        if folder is None:  # the session was killed
+            return root
+        place = os.readlink(b"/proc/self/fd/%d" % folder)
+        if _identity(place) != _Identity.of(os.fstat(folder)):
+            raise FileNotFoundError(place)
+        return place
+
+    def _close(self, root: bytes) -> None:
+        if (folder := self._open.pop(root, None)) is not None:
+            os.close(folder)
+
+    def _known_in(self, root: bytes) -> list[bytes]:
+        return sorted(each for each in self._repositories if contains(root, each))
+
+    def _remember(self, repositories: Iterable[bytes]) -> None:
+        for each in repositories:
+            if (identity := _identity(each)) is not None:
+                self._repositories[each] = identity
+
+    def _is_removable(self, fact: Fact) -> bool:
+        return is_removable(fact) and self._is_in_known_repository(fact)
+
+    def _is_of_session(self, fact: Fact) -> bool:
+        """Return whether a new fact counts: a new repository has settings, as each one has."""
+        return fact.kind is not FactKind.OBEYED or self._is_in_known_repository(fact)
+
+    def _is_in_known_repository(self, fact: Fact) -> bool:
+        return any(
+            contains(common, fact.path) and _identity(common) == identity
+            for common, identity in self._repositories.items()
+        )
+
+    def _write(self) -> None:
+        os.makedirs(os.path.dirname(self._file), 0o700, exist_ok=True)
+        content = {
+            "version": _VERSION,
+            "roots": {
+                text_of(root): [_encode(each) for each in known.facts]
+                for root, known in self._roots.items()
+            },
+            "repositories": [
+                [text_of(path), *identity] for path, identity in self._repositories.items()
+            ],
+            "found": [_encode(each) for each in self._found],
+            "since": {text_of(root): at for root, at in self._since.items()},
+        }
+        replace_object(self._file, content)
+
+
+def conclude_unfinished(folder: bytes, end: SessionEnd) -> SessionReport | None:
+    """Make the report of a session that could not do so, if nobody else uses the wall's folder.
+
+    Raises OSError.
+    """
+    if not os.path.exists(folder + _CHANGES + _START):
+        return None
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+    with closing(os.open(folder + LOCK, flags, 0o600)) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # a living warden, or the next session, which has done this
+            return None
+        record = SessionBaseline.read(folder)
+        return None if record is None else record.conclude(end)
+
+
+def conclude_killed(walls: bytes) -> list[SessionReport]:
+    """Make the reports of sessions that were killed with their warden and its owner."""
+    reports = []
+    for wall in wall_folders(walls):
+        with suppress(OSError):
+            report = conclude_unfinished(wall, SessionEnd.KILLED)
+            if report is not None:
+                reports.append(report)
+    return reports
+
+
+def read_reports(walls: bytes) -> list[SessionReport]:
+    """Return the reports of all walls in the folder `walls`, oldest first."""
+    reports = [report for wall in wall_folders(walls) for report in reports_of(wall)]
+    return sorted(reports, key=lambda report: report.ended)
+
+
+def reports_of(folder: bytes) -> Iterator[SessionReport]:
+    """Yield the reports of one wall, oldest first."""
+    for name in names_in(folder + _CHANGES):
+        if name.endswith(b".json") and b"/" + name != _START:
+            report = _decode_report(folder + _CHANGES + b"/" + name)
+            if report is not None:
+                yield report
+
+
+class LeftBehind(NamedTuple):
+    """What sessions made or left, as sentences, and the reports that say so."""
+
+    sentences: Sequence[str]
+    reports: Sequence[SessionReport]
+
+    def mark_seen(self) -> None:
+        """Remember that a person has seen the reports, so that they are not read again."""
+        for report in self.reports:
+            with suppress(OSError):
+                mark_seen(report)
+
+
+def left_behind(walls: bytes) -> LeftBehind:
+    """Return what sessions made or left, until a person has seen the reports.
+
+    What a running session made is returned each time.
+    """
+    conclude_killed(walls)
+    unseen = [report for report in read_reports(walls) if not report.is_seen]
+    sentences = [sentence for report in unseen for sentence in report.sentences()]
+    return LeftBehind([*sentences, *running_findings(walls)], unseen)
+
+
+def running_findings(walls: bytes) -> Iterator[str]:
+    """Yield what running sessions are known to have made, as sentences."""
+    told: set[Fact] = set()
+    for wall in wall_folders(walls):
+        record = SessionBaseline.read(wall)
+        found = [] if record is None else [each for each in record.found if still_holds(each)]
+        others = [] if record is None else record.others_at(found)
+        for fact, names in zip(found, others, strict=True):
+            if fact not in told:  # two sessions may have seen it
+                told.add(fact)
+                running = "" if names else ", which runs"
+                yield f"made by {_makers(program_of(wall), names)}{running}: {describe(fact)}"
+
+
+def mark_seen(report: SessionReport) -> None:
+    """Remember that a person has seen a report, or forget it if it removed nothing.
+
+    Raises OSError.
+    """
+    if report.removed:
+        _write_report(report._replace(is_seen=True))
+    else:
+        os.unlink(report.file)
+
+
+def put_back(report: SessionReport) -> list[Fact]:
+    """Put back what was taken away, and return it. Raises OSError.
+
+    What something else replaces now is left out, or that whose folder is gone: git makes many of
+    these files again. The report goes, because it must not stand before every later undo.
+    """
+    made = [fact for fact in report.removed if put_back_fact(fact, report.place_of(fact))]
+    os.unlink(report.file)
+    return made
+
+
+def _identity(folder: bytes) -> _Identity | None:
+    try:
+        return _Identity.of(os.lstat(folder))
+    except OSError:
+        return None
+
+
+def _encode(fact: Fact) -> list[str]:
+    return [fact.kind.value, text_of(fact.path), text_of(fact.value)]
+
+
+def _decode(item: Any) -> Fact:  # noqa: ANN401 - any JSON
+    kind, path, value = item
+    return Fact(FactKind(kind), bytes_of(path), bytes_of(value))
+
+
+def _write_report(report: SessionReport) -> None:
+    findings = [
+        [*_encode(each.fact), each.number, each.is_removed, *each.others]
+        for each in report.findings
+    ]
+    replace_object(
+        report.file,
+        {
+            "version": _VERSION, "program": report.program, "ended": report.ended,
+            "end": report.end.value, "findings": findings, "seen": report.is_seen,
+        },
+    )  # fmt: skip
+
+
+def _decode_report(file: bytes) -> SessionReport | None:
+    content = read_object(file)
+    try:
+        if content is None:
+            return None
+        findings = tuple(
+            Finding(_decode(each[:3]), int(each[3]), bool(each[4]), tuple(map(str, each[5:])))
+            for each in content["findings"]
+        )
+        return SessionReport(
+            file, str(content["program"]), float(content["ended"]), SessionEnd(content["end"]),
+            findings, bool(content["seen"]),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, IndexError):
+        return None  # not ours, or damaged

@@ -1,0 +1,128 @@
+"""Take what a session left in a git directory away, so that git outside meets it nowhere.
+
+A link has its target in the report, and is made again from that. A file is moved to a place beside
+the report. Nothing is read or followed: the file is hostile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from rootsd.wall.git.facts import Fact, FactKind, read_link
+from rootsd.wall.system_calls import closing, open_path
+
+_MAX_COPIED_BYTES = 64 << 20
+_CHUNK = 1 << 20
+_NOT_FOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def is_removable(fact: Fact) -> bool:
+    """Return whether `take_away` can take what was found."""
+    return fact.kind in (FactKind.LINK, FactKind.OBEYED)
+
+
+def still_holds(fact: Fact) -> bool:
+    """Return whether what was found is there now."""
+    match fact.kind:
+        case FactKind.LINK:
+            return read_link(fact.path) == fact.value
+        case FactKind.HARD_LINK:
+            with suppress(OSError):
+                return os.lstat(fact.path).st_nlink > 1
+            return False
+        case (
+            FactKind.PROGRAMS
+            | FactKind.OBEYED
+            | FactKind.UNREAD
+            | FactKind.FIFO
+            | FactKind.COMMANDS
+        ):
+            return os.path.lexists(fact.path)
+
+
+def take_away(fact: Fact, place: bytes) -> bool:
+    """Remove a link, or move a file to `place`. Return whether it is gone."""
+    folder, name = os.path.split(fact.path)
+    try:
+        with closing(open_path(folder, os.O_DIRECTORY)) as above:
+            if fact.kind is FactKind.LINK:
+                if read_link(fact.path) != fact.value:
+                    return False
+                os.unlink(name, dir_fd=above)
+            else:
+                _move(above, name, place)
+    except OSError:
+        return False
+    return True
+
+
+def put_back_fact(fact: Fact, place: bytes) -> bool:
+    """Undo `take_away`. Return False if something else is there now, or the folder is gone.
+
+    Raises OSError.
+    """
+    try:
+        if fact.kind is FactKind.LINK:
+            if read_link(fact.path) != fact.value:
+                make_link(fact)
+            return True
+        folder, name = os.path.split(fact.path)
+        with closing(open_path(folder, os.O_DIRECTORY)) as above:
+            if _is_there(above, name):
+                return False
+            _move_back(place, above, name)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def make_link(fact: Fact) -> None:
+    """Make a link that was found. Raises OSError."""
+    folder, name = os.path.split(fact.path)
+    with closing(open_path(folder, os.O_DIRECTORY)) as above:
+        os.symlink(fact.value, name, dir_fd=above)
+
+
+def _is_there(above: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _move(above: int, name: bytes, place: bytes) -> None:
+    try:
+        os.rename(name, place, src_dir_fd=above)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with closing(os.open(name, os.O_RDONLY | _NOT_FOLLOWED, dir_fd=above)) as source:
+            _copy(source, os.open(place, _NEW, 0o600))
+        os.unlink(name, dir_fd=above)
+
+
+def _move_back(place: bytes, above: int, name: bytes) -> None:
+    try:
+        os.rename(place, name, dst_dir_fd=above)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with closing(os.open(place, os.O_RDONLY | _NOT_FOLLOWED)) as source:
+            _copy(source, os.open(name, _NEW, 0o600, dir_fd=above))
+        os.unlink(place)
+
+
+def _copy(source: int, target: int) -> None:
+    """Copy a regular file with its mode to another file system, and close `target`."""
+    with closing(target):
+        found = os.fstat(source)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_COPIED_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        while os.sendfile(target, source, None, _CHUNK):
+            pass
+        os.fchmod(target, stat.S_IMODE(found.st_mode) & 0o777)

@@ -1,0 +1,1 @@
+"""Enforce a view with the kernel: mounts, namespaces, Landlock, and seccomp."""

@@ -1,0 +1,157 @@
+"""Find out what this system allows for the wall, and the one command that would help.
+
+Each feature is tried in a child process, so that this process stays as it is. Standard library
+only: the start of every confined program uses this module for its error messages.
+
+Sources: user_namespaces(7), landlock(7), seccomp(2), Documentation/filesystems/overlayfs.rst.
+Ubuntu 23.10 and later let a program make a user namespace, and then refuse it every capability
+there unless an AppArmor profile allows it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rootsd.wall.kernel import landlock
+
+LANDLOCK_FOR_REVOCATION = 2
+"""The first version of Landlock that does not forbid renames between folders."""
+LANDLOCK_FOR_STATIC = 3
+"""The first version that keeps programs from truncating files that they may only read."""
+INSTALL_PROFILE = "rootsd doctor --install-profile"
+_PROFILE_FILE = "/etc/apparmor.d/rootsd"
+
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_PR_GET_SECCOMP = 21
+_APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_FILE_SYSTEMS = "/proc/filesystems"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Probe(NamedTuple):
+    """What the system allows.
+
+    `namespaces` and `seccomp` are 0 or the errno of the refusal. `landlock` is its version, or 0.
+    `restricts` says whether AppArmor restricts user namespaces.
+    """
+
+    namespaces: int
+    landlock: int
+    seccomp: int
+    overlay: bool
+    restricts: bool
+
+
+class WallProblem(NamedTuple):
+    """Why the wall does not work, and the one command that would help."""
+
+    reason: str
+    remedy: str
+
+
+def probe() -> Probe:
+    """Return what this system allows now."""
+    if sys.platform != "linux":
+        return Probe(errno.ENOSYS, 0, errno.ENOSYS, overlay=False, restricts=False)
+    return Probe(
+        _errno_in_child(_enter_namespaces),
+        landlock.version(),
+        _errno_in_child(_ask_seccomp),
+        "\toverlay\n" in _read(_FILE_SYSTEMS),
+        _read(_APPARMOR_SWITCH).strip() == "1",
+    )
+
+
+def problem_of(found: Probe) -> WallProblem | None:
+    """Return the most important problem, or None if the wall works."""
+    if found.namespaces:
+        return _namespace_problem(found)
+    if found.seccomp:
+        return WallProblem("this kernel has no seccomp filters", "uname -r")
+    if found.landlock < LANDLOCK_FOR_REVOCATION:
+        return WallProblem(
+            "this kernel has no Landlock 2, so a program keeps folders that it has open",
+            "rootsd confine --on-revoke kill",
+        )
+    return None
+
+
+def allow_namespaces_command(program: str = sys.executable) -> str:
+    """Return the command that lets `program`, our interpreter, use user namespaces.
+
+    It installs an AppArmor profile that allows this to every program of that interpreter.
+    """
+    path = os.path.realpath(program).replace("\\", "").replace('"', "")
+    profile = f'abi <abi/4.0>, profile rootsd "{path}" flags=(unconfined) {{ userns, }}'
+    return (
+        f"echo {shlex.quote(profile)} | sudo tee {_PROFILE_FILE} && "
+        f"sudo apparmor_parser -r {_PROFILE_FILE}"
+    )
+
+
+def _namespace_problem(found: Probe) -> WallProblem:
+    if found.namespaces == errno.ENOSYS:
+        return WallProblem(f"{os.uname().sysname} has no user namespaces", "rootsd run")
+    if found.restricts:
+        return WallProblem("AppArmor forbids user namespaces here", INSTALL_PROFILE)
+    if found.namespaces == errno.ENOSPC:
+        return WallProblem(
+            "the limit on user namespaces is 0 or reached",
+            "sudo sysctl user.max_user_namespaces=15000",
+        )
+    why = os.strerror(found.namespaces)
+    static = found.landlock >= LANDLOCK_FOR_STATIC
+    remedy = "rootsd confine --static -- PROGRAM" if static else "rootsd run"
+    return WallProblem(f"user namespaces are forbidden here: {why}", remedy)
+
+
+def _errno_in_child(attempt: Callable[[], None]) -> int:
+    """Return 0 if `attempt` succeeds in a child process, or the errno of its OSError."""
+    child = os.fork()
+    if child == 0:
+        status = errno.EIO
+        try:
+            attempt()
+            status = 0
+        except OSError as error:
+            status = error.errno or errno.EIO
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF
+
+
+def _enter_namespaces() -> None:
+    """Make a user and a mount namespace, and use a capability there."""
+    user, group = os.geteuid(), os.getegid()
+    _check(_libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS))
+    for name, text in (
+        ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1"),
+    ):  # fmt: skip
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+
+
+def _ask_seccomp() -> None:
+    _check(_libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0))
+
+
+def _check(result: int) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read(1 << 16)
+    except OSError:
+        return ""

@@ -1,0 +1,65 @@
+"""Open the folder of a root, and check that it is the one that was approved."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rootsd.core.mount_plan import DesiredMount, FolderIdentity, MountPurpose
+from rootsd.disk.inode import birth_time_ns_fd, file_handle
+from rootsd.wall.git.protected import shared_git_folder
+from rootsd.wall.system_calls import closing, open_below, open_path
+
+
+class FolderChanged(OSError):
+    """An error: the folder at this path is not the one that was approved."""
+
+
+def open_root(desired: DesiredMount) -> int:
+    """Return an O_PATH descriptor of the folder.
+
+    Raises FolderChanged if another folder is there now, or OSError.
+    """
+    if desired.purpose is MountPurpose.ROOT:
+        return _open_verified(desired.path, desired.identity)
+    _check_points_back(desired)
+    checkout = _open_verified(desired.checkout, desired.identity)
+    inside = desired.path[len(desired.checkout) + 1 :]
+    if not inside:  # the checkout is a bare repository
+        return checkout
+    with closing(checkout), _other_kinds_as_changes():
+        return open_below(checkout, inside, os.O_DIRECTORY)
+
+
+def _open_verified(path: bytes, identity: FolderIdentity | None) -> int:
+    with _other_kinds_as_changes():
+        folder = open_path(path, os.O_DIRECTORY)
+    if identity is not None and not identity.covers(_identity(folder)):
+        os.close(folder)
+        raise FolderChanged(errno.ESTALE, "another folder is there now")
+    return folder
+
+
+@contextmanager
+def _other_kinds_as_changes() -> Iterator[None]:
+    """Raise FolderChanged if something other than a folder is opened."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise FolderChanged(errno.ESTALE, "something else is there now") from error
+        raise
+
+
+def _identity(folder: int) -> FolderIdentity:
+    found = os.fstat(folder)
+    born_ns = birth_time_ns_fd(folder, found)
+    handle = file_handle(folder)
+    return FolderIdentity(found.st_ino, found.st_uid, handle, born_ns, found.st_dev)
+
+
+def _check_points_back(desired: DesiredMount) -> None:
+    if shared_git_folder(desired.owner) != desired.path:
+        raise FolderChanged(errno.ESTALE, "the git directory does not point back to the root")

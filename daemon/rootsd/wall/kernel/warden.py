@@ -1,0 +1,545 @@
+"""The process that keeps what the programs of a wall see, and applies changes to it.
+
+`start_warden` forks it. The warden has its own session, so that no Ctrl-Z stops it: it must always
+be able to take a root away. It ends when its owner closes the channel. When the warden ends, for
+whatever reason, its programs end: `supervision` watches the pipe `Warden.alive`.
+
+An owner gives orders over the channel (see `orders`). Or the warden follows a `Feed`, which is how
+`rootsd confine` follows the daemon: the feed's descriptors are in the warden's poll(2) loop.
+
+An `EnforcedView` is the engine's part of the warden. `MountedView` changes the folders of a
+running program. `FixedView` cannot; if a root must go, it ends the warden, and so the programs.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import resource
+import select
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, NoReturn, Protocol
+
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    DesiredMount,
+    MountAccess,
+    ViewEntry,
+    desired_mounts,
+)
+from rootsd.core.parsing import parse_json
+from rootsd.core.paths import text_of
+from rootsd.core.wall import RevokePolicy
+from rootsd.wall.git.protected import ProtectionPolicy, shared_git_folder
+from rootsd.wall.git.session_changes import SessionChanges
+from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
+from rootsd.wall.kernel.orders import (
+    BadOrder,
+    FailedRoot,
+    OrderKind,
+    PauseState,
+    WardenOrder,
+    WardenReport,
+    decode_order,
+    decode_pause,
+    decode_report,
+    encode_order,
+    encode_pause,
+    encode_report,
+)
+from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.supervision import Layer
+from rootsd.wall.system_calls import ProcessOption, closing, set_process_option
+
+_READY = b"ready"
+_MAX_START_MESSAGE = 1 << 16
+_MAX_GATES = 2
+_CHUNK = 1 << 16
+_MAX_WAIT_S = 3600.0  # poll(2) takes no number of milliseconds that is too large
+_HIDDEN = "it is hidden"
+
+
+class WardenSettings(NamedTuple):
+    """The fixed part of a wall. `folder` is private to this warden, on a disk.
+
+    It holds the changes to copy-on-write folders, and what the engine needs. `home` is the real
+    home folder of the user. `denied` are the denied folders at the start. `without` are the layers
+    that programs run without.
+    """
+
+    folder: bytes
+    entries: tuple[ViewEntry, ...]
+    home: bytes
+    protection: ProtectionPolicy = ProtectionPolicy.PROTECT
+    on_revoke: RevokePolicy = RevokePolicy.TELL
+    denied: frozenset[bytes] = frozenset()
+    without: frozenset[Layer] = frozenset()
+
+
+class Feed(Protocol):
+    """A source of roots that the warden's loop drives."""
+
+    @property
+    def deadline(self) -> float:
+        """When to call `attend` even if no descriptor is ready."""
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+
+    def attend(self) -> None:
+        """Do what is due."""
+
+    def report(self, report: WardenReport) -> None:
+        """Take the state after a change."""
+
+    def let_run(self) -> None:
+        """Let programs run for a while that were stopped because no daemon answers."""
+
+
+SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None]
+"""Sets the roots, and the denied folders."""
+FollowRoots = Callable[[SetRoots, ProgramPause], Feed]
+"""Makes the feed of a warden. The feed sets the roots, and stops the programs."""
+
+
+class WallSetupFailed(OSError):
+    """An error of the kernel while a wall is built. `step` says what was attempted."""
+
+    def __init__(self, error: int, step: str) -> None:
+        super().__init__(error, step)
+        self.step = step
+
+
+class AppliedChange(NamedTuple):
+    """The result of a change of the roots; see `WardenReport`.
+
+    `restored` are the roots that `repair` has shown after an earlier failure.
+    """
+
+    failed: tuple[FailedRoot, ...] = ()
+    holders: tuple[str, ...] = ()
+    lost: tuple[bytes, ...] = ()
+    waiting: tuple[bytes, ...] = ()
+    restored: tuple[bytes, ...] = ()
+
+
+class EnforcedView(Protocol):
+    """What the programs of one warden see, as an engine enforces it.
+
+    It lives in the warden's process. `watched` is a descriptor for POLLIN, or -1. `notes` are
+    what could not be shown as described, for people.
+    """
+
+    watched: int
+    notes: list[str]
+
+    @property
+    def shown(self) -> Mapping[bytes, DesiredMount]:
+        """The roots and git directories that programs see now, by path."""
+
+    def build(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
+        """Build the view with its first roots. Raises OSError."""
+
+    def change(
+        self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]
+    ) -> AppliedChange:
+        """Show these roots and no others, and nothing of the `denied` folders in the base."""
+
+    def withdraw(self) -> None:
+        """Take all roots away from programs that are about to end, as far as it can."""
+
+    def repair(self) -> AppliedChange:
+        """Do what `watched` has signaled: restore protections, or try again what failed."""
+
+    def gates(self) -> list[int]:
+        """Return new descriptors that a program needs to get in."""
+
+    def variables(self) -> dict[str, str]:
+        """Return variables that a program needs."""
+
+    def close(self) -> None:
+        """Remove what is left on the disk."""
+
+
+MakeView = Callable[[WardenSettings], EnforcedView]
+
+
+class Warden(NamedTuple):
+    """A running warden, as its owner sees it.
+
+    `gates` are descriptors with which a program gets behind the wall; their meaning depends on the
+    engine. `folder` is that of the settings, `alive` is readable (at its end) when the warden has
+    ended, and `channel` is for orders. Programs need `variables` in their environment. `notes` are
+    what could not be shown at the start, as sentences, and `first` is the first state. `since` is
+    the time of the start, in seconds.
+    """
+
+    pid: int
+    gates: tuple[int, ...]
+    folder: bytes
+    alive: int
+    channel: socket.socket
+    variables: Mapping[str, str]
+    notes: tuple[str, ...]
+    first: WardenReport
+    since: float
+
+    def close_gate(self) -> None:
+        """Close the gates and the pipe, after the last program was started."""
+        for fd in (*self.gates, self.alive):
+            os.close(fd)
+
+    def news(self) -> WardenNews:
+        """Return what the warden tells while its programs run, if it follows a feed."""
+        return WardenNews(self.channel)
+
+    def end(self) -> list[str]:
+        """Let the warden end, and with it the programs, and wait until it has ended.
+
+        Returns what the programs have left behind, as sentences.
+        """
+        self.channel.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        with suppress(OSError):  # if the warden was killed, this process looks
+            conclude_unfinished(self.folder, SessionEnd.ORDERLY)
+        new = (each for each in reports_of(self.folder) if each.ended >= self.since)
+        return [sentence for report in new for sentence in report.sentences()]
+
+
+class WardenNews:
+    """What a warden tells the process that waits for its program."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        channel.settimeout(0)
+        self._channel = channel
+        self._lines = bytearray()
+        self.lost: tuple[bytes, ...] = ()
+        """The roots for which the warden has ended itself and its programs."""
+        self.state = PauseState.RUNNING
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for. It is -1 after the end of the warden."""
+        return self._channel.fileno()
+
+    def take(self) -> list[PauseState]:
+        """Return how the state of the programs has changed. Do nothing if there is no news."""
+        changes = []
+        try:
+            data = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._channel.close()
+        *lines, self._lines = (self._lines + data).split(b"\n")
+        for line in lines:
+            if (state := decode_pause(bytes(line))) is None:
+                self.lost += decode_report(bytes(line)).lost
+            elif state is not self.state:
+                self.state = state
+                changes.append(state)
+        return changes
+
+    def let_run(self) -> None:
+        """Ask the warden to let stopped programs run for a while."""
+        with suppress(OSError):
+            self._channel.send(encode_order(WardenOrder(0, OrderKind.CONTINUE)))
+
+
+def start_warden(
+    make_view: MakeView,
+    settings: WardenSettings,
+    roots: Iterable[ConfinedRoot] = (),
+    follow: FollowRoots | None = None,
+) -> Warden:
+    """Fork a warden that shows `roots`, and return when it is ready.
+
+    `make_view` and `follow` are called in the warden's process. Raises WallSetupFailed.
+    """
+    since = time.time()
+    ours, theirs = socket.socketpair()
+    alive, held_by_warden = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ours.close()
+            os.close(alive)
+            _be_warden(make_view, settings, tuple(roots), follow, theirs, held_by_warden)
+        except BaseException as error:  # noqa: BLE001 - this process must never return
+            with suppress(OSError):
+                theirs.sendall(_describe(error))
+        finally:
+            os._exit(1)
+    theirs.close()
+    os.close(held_by_warden)
+    message, fds, _, _ = socket.recv_fds(ours, _MAX_START_MESSAGE, _MAX_GATES)
+    if not message.startswith(_READY):
+        ours.close()
+        os.close(alive)
+        os.waitpid(pid, 0)
+        raise _parse_failure(message)
+    start, _, report = message.removeprefix(_READY).partition(b"\n")
+    found = parse_json(start)
+    return Warden(
+        pid, tuple(fds), settings.folder, alive, ours, found["variables"], tuple(found["notes"]),
+        decode_report(report), since,
+    )  # fmt: skip
+
+
+def _be_warden(
+    make_view: MakeView,
+    settings: WardenSettings,
+    roots: tuple[ConfinedRoot, ...],
+    follow: FollowRoots | None,
+    channel: socket.socket,
+    alive: int,
+) -> NoReturn:
+    os.setsid()
+    view = make_view(settings)
+    _release_standard_files()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each root takes a descriptor
+    loop = _WardenLoop(view, channel, SessionChanges(settings.folder), settings.denied)
+    try:
+        first = loop.build(roots)
+        notes = [
+            *view.notes, *(f"{text_of(path)} is not shown: {why}" for path, why in first.failed)
+        ]  # fmt: skip
+        # Not earlier: the uid_map of a process that is not dumpable belongs to root.
+        set_process_option(ProcessOption.SET_DUMPABLE, 0)
+        start = {"variables": view.variables(), "notes": notes}
+        message = _READY + json.dumps(start).encode() + b"\n" + encode_report(first)
+        gates = view.gates()
+        socket.send_fds(channel, [message], gates)
+        for fd in gates:
+            os.close(fd)
+        if follow is not None:
+            loop.follow(follow, first)
+        loop.run()
+        os.close(alive)  # this ends the programs
+        _wait_for_end(channel)
+        loop.conclude()
+    finally:
+        view.close()
+    os._exit(0)
+
+
+def _wait_for_end(channel: socket.socket) -> None:
+    """Wait until the owner has seen the end of its programs, and closes the channel."""
+    channel.settimeout(None)
+    with suppress(OSError):
+        while channel.recv(_CHUNK):
+            pass
+
+
+def _release_standard_files() -> None:
+    """Close the pipes of the program, so that their readers see its end and not this process's."""
+    with closing(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) as nowhere:
+        for fd in (0, 1, 2):
+            os.dup2(nowhere, fd)
+
+
+class _WardenLoop:
+    """The loop of the warden's process."""
+
+    def __init__(
+        self,
+        view: EnforcedView,
+        channel: socket.socket,
+        changes: SessionChanges,
+        denied: frozenset[bytes],
+    ) -> None:
+        self._view = view
+        self._changes = changes
+        self._channel = channel
+        self._feed: Feed | None = None
+        self._roots: dict[bytes, ConfinedRoot] = {}
+        self._denied = denied
+        self._wanted: Mapping[bytes, DesiredMount] = {}
+        self._incoming = bytearray()
+        self._outgoing = bytearray()
+        self._has_ended = False
+        self._reasons: dict[bytes, str] = {}  # why roots and git directories are not shown
+        channel.settimeout(0)
+
+    def follow(self, make_feed: FollowRoots, first: WardenReport) -> None:
+        """Follow a feed from now on. `first` is the state until its first change."""
+        self._feed = make_feed(
+            lambda roots, denied: self._report(
+                self.change(WardenOrder(0, OrderKind.SET, tuple(roots), denied=denied))
+            ),
+            ProgramPause(os.getppid(), self._tell_pause),
+        )
+        self._feed.report(first)
+        self._feed.attend()  # it may hold messages that arrived before the fork
+
+    def run(self) -> None:
+        """Serve until the owner closes the channel, or the view cannot go on."""
+        while not self._has_ended:
+            ready = self._poll()
+            if self._feed is not None:
+                self._feed.attend()
+            if self._channel.fileno() in ready and not self._serve_owner():
+                return
+            self._changes.drop_all_but(self._wanted)
+            if self._changes.fd in ready:
+                self._changes.attend()
+            if self._view.watched in ready:
+                repaired = self._view.repair()
+                if repaired.failed or repaired.restored or repaired.lost:
+                    self._report(self._state(0, repaired))
+
+    def build(self, roots: Iterable[ConfinedRoot]) -> WardenReport:
+        """Build the view, and return the first state."""
+        self._roots = {root.path: root for root in roots}
+        self._wanted = desired = self._desired()
+        self._changes.note(self._changes.unknown(desired))
+        return self._state(0, self._view.build(desired, self._denied))
+
+    def conclude(self) -> None:
+        """Report what the programs have left behind.
+
+        They may still be about to end, if their owner was killed. Without roots, they can do no
+        more.
+        """
+        self._view.withdraw()
+        self._changes.conclude()
+
+    def change(self, order: WardenOrder) -> WardenReport:
+        """Apply an order, and return the state after it."""
+        self._reasons.clear()  # the view tries again to show what is missing
+        match order.kind:
+            case OrderKind.SET:
+                self._roots = {root.path: root for root in order.roots}
+            case OrderKind.ADD:
+                self._roots.update((root.path, root) for root in order.roots)
+            case OrderKind.REMOVE:
+                for path in order.paths:
+                    self._roots.pop(path, None)
+            case OrderKind.CONTINUE:
+                pass
+        if order.denied is not None:
+            self._denied = order.denied
+        self._wanted = desired = self._desired()
+        new = self._changes.unknown(desired)
+        earlier = AppliedChange()
+        if new:  # to note what is in them takes time, and a revoke must not wait for it
+            known = {path: mount for path, mount in desired.items() if path not in new}
+            earlier = self._view.change(known, self._denied)
+            self._changes.note(new)
+        change = self._view.change(desired, self._denied)
+        change = change._replace(
+            holders=(*earlier.holders, *change.holders), lost=earlier.lost or change.lost
+        )
+        return self._state(order.number, change)
+
+    def _desired(self) -> dict[bytes, DesiredMount]:
+        return desired_mounts(self._roots.values(), self._git_directories())
+
+    def _git_directories(self) -> dict[bytes, bytes]:
+        """Return the git directories outside their roots, where the daemon allows to show them."""
+        allowed = (root.path for root in self._roots.values() if root.shared_git is not None)
+        found = ((path, shared_git_folder(path)) for path in allowed)
+        return {path: git for path, git in found if git is not None}
+
+    def _state(self, number: int, change: AppliedChange) -> WardenReport:
+        known = self._view.shown
+        shown = [known[path] for path in self._roots if path in known]
+        self._reasons.update(change.failed)
+        absent = self._roots.keys() - known.keys() - {*change.lost, *change.waiting}
+        reasons = {**dict.fromkeys(absent, _HIDDEN), **self._reasons}
+        return WardenReport(
+            number,
+            shown=len(shown),
+            read_only=sum(mount.access is MountAccess.READ for mount in shown),
+            masked=sum(bool(mount.masks) for mount in shown),
+            failed=tuple(
+                FailedRoot(path, reasons[path]) for path in sorted(reasons) if path not in known
+            ),
+            holders=change.holders,
+            lost=change.lost,
+            waiting=change.waiting,
+        )
+
+    def _report(self, report: WardenReport) -> None:
+        self._has_ended = bool(report.lost)
+        if self._feed is not None:
+            self._feed.report(report)
+        if self._feed is None or report.lost:
+            self._outgoing += encode_report(report)
+            self._flush()
+
+    def _tell_pause(self, state: PauseState) -> None:
+        self._outgoing += encode_pause(state)
+        self._flush()
+
+    def _poll(self) -> dict[int, int]:
+        poll = select.poll()
+        wanted = select.POLLIN | (select.POLLOUT if self._outgoing else 0)
+        poll.register(self._channel, wanted)
+        if self._view.watched >= 0:
+            poll.register(self._view.watched, select.POLLIN)
+        if self._changes.fd >= 0:
+            poll.register(self._changes.fd, select.POLLIN)
+        deadline = math.inf
+        if self._feed is not None:
+            deadline = self._feed.deadline
+            for fd, events in self._feed.interest():
+                poll.register(fd, events)
+        left = max(deadline - time.monotonic(), 0.0)
+        left_ms = None if deadline == math.inf else math.ceil(min(left, _MAX_WAIT_S) * 1000)
+        return dict(poll.poll(left_ms))
+
+    def _serve_owner(self) -> bool:
+        """Serve the orders that have arrived. Return whether the owner is still there."""
+        self._flush()
+        try:
+            data = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._incoming += data
+        *lines, rest = self._incoming.split(b"\n")
+        self._incoming = bytearray(rest)
+        for line in lines:
+            try:
+                self._obey(decode_order(bytes(line)))
+            except BadOrder:
+                return False  # an owner that cannot be understood must not keep a wall
+        return bool(data)
+
+    def _obey(self, order: WardenOrder) -> None:
+        if order.kind is not OrderKind.CONTINUE:
+            self._report(self.change(order))
+        elif self._feed is not None:
+            self._feed.let_run()
+
+    def _flush(self) -> None:
+        with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+            while self._outgoing:
+                del self._outgoing[: self._channel.send(self._outgoing)]
+
+
+def _describe(error: BaseException) -> bytes:
+    """Return the line that tells the owner why the start failed."""
+    number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+    step = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+    return json.dumps({"errno": number, "step": step}).encode()
+
+
+def _parse_failure(message: bytes) -> WallSetupFailed:
+    try:
+        found = parse_json(message)
+        return WallSetupFailed(int(found["errno"]), str(found["step"]))
+    except (ValueError, KeyError, TypeError):
+        return WallSetupFailed(errno.EIO, "the warden ended")

@@ -1,0 +1,270 @@
+"""The parts of daily work that lie outside the wall: keys, agents, docker, and stored passwords.
+
+A program inside meets them when it pushes, signs, or starts a container. Each part is closed by
+default, and one option opens it. Where a part is closed, the start names the option. Programs that
+let a file or a variable choose their message get a *hint*: inside, ssh, gpg, and docker
+name the option themselves when they fail.
+
+This looks at the disk and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import NamedTuple
+
+from rootsd.core.errors import RootsdError
+from rootsd.core.mount_plan import ViewEntry, ViewEntryKind
+from rootsd.core.paths import contains
+from rootsd.places.runtime_dir import home_folder
+from rootsd.wall.session.options import Opening
+from rootsd.wall.view.default_view import entry_for
+from rootsd.wall.view.program_folder import program_folder
+
+_SSH_FILES = ("config", "config.d", "known_hosts", "known_hosts2", "allowed_signers")
+_GPG_FILES = ("gpg.conf", "common.conf", "pubring.kbx", "pubring.gpg", "public-keys.d")
+_TRUST = b"trustdb.gpg"
+_MAX_TRUST_BYTES = 1 << 20
+_FULL_AGENT, _LIMITED_AGENT = b"S.gpg-agent", b"S.gpg-agent.extra"
+_KEY_STORE = b"S.keyboxd"
+_DOCKER_SOCKET = b"/var/run/docker.sock"
+_UNIX = b"unix://"
+_DOCKER_HINT = b"unix:///outside-the-wall/try:rootsd-confine--docker"
+_GPG_HINT = b"agent-program /outside-the-wall/try:rootsd-confine--gpg\n"
+# ssh runs the command, which prints, and takes no more settings from here.
+_SSH_HINT = b"""\
+Match exec "test -S /$SSH_AUTH_SOCK || echo 'rootsd: your ssh keys and known hosts are outside \
+the wall; try: rootsd confine --ssh-agent' >&2; false"
+"""
+_Z_BASE_32 = b"ybndrfg8ejkmcpqxot1uwisza345h769"
+_HASHED_BYTES = 15  # of SHA-1, as GnuPG takes them: 24 letters
+
+
+class WallPart(NamedTuple):
+    """Paths and variables that a program gets inside."""
+
+    entries: tuple[ViewEntry, ...] = ()
+    variables: Mapping[bytes, bytes] = MappingProxyType({})
+    stays_open: tuple[str, ...] = ()
+
+
+class DailyWork(NamedTuple):
+    """What the view has for daily work, and what it lacks.
+
+    `hints` are entries that any other entry may replace. `closed` names what the user has and the
+    program has not, each with the option that opens it.
+    """
+
+    opened: WallPart
+    hints: tuple[ViewEntry, ...]
+    closed: tuple[str, ...]
+
+
+class _Part(NamedTuple):
+    flag: Opening
+    name: str
+    is_outside: Callable[[bytes], bool]
+    open: Callable[[bytes], WallPart]
+    hint: Callable[[bytes], WallPart]
+
+
+class _Stored(NamedTuple):
+    """A file below the home folder in which a program stores a password."""
+
+    file: str
+    shown: str
+    name: str
+
+
+_STORED = (
+    _Stored(".git-credentials", "~/.git-credentials", "passwords of git"),
+    _Stored(".config/git/credentials", "~/.config/git/credentials", "passwords of git"),
+    _Stored(".netrc", "~/.netrc", "passwords of git and curl"),
+    _Stored(".config/gh/hosts.yml", "~/.config/gh", "the token of gh"),
+)
+
+
+def daily_work(flags: frozenset[Opening], home: bytes, named: Iterable[bytes]) -> DailyWork:
+    """Return the parts that `flags` open, hints for the others, and the names of these.
+
+    `named` are the paths that a person shows by themselves. Raises RootsdError if a part that a
+    flag names is not there.
+    """
+    entries: list[ViewEntry] = []
+    hints: list[ViewEntry] = []
+    variables: dict[bytes, bytes] = {}
+    stays_open: list[str] = []
+    closed: list[str] = []
+    for part in _PARTS:
+        if part.flag in flags:
+            found = part.open(home)
+            entries += found.entries
+            stays_open += found.stays_open
+        elif part.is_outside(home):
+            found = part.hint(home)
+            hints += found.entries
+            closed.append(f"{part.name} ({part.flag.value})")
+        else:
+            continue
+        variables.update(found.variables)
+    shown = tuple(named)
+    for stored in _STORED:
+        path = home + b"/" + stored.file.encode()
+        if os.path.exists(path) and not any(contains(each, path) for each in shown):
+            closed.append(f"{stored.name} (--read {stored.shown})")
+    opened = WallPart(tuple(entries), MappingProxyType(variables), tuple(stays_open))
+    return DailyWork(opened, tuple(hints), tuple(closed))
+
+
+def explain_missing(program: str) -> RootsdError:
+    """Return the error for a program that is not found inside, with the option that shows it."""
+    found = shutil.which(program)
+    if found is None:
+        return RootsdError(f"{program} is not installed", f"command -v {program}")
+    folder = program_folder(os.path.abspath(found), os.fsdecode(home_folder()))
+    return RootsdError(
+        f"{program} or its interpreter is outside the wall: {found}",
+        f"--read {shlex.quote(folder)}",
+    )
+
+
+def _has_ssh(home: bytes) -> bool:
+    return os.path.isdir(home + b"/.ssh") or os.path.exists(os.environb.get(b"SSH_AUTH_SOCK", b""))
+
+
+def _open_ssh(home: bytes) -> WallPart:
+    socket = os.environb.get(b"SSH_AUTH_SOCK", b"")
+    if not os.path.exists(socket):
+        raise RootsdError("--ssh-agent: SSH_AUTH_SOCK names no socket", "eval $(ssh-agent)")
+    folder = home + b"/.ssh/"
+    names = [name.encode() for name in _SSH_FILES]
+    with suppress(OSError):
+        # A public key tells ssh and git which key of the agent to use.
+        names += sorted(name for name in os.listdir(folder) if name.endswith(b".pub"))
+    # A link on the way to the socket need not exist inside.
+    real = os.path.realpath(socket)
+    entries = (
+        ViewEntry(real, ViewEntryKind.SOCKET, "--ssh-agent"),
+        *_existing((folder + name for name in names), "--ssh-agent"),
+    )
+    sentence = "--ssh-agent: the program can use your ssh keys while it runs"
+    return WallPart(entries, {b"SSH_AUTH_SOCK": real}, (sentence,))
+
+
+def _hint_ssh(home: bytes) -> WallPart:
+    return WallPart((_hint_file(home + b"/.ssh/config", _SSH_HINT),))
+
+
+def _gpg_home(home: bytes) -> bytes:
+    return os.environb.get(b"GNUPGHOME") or home + b"/.gnupg"
+
+
+def _has_gpg(home: bytes) -> bool:
+    return os.path.isdir(_gpg_home(home) + b"/private-keys-v1.d")
+
+
+def _open_gpg(home: bytes) -> WallPart:
+    """Show the agent where gpg looks for it inside, and the public keys.
+
+    The agent's limited socket signs and decrypts, but exports and deletes no key.
+    """
+    folder = _gpg_home(home)
+    inside = _gpg_socket_folder(home)
+    places = (inside, folder)
+    agent = _first_existing(_LIMITED_AGENT, places) or _first_existing(_FULL_AGENT, places)
+    if agent is None:
+        raise RootsdError("--gpg: there is no gpg-agent", "gpgconf --launch gpg-agent")
+    sockets = [ViewEntry(inside + b"/" + _FULL_AGENT, ViewEntryKind.SOCKET, "--gpg", agent)]
+    if (store := _first_existing(_KEY_STORE, places)) is not None:
+        sockets.append(ViewEntry(inside + b"/" + _KEY_STORE, ViewEntryKind.SOCKET, "--gpg", store))
+    entries = [
+        *sockets,
+        *_existing((folder + b"/" + name.encode() for name in _GPG_FILES), "--gpg"),
+    ]
+    with suppress(OSError), open(folder + b"/" + _TRUST, "rb") as file:
+        # gpg fails if it cannot write this one.
+        trust = file.read(_MAX_TRUST_BYTES)
+        entries.append(_private_file(folder + b"/" + _TRUST, trust, "--gpg"))
+    does = "sign and decrypt with your keys"
+    if agent.endswith(_FULL_AGENT):
+        does = "use, export, and delete your keys"
+    return WallPart(tuple(entries), {}, (f"--gpg: the program can {does} while it runs",))
+
+
+def _hint_gpg(home: bytes) -> WallPart:
+    return WallPart((_hint_file(_gpg_home(home) + b"/gpg.conf", _GPG_HINT),))
+
+
+def _gpg_socket_folder(home: bytes) -> bytes:
+    """Return the folder of gpg's sockets inside, where /run/user/UID always exists.
+
+    A home folder of gpg that is not the usual one has a folder named after its hash. Source:
+    common/homedir.c in GnuPG.
+    """
+    folder = b"/run/user/%d/gnupg" % os.geteuid()
+    own = os.path.abspath(_gpg_home(home))
+    if own == home + b"/.gnupg":
+        return folder
+
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and hardly any start needs it
+
+    number = int.from_bytes(hashlib.sha1(own, usedforsecurity=False).digest()[:_HASHED_BYTES])
+    letters = range(_HASHED_BYTES * 8 - 5, -1, -5)
+    return folder + b"/d." + bytes(_Z_BASE_32[number >> shift & 31] for shift in letters)
+
+
+def _has_docker(home: bytes) -> bool:
+    return _docker_socket(home) is not None
+
+
+def _open_docker(home: bytes) -> WallPart:
+    socket = _docker_socket(home)
+    if socket is None:
+        raise RootsdError("--docker: there is no socket of docker", "docker info")
+    entry = ViewEntry(socket, ViewEntryKind.SOCKET, "--docker")
+    sentence = "--docker: a container can read and change every file of this machine"
+    return WallPart((entry,), {b"DOCKER_HOST": _UNIX + socket}, (sentence,))
+
+
+def _hint_docker(_home: bytes) -> WallPart:
+    return WallPart(variables={b"DOCKER_HOST": _DOCKER_HINT})
+
+
+def _docker_socket(home: bytes) -> bytes | None:
+    host = os.environb.get(b"DOCKER_HOST", b"")
+    if host:
+        paths = [host.removeprefix(_UNIX)] if host.startswith(_UNIX) else []
+    else:
+        runtime = b"/run/user/%d/docker.sock" % os.geteuid()
+        paths = [_DOCKER_SOCKET, runtime, home + b"/.docker/run/docker.sock"]
+    return next((os.path.realpath(path) for path in paths if os.path.exists(path)), None)
+
+
+def _first_existing(name: bytes, folders: Iterable[bytes]) -> bytes | None:
+    paths = (folder + b"/" + name for folder in folders)
+    return next((os.path.realpath(path) for path in paths if os.path.exists(path)), None)
+
+
+def _hint_file(path: bytes, content: bytes) -> ViewEntry:
+    return _private_file(path, content, "a hint: it names an option")
+
+
+def _private_file(path: bytes, content: bytes, reason: str) -> ViewEntry:
+    return ViewEntry(path, ViewEntryKind.PRIVATE_FILE, reason, content=content)
+
+
+def _existing(paths: Iterable[bytes], reason: str) -> Iterator[ViewEntry]:
+    for path in paths:
+        yield from entry_for(path, ViewEntryKind.READ, reason)
+
+
+_PARTS = (
+    _Part(Opening.SSH_AGENT, "ssh keys", _has_ssh, _open_ssh, _hint_ssh),
+    _Part(Opening.GPG, "gpg keys", _has_gpg, _open_gpg, _hint_gpg),
+    _Part(Opening.DOCKER, "docker", _has_docker, _open_docker, _hint_docker),
+)

@@ -1,0 +1,251 @@
+"""The engines of the wall for people: which one, what it needs, and what stays open with it.
+
+`engine_for` returns the one that the flags select. There is no other choice: where the engine with
+namespaces cannot work, its errors name `--static` and what that lacks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.fixed_roots import HOLDS_HIDDEN
+from rootsd.core.labels import safe_label, safe_text
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
+from rootsd.core.wall import RevokePolicy
+from rootsd.wall.git.protected import shared_git_folder
+from rootsd.wall.kernel import landlock
+from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
+from rootsd.wall.kernel.landlock import SCOPES_SINCE, AttachedGuarantee, attached_guarantee
+from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC
+from rootsd.wall.kernel.warden import WallSetupFailed
+from rootsd.wall.session.options import ConfineOptions, Opening
+from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose
+from rootsd.wall.session.view_feed import ConfineSettings
+from rootsd.wall.view.denied_base import DeniedBase
+
+_STATIC_LACKS = (
+    "with --static it works without them, but changes do not reach a running program, names stay"
+    " visible, and git hooks and settings in a root are writable"
+)
+_CLOSED = (
+    "ssh and gpg agents, docker, and rootsd (--static refuses the sockets of programs outside)"
+)
+_NO_STATIC = f"--static needs Landlock {LANDLOCK_FOR_STATIC} (Linux 6.2), which is missing, too"
+
+
+class CannotConfine(RootsdError):
+    """The system does not allow a wall, so nothing was started."""
+
+    code = ErrorCode.REFUSED
+
+
+class ViewRow(NamedTuple):
+    """A line of `confine --show`: a path, what it is inside, and the reason."""
+
+    path: bytes
+    kind: str
+    reason: str
+
+
+class WallKind(Protocol):
+    """An engine, with what people must know about it."""
+
+    engine: Engine
+
+    def landlock(self, options: ConfineOptions) -> int:
+        """Return the version of Landlock in use, or 0."""
+
+    def compose(
+        self, options: ConfineOptions, settings: ConfineSettings, extra: Iterable[ViewEntry] = ()
+    ) -> ComposedView:
+        """Return the view for a session. Raises RootsdError."""
+
+    def check(self, options: ConfineOptions, view: ComposedView) -> None:
+        """Raise CannotConfine if the system cannot enforce what the options ask for."""
+
+    def rows(
+        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    ) -> Iterator[ViewRow]:
+        """Yield the view as lines for people."""
+
+    def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:
+        """Return the variables of an agent, with the places that its folders have inside."""
+
+    def explain(self, error: WallSetupFailed) -> CannotConfine:
+        """Return the error for people, with the one command that helps, if one does."""
+
+
+def engine_for(options: ConfineOptions) -> WallKind:
+    """Return the engine that the flags select."""
+    return StaticWall() if Opening.STATIC in options.flags else NamespaceWall()
+
+
+class NamespaceWall:
+    """The engine with namespaces."""
+
+    engine: Engine = NamespaceEngine()
+
+    def __init__(self, guarantee: AttachedGuarantee | None = None) -> None:
+        self._guarantee = attached_guarantee() if guarantee is None else guarantee
+
+    def landlock(self, options: ConfineOptions) -> int:
+        """Return 0 with `--nested`, which leaves Landlock off."""
+        return 0 if Opening.NESTED in options.flags else landlock.version()
+
+    def compose(
+        self, options: ConfineOptions, settings: ConfineSettings, extra: Iterable[ViewEntry] = ()
+    ) -> ComposedView:
+        """Return the view, with what stays open by the version of Landlock."""
+        return compose(options, settings, self._guarantee, extra)
+
+    def check(self, options: ConfineOptions, view: ComposedView) -> None:
+        """Raise CannotConfine if a revoke would leave open folders, and nobody asked for that."""
+        is_weak = self._guarantee < AttachedGuarantee.FOLDERS or Opening.NESTED in options.flags
+        if is_weak and view.on_revoke is not RevokePolicy.KILL:
+            reason = (
+                "--nested leaves Landlock off"
+                if Opening.NESTED in options.flags
+                else "this kernel has no Landlock 2 (Linux 5.19)"
+            )
+            raise CannotConfine(
+                f"{reason}, so a revoke cannot reach open folders", "--on-revoke kill"
+            )
+
+    def rows(
+        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    ) -> Iterator[ViewRow]:
+        """Yield each path of the base, each root, and each mask."""
+        for entry in DeniedBase(view.entries).entries_without(denied):
+            yield ViewRow(entry.path, entry.kind.value, entry.reason)
+        for root in roots:
+            yield from _root_rows(root)
+            for path in sorted(root.denied):
+                yield ViewRow(path, ViewEntryKind.HIDDEN.value, "denied, inside an approved root")
+
+    def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:  # noqa: ARG002
+        """Return the variables: all folders have their usual places."""
+        return dict(variables)
+
+    def explain(self, error: WallSetupFailed) -> CannotConfine:
+        """Return the error; it names `--static` where that would work."""
+        static = _STATIC_LACKS if landlock.version() >= LANDLOCK_FOR_STATIC else _NO_STATIC
+        match error.errno:
+            case errno.ENOSPC:
+                return CannotConfine(
+                    "the system allows no more user namespaces (user.max_user_namespaces); "
+                    + static,
+                    "sudo sysctl user.max_user_namespaces=10000",
+                )
+            case errno.EPERM | errno.EACCES:
+                return CannotConfine(
+                    f"the system forbids user namespaces to this program ({error.step}); {static}",
+                    "rootsd doctor",
+                )
+            case errno.ENOSYS | errno.EINVAL:
+                return CannotConfine(
+                    f"this kernel is too old for the wall: Linux 5.12 or newer ({error.step})",
+                    "uname -r",
+                )
+            case _:
+                return CannotConfine(f"the wall cannot be built: {error.step}", "rootsd doctor")
+
+
+class StaticWall:
+    """The engine without namespaces. `version` is the one of Landlock to use."""
+
+    def __init__(self, version: int | None = None) -> None:
+        self._version = landlock.version() if version is None else version
+        self.engine: Engine = StaticEngine(self._version)
+
+    def landlock(self, options: ConfineOptions) -> int:  # noqa: ARG002 - the same with all options
+        """Return the version of Landlock."""
+        return self._version
+
+    def compose(
+        self, options: ConfineOptions, settings: ConfineSettings, extra: Iterable[ViewEntry] = ()
+    ) -> ComposedView:
+        """Return the view, with what this engine does not close."""
+        view = compose(options, settings, AttachedGuarantee.NOTHING, extra)
+        # No option opens the parts of daily work here, so nothing inside may name one.
+        entries = (each for each in view.entries if each.kind is not ViewEntryKind.PRIVATE_FILE)
+        return view._replace(
+            entries=tuple(entries),
+            variables={},
+            stays_open=tuple(self.open_parts(view)),
+            closed=(_CLOSED,),
+        )
+
+    def check(self, options: ConfineOptions, view: ComposedView) -> None:  # noqa: ARG002
+        """Raise CannotConfine if files that are to be read only could be truncated."""
+        if self._version < LANDLOCK_FOR_STATIC:
+            raise CannotConfine(
+                f"--static needs Landlock {LANDLOCK_FOR_STATIC} (Linux 6.2), and this kernel has"
+                f" {self._version or 'none'}",
+                "uname -r",
+            )
+
+    def rows(
+        self, view: ComposedView, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]
+    ) -> Iterator[ViewRow]:
+        """Yield each path that the program may use, and each root that it does not get."""
+        kinds = {
+            ViewEntryKind.CACHE: "read-only",
+            ViewEntryKind.PRIVATE: "refused",
+            ViewEntryKind.HIDDEN: "refused",
+            ViewEntryKind.FOLDER: "read-only",
+        }
+        for entry in DeniedBase(view.entries).entries_without(denied):
+            is_private = entry.kind is ViewEntryKind.PRIVATE
+            reason = "HOME and TMPDIR name folders of the program's own" if is_private else ""
+            if entry.kind is not ViewEntryKind.FOLDER or entry.path == b"/proc":
+                kind = kinds.get(entry.kind, entry.kind.value)
+                yield ViewRow(entry.path, kind, reason or entry.reason)
+        for root in roots:
+            if root.denied:
+                yield ViewRow(root.path, "refused", HOLDS_HIDDEN)
+            else:
+                yield from _root_rows(root)
+
+    def placed(self, variables: Mapping[str, str], view: ComposedView) -> dict[str, str]:
+        """Return the variables with the places of kept folders, which no mount can move."""
+        state = (each for each in view.entries if each.kind is ViewEntryKind.STATE)
+        places = {os.fsdecode(each.path): os.fsdecode(each.target) for each in state}
+        return {name: places.get(text, text) for name, text in variables.items()}
+
+    def explain(self, error: WallSetupFailed) -> CannotConfine:
+        """Return the error, which mostly names a path or option."""
+        return CannotConfine(f"the wall cannot be built: {error.step}", "rootsd confine --show")
+
+    def open_parts(self, view: ComposedView) -> Iterator[str]:
+        """Yield a sentence for each part of the wall that stays open."""
+        yield (
+            "--static: a new approval is seen after a restart, and the end of an approval ends the"
+            " program"
+        )
+        yield (
+            "--static: names, sizes, and times of all your files can be read, and modes and times"
+            " changed"
+        )
+        yield "--static: all processes of this system are visible, with their arguments"
+        yield "--static: files that git, editors, and agents run outside are writable in a root"
+        if self._version < SCOPES_SINCE:
+            yield (
+                "this kernel: the program can stop your other processes, rootsd's among them, and"
+                " so keep a folder after a revoke"
+            )
+        if view.has_network:
+            yield NETWORK_IS_ON
+
+
+def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:
+    """Yield a root, and the git directory outside of it that it uses."""
+    kind = ViewEntryKind.READ if root.access is MountAccess.READ else ViewEntryKind.WRITE
+    yield ViewRow(root.path, kind.value, "an approved root")
+    if root.git_access and (git := shared_git_folder(root.path)) is not None:
+        shown = "not shown" if root.shared_git is None else kind.value
+        name = safe_label(root.name)
+        yield ViewRow(git, shown, f"the git directory of {name}: {safe_text(root.git_access)}")

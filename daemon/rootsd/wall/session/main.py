@@ -1,0 +1,469 @@
+"""Run `rootsd confine`: subscribe, build the wall, start the program in it, and wait.
+
+This process is the *front*. It forks the warden, then the program's waiter. It holds neither roots
+nor privileges; if it dies, the kernel ends the program.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from rootsd.agents.profile import OwnSandbox
+from rootsd.config.policy_file import POLICY_FILE, wall_requirement
+from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.core.labels import safe_label
+from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.places.base_folders import folder_of_daemon
+from rootsd.places.runtime_dir import home_folder
+from rootsd.wall.git.protected import ProtectionPolicy
+from rootsd.wall.git.session_reports import LOCK, WALLS, conclude_killed
+from rootsd.wall.kernel.orders import PauseState
+from rootsd.wall.kernel.pause import ProgramPause
+from rootsd.wall.kernel.supervision import CellOptions, Layer, Network, TerminalUse
+from rootsd.wall.kernel.warden import (
+    Feed,
+    FollowRoots,
+    SetRoots,
+    WallSetupFailed,
+    Warden,
+    WardenNews,
+    WardenSettings,
+)
+from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
+from rootsd.wall.session.daily_work import explain_missing
+from rootsd.wall.session.engines import CannotConfine, WallKind, engine_for
+from rootsd.wall.session.options import (
+    USAGE,
+    ConfineOptions,
+    ConfineUsageError,
+    Opening,
+    parse_arguments,
+    scope_of,
+)
+from rootsd.wall.session.required_wall import refuse_opening
+from rootsd.wall.session.running_walls import claim
+from rootsd.wall.session.session_view import ComposedView
+from rootsd.wall.session.terminal import TerminalFront, UserTerminal, wait_for
+from rootsd.wall.session.view_feed import ViewFeed, WallSubscription, subscribe
+from rootsd.wall.system_calls import close_from, is_supported_machine
+from rootsd.wall.view.default_view import SCRUBBED_VARIABLES
+from rootsd.wall.view.standard_files import (
+    STANDARD,
+    fill_closed_files,
+    let_go,
+    refused_kind,
+    terminals,
+)
+from rootsd.wire.requested_scope import RequestedScope
+
+CONFINED = "ROOTSD_CONFINED"
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit statuses of shells
+_MISSING = b"missing"  # what the program's process reports if there is no such program
+_PREFIX = "rootsd confine: "
+_MAX_SLOTS = 256
+_MAX_FAILURE = 4096
+_TEMPORARY_FOLDERS = ("TMPDIR", "TMP", "TEMP", "TMUX_TMPDIR")
+_MAX_NAMED = 4  # roots in a message
+_MAX_NAME = 100  # a file name holds 255 bytes
+_NO_ROOT = "no root is approved for this session yet; approve one outside the wall"
+_NO_FOCUS = "no root has the tag of the focus yet; outside the wall, run rootsd focus TAG"
+
+
+class OwnedWall(NamedTuple):
+    """A wall that its owner changes by orders over `warden.channel`.
+
+    `subscription` still has its connection, for the owner to follow. Programs run `without` some
+    layers.
+    """
+
+    label: str
+    kind: WallKind
+    view: ComposedView
+    warden: Warden
+    subscription: WallSubscription
+    without: frozenset[Layer] = frozenset()
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what people need to know at the start."""
+        return _sentences(self.warden, self.view)
+
+    def end(self) -> None:
+        """End the warden, and print what the programs have left behind."""
+        for sentence in self.warden.end():
+            _print_line(sentence)
+
+    def renewed(self, roots: tuple[ConfinedRoot, ...], denied: frozenset[bytes]) -> OwnedWall:
+        """End the warden, and return the wall with another one that shows `roots`.
+
+        It shows nothing of the `denied` folders.
+
+        Raises RootsdError.
+        """
+        self.warden.close_gate()
+        self.end()
+        settings = _warden_settings(self.view, denied, self.without)
+        return self._replace(warden=_start(self.label, self.kind, settings, roots, None))
+
+
+def main(argv: list[str]) -> int:
+    """Run the program with the arguments after `confine`. Return its exit status."""
+    if argv[:1] in (["--help"], ["-h"]):
+        sys.stdout.write(f"{USAGE}\n")
+        return Exit.OK
+    fill_closed_files()
+    try:
+        options = parse_arguments(argv)
+        if (requirement := wall_requirement(POLICY_FILE)) is not None:
+            refuse_opening(options, requirement)
+        _check_platform()
+        return _confine(options)
+    except ConfineUsageError as error:
+        sys.stderr.write(f"rootsd confine: {error}\n{USAGE}\n")
+        return Exit.USAGE
+    except RootsdError as error:
+        _print_line(f"{error.message}; try: {error.remedy}")
+        return exit_of(error.code)
+
+
+def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWall:
+    """Build a wall whose owner orders each change. Raises RootsdError.
+
+    `scope` is the one that the owner has on the MCP socket.
+    """
+    fill_closed_files()
+    _check_platform()
+    _check_standard_files((2,))  # the owner makes pipes for the others
+    kind = engine_for(options)
+    subscription = subscribe(_subscription_params(options, scope, kind))
+    denied = subscription.view.denied
+    view = kind.compose(options, subscription.settings).without_denied(denied)
+    roots = tuple(view.with_hidden(root) for root in subscription.roots)
+    kind.check(options, view)
+    without = _disabled_layers(options)
+    settings = _warden_settings(view, denied, without)
+    warden = _start(options.label, kind, settings, roots, None)
+    return OwnedWall(options.label, kind, view, warden, subscription, without)
+
+
+def _check_platform() -> None:
+    if sys.platform != "linux":
+        raise CannotConfine(
+            "confine works on Linux only: macOS cannot take a folder away from a running program",
+            "rootsd run, without --confine",
+        )
+    if not is_supported_machine():
+        raise CannotConfine("confine does not know this processor's system calls", "uname -m")
+    if os.environ.get(CONFINED):
+        raise CannotConfine(
+            "this program is confined already", "the program itself, without rootsd confine"
+        )
+
+
+def _confine(options: ConfineOptions) -> int:
+    kind = engine_for(options)
+    scope = scope_of(options)
+    subscription = subscribe(_subscription_params(options, scope, kind))
+    state = _state_folder(options.label)
+    home = os.path.realpath(home_folder())
+    own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
+    denied = subscription.view.denied
+    agent = plan_agent(options.words, home, state, options.label, subscription.roots, own, denied)
+    extra = () if agent is None else agent.entries
+    view = kind.compose(options, subscription.settings, extra).without_denied(denied)
+    roots = tuple(view.with_hidden(root) for root in subscription.roots)
+    if Opening.SHOW in options.flags:
+        _show(kind, view, roots, denied)
+        return Exit.OK
+    kind.check(options, view)
+    _check_standard_files(STANDARD)
+    if agent is not None:
+        for sentence in agent.prepare():
+            _print_line(sentence)
+
+    def follow(set_roots: SetRoots, programs: ProgramPause) -> Feed:
+        def set_with_hidden(found: Sequence[ConfinedRoot], closed: frozenset[bytes]) -> None:
+            set_roots([view.with_hidden(root) for root in found], closed)
+
+        return ViewFeed(subscription, set_with_hidden, view.state, programs)
+
+    settings = _warden_settings(view, denied, _disabled_layers(options))
+    warden = _start(options.label, kind, settings, roots, follow)
+    subscription.connection.close()
+    for sentence in _sentences(warden, view):
+        _print_line(sentence)
+    if not roots:
+        _print_line(_NO_FOCUS if scope.focus else _NO_ROOT)
+    try:
+        return _run_program(options, view, agent, kind, warden)
+    finally:
+        for sentence in warden.end():
+            _print_line(sentence)
+
+
+def _start(
+    label: str,
+    kind: WallKind,
+    settings: WardenSettings,
+    roots: tuple[ConfinedRoot, ...],
+    follow: FollowRoots | None,
+) -> Warden:
+    """Start the warden in a folder of its own, which it locks. Raises CannotConfine."""
+    for report in conclude_killed(_walls()):
+        for sentence in report.sentences():
+            _print_line(sentence)
+    folder, lock = _claim_folder(label)
+    try:
+        return kind.engine.start(settings._replace(folder=folder), roots, follow)
+    except WallSetupFailed as error:
+        raise kind.explain(error) from error
+    finally:
+        os.close(lock)
+
+
+def _warden_settings(
+    view: ComposedView, denied: frozenset[bytes], without: frozenset[Layer]
+) -> WardenSettings:
+    """Return the settings of a warden, which gets its folder later."""
+    protection = ProtectionPolicy.PROTECT if view.protects else ProtectionPolicy.NONE
+    return WardenSettings(
+        b"", view.entries, view.home, protection, view.on_revoke, denied, without
+    )
+
+
+def _subscription_params(
+    options: ConfineOptions, scope: RequestedScope, kind: WallKind
+) -> dict[str, object]:
+    params: dict[str, object] = {
+        "name": options.label,
+        "pid": os.getpid(),
+        "program": options.words[0] if options.words else "",
+        "engine": kind.engine.kind.value,
+        "landlock": kind.landlock(options),
+        "network": Opening.NO_NETWORK not in options.flags,
+    }
+    if scope.names:
+        params["only"] = list(scope.names)
+    if scope.tags:
+        params["tags"] = list(scope.tags)
+    if scope.focus:
+        params["focus"] = True
+    if scope.cwd is not None:
+        params["cwd"] = scope.cwd
+    if scope.workspace is not None:
+        params["workspace"] = scope.workspace
+    return params
+
+
+def _walls() -> bytes:
+    """Return the folder with the private folders of all walls."""
+    return os.path.realpath(folder_of_daemon("XDG_STATE_HOME")) + WALLS
+
+
+def _state_folder(label: str) -> bytes:
+    """Return the folder for what the confined programs with this name keep."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", label).lstrip(".")[:_MAX_NAME] or "program"
+    return _walls() + b"/" + name.encode()
+
+
+def _claim_folder(label: str) -> tuple[bytes, int]:
+    """Return a folder for this wall, and the lock that reserves it while the warden lives.
+
+    Two programs of one name that run at once get two folders, because two overlays must not share
+    one layer.
+    """
+    for slot in range(_MAX_SLOTS):
+        folder = _state_folder(label) + b"/%d" % slot
+        os.makedirs(folder, 0o700, exist_ok=True)
+        lock = os.open(folder + LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        claim(lock)
+        return folder, lock
+    raise CannotConfine(f"{_MAX_SLOTS} programs named {label} are confined", "--name NAME")
+
+
+def _run_program(
+    options: ConfineOptions,
+    view: ComposedView,
+    agent: PlannedAgent | None,
+    kind: WallKind,
+    warden: Warden,
+) -> int:
+    ours, theirs = socket.socketpair()
+    own = terminals()
+    user = UserTerminal.of(own) if own else None
+    use = TerminalUse.FOREGROUND if user is None else user.first_use()
+    cell = CellOptions(
+        network=Network.SHARED if view.has_network else Network.PRIVATE,
+        without=_disabled_layers(options),
+        terminal=theirs if own else None,
+        terminal_fds=own,
+        terminal_use=use,
+        folder=_working_directory(),
+        home=view.home,
+    )
+    failure, failing = os.pipe2(os.O_CLOEXEC)
+    waiter = os.fork()
+    if waiter == 0:
+        status = NOT_EXECUTABLE
+        try:
+            kind.engine.enter(warden, cell)
+            os.dup2(failing, 3)
+            close_from(4)
+            fcntl.fcntl(3, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+            _execute(options, view, agent, kind, warden)
+        except FileNotFoundError:
+            status = NOT_FOUND
+            os.write(3, _MISSING)
+        except BaseException as error:  # noqa: BLE001 - this process must never return
+            with suppress(OSError):
+                os.write(failing, _reason(error).encode())
+        finally:
+            os._exit(status)
+    os.close(failing)
+    theirs.close()
+    warden.close_gate()
+    let_go((0, 1))  # this process still prints to standard error
+    news = warden.news()
+
+    def describe(state: PauseState) -> str:
+        return describe_pause(state, options.label)
+
+    if user is None:
+        status = wait_for(waiter, news, lambda state: _print_line(describe(state)))
+    else:
+        front = TerminalFront(
+            ours, waiter, user, use, news, lambda state: f"{_PREFIX}{describe(state)}"
+        )
+        status = front.run()
+    _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
+    return status
+
+
+def _explain_end(
+    message: bytes, options: ConfineOptions, warden: Warden, news: WardenNews
+) -> None:
+    """Print why the program did not start, or why the wall has ended, if one of these is so."""
+    news.take()
+    if message == _MISSING:
+        missing = explain_missing(options.words[0])
+        _print_line(f"{missing.message}; try: {missing.remedy}")
+    elif message:
+        _print_line(message.decode("utf-8", "replace"))
+    elif news.lost:
+        _print_line(_revoked(news.lost))
+    elif os.waitpid(warden.pid, os.WNOHANG)[0]:
+        _print_line("the warden ended, so the program was ended, too; try: rootsd doctor")
+
+
+def _check_standard_files(fds: Iterable[int]) -> None:
+    """Raise CannotConfine if one of these standard files would lead out of the wall."""
+    for fd in fds:
+        if kind := refused_kind(fd):
+            remedy = "the same with < FILE" if fd == 0 else f"the same with {fd}> FILE"
+            raise CannotConfine(f"{STANDARD[fd]} is {kind}", remedy)
+
+
+def _disabled_layers(options: ConfineOptions) -> frozenset[Layer]:
+    """Return the layers to leave out, which would forbid the mounts of a nested sandbox."""
+    is_nested = Opening.NESTED in options.flags
+    return frozenset({Layer.LANDLOCK, Layer.MOUNT_CALLS} if is_nested else ())
+
+
+def _execute(
+    options: ConfineOptions,
+    view: ComposedView,
+    agent: PlannedAgent | None,
+    kind: WallKind,
+    warden: Warden,
+) -> None:
+    inside = environment_inside(os.environ, options.label, view, warden)
+    for name in _TEMPORARY_FOLDERS:
+        if not os.access(inside.get(name, "/"), os.W_OK):
+            inside.pop(name, None)  # it names a folder outside
+    words = options.words
+    if agent is not None:
+        inside.update(kind.placed(agent.variables(inside), view))
+        words = agent.words(words)
+    os.execvpe(words[0], words, inside)  # noqa: S606 - the user's command
+
+
+def environment_inside(
+    outside: Mapping[str, str], label: str, view: ComposedView, warden: Warden
+) -> dict[str, str]:
+    """Return the environment of a program, without the variables that lead outside."""
+    scrubbed = {os.fsdecode(name) for name in SCRUBBED_VARIABLES}
+    inside = {name: text for name, text in outside.items() if name not in scrubbed}
+    own = {os.fsdecode(name): os.fsdecode(text) for name, text in view.variables.items()}
+    home = os.fsdecode(view.home)
+    return {**inside, **own, CONFINED: label, "HOME": home, **warden.variables}
+
+
+def describe_pause(state: PauseState, label: str) -> str:
+    """Return a sentence for people: a daemon is away, and has stopped the program, or is back."""
+    shown = safe_label(label)
+    if state is PauseState.STOPPED:
+        return f"no daemon answers, so {shown} waits; try: rootsd up"
+    return f"{shown} continues"
+
+
+def _revoked(lost: Sequence[bytes]) -> str:
+    shown = ", ".join(safe_label(path, limit=None) for path in lost[:_MAX_NAMED])
+    if len(lost) > _MAX_NAMED:
+        shown += f" and {len(lost) - _MAX_NAMED} more"
+    return f"the program was ended, since it may no longer reach {shown}; start it again"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return f"the program cannot be started: {error.strerror}; try: rootsd doctor"
+    return f"the program cannot be started: {error!r}; try: rootsd doctor"
+
+
+def _working_directory() -> bytes | None:
+    try:
+        return os.getcwdb()
+    except FileNotFoundError:
+        return None
+
+
+def _show(
+    kind: WallKind,
+    view: ComposedView,
+    roots: Sequence[ConfinedRoot],
+    denied: frozenset[bytes],
+) -> None:
+    """Print the view: one line for each path, with the reason."""
+    for path, inside, reason in sorted(kind.rows(view, roots, denied)):
+        sys.stdout.write(f"{safe_label(path, limit=None)}\t{inside}\t{reason}\n")
+    for note in view.notes:
+        _print_line(note)
+    _print_line(f"engine: {kind.engine.kind.value}")
+    for sentence in view.stays_open:
+        _print_line(f"open: {sentence}")
+    for part in view.closed:
+        _print_line(f"closed: {part}")
+
+
+def _sentences(warden: Warden, view: ComposedView) -> Iterator[str]:
+    yield from warden.notes
+    yield from view.notes
+    yield from view.stays_open
+    if view.closed:
+        yield f"closed: {', '.join(view.closed)}"
+
+
+def _print_line(text: str) -> None:
+    if not text.isprintable():  # a note names a path, which a program in a root may have chosen
+        text = safe_label(text, limit=None)
+    sys.stderr.write(f"{_PREFIX}{text}\n")

@@ -1,0 +1,188 @@
+"""Compose the base of one program's view from the defaults, the configuration, and the flags.
+
+This looks at the disk and changes nothing. It also says which parts of the wall stay open, in
+sentences for people.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import rootsd
+from rootsd.core.errors import RootsdError
+from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
+from rootsd.core.paths import contains, text_of
+from rootsd.core.wall import RevokePolicy
+from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
+from rootsd.processes.own_program import user_packages
+from rootsd.wall.kernel.landlock import AttachedGuarantee
+from rootsd.wall.session.daily_work import daily_work
+from rootsd.wall.session.options import ConfineOptions, Opening
+from rootsd.wall.session.view_feed import ConfineSettings
+from rootsd.wall.view.default_view import base_entries, entry_for
+from rootsd.wall.view.denied_base import DeniedBase, is_denied
+
+_PROTECTED = "git config and hooks (change them outside)"
+_BESIDE = "folders beside the roots (run git worktree add ../NAME outside)"
+_BY_PERSON = ("--", "[confine]")
+NETWORK_IS_ON = (
+    "the network is on: a service on localhost may read files outside the wall; "
+    "turn it off with --no-network"
+)
+
+
+class ComposedView(NamedTuple):
+    """The base of the view, and the choices that are not paths.
+
+    `variables` are to be set inside. `closed` names what the user has and the program has not,
+    each with the option that opens it. `notes` are sentences about what a person named in vain.
+    """
+
+    home: bytes
+    entries: tuple[ViewEntry, ...]
+    hidden: frozenset[bytes]
+    variables: Mapping[bytes, bytes]
+    has_network: bool
+    protects: bool
+    on_revoke: RevokePolicy
+    stays_open: tuple[str, ...]
+    closed: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> dict[str, object]:
+        """The part of a report to the daemon that stays as it is."""
+        return {"network": self.has_network, "stays_open": list(self.stays_open)}
+
+    def without_denied(self, denied: frozenset[bytes]) -> ComposedView:
+        """Return the view with notes about each denied folder in what a person named.
+
+        The warden masks these. It has no copy of a file from a denied folder either.
+        """
+        masks = DeniedBase(self.entries).masks(denied)
+        return self._replace(
+            entries=tuple(
+                entry
+                for entry in self.entries
+                if entry.kind is not ViewEntryKind.PRIVATE_FILE
+                or not is_denied(entry.path, denied)
+            ),
+            notes=tuple(
+                f"{entry.reason}: {text_of(mask.path)} is denied, so it is not shown; try: rootsd"
+                f" why {shlex.quote(text_of(mask.path))}"
+                for entry in self.entries
+                if entry.kind in SHOWN_FROM_OUTSIDE and entry.reason.startswith(_BY_PERSON)
+                for mask in masks
+                if contains(entry.path, mask.path) or contains(mask.path, entry.path)
+            ),
+        )
+
+    def with_hidden(self, root: ConfinedRoot) -> ConfinedRoot:
+        """Return `root` with the paths that `--hide` names masked in it."""
+        inside = frozenset(path for path in self.hidden if contains(root.path, path))
+        return root._replace(denied=root.denied | inside) if inside else root
+
+
+def compose(
+    options: ConfineOptions,
+    settings: ConfineSettings,
+    guarantee: AttachedGuarantee,
+    extra: Iterable[ViewEntry] = (),
+) -> ComposedView:
+    """Return the view for a session. Raises RootsdError.
+
+    `extra` is what the program needs besides; what a person names wins.
+    """
+    home = os.path.realpath(home_folder())
+    if home == b"/":
+        raise RootsdError("the home folder is /, which cannot be private", "export HOME=...")
+    hidden = frozenset(_real_paths((*settings.hide, *options.hide)))
+    named = [
+        *_named(settings.read, ViewEntryKind.READ, "[confine] read in config.toml"),
+        *_named(options.read, ViewEntryKind.READ, "--read"),
+        *_named(settings.write, ViewEntryKind.WRITE, "[confine] write in config.toml"),
+        *_named(options.write, ViewEntryKind.WRITE, "--write"),
+        *_named(settings.keep, ViewEntryKind.KEPT, "[confine] keep in config.toml"),
+        *_named(options.keep, ViewEntryKind.KEPT, "--keep"),
+    ]
+    work = daily_work(options.flags, home, (entry.path for entry in named))
+    entries = [
+        *base_entries(home, os.geteuid()),
+        *_rootsd_entries(),
+        *extra,
+        *work.hints,
+        *work.opened.entries,
+        *named,
+        *(ViewEntry(path, ViewEntryKind.HIDDEN, "--hide or [confine] hide") for path in hidden),
+    ]
+    has_network = settings.network and Opening.NO_NETWORK not in options.flags
+    protects = settings.protect and Opening.NO_PROTECT not in options.flags
+    return ComposedView(
+        home,
+        tuple(_without_repeats(entries)),
+        hidden,
+        work.opened.variables,
+        has_network,
+        protects,
+        options.on_revoke or RevokePolicy(settings.on_revoke),
+        (
+            *open_parts(options, guarantee, has_network=has_network, protects=protects),
+            *work.opened.stays_open,
+        ),
+        (*work.closed, *([_PROTECTED] if protects else []), _BESIDE),
+    )
+
+
+def open_parts(
+    options: ConfineOptions, guarantee: AttachedGuarantee, *, has_network: bool, protects: bool
+) -> Iterator[str]:
+    """Yield a sentence for each part of the wall that stays open."""
+    if has_network:
+        yield NETWORK_IS_ON
+    if Opening.NESTED in options.flags:
+        yield "--nested: a revoke also ends every program that has mounts of its own"
+    elif guarantee < AttachedGuarantee.FOLDERS:
+        yield "this kernel: a revoke also ends every program that works in the folder"
+    elif guarantee < AttachedGuarantee.TRUNCATE:
+        yield "this kernel: after a revoke, truncate works through an open folder"
+    if has_network and (
+        guarantee < AttachedGuarantee.ABSTRACT_SOCKETS or Opening.NESTED in options.flags
+    ):
+        yield "this kernel: abstract sockets of other programs (--no-network)"
+    if not protects:
+        yield "--no-protect: files that git, editors, and agents run outside are writable"
+
+
+def _rootsd_entries() -> Iterator[ViewEntry]:
+    """Yield the socket for MCP clients, and the folders in which this program is installed."""
+    for folder in find_runtime_dirs():
+        if os.path.isdir(folder.pub):
+            yield ViewEntry(folder.pub, ViewEntryKind.READ, "rootsd's socket for MCP clients")
+    package = os.path.dirname(os.path.abspath(rootsd.__file__))
+    for place in (sys.prefix, sys.base_prefix, user_packages() or package):
+        path = os.path.realpath(os.fsencode(place))
+        if path.count(b"/") > 1:  # not /usr, which is there already
+            yield from entry_for(path, ViewEntryKind.READ, "rootsd itself")
+
+
+def _named(paths: Iterable[str], kind: ViewEntryKind, reason: str) -> Iterator[ViewEntry]:
+    """Yield the entries for paths that a person names. Raises RootsdError if one is missing."""
+    for path in _real_paths(paths):
+        if not os.path.exists(path):
+            raise RootsdError(f"{reason}: {os.fsdecode(path)} does not exist", "ls -ld PATH")
+        yield ViewEntry(path, kind, reason)
+
+
+def _real_paths(paths: Iterable[str]) -> Iterator[bytes]:
+    for path in paths:
+        yield os.fsencode(os.path.realpath(os.path.expanduser(path)))
+
+
+def _without_repeats(entries: Iterable[ViewEntry]) -> Iterator[ViewEntry]:
+    """Keep the last entry for each path: what a person names wins."""
+    last = {entry.path: entry for entry in entries}
+    yield from last.values()

@@ -1,0 +1,543 @@
+"""Connect the user's terminal to the program's own terminal, and wait for the program.
+
+A confined program never gets the user's terminal: it could inject keys there, or read what other
+programs type. It gets a terminal in its own devpts in place of each standard file that is one. The
+front copies bytes in both directions. Pipes and files do not pass through the front.
+
+**In the foreground**, the front puts the user's terminal in raw mode, so Ctrl-C and Ctrl-Z reach
+the program's terminal, which turns them into signals inside. If the program stops, the front
+restores the user's terminal and stops, too. When the shell continues the front, it continues the
+program.
+
+**In the background**, the front leaves the user's terminal alone. This is so in a pipeline, where
+a pager may read the keys, and as a job that the shell runs in the background. The program is then
+a background job of its own terminal, too. When it reads from there, the kernel stops it, init
+reports that, and the front moves to the foreground, or stops until the shell moves it there.
+Signals of the user's terminal reach the front, which forwards them.
+
+Keys that make a signal also reach the other processes of the front's group, as without a wall. The
+front never blocks on a write: a program that does not read must not keep its own output from the
+user.
+
+**While no daemon answers**, the warden stops the program, and the front says so. Keys wait. A key
+or signal of the user, such as Ctrl-C, lets the program run for a moment, so that it can obey.
+
+**A terminal of another user**, as after `su`, may not be opened again by its name. Then the front
+opens it as /dev/tty, which needs no permission. Where that is another terminal, the front shares
+the open file with the shell, which makes it block again at each prompt. So each read and each
+write sets O_NONBLOCK itself, and takes it back. Sources: termios(3), tty_ioctl(4), tty(4), and
+"job control" in credentials(7).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import socket
+import termios
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, Protocol
+
+from rootsd.wall.kernel.orders import PauseState
+from rootsd.wall.kernel.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
+from rootsd.wall.view.standard_files import is_in_pipeline
+
+_CHUNK = 1 << 16
+_MAX_UNSENT = 1 << 18
+_WINDOW_SIZE = bytes(8)
+_FORWARDED = (
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_HANDLED = (*_FORWARDED, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+# Indexes in the list of tcgetattr(3), which Python does not name.
+_OUTPUT, _LOCAL, _CHARACTERS = 1, 3, 6
+_NO_KEY = b"\0"
+
+
+class ProgramNews(Protocol):
+    """What the warden tells about its programs; see `rootsd.wall.kernel.warden.WardenNews`."""
+
+    @property
+    def state(self) -> PauseState:
+        """Whether the programs run, as the warden has told."""
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait for, or -1 at the end."""
+
+    def take(self) -> list[PauseState]:
+        """Return how the state has changed."""
+
+    def let_run(self) -> None:
+        """Ask the warden to let stopped programs run for a while."""
+
+
+def wait_for(
+    waiter: int,
+    news: ProgramNews | None = None,
+    tell: Callable[[PauseState], None] = lambda _: None,
+) -> int:
+    """Wait for a program without a terminal, forward signals to it, and return its status.
+
+    `tell` is called when the warden stops the program, and when the program goes on.
+    """
+    forwarder = _SignalForwarder(waiter, news)
+    for number in (*_FORWARDED, signal.SIGTSTP):
+        signal.signal(number, forwarder.forward)
+    if news is not None:
+        _follow_news(waiter, news, tell, forwarder)
+    _, status = os.waitpid(waiter, 0)
+    return _exit_status(status)
+
+
+class _SignalForwarder:
+    """Forwards the signals of this process to the waiter, as soon as the program can obey."""
+
+    def __init__(self, waiter: int, news: ProgramNews | None) -> None:
+        self._waiter = waiter
+        self._news = news
+        self._held: list[int] = []
+
+    def forward(self, number: int, _: object = None) -> None:
+        """Forward a signal. A program that is stopped must continue for it first."""
+        if self._news is not None and self._news.state is PauseState.STOPPED:
+            self._held.append(number)
+            self._news.let_run()
+        elif number == signal.SIGTSTP:
+            _stop_both(self._waiter)
+        else:
+            _signal(self._waiter, number)
+
+    def release(self) -> None:
+        """Forward what was held. Nothing is lost if the program stops again."""
+        held, self._held = self._held, []
+        for number in held:
+            self.forward(number)
+
+
+def _follow_news(
+    waiter: int,
+    news: ProgramNews,
+    tell: Callable[[PauseState], None],
+    forwarder: _SignalForwarder,
+) -> None:
+    """Tell the news of the warden until the waiter has ended."""
+    ended = os.pidfd_open(waiter)
+    poll = select.poll()
+    for fd in (ended, news.fileno()):
+        poll.register(fd, select.POLLIN)
+    while ended not in (ready := dict(poll.poll())):
+        for state in news.take():
+            tell(state)
+        if news.fileno() < 0:
+            for fd in ready:
+                poll.unregister(fd)
+        if news.state is PauseState.RUNNING:
+            forwarder.release()
+    os.close(ended)
+
+
+class UserTerminal(NamedTuple):
+    """The user's terminal, opened again where that is possible. See `read_now`.
+
+    It is two terminals if the standard files are.
+    """
+
+    keys: int
+    screen: int
+    is_shared: bool
+    """Whether another program of a pipeline may use it, too."""
+
+    @staticmethod
+    def of(fds: Sequence[int]) -> UserTerminal:
+        """Return the terminal of the standard files `fds`."""
+        keys = fds[0]
+        screen = next((fd for fd in fds if fd > 0), keys)
+        return UserTerminal(_opened_again(keys), _opened_again(screen), is_in_pipeline())
+
+    def first_use(self) -> TerminalUse:
+        """Return how a program starts that has not asked for the keys."""
+        is_free = not self.is_shared and self.is_foreground()
+        return TerminalUse.FOREGROUND if is_free else TerminalUse.BACKGROUND
+
+    def is_foreground(self) -> bool:
+        """Return whether this process may read the keys without being stopped."""
+        try:
+            return os.tcgetpgrp(self.keys) == os.getpgrp()
+        except OSError:  # a terminal of another session, where nobody is stopped
+            return True
+
+
+class TerminalFront:
+    """The front of one program with a terminal. Call `run` once."""
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        waiter: int,
+        user: UserTerminal,
+        use: TerminalUse,
+        news: ProgramNews,
+        describe: Callable[[PauseState], str],
+    ) -> None:
+        """Take the end of the channel of `CellOptions`, and the `use` that is in there.
+
+        `describe` returns what to show to the user when the warden has stopped the program.
+        """
+        self._news = news
+        self._describe = describe
+        self._channel = channel
+        self._waiter = waiter
+        self._user = user
+        self._starts = use
+        self._master = -1
+        self._raw_from: list[Any] = []  # the user's modes, while the keys come to this process
+        self._wants_keys = not user.is_shared
+        self._stops_group = False
+        self._signals: list[int] = []
+        self._to_program = bytearray()
+        self._to_user = bytearray()
+        self._is_open = True
+
+    def run(self) -> int:
+        """Copy until the program ends, and return its exit status."""
+        woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        for number in _HANDLED:
+            signal.signal(number, lambda got, _: self._signals.append(got))
+        _, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
+        if not fds:  # it failed to start; the caller has the reason
+            return wait_for(self._waiter)
+        self._master = fds[0]
+        os.set_blocking(self._master, False)
+        self._copy_modes()
+        self._resize()
+        if self._starts is TerminalUse.FOREGROUND:
+            self._take()
+        while self._is_open:
+            self._step(woken)
+        self._drain()
+        self._give_back()
+        _, status = os.waitpid(self._waiter, 0)
+        return _exit_status(status)
+
+    def _step(self, woken: int) -> None:
+        ready = self._poll(woken)
+        if woken in ready:
+            os.read(woken, _CHUNK)
+        if self._news.fileno() in ready:
+            self._take_news()
+        if self._signals:
+            self._take_signals()
+        if self._channel.fileno() in ready:
+            self._take_event()
+        if self._raw_from and ready.get(self._user.keys, 0) & ~select.POLLOUT:
+            self._read_keys()
+        if self._master in ready:
+            self._read_program()
+        self._write()
+
+    def _poll(self, woken: int) -> dict[int, int]:
+        poll = select.poll()
+        for fd in (self._channel.fileno(), woken, self._news.fileno()):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        wanted = select.POLLIN if len(self._to_user) < _MAX_UNSENT else 0
+        has_keys = self._to_program and not self._is_paused
+        poll.register(self._master, wanted | (select.POLLOUT if has_keys else 0))
+        events = dict.fromkeys(self._user[:2], 0)
+        if self._raw_from and len(self._to_program) < _MAX_UNSENT:
+            events[self._user.keys] |= select.POLLIN
+        if self._to_user:
+            events[self._user.screen] |= select.POLLOUT
+        for fd, each in events.items():
+            if each:
+                poll.register(fd, each)
+        return dict(poll.poll())
+
+    @property
+    def _is_paused(self) -> bool:
+        return self._news.state is PauseState.STOPPED
+
+    def _take_news(self) -> None:
+        """Tell the user that the program waits for a daemon, or goes on."""
+        for state in self._news.take():
+            self._to_user += self._describe(state).encode() + b"\r\n"
+        self._heed_keys()
+
+    def _heed_keys(self) -> None:
+        """Let a program that is stopped continue for a key that makes a signal."""
+        if self._is_paused and any(key in self._to_program for key in self._signal_keys()):
+            self._news.let_run()
+
+    def _take_signals(self) -> None:
+        """Take the signals of the user. A program that is stopped must continue for them."""
+        if self._is_paused and {*self._signals} != {signal.SIGWINCH}:
+            self._news.let_run()
+            return  # until it runs: SIGCONT would remove a SIGTSTP that waits
+        while self._signals:
+            self._take_signal(self._signals.pop(0))
+
+    def _take_signal(self, number: int) -> None:
+        match number:
+            case signal.SIGWINCH:
+                self._resize()
+            case signal.SIGCONT:
+                self._continue()
+            case _:
+                _signal(self._waiter, number)
+
+    def _take_event(self) -> None:
+        event = self._channel.recv(1)
+        if not event:  # init has ended, and with it all programs
+            self._is_open = False
+        elif event == STOPPED:
+            self._stop(signal.SIGTSTP)
+        elif event == WANTS_TERMINAL:
+            self._wants_keys = True
+            if self._user.is_foreground():
+                self._continue()
+            else:
+                self._stop(signal.SIGTTIN)
+
+    def _read_keys(self) -> None:
+        try:
+            data = read_now(self._user.keys)
+        except BlockingIOError:
+            return
+        except OSError:  # EIO: the user's terminal is gone
+            data = b""
+        if not data:
+            self._hang_up()
+            return
+        self._signal_group(data)
+        self._to_program += data
+        self._heed_keys()
+
+    def _read_program(self) -> None:
+        with suppress(OSError):
+            self._to_user += os.read(self._master, _CHUNK)
+        if self._raw_from and self._user.is_shared:
+            self._follow_output_mode()
+
+    def _write(self) -> None:
+        self._write_to_user()
+        with suppress(OSError):
+            while self._to_program and not self._is_paused:
+                del self._to_program[: os.write(self._master, self._to_program)]
+
+    def _write_to_user(self) -> None:
+        try:
+            while self._to_user:
+                del self._to_user[: _write_now(self._user.screen, self._to_user)]
+        except BlockingIOError:
+            pass
+        except OSError:  # EIO: the user's terminal is gone
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._raw_from = []
+        self._to_user.clear()
+        self._signals.append(signal.SIGHUP)
+        self._take_signals()
+
+    def _drain(self) -> None:
+        """Copy what the program wrote before its end."""
+        self._read_rest()
+        os.close(self._master)
+        poll = select.poll()
+        poll.register(self._user.screen, select.POLLOUT)
+        while self._to_user:
+            poll.poll()
+            self._write_to_user()
+
+    def _read_rest(self) -> None:
+        """Read what the program wrote before it ended or stopped."""
+        with suppress(OSError):
+            while data := os.read(self._master, _CHUNK):
+                self._to_user += data
+
+    def _stop(self, number: signal.Signals) -> None:
+        """Stop like the program did, until the shell continues this process."""
+        self._read_rest()
+        self._write()
+        self._give_back()
+        # As the kernel does for a key, and for a read in the background.
+        group = 0 if self._stops_group or number == signal.SIGTTIN else os.getpid()
+        self._stops_group = False
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(group, number)
+        if number in _HANDLED:
+            signal.signal(number, lambda got, _: self._signals.append(got))
+        if signal.SIGCONT not in self._signals:
+            # No shell waits for this process group, so the kernel has ignored the signal.
+            if number == signal.SIGTTIN:
+                _signal(self._waiter, signal.SIGHUP)
+            self._continue()
+
+    def _continue(self) -> None:
+        """Continue the program, in the foreground if it is to have the keys and they are free."""
+        if self._wants_keys and self._user.is_foreground():
+            self._take()
+            self._resize()
+            use = TerminalUse.FOREGROUND
+        else:
+            self._raw_from = []
+            use = TerminalUse.BACKGROUND
+        with suppress(OSError):  # it has ended
+            self._channel.send(use.value)
+        _signal(self._waiter, signal.SIGCONT)
+
+    def _signal_keys(self) -> list[bytes]:
+        """Return the user's own keys that make signals."""
+        if not self._raw_from:
+            return []
+        characters = self._raw_from[_CHARACTERS]
+        found = (characters[each] for each in (termios.VINTR, termios.VQUIT, termios.VSUSP))
+        return [key for key in found if key != _NO_KEY]
+
+    def _signal_group(self, keys: bytes) -> None:
+        """Let the signals that the program's terminal makes of `keys` reach this process's group.
+
+        These are the keys of the user's own settings. So a program cannot make a signal of another
+        key.
+        """
+        with suppress(termios.error):
+            inside = termios.tcgetattr(self._master)
+            if not inside[_LOCAL] & termios.ISIG:
+                return
+            pressed = {
+                index
+                for index in (termios.VINTR, termios.VQUIT, termios.VSUSP)
+                for key in (self._raw_from[_CHARACTERS][index],)
+                if key == inside[_CHARACTERS][index] and key != _NO_KEY and key in keys
+            }
+            for index, number in ((termios.VINTR, signal.SIGINT), (termios.VQUIT, signal.SIGQUIT)):
+                if index in pressed:
+                    handler = signal.signal(number, signal.SIG_IGN)
+                    os.kill(0, number)
+                    signal.signal(number, handler)
+            self._stops_group |= termios.VSUSP in pressed
+
+    def _resize(self) -> None:
+        with suppress(OSError):
+            size = fcntl.ioctl(self._user.screen, termios.TIOCGWINSZ, _WINDOW_SIZE)
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
+
+    def _copy_modes(self) -> None:
+        """Give the program's terminal the user's settings, such as the key that erases."""
+        with suppress(termios.error):
+            modes = termios.tcgetattr(self._user.keys)
+            if modes[_LOCAL] & termios.ICANON:  # not those of a pager in the same pipeline
+                termios.tcsetattr(self._master, termios.TCSANOW, modes)
+
+    def _take(self) -> None:
+        """Put the user's terminal in raw mode."""
+        with suppress(termios.error):  # the user's terminal is gone
+            modes = termios.tcgetattr(self._user.keys)
+            if modes[_LOCAL] & termios.ICANON:
+                self._read_lines(modes[_CHARACTERS][termios.VEOF])
+            self._raw_from = self._raw_from or modes
+            tty.setraw(self._user.keys, termios.TCSADRAIN)  # keep what was typed already
+            if self._user.is_shared:
+                self._follow_output_mode()
+
+    def _read_lines(self, end: bytes) -> None:
+        """Read the lines that were typed already. In raw mode, their Ctrl-D would be lost."""
+        with suppress(OSError):
+            while True:
+                line = read_now(self._user.keys)
+                self._to_program += line if line.endswith(b"\n") else line + end
+
+    def _follow_output_mode(self) -> None:
+        """Let the user's terminal end lines as the program's does.
+
+        Other programs of a pipeline write to it, too; their lines would become staircases.
+        """
+        with suppress(termios.error):
+            inside = termios.tcgetattr(self._master)[_OUTPUT]
+            modes = termios.tcgetattr(self._user.keys)
+            if difference := (modes[_OUTPUT] ^ inside) & (termios.OPOST | termios.ONLCR):
+                modes[_OUTPUT] ^= difference
+                termios.tcsetattr(self._user.keys, termios.TCSANOW, modes)
+
+    def _give_back(self) -> None:
+        if self._raw_from:
+            with suppress(termios.error):
+                termios.tcsetattr(self._user.keys, termios.TCSADRAIN, self._raw_from)
+        self._raw_from = []
+
+
+def _stop_both(waiter: int) -> None:
+    """Stop a program without a terminal, and this process until the shell continues it."""
+    _signal(waiter, signal.SIGTSTP)
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTSTP)
+    signal.signal(signal.SIGTSTP, handler)
+    _signal(waiter, signal.SIGCONT)
+
+
+def read_now(fd: int) -> bytes:
+    """Read what a terminal has now. Raises BlockingIOError if that is nothing, and OSError.
+
+    It never waits, even if another process has made the shared open file block.
+    """
+    with _non_blocking(fd):
+        return os.read(fd, _CHUNK)
+
+
+def _write_now(fd: int, data: bytearray) -> int:
+    """Write what a terminal takes now, and return its length. Raises BlockingIOError, OSError."""
+    with _non_blocking(fd):
+        return os.write(fd, data)
+
+
+@contextmanager
+def _non_blocking(fd: int) -> Iterator[None]:
+    """Set O_NONBLOCK for one call. In between, the programs that share `fd` have it as it was."""
+    was_blocking = os.get_blocking(fd)
+    if was_blocking:
+        os.set_blocking(fd, False)
+    try:
+        yield
+    finally:
+        if was_blocking:
+            os.set_blocking(fd, True)
+
+
+def _opened_again(fd: int) -> int:
+    """Open a terminal for this process alone, so that O_NONBLOCK is set for nobody else.
+
+    Return a copy of `fd` if that is impossible.
+    """
+    flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+    for name in (f"/proc/self/fd/{fd}", *(["/dev/tty"] if _controls_session(fd) else [])):
+        with suppress(OSError):
+            return os.open(name, flags)
+    return os.dup(fd)
+
+
+def _controls_session(fd: int) -> bool:
+    """Return whether `fd` is the terminal that this process has as /dev/tty."""
+    try:
+        os.tcgetpgrp(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _exit_status(status: int) -> int:
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,1 @@
+"""What programs behind the wall may see, as data."""

@@ -1,0 +1,310 @@
+"""Daily work behind the wall: each step works, or works with one option that the failure names."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.wall.session.daily_work import daily_work
+from rootsd.wall.session.options import Opening
+from support import git_hosts, preloaded
+from support.roots_publisher import RootsPublisher
+
+pytestmark = [pytest.mark.needs("wall")]
+
+_HANG_GUARD_S = 120
+_SIGN = "git commit -q -S --allow-empty -m signed"
+
+
+class Project:
+    """An approved git checkout in a home folder. The paths are short, because sockets need it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "src" / "api"
+        self.folder.mkdir(parents=True)
+        self.git("init", "-q", "-b", "main", ".")
+        (self.folder / "README").write_text("hello\n")
+        self.git("add", "README")
+        self.git("commit", "-q", "-m", "first")
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=self.folder, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    def remote(self, name: str) -> Path:
+        """Make a bare repository outside of the root."""
+        folder = self.home / f"{name}.git"
+        self.git("init", "-q", "--bare", str(folder))
+        return folder
+
+    def confine(self, script: str, *flags: str) -> subprocess.CompletedProcess[str]:
+        words = ("confine", *flags, "--", "sh", "-c", script)
+        return preloaded.run(words, os.environ, _HANG_GUARD_S, self.folder)
+
+    def succeed(self, script: str, *flags: str) -> str:
+        done = self.confine(script, *flags)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def fail(self, script: str, *flags: str) -> str:
+        done = self.confine(script, *flags)
+        assert done.returncode != 0
+        return done.stderr
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    with TemporaryDirectory(prefix="w") as short:
+        home = Path(short)
+        monkeypatch.setenv("HOME", short)
+        monkeypatch.setenv("ROOTSD_DIR", f"{short}/rootsd")
+        for name in ("SSH_AUTH_SOCK", "GNUPGHOME", "DOCKER_HOST", "GH_TOKEN", "GITHUB_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        project = Project(home)
+        with RootsPublisher(home / "rootsd") as publisher:
+            root = ConfinedRoot(os.fsencode(project.folder), MountAccess.READ_WRITE)
+            publisher.publish(root)
+            yield project
+
+
+def test_git_works_in_a_root(project: Project) -> None:
+    script = """set -e
+    echo one >> README; git add README; git commit -q -m one
+    git checkout -q -b topic HEAD~1; echo two > TWO; git add TWO; git commit -q -m two
+    git rebase -q main; git branch -d main 2>/dev/null || git branch -D main
+    git worktree add -q .worktrees/fix; git -C .worktrees/fix commit -q --allow-empty -m fix
+    git stash list; git gc -q; git log --format=%s topic; git -C .worktrees/fix log -1 --format=%s
+    """
+    assert project.succeed(script).split()[-4:] == ["two", "one", "first", "fix"]
+    assert project.git("log", "-1", "--format=%s", "fix") == "fix\n"
+
+
+def test_a_worktree_beside_the_root_is_made_outside(project: Project) -> None:
+    said = project.fail("git worktree add ../fix")
+    assert "Read-only file system" in said
+    assert "folders beside the roots (run git worktree add ../NAME outside)" in said
+    assert not (project.folder.parent / "fix").exists()
+    assert project.git("worktree", "list").count("\n") == 1
+
+
+def test_the_configuration_of_git_is_changed_outside(project: Project) -> None:
+    config = project.folder / ".git" / "config"
+    before = config.read_text()
+    said = project.fail("git config core.fsmonitor ./run-me")
+    assert "could not write config file .git/config: Device or resource busy" in said
+    assert "git config and hooks" in said
+    assert config.read_text() == before
+    assert "git config and hooks" not in project.confine("git config a.b c", "--no-protect").stderr
+    assert project.git("config", "a.b") == "c\n"
+
+
+@pytest.mark.needs("sshd")
+def test_ssh_pushes_and_signs_with_the_agent_and_without_it_names_the_option(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = project.home / ".ssh"
+    ssh.mkdir(mode=0o700)
+    key = ssh / "id_ed25519"
+    public = git_hosts.make_key(key)
+    # Else the user's own name and keys would count, since ssh does not look at HOME.
+    option = f"-F {ssh}/config -o UserKnownHostsFile={ssh}/known_hosts"
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"ssh {option}")
+    (ssh / "config").write_text(f"IdentityFile {key}\n")
+    remote = project.remote("remote")
+    with (
+        git_hosts.ssh_host(project.home / "sshd", public) as (port, known),
+        git_hosts.ssh_agent(project.home, key) as agent,
+    ):
+        (ssh / "known_hosts").write_text(known)
+        monkeypatch.setenv("SSH_AUTH_SOCK", agent)
+        project.git("remote", "add", "origin", f"ssh://127.0.0.1:{port}{remote}")
+        project.git("config", "gpg.format", "ssh")
+        project.git("config", "user.signingkey", f"{key}.pub")
+        push = "git push -q origin HEAD:pushed"
+        said = project.fail(f"{_SIGN} || {push}")
+        assert "outside the wall; try: rootsd confine --ssh-agent" in said
+        assert "ssh keys (--ssh-agent)" in said
+        project.succeed(f"{_SIGN} && {push} && ! cat {key}", "--ssh-agent")
+    assert project.git("-C", str(remote), "branch") == "  pushed\n"
+    assert "BEGIN SSH SIGNATURE" in project.git("cat-file", "commit", "HEAD")
+
+
+@pytest.mark.needs("gpg")
+def test_gpg_signs_with_the_agent_and_exports_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = project.home / "keys"
+    keys.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(keys))
+    make = ("--quick-gen-key", "Ann <ann@example.org>", "ed25519", "sign", "never")
+    gpg = ("gpg", "--batch", "--quiet", "--passphrase", "")
+    subprocess.run([*gpg, *make], check=True, capture_output=True)
+    project.git("config", "user.signingkey", "ann@example.org")
+    try:
+        assert "gpg keys (--gpg)" in project.fail(_SIGN)
+        said = project.fail("echo text | gpg --sign --armor")
+        assert "/outside-the-wall/try:rootsd-confine--gpg" in said
+        project.succeed(_SIGN, "--gpg")
+        assert project.git("log", "-1", "--format=%G? %s") == "G signed\n"
+        export = "gpg --batch --passphrase '' --export-secret-keys"
+        assert subprocess.run(["sh", "-c", export], capture_output=True, check=True).stdout
+        assert project.confine(export, "--gpg").stdout == ""
+    finally:
+        subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=True)
+
+
+@pytest.mark.needs("openssl")
+def test_https_pushes_with_a_stored_password_and_without_it_names_the_file(
+    project: Project,
+) -> None:
+    remote = project.remote("hosted/remote")
+    project.git("-C", str(remote), "config", "http.receivepack", "true")
+    certificate = project.folder / "certificate"
+    with git_hosts.https_host(remote.parent, certificate) as port:
+        stored = project.home / ".git-credentials"
+        password = f"{git_hosts.USER}:{git_hosts.PASSWORD}"
+        stored.write_text(f"https://{password}@127.0.0.1:{port}\n")
+        project.git("config", "http.sslCAInfo", str(certificate))
+        project.git("config", "credential.helper", "store")
+        project.git("remote", "add", "origin", f"https://127.0.0.1:{port}/remote.git")
+        push = "GIT_TERMINAL_PROMPT=0 git push -q origin HEAD:pushed"
+        said = project.fail(push)
+        assert "could not read Username" in said
+        assert "passwords of git (--read ~/.git-credentials)" in said
+        project.succeed(push, "--read", str(stored))
+    assert project.git("-C", str(remote), "branch") == "  pushed\n"
+
+
+@pytest.mark.needs("gh")
+def test_gh_opens_a_pull_request_with_a_token(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, address = project.home / ".config" / "gh", project.folder / "api.sock"
+    folder.mkdir(parents=True)
+    (folder / "hosts.yml").write_text(f"github.com:\n    oauth_token: {git_hosts.GITHUB_TOKEN}\n")
+    (folder / "config.yml").write_text(f"http_unix_socket: {address}\n")
+    create = "gh pr create --repo ann/api --head topic --base main --title t --body b"
+    with git_hosts.github(address) as wanted:
+        assert "the token of gh (--read ~/.config/gh)" in project.fail(create)
+        assert git_hosts.PULL_REQUEST in project.succeed(create, "--read", str(folder))
+        monkeypatch.setenv("GH_TOKEN", git_hosts.GITHUB_TOKEN)
+        monkeypatch.setenv("GH_CONFIG_DIR", str(project.folder / "gh"))
+        (project.folder / "gh").mkdir()
+        (project.folder / "gh" / "config.yml").write_text(f"http_unix_socket: {address}\n")
+        assert git_hosts.PULL_REQUEST in project.succeed(create)
+    assert [each["headRefName"] for each in wanted] == ["topic"] * 2
+
+
+def test_docker_is_reached_with_its_option_and_without_it_the_variable_names_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = project.home / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{address}")
+    ping = (
+        f"{sys.executable} -c 'import os, socket; s = socket.socket(socket.AF_UNIX);"
+        ' s.connect(os.environ["DOCKER_HOST"].removeprefix("unix://"));'
+        ' s.sendall(b"GET /_ping HTTP/1.0\\r\\n\\r\\n"); print(s.recv(99).split()[1].decode())\''
+    )
+    with git_hosts.docker(address):
+        done = project.confine(f"echo $DOCKER_HOST; {ping}")
+        assert "rootsd-confine--docker" in done.stdout
+        assert "FileNotFoundError" in done.stderr
+        assert "docker (--docker)" in done.stderr
+        assert project.succeed(ping, "--docker") == "200\n"
+
+
+def test_a_development_server_is_reached_from_outside(project: Project) -> None:
+    serve = [sys.executable, "-m", "rootsd", "confine", "--", "python3", "-u", "-m", "http.server"]
+    with subprocess.Popen(
+        [*serve, "--bind", "127.0.0.1", "0"], cwd=project.folder, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdout is not None
+        found = re.search(r"port (\d+)", server.stdout.readline())
+        assert found is not None
+        with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/README") as answer:
+            assert answer.read() == b"hello\n"
+        server.terminate()
+
+
+def test_without_the_network_a_server_is_reached_from_inside_only(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as outside:
+        connect = f"import socket; socket.create_connection({outside.getsockname()})"
+        own = (
+            "s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname())"
+        )
+        python = f'{sys.executable} -c "{{}}"'
+        assert "refused" in project.fail(python.format(connect), "--no-network")
+        project.succeed(python.format(f"import socket; {own}"), "--no-network")
+        project.succeed(python.format(connect))
+
+
+def test_a_program_outside_the_view_is_named_with_the_option_that_shows_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = project.home / "tools" / "bin" / "hidden"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho shown\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for verb in (("confine",), ("run", "--confine")):
+        done = subprocess.run(
+            [sys.executable, "-m", "rootsd", *verb, "--", "hidden"], stdin=subprocess.DEVNULL,
+            cwd=project.folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 127
+        assert f"outside the wall: {program}; try: --read {project.home}/tools" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert project.succeed("hidden", "--read", f"{project.home}/tools") == "shown\n"
+
+
+def test_a_hint_never_touches_what_the_user_shows(project: Project) -> None:
+    ssh = project.home / ".ssh"
+    ssh.mkdir(mode=0o700)
+    (ssh / "config").write_text("Host mine\n")
+    assert "Match exec" in project.succeed("cat ~/.ssh/config")
+    assert project.succeed("cat ~/.ssh/config", "--read", f"{ssh}/config") == "Host mine\n"
+    assert project.succeed("cat ~/.ssh/config", "--keep", str(ssh)) == "Host mine\n"
+    (ssh / "config").unlink()
+    project.succeed("true", "--write", str(ssh))
+    assert list(ssh.iterdir()) == []
+
+
+def test_an_agent_without_a_limited_socket_is_described_as_it_is(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project.home / "keys"
+    folder.mkdir()
+    monkeypatch.setenv("GNUPGHOME", str(folder))  # not the one of this machine's user
+    home = os.fsencode(project.home)
+    said: list[str] = []
+    for name in ("S.gpg-agent", "S.gpg-agent.extra"):
+        (folder / name).touch()
+        said += daily_work(frozenset({Opening.GPG}), home, ()).opened.stays_open
+    assert "export, and delete" in said[0]
+    assert "sign and decrypt" in said[1]
+
+
+def test_an_explicitly_shown_path_is_not_closed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{project.home}/nothing")
+    (project.home / ".netrc").touch()
+    (project.home / ".ssh").mkdir()
+    home = os.fsencode(project.home)
+    closed = daily_work(frozenset(), home, ()).closed
+    assert closed == ("ssh keys (--ssh-agent)", "passwords of git and curl (--read ~/.netrc)")
+    assert daily_work(frozenset(), home, (home,)).closed == closed[:1]

@@ -1,0 +1,550 @@
+"""What a session leaves in git directories is found at its end, and links are taken away."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.wall.git.facts import FactKind
+from rootsd.wall.git.session_reports import (
+    SessionEnd,
+    SessionReport,
+    conclude_killed,
+    put_back,
+    read_reports,
+    running_findings,
+)
+from rootsd.wall.kernel.orders import OrderKind
+from support.polling import until
+from support.repositories import git, make_repository
+from support.walls import Wall
+
+pytestmark = [pytest.mark.needs("wall")]
+
+
+class World:
+    """A repository as a root, and a file of the user outside of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.walls = folder / "walls"
+        self.home = folder / "home"
+        self.main = make_repository(self.home / "src" / "main")
+        self.bashrc = self.home / ".bashrc"
+        self.bashrc.write_text("# mine\n")
+
+    def wall(self, *roots: Path) -> Wall:
+        found = [root(each) for each in roots or [self.main]]
+        return Wall(self.walls / "agent" / "0", self.home, found)
+
+    def reports(self) -> list[SessionReport]:
+        return read_reports(os.fsencode(self.walls))
+
+    def found(self) -> dict[str, bool]:
+        """Return what the reports name, relative to the home, and whether it was removed."""
+        return {
+            os.path.relpath(os.fsdecode(each.fact.path), self.home / "src"): each.is_removed
+            for report in self.reports()
+            for each in report.findings
+        }
+
+    def end(self, wall: Wall) -> None:
+        """End a wall, and wait until its warden has made the report."""
+        wall.close()
+        until(lambda: not (self.walls / "agent" / "0" / "changes" / "start.json").exists())
+
+
+def root(path: Path) -> ConfinedRoot:
+    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def plant(wall: Wall, link: Path, target: Path | str) -> None:
+    wall.run(
+        f"os.path.lexists('{link}') and os.unlink('{link}'); os.symlink('{target}', '{link}')"
+    )
+
+
+def commit(repository: Path) -> None:
+    git("commit", "--allow-empty", "-m", "outside", cwd=repository)
+
+
+def test_a_link_out_of_the_git_directory_is_gone_at_the_end(world: World) -> None:
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "logs" / "HEAD", world.bashrc)
+        plant(wall, world.main / ".git" / "FETCH_HEAD", "../../../.bashrc")
+        plant(wall, world.main / ".git" / "COMMIT_EDITMSG", "config")
+        plant(wall, world.main / ".git" / "refs" / "heads" / "alias", "master")
+        world.end(wall)
+    assert world.found() == {
+        "main/.git/logs/HEAD": True, "main/.git/FETCH_HEAD": True,
+        "main/.git/COMMIT_EDITMSG": True,
+    }  # fmt: skip
+    before = (world.main / ".git" / "config").read_bytes()
+    commit(world.main)
+    assert world.bashrc.read_text() == "# mine\n"
+    assert (world.main / ".git" / "config").read_bytes() == before
+    assert (world.main / ".git" / "refs" / "heads" / "alias").is_symlink()
+
+
+def test_without_the_end_of_the_session_a_commit_writes_through_the_link(world: World) -> None:
+    """The control: what is left is harmful, and it is the report that takes it away."""
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "logs" / "HEAD", world.bashrc)
+        os.kill(wall.warden_pid, signal.SIGKILL)
+        commit(world.main)
+    assert "outside" in world.bashrc.read_text()
+
+
+def test_undo_puts_the_links_back(world: World) -> None:
+    head = world.main / ".git" / "logs" / "HEAD"
+    with world.wall() as wall:
+        plant(wall, head, world.bashrc)
+        world.end(wall)
+    assert not head.is_symlink()
+    [report] = world.reports()
+    assert [os.fsdecode(fact.path) for fact in put_back(report)] == [str(head)]
+    assert os.readlink(head) == str(world.bashrc)
+    assert world.reports() == []
+
+
+def test_earlier_links_stay_and_are_not_reported(world: World) -> None:
+    """Checkouts of `repo` and git-new-workdir consist of links."""
+    other = world.main.parent / "other"
+    other.mkdir()
+    git("init", "-q", cwd=other)
+    for name in ("refs", "logs"):
+        subprocess.run(["rm", "-rf", other / ".git" / name], check=True)
+        (other / ".git" / name).symlink_to(world.main / ".git" / name)
+    with world.wall(other) as wall:
+        wall.run(f"open('{other}/.git/description', 'w').write('x')")
+        world.end(wall)
+    assert world.found() == {}
+    assert (other / ".git" / "refs").is_symlink()
+
+
+def test_links_in_submodules_worktrees_and_nested_repositories_count(world: World) -> None:
+    nested = make_repository(world.main / "packages" / "nested")
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
+    places = [
+        nested / ".git" / "ORIG_HEAD",
+        world.main / ".git" / "modules" / "lib" / "ORIG_HEAD",
+        world.main / ".git" / "worktrees" / "w" / "ORIG_HEAD",
+        world.main / ".git" / "objects" / "info" / "packs",
+    ]
+    with world.wall() as wall:
+        for place in places:
+            plant(wall, place, world.bashrc)
+        world.end(wall)
+    assert set(world.found().values()) == {True}
+    assert [place for place in places if place.is_symlink()] == []
+
+
+def test_links_in_the_included_git_directory_of_a_worktree_count(world: World) -> None:
+    tree = world.home / "src" / "tree"
+    git("worktree", "add", tree, cwd=world.main)
+    shared = root(tree)._replace(shared_git=os.fsencode(world.main))
+    with Wall(world.walls / "agent" / "0", world.home, [shared]) as wall:
+        plant(wall, world.main / ".git" / "FETCH_HEAD", world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": True}
+
+
+def test_a_git_directory_that_is_new_is_only_reported(world: World) -> None:
+    with world.wall() as wall:
+        wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
+        plant(wall, world.main / "new" / ".git" / "FETCH_HEAD", world.bashrc)
+        plain = world.home / "src" / "plain"
+        plain.mkdir()
+        wall.order(OrderKind.ADD, root(plain))
+        plant(wall, plain / ".git", world.home / "other")
+        world.end(wall)
+    assert world.found() == {"main/new/.git/FETCH_HEAD": False, "plain/.git": False}
+    assert (plain / ".git").is_symlink()
+
+
+def test_a_file_that_git_made_since_does_not_stand_before_every_undo(world: World) -> None:
+    other = world.main / ".git" / "ORIG_HEAD"
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "FETCH_HEAD", world.bashrc)
+        plant(wall, other, world.bashrc)
+        world.end(wall)
+    (world.main / ".git" / "FETCH_HEAD").write_text("made by git")
+    [report] = world.reports()
+    assert [os.fsdecode(fact.path) for fact in put_back(report)] == [str(other)]
+    assert (world.main / ".git" / "FETCH_HEAD").read_text() == "made by git"
+    assert world.reports() == []
+
+
+def test_an_earlier_link_that_the_session_changed_is_as_before(world: World) -> None:
+    link = world.main / ".git" / "FETCH_HEAD"
+    link.symlink_to(world.home / "shared")
+    with world.wall() as wall:
+        plant(wall, link, world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": True}
+    assert os.readlink(link) == str(world.home / "shared")
+
+
+def test_a_fifo_in_a_git_directory_is_reported(world: World) -> None:
+    with world.wall() as wall:
+        wall.run(f"os.mkfifo('{world.main}/.git/FETCH_HEAD')")
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": False}
+
+
+def test_a_link_in_a_repository_that_was_moved_is_found(world: World) -> None:
+    moved = world.main.parent / "moved"
+    (world.main / ".git" / "FETCH_HEAD").symlink_to(world.bashrc)  # an earlier one
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
+        world.main.rename(moved)
+        wall.order(OrderKind.SET)
+        world.end(wall)
+    assert world.found() == {"moved/.git/ORIG_HEAD": True}
+    assert not (moved / ".git" / "ORIG_HEAD").is_symlink()
+
+
+def test_links_in_a_repository_that_took_the_place_of_a_root_stay(world: World) -> None:
+    """A person may make a checkout of links where the root was."""
+    with world.wall() as wall:
+        world.main.rename(world.main.parent / "moved")
+        other = make_repository(world.main)
+        (other / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
+        wall.order(OrderKind.SET)
+        world.end(wall)
+    assert world.found() == {}
+    assert (other / ".git" / "ORIG_HEAD").is_symlink()
+
+
+def test_links_in_a_git_directory_that_was_made_again_are_only_reported(world: World) -> None:
+    with world.wall() as wall:
+        (world.main / ".git").rename(world.main.parent / "old")
+        git("init", "-q", cwd=world.main)
+        (world.main / ".git" / "ORIG_HEAD").symlink_to(world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/.git/ORIG_HEAD": False}
+    assert (world.main / ".git" / "ORIG_HEAD").is_symlink()
+
+
+def test_a_branch_with_the_name_of_the_objects_hides_no_link(world: World) -> None:
+    logs = world.main / ".git" / "logs" / "refs" / "heads" / "objects" / "ab"
+    with world.wall() as wall:
+        wall.run(f"os.makedirs('{logs}')")
+        plant(wall, logs / "x", world.bashrc)
+        world.end(wall)
+    assert list(world.found().values()) == [True]
+
+
+def test_a_link_to_the_settings_of_a_submodule_counts(world: World) -> None:
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "MERGE_MSG", "modules/lib/config")
+        plant(wall, world.main / ".git" / "SQUASH_MSG", "modules/lib/HEAD")
+        world.end(wall)
+    assert world.found() == {"main/.git/MERGE_MSG": True}
+
+
+def test_new_folders_do_not_hide_a_nested_repository(world: World) -> None:
+    nested = make_repository(world.main / "packages" / "nested")
+    with world.wall() as wall:
+        wall.run(f"[os.makedirs(f'{world.main}/a{{n}}') for n in range(600)]")
+        plant(wall, nested / ".git" / "ORIG_HEAD", world.bashrc)
+        world.end(wall)
+    assert world.found() == {"main/packages/nested/.git/ORIG_HEAD": True}
+
+
+# What git obeys in a git directory, and what a program writes there.
+_OBEYED = {
+    ".git/commondir": "../evil",
+    ".git/config.worktree": "[core]\n\tfsmonitor = evil\n",
+    ".git/info/attributes": "* filter=evil\n",
+    ".git/info/grafts": "0\n",
+    ".git/objects/info/alternates": "../evil\n",
+    ".git/remotes/origin": "URL: evil\n",
+    ".git/branches/other": "evil\n",
+    ".git/hooks/pre-commit": "#!/bin/sh\n",
+    ".git/worktrees/w/commondir": "../../../evil\n",
+    ".git/worktrees/w/config.worktree": "[core]\n\tworktree = /evil\n",
+    ".git/modules/lib/commondir": "../evil",
+    ".git/modules/lib/hooks/post-checkout": "#!/bin/sh\n",
+    "nested/.git/commondir": "../evil",
+}
+
+
+@pytest.fixture
+def several(world: World) -> World:
+    """The root has a nested repository, a submodule, and a worktree, all without hooks."""
+    make_repository(world.main / "nested")
+    sub = make_repository(world.home / "sub")
+    git("-c", "protocol.file.allow=always", "submodule", "add", sub, "lib", cwd=world.main)
+    git("worktree", "add", world.main / ".worktrees" / "w", cwd=world.main)
+    for own in (".git", ".git/modules/lib"):
+        subprocess.run(["rm", "-rf", world.main / own / "hooks"], check=True)
+    return world
+
+
+def write(wall: Wall, path: Path, content: str) -> None:
+    wall.run(
+        f"os.makedirs('{path.parent}', exist_ok=True); open('{path}', 'w').write({content!r});"
+        f" os.chmod('{path}', 0o755)"
+    )
+
+
+def test_what_git_obeys_is_moved_away_and_undo_puts_it_back(several: World) -> None:
+    world = several
+    with world.wall() as wall:
+        for name, content in _OBEYED.items():
+            write(wall, world.main / name, content)
+        wall.run(f"subprocess.run(['git', 'init', '-q', '{world.main}/new'], check=True)")
+        world.end(wall)
+    assert world.found() == {f"main/{name}": True for name in _OBEYED}
+    assert [name for name in _OBEYED if (world.main / name).exists()] == []
+    git("status", cwd=world.main)
+    [report] = world.reports()
+    said = "commondir was new, and git outside would have obeyed it, so rootsd moved it away"
+    assert said in "".join(report.sentences())
+    assert {os.fsdecode(fact.path) for fact in put_back(report)} == {
+        str(world.main / name) for name in _OBEYED
+    }
+    for name, content in _OBEYED.items():
+        assert (world.main / name).read_text() == content
+    assert os.access(world.main / ".git" / "hooks" / "pre-commit", os.X_OK)
+    assert world.reports() == []
+
+
+def test_git_outside_reads_where_such_a_file_leads(world: World) -> None:
+    """The control: what is moved away is harmful."""
+    with world.wall() as wall:
+        evil = f"{world.main}/evil"
+        wall.run(f"subprocess.run(['git', 'init', '-q', '--bare', '{evil}'], check=True)")
+        for name, value in ("core.bare", "false"), ("core.fsmonitor", f"touch {world.home}/ran"):
+            words = ["git", "config", "-f", f"{evil}/config", name, value]
+            wall.run(f"subprocess.run({words!r}, check=True)")
+        write(wall, world.main / ".git" / "commondir", "../evil")
+        os.kill(wall.warden_pid, signal.SIGKILL)
+        subprocess.run(["git", "status"], cwd=world.main, check=False, capture_output=True)
+    assert (world.home / "ran").exists()
+
+
+def test_a_file_that_git_made_since_is_not_replaced_and_nothing_is_lost(world: World) -> None:
+    attributes = world.main / ".git" / "info" / "attributes"
+    with world.wall() as wall:
+        write(wall, attributes, "of the program")
+        world.end(wall)
+    attributes.write_text("of a person")
+    [report] = world.reports()
+    assert put_back(report) == []
+    assert attributes.read_text() == "of a person"
+    [fact] = report.removed
+    assert Path(os.fsdecode(report.place_of(fact))).read_text() == "of the program"
+
+
+def test_what_git_obeys_is_known_while_the_program_runs(world: World) -> None:
+    hook = world.main / ".git" / "hooks" / "pre-commit"
+    subprocess.run(["rm", "-rf", hook.parent], check=True)
+    hook.parent.mkdir()
+    (hook.parent / "keep.sample").touch()
+    config = world.main / ".git" / "config.worktree"
+    with world.wall() as wall:
+        write(wall, config, "[core]\n\tfsmonitor = evil\n")
+        until(lambda: "config.worktree is new" in "".join(running_findings(walls_of(world))))
+
+
+def walls_of(world: World) -> bytes:
+    return os.fsencode(world.walls)
+
+
+def test_settings_of_a_sparse_checkout_stay(world: World) -> None:
+    config = world.main / ".git" / "config.worktree"
+    with world.wall() as wall:
+        write(wall, config, "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n")
+        world.end(wall)
+    assert world.found() == {}
+    assert config.exists()
+
+
+def test_commands_in_an_unfinished_rebase_are_reported(world: World) -> None:
+    todo = world.main / ".git" / "rebase-merge" / "git-rebase-todo"
+    with world.wall() as wall:
+        write(wall, todo, "pick 1234 one\nexec touch /tmp/x\n")
+        world.end(wall)
+    assert world.found() == {"main/.git/rebase-merge/git-rebase-todo": False}
+    [report] = world.reports()
+    assert "git rebase --continue outside runs touch /tmp/x" in report.sentences()[0]
+
+
+def test_a_report_names_all_walls_that_ran_at_the_same_time(world: World) -> None:
+    own = world.main / ".git"
+
+    def other(name: str) -> Wall:
+        return Wall(world.walls / name / "0", world.home, [root(world.main)])
+
+    def end(wall: Wall, name: str) -> None:
+        wall.close()
+        until(lambda: not (world.walls / name / "0" / "changes" / "start.json").exists())
+
+    with other("before") as before:
+        end(before, "before")
+    with world.wall() as wall, other("beside") as beside:
+        plant(beside, own / "ORIG_HEAD", world.bashrc)
+        until(lambda: [*running_findings(walls_of(world))] != [])
+        [sentence] = running_findings(walls_of(world))
+        assert " or " in sentence
+        assert ", which ran there at the same time: " in sentence
+        with other("short") as short:
+            end(short, "short")
+        world.end(wall)
+        [report] = world.reports()
+        assert "left by agent or beside or short, which ran" in report.sentences()[0]
+        end(beside, "beside")
+    assert len(world.reports()) == 1  # the other one found nothing any more
+    elsewhere = make_repository(world.home / "src" / "elsewhere")
+    with world.wall() as wall, Wall(world.walls / "x" / "0", world.home, [root(elsewhere)]) as x:
+        plant(wall, own / "ORIG_HEAD", world.bashrc)
+        world.end(wall)
+        end(x, "x")
+    assert "left by agent: " in world.reports()[1].sentences()[0]
+
+
+def test_hard_links_are_only_reported_and_packs_are_left_out(world: World) -> None:
+    with world.wall() as wall:
+        own = f"{world.main}/.git"
+        wall.run(f"os.link('{own}/description', '{own}/FETCH_HEAD')")
+        pack = f"{world.main}/.git/objects/pack"
+        wall.run(f"open('{pack}/a', 'w').close(); os.link('{pack}/a', '{pack}/b')")
+        world.end(wall)
+    assert world.found() == {"main/.git/FETCH_HEAD": False, "main/.git/description": False}
+    assert (world.main / ".git" / "FETCH_HEAD").exists()
+
+
+def test_a_link_in_a_root_that_was_taken_away_is_found(world: World) -> None:
+    head = world.main / ".git" / "ORIG_HEAD"
+    with world.wall() as wall:
+        plant(wall, head, world.bashrc)
+        wall.order(OrderKind.SET)
+        wall.order(OrderKind.SET, root(world.main))  # now it would be an earlier one
+        world.end(wall)
+    assert world.found() == {"main/.git/ORIG_HEAD": True}
+    assert not head.is_symlink()
+
+
+def test_a_link_is_known_while_the_program_runs(world: World) -> None:
+    with world.wall() as wall:
+        plant(wall, world.main / ".git" / "ORIG_HEAD", world.bashrc)
+        until(lambda: [*running_findings(os.fsencode(world.walls))] != [])
+        [sentence] = running_findings(os.fsencode(world.walls))
+        assert "main/.git/ORIG_HEAD is a link to" in sentence
+        lock = os.open(world.walls / "agent" / "0" / "lock", os.O_CREAT | os.O_RDWR)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the warden of `rootsd confine` holds it
+        assert conclude_killed(os.fsencode(world.walls)) == []
+        os.close(lock)
+
+
+def test_a_killed_session_is_reported_later_and_nothing_is_removed(world: World) -> None:
+    head = world.main / ".git" / "ORIG_HEAD"
+    with world.wall() as wall:
+        plant(wall, head, world.bashrc)
+        os.kill(wall.warden_pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{wall.warden_pid}").exists())
+    [report] = conclude_killed(os.fsencode(world.walls))
+    assert report.end is SessionEnd.KILLED
+    assert world.found() == {"main/.git/ORIG_HEAD": False}
+    assert head.is_symlink()
+
+
+@pytest.fixture
+def nested(world: World) -> Path:
+    """A repository that the index of the root names, made by a program inside."""
+    lib = world.main / "vendor" / "lib"
+    program = f"touch {world.home}/ran; false"
+    with world.wall() as wall:
+        for line in (
+            f"git init -q {lib}",
+            f"git -C {lib} -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+            f"git -C {lib} config core.fsmonitor {program!r}",
+            f"git -C {world.main} add vendor/lib",
+        ):
+            wall.run(f"subprocess.run({line!r}, shell=True, check=True)")
+        world.end(wall)
+    return lib
+
+
+def test_a_repository_in_the_index_whose_settings_name_programs_is_reported(
+    world: World, nested: Path
+) -> None:
+    assert world.found() == {"main/vendor/lib": False}
+    [report] = world.reports()
+    assert "core.fsmonitor = touch" in report.sentences()[0]
+    with world.wall() as wall:  # the next session did not make it
+        world.end(wall)
+    assert len(world.reports()) == 1
+    assert nested.exists()
+
+
+def test_git_status_runs_what_such_a_repository_names(world: World, nested: Path) -> None:
+    """The control: the report is about something real."""
+    (world.home / "ran").unlink(missing_ok=True)
+    git("status", cwd=world.main)
+    assert (world.home / "ran").exists()
+    assert nested.exists()
+
+
+def test_a_gitlink_without_programs_is_not_reported(world: World) -> None:
+    lib = make_repository(world.main / "vendor" / "lib")
+    with world.wall() as wall:
+        wall.run(f"subprocess.run(['git', 'add', 'vendor/lib'], cwd='{world.main}', check=True)")
+        world.end(wall)
+    assert world.found() == {}
+    assert lib.exists()
+
+
+def test_what_a_link_leads_to_is_never_moved(several: World) -> None:
+    """A program can make a folder of the git directory a link to any folder of the user."""
+    world = several
+    files = [world.home / name for name in ("bin/tool", "bin/attributes", "bin/commondir")]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    links = ("hooks", "remotes", "info", "worktrees", "branches")
+    with world.wall() as wall:
+        for name in links:
+            wall.run(
+                f"subprocess.run(['mv', '{world.main}/.git/{name}', '{world.main}/old-{name}'],"
+                " capture_output=True)"
+            )
+            wall.error_of(f"os.symlink('{world.home}/bin', '{world.main}/.git/{name}')")
+        world.end(wall)
+    assert all(file.exists() for file in files)
+    assert all(not (world.main / ".git" / name).is_symlink() for name in links)
+    moved = [each for report in world.reports() for each in report.removed]
+    assert {fact.kind for fact in moved} == {FactKind.LINK}
+    assert set(world.found().values()) == {True}  # nothing is told about what was behind a link
+
+
+def test_what_cannot_be_moved_away_does_not_change_where_the_rest_is(world: World) -> None:
+    own = world.main / ".git"
+    files = {own / "commondir": "first", own / "info" / "grafts": "second"}
+    with world.wall() as wall:
+        wall.run(f"os.rename('{own}/branches', '{own}/old')")
+        wall.error_of(f"os.symlink('{world.home}', '{own}/branches')")
+        (world.home / "before").touch()
+        for file, content in files.items():
+            write(wall, file, content)
+        world.end(wall)
+    [report] = world.reports()
+    put_back(report)
+    assert [file.read_text() for file in files] == [*files.values()]

@@ -1,0 +1,515 @@
+"""A running program gains and loses folders, and nothing outlives its wall."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.wall import RevokePolicy
+from rootsd.wall.kernel.orders import OrderKind
+from support.folder_identity import identity_of
+from support.polling import until
+from support.sizes import Sizes
+from support.walls import Refused, Wall, Weakness
+
+pytestmark = [pytest.mark.needs("wall")]
+
+_HANG_GUARD_S = 120
+
+
+@pytest.fixture
+def wall(tmp_path: Path) -> Iterator[Wall]:
+    (tmp_path / "home").mkdir()
+    with Wall(tmp_path / "state", tmp_path / "home") as wall:
+        yield wall
+
+
+def make_root(path: Path, access: MountAccess = MountAccess.READ_WRITE) -> ConfinedRoot:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "file").write_text("text")
+    return ConfinedRoot(os.fsencode(path), access)
+
+
+def test_a_grant_and_a_revoke_reach_a_running_program(tmp_path: Path, wall: Wall) -> None:
+    root = make_root(tmp_path / "root")
+    assert wall.error_of(f"read('{tmp_path}/root/file')") == "ENOENT"
+    assert wall.order(OrderKind.SET, root).shown == 1
+    wall.run(f"read('{tmp_path}/root/file'); make('{tmp_path}/root/new')")
+    assert wall.order(OrderKind.SET).shown == 0
+    assert wall.error_of(f"read('{tmp_path}/root/file')") == "ENOENT"
+
+
+def test_orders_add_and_remove_single_roots(tmp_path: Path, wall: Wall) -> None:
+    wall.order(OrderKind.SET, make_root(tmp_path / "a"))
+    assert wall.order(OrderKind.ADD, make_root(tmp_path / "b")).shown == 2
+    assert wall.order(OrderKind.REMOVE, paths=[tmp_path / "a"]).shown == 1
+    assert wall.run(f"result = sorted(os.listdir('{tmp_path}'))") == ["b", "home"]
+
+
+def test_a_change_of_access_reaches_the_program(tmp_path: Path, wall: Wall) -> None:
+    wall.order(OrderKind.SET, make_root(tmp_path / "a", MountAccess.READ))
+    assert wall.error_of(f"make('{tmp_path}/a/new')") == "EROFS"
+    wall.order(OrderKind.SET, make_root(tmp_path / "a"))
+    wall.run(f"make('{tmp_path}/a/new')")
+
+
+def test_a_nested_root_keeps_its_access_and_outlives_the_outer_root(
+    tmp_path: Path, wall: Wall
+) -> None:
+    outer = make_root(tmp_path / "a")
+    inner = make_root(tmp_path / "a" / "b", MountAccess.READ)
+    wall.order(OrderKind.SET, outer, inner)
+    assert wall.error_of(f"make('{tmp_path}/a/b/new')") == "EROFS"
+    wall.order(OrderKind.SET, inner)
+    assert wall.error_of(f"read('{tmp_path}/a/file')") == "ENOENT"
+    wall.run(f"read('{tmp_path}/a/b/file')")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> ConfinedRoot:
+    """A root with a commit."""
+    root = make_root(tmp_path / "main")
+    for words in (("init", "-q"), ("add", "file"), ("commit", "-qm", "1")):
+        subprocess.run(["git", "-C", tmp_path / "main", *words], check=True)
+    return root
+
+
+def worktree_in(checkout: ConfinedRoot) -> ConfinedRoot:
+    return ConfinedRoot(
+        checkout.path + b"/.worktrees/x", MountAccess.READ_WRITE, shared_git=checkout.path
+    )
+
+
+def git_inside(wall: Wall, folder: bytes, *words: str) -> int:
+    """Run git inside, and return its exit status."""
+    command = ["git", "-C", os.fsdecode(folder), *words]
+    status: int = wall.run(f"result = subprocess.run({command!r}, stderr=2).returncode")
+    return status
+
+
+def test_a_worktree_inside_its_checkout_can_be_made_used_and_removed_while_it_is_published(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    (tmp_path / "weak").mkdir()
+    weak = Wall(tmp_path / "weak", tmp_path / "home", weaknesses=[Weakness.EVERY_MOUNT])
+    tree = worktree_in(checkout)
+    with weak:
+        for each, fails in ((wall, False), (weak, True)):
+            each.order(OrderKind.SET, checkout)
+            assert git_inside(each, checkout.path, "worktree", "add", "-q", ".worktrees/x") == 0
+            each.run(f"os.chdir('{os.fsdecode(tree.path)}')")
+            assert each.order(OrderKind.SET, checkout, tree).shown == 2
+            each.run("read('file'); make('new')")  # the working directory is still the same
+            assert git_inside(each, tree.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
+            each.run("os.chdir('/')")
+            removed = git_inside(each, checkout.path, "worktree", "remove", ".worktrees/x") == 0
+            assert removed is not fails
+            assert (tmp_path / "main" / ".worktrees" / "x").exists() is fails
+            assert each.order(OrderKind.SET, checkout).shown == 1
+            shutil.rmtree(tmp_path / "main" / ".worktrees", ignore_errors=True)
+            subprocess.run(["git", "-C", tmp_path / "main", "worktree", "prune"], check=True)
+            subprocess.run(["git", "-C", tmp_path / "main", "branch", "-qD", "x"], check=True)
+
+
+def entry_of(path: Path) -> Path:
+    """Return git's entry of a worktree."""
+    return Path((path / ".git").read_text().removeprefix("gitdir: ").strip())
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_a_worktree_inside_its_checkout_that_exists_at_the_start_can_be_removed(
+    tmp_path: Path, checkout: ConfinedRoot, is_weak: bool
+) -> None:
+    main, home = tmp_path / "main", tmp_path / "home"
+    home.mkdir()
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", ".worktrees/x"], check=True)
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", "../beside"], check=True)
+    weak = [Weakness.CLOSED_WORKTREES] if is_weak else []
+    roots = [checkout, worktree_in(checkout)]
+    with Wall(tmp_path / "state", home, roots, weaknesses=weak) as wall:
+        # A rewrite of the settings outside makes the warden look again.
+        subprocess.run(["git", "-C", main, "config", "a.b", "1"], check=True)
+        until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
+        status = git_inside(wall, checkout.path, "worktree", "remove", ".worktrees/x")
+        assert (status != 0) is is_weak
+        assert entry_of(tmp_path / "beside").exists()
+        assert wall.error_of(f"append('{entry_of(tmp_path / 'beside')}/commondir')") == "EROFS"
+
+
+def test_a_working_directory_survives_new_worktrees_and_a_rewrite_of_the_settings(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    main = tmp_path / "main"
+    wall.order(OrderKind.SET, checkout)
+    wall.run(f"os.chdir('{main}')")
+    for path in (".worktrees/x", "../beside"):
+        subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    subprocess.run(["git", "-C", main, "config", "a.b", "1"], check=True)
+    until(lambda: wall.error_of(f"append('{main}/.git/config')") == "EROFS")
+    until(lambda: wall.error_of(f"append('{entry_of(tmp_path / 'beside')}/commondir')") == "EROFS")
+    wall.run("read('file')")
+
+
+def test_the_entry_of_a_worktree_that_a_program_cannot_write_cannot_be_changed(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    """Git outside reads which settings to use from there."""
+    main, tree = tmp_path / "main", worktree_in(checkout)
+    path = main / ".worktrees" / "x"
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    append = f"append('{entry_of(path)}/commondir')"
+    denied = checkout._replace(denied=frozenset({tree.path}))
+    for roots in (
+        [denied],
+        [checkout, tree._replace(access=MountAccess.READ)],
+        [checkout],
+        [checkout, tree._replace(denied=frozenset({tree.path + b"/denied"}))],
+    ):
+        wall.order(OrderKind.SET, *roots)
+        assert wall.error_of(append) == ("" if roots == [checkout] else "EROFS"), roots
+        wall.order(OrderKind.SET)
+    # A link in the root may lead the worktree out of it.
+    (main / ".worktrees").rename(tmp_path / "elsewhere")
+    (main / ".worktrees").symlink_to(tmp_path / "elsewhere")
+    wall.order(OrderKind.SET, checkout)
+    assert wall.error_of(append) == "EROFS"
+
+
+def test_the_entry_of_a_worktree_is_closed_once_the_worktree_becomes_read_only(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    main, tree = tmp_path / "main", worktree_in(checkout)
+    path = main / ".worktrees" / "x"
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
+    wall.order(OrderKind.SET, checkout, tree)
+    wall.run(f"os.chdir('{main}')")
+    wall.order(OrderKind.SET, checkout, tree._replace(access=MountAccess.READ))
+    assert wall.error_of(f"append('{entry_of(path)}/commondir')") == "EROFS"
+    wall.run("read('file')")  # the checkout is still the same mount
+
+
+def test_a_worktree_inside_its_checkout_stays_when_the_checkout_goes(
+    tmp_path: Path, checkout: ConfinedRoot, wall: Wall
+) -> None:
+    main, tree = tmp_path / "main", worktree_in(checkout)
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", ".worktrees/x"], check=True)
+    wall.order(OrderKind.SET, checkout, tree)
+    wall.run(f"os.chdir('{main}/.worktrees')")
+    report = wall.order(OrderKind.SET, tree)
+    assert (report.shown, report.failed) == (1, ())
+    assert wall.error_of(f"read('{main}/file')") == "ENOENT"
+    assert wall.error_of("read('x/file')") == "EACCES"
+    assert git_inside(wall, tree.path, "commit", "-q", "--allow-empty", "-m", "2") == 0
+    assert wall.order(OrderKind.SET, checkout, tree).shown == 2
+    wall.run(f"read('{main}/file')")
+    assert wall.order(OrderKind.SET).shown == 0
+    assert wall.error_of(f"read('{main}/.worktrees/x/file')") == "ENOENT"
+
+
+def test_a_worktree_inside_a_checkout_that_cannot_be_shown_fails_for_the_same_reason(
+    checkout: ConfinedRoot, wall: Wall
+) -> None:
+    other = checkout._replace(identity=FolderIdentity(1, 1, None, 1))
+    report = wall.order(OrderKind.SET, other, worktree_in(checkout))
+    assert [(each.path, each.reason) for each in report.failed] == [
+        (path, "another folder is there now")
+        for path in (checkout.path, worktree_in(checkout).path)
+    ]
+
+
+def test_a_repository_inside_a_root_keeps_its_own_protection(tmp_path: Path, wall: Wall) -> None:
+    outer, inner = make_root(tmp_path / "a"), make_root(tmp_path / "a" / "b")
+    subprocess.run(["git", "init", "-q", tmp_path / "a" / "b"], check=True)
+    assert wall.order(OrderKind.SET, outer, inner).shown == 2
+    assert wall.error_of(f"append('{tmp_path}/a/b/.git/config')") == "EROFS"
+
+
+def test_a_denial_inside_a_root_reaches_a_program_in_that_folder(
+    tmp_path: Path, wall: Wall
+) -> None:
+    root = make_root(tmp_path / "a")
+    make_root(tmp_path / "a" / "b")
+    wall.order(OrderKind.SET, root)
+    wall.run(f"os.chdir('{tmp_path}/a/b')")
+    denied = frozenset({os.fsencode(tmp_path / "a" / "b")})
+    assert wall.order(OrderKind.SET, root._replace(denied=denied)).masked == 1
+    assert wall.error_of("read('file')") == "EACCES"
+    assert wall.run(f"result = os.listdir('{tmp_path}/a/b')") == []
+    wall.run(f"read('{tmp_path}/a/file')")
+
+
+def test_a_replaced_folder_is_not_shown(tmp_path: Path, wall: Wall) -> None:
+    root = make_root(tmp_path / "a")
+    other = root._replace(identity=FolderIdentity(1, 1, None, 1))
+    report = wall.order(OrderKind.SET, other)
+    assert [(each.path, each.reason) for each in report.failed] == [
+        (root.path, "another folder is there now")
+    ]
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    linked = ConfinedRoot(os.fsencode(tmp_path / "link"), MountAccess.READ)
+    assert [each.path for each in wall.order(OrderKind.SET, linked).failed] == [linked.path]
+
+
+def test_a_root_that_could_not_be_shown_is_attempted_again(tmp_path: Path, wall: Wall) -> None:
+    root = make_root(tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / "elsewhere")
+    assert [each.path for each in wall.order(OrderKind.SET, root).failed] == [root.path]
+    (tmp_path / "elsewhere").rename(tmp_path / "a")
+    until(lambda: bool(wall.run(f"result = os.path.exists('{tmp_path}/a/file')")))
+    assert wall.next_report().shown == 1
+
+
+def test_a_link_planted_by_a_program_is_not_followed(tmp_path: Path, wall: Wall) -> None:
+    """The warden sees the files outside, so it must not follow a program's links."""
+    (tmp_path / "outside").mkdir()
+    home = tmp_path / "home"
+    wall.run(f"os.symlink('{tmp_path}/outside', '{home}/src')")
+    wall.order(OrderKind.SET, make_root(home / "src" / "project"))
+    wall.run(f"read('{home}/src/project/file')")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_program_cannot_move_the_folders_above_a_root(tmp_path: Path, wall: Wall) -> None:
+    home = tmp_path / "home"
+    wall.order(OrderKind.SET, make_root(home / "src" / "deep" / "project"))
+    assert wall.error_of(f"os.rename('{home}/src', '{home}/moved')") == "EBUSY"
+    assert wall.error_of(f"os.rename('{home}/src/deep', '{home}/src/moved')") in ("EROFS", "EBUSY")
+    wall.run(f"make('{home}/own')")
+
+
+def test_a_protection_comes_back_after_the_file_was_replaced_outside(
+    tmp_path: Path, wall: Wall, sizes: Sizes
+) -> None:
+    root = make_root(tmp_path / "a")
+    subprocess.run(["git", "init", "-q", tmp_path / "a"], check=True)
+    wall.order(OrderKind.SET, root)
+    config = tmp_path / "a" / ".git" / "config"
+    for number in range(sizes.pick(test=5, check=50, soak=2_000)):
+        subprocess.run(["git", "-C", tmp_path / "a", "config", "a.b", str(number)], check=True)
+        # The window: until the warden has noticed, the program may write the new file.
+        until(lambda: wall.error_of(f"append('{config}')") == "EROFS")
+        os.rename(tmp_path / "a" / ".git" / "hooks", tmp_path / "a" / ".git" / "old")
+        os.rename(tmp_path / "a" / ".git" / "old", tmp_path / "a" / ".git" / "hooks")
+        until(lambda: wall.error_of(f"os.utime('{config.parent}/hooks')") == "EROFS")
+
+
+def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
+    tmp_path: Path, wall: Wall
+) -> None:
+    main = tmp_path / "main"
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q", main], check=True)
+    subprocess.run([*git, "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
+    subprocess.run([*git, "-C", main, "worktree", "add", "-q", tmp_path / "tree"], check=True)
+    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), MountAccess.READ_WRITE)
+    wall.order(OrderKind.SET, tree)
+    assert wall.error_of(f"os.listdir('{main}')") == "ENOENT"
+    allowed = tree._replace(shared_git=os.fsencode(main))
+    wall.order(OrderKind.SET, allowed)
+    commit = [*git, "-C", os.fspath(tmp_path / "tree"), "commit", "-q", "--allow-empty", "-m", "2"]
+    wall.run(f"subprocess.run({commit}, check=True)")
+    assert wall.error_of(f"append('{main}/.git/config')") == "EROFS"
+    forged = make_root(tmp_path / "forged")
+    (tmp_path / "forged" / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
+    wall.order(OrderKind.SET, forged._replace(shared_git=os.fsencode(main)))
+    assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
+
+
+def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
+    tmp_path: Path, wall: Wall
+) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    subprocess.run(["git", "init", "-q", main], check=True)
+    subprocess.run(["git", "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
+    subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
+    root = ConfinedRoot(
+        os.fsencode(tree), MountAccess.READ_WRITE, shared_git=os.fsencode(main),
+        shared_git_identity=identity_of(main),
+    )  # fmt: skip
+    commit = ["git", "-C", os.fspath(tree), "commit", "-q", "--allow-empty", "-m", "2"]
+    wall.order(OrderKind.SET, root)
+    wall.run(f"subprocess.run({commit}, check=True)")
+    assert wall.error_of(f"make('{main}/new')") == "EROFS"
+    wall.order(OrderKind.SET)
+    # The same Git directory, with the same links, in another folder at that path.
+    main.rename(tmp_path / "old")
+    main.mkdir()
+    (tmp_path / "old" / ".git").rename(main / ".git")
+    report = wall.order(OrderKind.SET, root)
+    assert [each.reason for each in report.failed] == ["another folder is there now"]
+    assert wall.error_of(f"os.listdir('{main}/.git')") == "ENOENT"
+    known = root._replace(shared_git_identity=identity_of(main))
+    assert wall.order(OrderKind.SET, known).failed == ()
+    wall.run(f"subprocess.run({commit}, check=True)")
+
+
+def test_holders_are_reported_or_killed(tmp_path: Path, wall: Wall) -> None:
+    root = make_root(tmp_path / "a")
+    wall.order(OrderKind.SET, root)
+    pid = wall.run(f"FILE = open('{tmp_path}/a/file', 'rb'); result = os.getpid()")
+    assert len(wall.order(OrderKind.SET).holders) == 1
+    assert wall.run("result = FILE.read().decode()") == "text"
+    wall.run("FILE.close()")
+    wall.order(OrderKind.SET, root)
+    assert wall.order(OrderKind.SET).holders == ()
+    assert pid == 2
+
+
+def test_with_kill_only_the_holder_ends(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    root = make_root(tmp_path / "a")
+    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL) as wall:
+        holding = f"CHILD = subprocess.Popen(['sleep', '1000'], stdin=open('{tmp_path}/a/file'))"
+        wall.run(holding)
+        wall.order(OrderKind.SET)
+        assert wall.run("result = CHILD.wait()") == -signal.SIGKILL
+
+
+def test_with_kill_a_holder_that_hides_its_files_ends_too(tmp_path: Path) -> None:
+    """An ordinary user cannot look into a process that is not dumpable."""
+    (tmp_path / "home").mkdir()
+    root = make_root(tmp_path / "a")
+    hide = "import ctypes, signal; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(); signal.pause()"
+    with Wall(tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL) as wall:
+        wall.run(
+            f"CHILD = subprocess.Popen([sys.executable, '-uc', '{hide}'], "
+            f"stdin=open('{tmp_path}/a/file'), stdout=subprocess.PIPE); CHILD.stdout.readline()"
+        )
+        wall.order(OrderKind.SET)
+        assert wall.run("result = CHILD.wait()") == -signal.SIGKILL
+
+
+# Each process lives for an instant only, and passes the open file on to the next one. No process
+# has the pipe open when all have ended.
+_CHAIN = """
+FILE = open('{path}/file')
+ENDED, ALIVE = os.pipe()
+FIRST = os.fork()
+if FIRST == 0:
+    while not os.path.exists('/tmp/end'):
+        if os.fork() != 0:
+            os._exit(0)
+    open('/tmp/escaped', 'w').write(FILE.read())
+    os._exit(0)
+os.waitpid(FIRST, 0)
+FILE.close()
+os.close(ALIVE)
+"""
+_PARKED = """
+FILE = open('{path}/file')
+PARKED, OTHER = socket.socketpair()
+socket.send_fds(PARKED, [b'x'], [FILE.fileno()])
+FILE.close()
+"""
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_with_kill_no_chain_of_short_lived_processes_escapes(
+    tmp_path: Path, sizes: Sizes, is_weak: bool
+) -> None:
+    (tmp_path / "home").mkdir()
+    root = make_root(tmp_path / "a")
+    weak = [Weakness.KILL_ONCE] if is_weak else []
+    escaped = 0
+    for _ in range(sizes.pick(test=2, check=20, soak=1_000)):
+        with Wall(
+            tmp_path / "s", tmp_path / "home", [root], on_revoke=RevokePolicy.KILL, weaknesses=weak
+        ) as wall:
+            wall.run(_CHAIN.format(path=tmp_path / "a"))
+            wall.order(OrderKind.SET)
+            try:
+                wall.run("os.close(os.open('/tmp/end', os.O_CREAT)); os.read(ENDED, 1)")
+                escaped += wall.error_of("content('/tmp/escaped')") == ""
+            except (AssertionError, BrokenPipeError):
+                assert not is_weak  # the whole program was ended
+    assert (escaped > 0) is is_weak
+
+
+def test_a_file_that_waits_in_a_socket_counts_as_held(tmp_path: Path, wall: Wall) -> None:
+    root = make_root(tmp_path / "a")
+    wall.order(OrderKind.SET, root)
+    wall.run(_PARKED.format(path=tmp_path / "a"))
+    assert len(wall.order(OrderKind.SET).holders) == 1
+    wall.run("PARKED.close(); OTHER.close()")
+    wall.order(OrderKind.SET, root)
+    assert wall.order(OrderKind.SET).holders == ()
+
+
+@pytest.mark.parametrize("victim", ["warden", "front", "program"])
+def test_no_process_or_mount_outlives_any_part_of_the_wall(
+    tmp_path: Path, victim: str, sizes: Sizes
+) -> None:
+    (tmp_path / "home").mkdir()
+    for _ in range(sizes.pick(test=1, check=20, soak=300)):
+        with Wall(tmp_path / "state", tmp_path / "home", [make_root(tmp_path / "a")]) as wall:
+            wall.run("subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+            inside = _processes_in_other_namespaces(wall.process.pid)
+            watched = {pid: os.pidfd_open(pid) for pid in inside}
+            assert wall.warden_pid in watched
+            if victim == "program":
+                with pytest.raises((AssertionError, BrokenPipeError, Refused)):
+                    wall.run("os.kill(os.getpid(), 9)")
+            else:
+                pid = wall.warden_pid if victim == "warden" else wall.process.pid
+                os.kill(pid, signal.SIGKILL)
+            wall.process.wait(_HANG_GUARD_S)
+            wall.close()
+            for pid, ended in watched.items():
+                assert select.select([ended], [], [], _HANG_GUARD_S)[0], f"{pid} of {inside}"
+                os.close(ended)
+    with open("/proc/self/mountinfo", "rb") as mounts:  # other mounts need not be UTF-8
+        assert os.fsencode(tmp_path) not in mounts.read()
+
+
+def test_many_cycles_leak_no_mount_no_descriptor_and_no_process(
+    tmp_path: Path, wall: Wall, sizes: Sizes
+) -> None:
+    roots = [make_root(tmp_path / name / "deep") for name in "ab"]
+    wall.order(OrderKind.SET, *roots)  # the table of descriptors grows once
+    wall.order(OrderKind.SET)
+
+    def state() -> dict[str, object]:
+        warden = Path(f"/proc/{wall.warden_pid}")
+        status = (warden / "status").read_text().splitlines()
+        return {
+            "mounts": (warden / "mountinfo").read_bytes().count(b"\n"),
+            "mounts inside": wall.run("result = read('/proc/self/mountinfo').count(b'\\n')"),
+            "folders inside": wall.run(f"result = str(os.listdir('{tmp_path}'))"),
+            # An ordinary user cannot list the descriptors, but sees the size of their table.
+            "descriptors": next(line for line in status if line.startswith("FDSize:")),
+            "processes": len(_processes_in_other_namespaces(wall.process.pid)),
+        }
+
+    before = state()
+    for _ in range(sizes.pick(test=20, check=2_000, soak=100_000)):
+        assert not wall.order(OrderKind.SET, *roots).failed
+        wall.order(OrderKind.SET)
+    assert state() == before
+    # The control: what is shown takes mounts and descriptors.
+    wall.order(OrderKind.SET, *(make_root(tmp_path / "many" / str(each)) for each in range(100)))
+    shown = state()
+    assert all(shown[each] != before[each] for each in ("mounts", "mounts inside", "descriptors"))
+
+
+def _processes_in_other_namespaces(front: int) -> list[int]:
+    """Return the descendants of a process; each name in /proc is read once."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                status = Path(f"/proc/{name}/stat").read_text()
+            except OSError:
+                continue
+            parents[int(name)] = int(status.rpartition(")")[2].split()[1])
+    found = {front}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found - {front})
