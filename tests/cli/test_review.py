@@ -36,7 +36,7 @@ class Scripted:
 
 
 def a_project(name: str, **changes: object) -> dict[str, Any]:
-    return an_item(name, id=f"id-{name}", **changes)
+    return an_item(name, **{"id": f"id-{name}", "identity": f"mark-{name}", **changes})
 
 
 ACME = "git@github.com:acme/x.git"

@@ -151,8 +151,8 @@ def a_status(**changes: object) -> dict[str, Any]:
             {"path": "/src", "depth": 4, "nested": "none", "state": "watching", "note": None,
              "remedy": None, "projects": 3}
         ],
-        "counts": {"published": 2, "approved": 2, "waiting": 1, "denied": 0, "lapsed": 0,
-                   "incomplete": 0, "projects": 3},
+        "counts": {"published": 2, "approved": 2, "waiting": 1, "unpublishable": 0, "denied": 0,
+                   "lapsed": 0, "lapsed_rules": 0, "incomplete": 0, "projects": 3},
         "sessions": [{"client": "claude-code", "pid": 99, "since": "2026-11-20T09:00:00Z"}],
         "confined": [],
         "closed_connections": {},

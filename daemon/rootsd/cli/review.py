@@ -232,7 +232,7 @@ class Review(Struct):
         # A denial holds for the path, an approval for the directory that was shown.
         shown: tuple[str, ...] = ()
         if verb is DecisionVerb.APPROVE:
-            shown = tuple(item.get("identity", "") for item in meant)  # missing in older daemons
+            shown = tuple(item["identity"] for item in meant)
         order = DecideRequest(
             verb,
             cwd="/",

@@ -164,13 +164,6 @@ def test_without_a_daemon_only_the_outside_is_checked(shell: Shell, home: Path) 
     )
 
 
-def test_an_older_daemon_does_not_examine_itself(
-    shell: Shell, seen: list[DoctorCheck], daemon: FakeDaemon
-) -> None:
-    daemon.answers["examine"] = Objection(ErrorCode.USAGE, "this daemon does not know the request")
-    assert rows(shell.run("doctor").out) == [["ok", "disk", "room", "", "command"]]
-
-
 def test_a_daemon_that_fails_to_examine_itself_is_an_error(
     shell: Shell, seen: list[DoctorCheck], daemon: FakeDaemon
 ) -> None:

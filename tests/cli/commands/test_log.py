@@ -14,7 +14,7 @@ def an_event(**more: object) -> dict[str, Any]:
     return {
         "seq": 3, "at": "2026-03-04T12:00:00Z", "verb": "approved", "actor": "person",
         "by": "pid 9, bash, pts/0", "path": "/src/api", "path_b64": None, "what": "api",
-        **more,
+        "undid": None, **more,
     }  # fmt: skip
 
 

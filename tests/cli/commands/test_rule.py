@@ -62,7 +62,12 @@ def test_a_rule_is_removed(daemon: FakeDaemon, shell: Shell) -> None:
 
 def test_rules_are_listed_and_the_verb_alone_lists_them(daemon: FakeDaemon, shell: Shell) -> None:
     odd = a_rule(4, verdict="denied", pattern=None, pattern_b64="L3Nydi//Kg==")
-    daemon.answers["rules"] = {"revision": 8, "items": [a_rule(), odd], "warnings": []}
+    daemon.answers["rules"] = {
+        "revision": 8,
+        "items": [a_rule(), odd],
+        "policy": [],
+        "warnings": [],
+    }
     expected = (
         "3\tapprove\t/src/**\t1\t2026-11-20T08:11:02Z\n"
         "4\tdeny\tfile:///srv/%FF%2A\t1\t2026-11-20T08:11:02Z\n"
@@ -114,7 +119,9 @@ def test_a_dry_run_says_that_nothing_was_changed(daemon: FakeDaemon, shell: Shel
 def test_a_rule_that_lapsed_is_listed_as_such_with_the_next_command(
     daemon: FakeDaemon, shell: Shell
 ) -> None:
-    daemon.answers["rules"] = {"revision": 8, "items": [a_rule(verdict="pending")], "warnings": []}
+    daemon.answers["rules"] = {
+        "revision": 8, "items": [a_rule(verdict="pending")], "policy": [], "warnings": [],
+    }  # fmt: skip
     done = shell.run("rule")
     assert done.out.startswith("3\tlapsed\t/src/**\t1\t")
     assert "rootsd approve --lapsed --all" in done.err

@@ -33,12 +33,13 @@ def a_session(**more: object) -> dict[str, Any]:
         "until": None,
         "end": None,
         "given": [a_change(2, [], [])],
+        "told": None,
         **more,
     }
 
 
 def answers(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"revision": 7, "items": list(items), "warnings": []}
+    return {"revision": 7, "items": list(items), "confined": [], "warnings": []}
 
 
 def test_open_sessions_are_lines_in_a_pipe(daemon: FakeDaemon, shell: Shell) -> None:

@@ -186,19 +186,10 @@ def test_incomplete_projects_are_reported(running: FakeDaemon, shell: Shell, src
     assert "2 more projects are still being written" in shell.run("scan").err
 
 
-def test_an_older_daemon_without_that_count_is_accepted(
-    running: FakeDaemon, shell: Shell, src: Path
-) -> None:
-    found = a_scan()
-    del found["being_made"]
-    running.answers["scan"] = found
-    assert shell.run("up", str(src)).status == 0
-
-
 def test_on_a_terminal_an_older_daemon_keeps_running_if_the_person_says_no(
     running: FakeDaemon, src: Path
 ) -> None:
-    about = {"version": "0.0.1", "pid": 4121, "since": "2026-11-20T08:11:02Z"}
+    about = {**a_status()["daemon"], "version": "0.0.1"}
     running.answers["status"] = a_status(daemon=about)
     child = pexpect.spawn(
         sys.executable, ["-m", "rootsd", "up", str(src)], env=dict(os.environ),

@@ -16,7 +16,7 @@ from rootsd.cli.layout import ColumnFit
 from rootsd.cli.render import Column, CommandResult
 from rootsd.cli.theme import Tone
 from rootsd.core.doctor import Severity, error
-from rootsd.core.errors import DaemonUnreachable, ErrorCode, Exit, RootsdError
+from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_text
 from rootsd.wire.daemon import DoctorItem, DoctorRequest
 
@@ -133,8 +133,6 @@ def _daemon_checks(invocation: Invocation) -> list[Mapping[str, Any]]:
     except DaemonUnreachable:
         return []
     except RootsdError as trouble:
-        if trouble.code is ErrorCode.USAGE:  # an older daemon, without this request
-            return []
         return [_item(DoctorCheck(error("daemon", trouble.message, trouble.remedy)))]
     return items
 

@@ -36,7 +36,7 @@ def _by(item: Mapping[str, Any]) -> str:
 
 
 def _undid(item: Mapping[str, Any]) -> str:
-    undid = item.get("undid")  # missing in older daemons
+    undid = item["undid"]
     return f"undid {undid['seq']} {undid['verb']}" if undid else ""
 
 

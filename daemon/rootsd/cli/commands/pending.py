@@ -93,8 +93,8 @@ def command(
     query = query_of(words, invocation.cwd, Selection.PENDING, risks=risks)
     listing = call_or_read_store(invocation, query)
     items, output = in_order(listing["items"], words), invocation.output
-    unpublishable = listing.get("unpublishable", [])  # missing in older daemons
-    incomplete = listing.get("incomplete", [])  # missing without a daemon
+    # Both are missing without a daemon.
+    unpublishable, incomplete = listing.get("unpublishable", []), listing.get("incomplete", [])
     extra = {"unpublishable": unpublishable, "incomplete": incomplete}
     answer = CommandResult(items, listing["revision"], listing["warnings"], extra)
     if not count:

@@ -94,8 +94,8 @@ def list_(invocation: Invocation) -> None:
     """
     listing = invocation.call(RulesQuery())
     output = invocation.output
-    policy = listing.get("policy", ())  # missing in older daemons
-    extra = {"policy": list(policy)} if output.is_json else {}
+    policy = listing["policy"]
+    extra = {"policy": policy} if output.is_json else {}
     rows = listing["items"] if output.is_json else [*listing["items"], *map(_as_row, policy)]
     result = CommandResult(rows, listing["revision"], listing["warnings"], extra)
     output.show(result, _COLUMNS)

@@ -81,8 +81,8 @@ def command(invocation: Invocation, parent: str | None) -> None:
 
 def scan_result(found: Mapping[str, Any]) -> CommandResult:
     """Return the result of a scan: new projects are the items, and all else is beside them."""
-    parts = ("gone", "changed", "projects", "folders", "seconds", "left_out")
-    extra = {**{part: found[part] for part in parts}, "being_made": _incomplete_count(found)}
+    parts = ("gone", "changed", "projects", "folders", "seconds", "left_out", "being_made")
+    extra = {part: found[part] for part in parts}
     return CommandResult(found["new"], found["revision"], found["warnings"], extra)
 
 
@@ -107,13 +107,8 @@ def notices(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _incomplete_notice(found: Mapping[str, Any]) -> str | None:
     """Return a sentence about the projects that are still incomplete, or None."""
-    count = _incomplete_count(found)
+    count = found["being_made"]
     if not count:
         return None
     what, it_is = ("project is", "it is") if count == 1 else ("projects are", "they are")
     return f"{count} more {what} still being written, and proposed once {it_is} complete."
-
-
-def _incomplete_count(found: Mapping[str, Any]) -> int:
-    count: int = found.get("being_made", 0)  # missing in older daemons
-    return count

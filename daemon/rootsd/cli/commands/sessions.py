@@ -33,7 +33,7 @@ def _scope(item: Mapping[str, Any]) -> str:
 def _roots(item: Mapping[str, Any]) -> str:
     """Return the number of roots sent. For `rootsd run`, return how many its server got."""
     given = item["given"][-1]["roots"] if item["given"] else 0
-    relayed = item.get("told")  # missing in older daemons
+    relayed = item["told"]
     if not relayed:
         return str(given) if item["given"] else "none yet"
     sent = relayed["roots"]
@@ -108,7 +108,7 @@ def command(invocation: Invocation, *, history: bool, last: int) -> None:
     view = SessionView.HISTORY if history else SessionView.OPEN
     listing = invocation.call(SessionsQuery(view, last))
     items, output = listing["items"], invocation.output
-    confined = [] if history else listing.get("confined") or []  # missing in older daemons
+    confined = [] if history else listing["confined"]
     if output.is_json:
         extra = {} if history else {"confined": confined}
         output.object(CommandResult(items, listing["revision"], listing["warnings"], extra))
@@ -128,7 +128,7 @@ def _history_rows(item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     For `rootsd run`, the row of the last set says how many roots were sent to the server.
     """
     yield {**item, "at": item["since"], "what": f"opened by pid {item['pid']}"}
-    relayed = item.get("told")  # missing in older daemons
+    relayed = item["told"]
     for given in item["given"]:
         is_last = given is item["given"][-1]
         sent_on = ""

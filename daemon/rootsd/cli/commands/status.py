@@ -33,9 +33,9 @@ _MAX_CONFINED = 5
 _DETAILS = {"stays_open": "open", "not_shown": "not shown", "holders": "still holds a file"}
 _LABEL_WIDTH = 10
 _HINT_COLUMN = 41
-_LATER = (
-    "confined", "config", "policy", "guard", "focus", "refused", "agent_commands",
-    "closed_connections",
+_PARTS = (
+    "daemon", "parents", "counts", "sessions", "degraded", "confined", "config", "policy", "guard",
+    "focus", "refused", "agent_commands", "closed_connections",
 )  # fmt: skip
 
 
@@ -78,15 +78,10 @@ def print_status(invocation: Invocation, status: Mapping[str, Any]) -> None:
 
 def status_result(status: Mapping[str, Any]) -> CommandResult:
     """Return the whole status as a result without items."""
-    parts = ("daemon", "parents", "counts", "sessions", "degraded")
     return CommandResult(
         revision=status["revision"],
         warnings=status["warnings"],
-        extra={
-            **{part: status[part] for part in parts},
-            # An older daemon has none of them.
-            **{part: status.get(part) for part in _LATER},
-        },
+        extra={part: status[part] for part in _PARTS},
     )
 
 
@@ -102,7 +97,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     """Yield the lines for a person, one per topic."""
     daemon, counts = status["daemon"], status["counts"]
     started = age(daemon["since"])
-    confined = ", confined" if daemon.get("confined") == "landlock" else ""
+    confined = ", confined" if daemon["confined"] == "landlock" else ""
     who = f"{daemon['version']}, pid {daemon['pid']}"
     yield StatusLine("daemon", f"running {who}, started {started}{confined}")
     if not status["parents"]:
@@ -110,13 +105,13 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     for number, parent in enumerate(status["parents"]):
         yield StatusLine("" if number else "parents", parent_line(parent))
     words = ("published", "denied", "lapsed", "incomplete")
-    totals = [f"{counts[word]} {word}" for word in words if counts.get(word)]
-    if unpublishable := counts.get("unpublishable"):
+    totals = [f"{counts[word]} {word}" for word in words if counts[word]]
+    if unpublishable := counts["unpublishable"]:
         totals.append(f"{unpublishable} can never be published")
     yield StatusLine("projects", "   ".join(totals) or "none decided")
-    if lapsed := counts.get("lapsed_rules"):
+    if lapsed := counts["lapsed_rules"]:
         yield StatusLine("rules", f"{lapsed} lapsed", "rootsd rule", Tone.ATTENTION)
-    yield from _policy_lines(status.get("policy"))
+    yield from _policy_lines(status["policy"])
     waiting = counts["waiting"]
     yield StatusLine(
         "pending",
@@ -127,11 +122,11 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     is_next = counts["published"] and not status["sessions"]
     hint = "rootsd clients" if is_next else ""
     yield StatusLine("clients", _clients(status["sessions"]), hint)
-    yield from _confined_lines(status.get("confined") or ())
+    yield from _confined_lines(status["confined"])
     yield from _setting_lines(status)
-    if refused := status.get("refused"):
+    if refused := status["refused"]:
         yield StatusLine("refused", _refused(refused), "rootsd log", Tone.REFUSED)
-    if commands := status.get("agent_commands"):
+    if commands := status["agent_commands"]:
         yield StatusLine("agents", _refused(commands), "rootsd log", Tone.ATTENTION)
     if closed := _closed(status):
         reasons = ", ".join(f"{count} {safe_label(why)}" for why, count in closed)
@@ -142,10 +137,10 @@ def _lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
 
 def _setting_lines(status: Mapping[str, Any]) -> Iterator[StatusLine]:
     """Yield a line for each setting of a person that is not the usual one."""
-    if focus := status.get("focus"):
+    if focus := status["focus"]:
         yield StatusLine("focus", safe_label(focus), "rootsd focus --clear")
-    if (guard := status.get("guard", Guard.AGENTS)) != Guard.AGENTS:
-        yield StatusLine("guard", guard)
+    if status["guard"] != Guard.AGENTS:
+        yield StatusLine("guard", status["guard"])
 
 
 def _policy_lines(policy: Mapping[str, Any] | None) -> Iterator[StatusLine]:
@@ -192,12 +187,12 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
         yield ["count", word, str(count)]
     for client in status["sessions"]:
         yield ["session", safe_label(client["client"] or "?"), str(client["pid"]), client["since"]]
-    yield from _confined_rows(status.get("confined") or ())
+    yield from _confined_rows(status["confined"])
     yield from _setting_rows(status)
-    if refused := status.get("refused"):
+    if refused := status["refused"]:
         words = (safe_label(refused[key], limit=None) for key in ("what", "by", "why"))
         yield ["refused", str(refused["count"]), refused["at"], *words]
-    if commands := status.get("agent_commands"):
+    if commands := status["agent_commands"]:
         words = (safe_label(commands[key], limit=None) for key in ("what", "by", "why"))
         yield ["agent command", str(commands["count"]), commands["at"], *words]
     for why, count in _closed(status):
@@ -208,11 +203,10 @@ def _rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
 
 def _setting_rows(status: Mapping[str, Any]) -> Iterator[list[str]]:
     """Yield a row for each setting of a person, and one for the machine's policy."""
-    if guard := status.get("guard"):
-        yield ["guard", guard]
-    if focus := status.get("focus"):
+    yield ["guard", status["guard"]]
+    if focus := status["focus"]:
         yield ["focus", safe_label(focus)]
-    if policy := status.get("policy"):
+    if policy := status["policy"]:
         counts = (str(policy[word]) for word in ("refused", "denied", "approved"))
         wall = "wall required" if policy["requires_wall"] else "wall not required"
         yield ["policy", exact_path(policy["file"]), *counts, wall]
@@ -230,8 +224,7 @@ def _confined_rows(confined: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]
 
 def _closed(status: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the reasons for closed connections with their counts, the most frequent first."""
-    closed = status.get("closed_connections") or {}
-    return sorted(closed.items(), key=lambda reason: -reason[1])
+    return sorted(status["closed_connections"].items(), key=lambda reason: -reason[1])
 
 
 def _refused(refused: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def about_session(row: SessionRow, roots: Iterable[Mapping[str, Any]]) -> list[P
             *(("not shown", text) for text in item["not_shown"]),
         ]
     else:
-        relayed = item.get("told")
+        relayed = item["told"]
         facts += [("server has", pluralize(relayed["roots"], "root"))] if relayed else []
         warnings = []
     return [
