@@ -49,6 +49,17 @@ def test_every_client_is_found_without_a_table() -> None:
     assert TARGETS.keys() <= all_clients().keys()
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_lists_are_in_the_home_that_a_variable_names(name: str) -> None:
+    for variable in client_named(name).facts.places[0].variables:
+        if variable.name == "XDG_CONFIG_HOME":  # the lists of opencode are not below it
+            continue
+        moved = {variable.name: "/second"}
+        settings = client_named(name).settings(ClientEnvironment(HOME, moved, Platform.LINUX))
+        lists = TARGETS[name].settings_file(str(HOME), moved)
+        assert (settings.parents[-2], lists.split("/")[1]) == (Path("/second"), "second")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_client_is_as_it_was_described(name: str) -> None:
     client = client_named(name)
