@@ -21,7 +21,7 @@ import write_json_reference
 import write_python_reference
 from attribute_docs import attribute_docs
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from wire_types import command_outputs, key_descriptions, typed_dicts
+from wire_types import command_outputs, json_objects, key_descriptions
 from write_schemas import control_schema
 
 from rootsd import client
@@ -182,7 +182,7 @@ def test_each_command_describes_what_it_prints_or_prints_no_object() -> None:
 
 def test_each_key_of_a_result_and_of_a_message_has_a_description() -> None:
     results = [each for types in OUTPUTS.values() for each in types]
-    found = typed_dicts((*results, *(request.result for request in REQUEST_TYPES)))
+    found = json_objects((*results, *(request.result for request in REQUEST_TYPES)))
     assert len(found) > 80
     for one in found.values():
         descriptions = key_descriptions(one.cls)

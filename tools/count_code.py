@@ -71,11 +71,9 @@ def _code_lines(text: str, tree: ast.Module) -> int:
     """Count the lines that are neither blank, nor a comment alone, nor part of a docstring."""
     lines = [line.strip() for line in text.splitlines()]
     for node in ast.walk(tree):
-        match node:
-            case ast.Expr(ast.Constant(str())):
-                lines[node.lineno - 1 : node.end_lineno] = [""] * (
-                    (node.end_lineno or node.lineno) - node.lineno + 1
-                )
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
     return sum(1 for line in lines if line and not line.startswith("#"))
 
 

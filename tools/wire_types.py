@@ -1,7 +1,7 @@
 """Describe the types of rootsd/1, for the JSON Schema and for the pages in docs/reference/.
 
-The description of a key is the docstring below it. In such a docstring, "a value of `X`" stands
-for the values of the enumeration X.
+The description of a key is the docstring below it, or its text in `Annotated`. In such a
+description, "a value of `X`" stands for the values of the enumeration X.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from typing import is_typeddict
 
 import msgspec
 from attribute_docs import attribute_docs
@@ -34,6 +35,7 @@ from rootsd.core.model import (
     ProjectKind,
     Verdict,
 )
+from rootsd.core.record import field_docs
 from rootsd.core.risks import FindingKind
 from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.discovery.status import ParentState
@@ -54,8 +56,9 @@ _VALUE = re.compile(r"\b([Aa]) value of `(\w+)`")
 
 def key_descriptions(owner: type) -> dict[str, str]:
     """Return the description of each key of a type, in one line."""
+    annotated = {} if is_typeddict(owner) else field_docs(owner)
     return {
-        name: _VALUE.sub(_listed, " ".join(doc.split()))
+        name: _VALUE.sub(_listed, " ".join((doc or annotated.get(name, "")).split()))
         for name, doc in attribute_docs(owner).items()
     }
 
@@ -74,16 +77,20 @@ def command_outputs() -> dict[str, tuple[type, ...]]:
     }
 
 
-def typed_dicts(types: Iterable[type]) -> dict[str, inspect.TypedDictType]:
-    """Return all TypedDicts that these types are or hold, by name, in the order of the search."""
-    found: dict[str, inspect.TypedDictType] = {}
+Object = inspect.TypedDictType | inspect.NamedTupleType
+"""The description of a JSON object: a TypedDict, or a record of `rootsd.core.record`."""
+
+
+def json_objects(types: Iterable[type]) -> dict[str, Object]:
+    """Return all JSON objects that these types are or hold, by name, in order of the search."""
+    found: dict[str, Object] = {}
     for each in msgspec.inspect.multi_type_info(tuple(types)):
         _collect(each, found)
     return found
 
 
-def _collect(one: inspect.Type, found: dict[str, inspect.TypedDictType]) -> None:
-    if isinstance(one, inspect.TypedDictType):
+def _collect(one: inspect.Type, found: dict[str, Object]) -> None:
+    if isinstance(one, Object):
         if one.cls.__name__ in found:
             return
         found[one.cls.__name__] = one
@@ -93,7 +100,7 @@ def _collect(one: inspect.Type, found: dict[str, inspect.TypedDictType]) -> None
 
 def _inside(one: inspect.Type) -> Iterator[inspect.Type]:
     match one:
-        case inspect.TypedDictType(fields=fields) | inspect.DataclassType(fields=fields):
+        case inspect.TypedDictType(fields=fields) | inspect.NamedTupleType(fields=fields):
             yield from (field.type for field in fields)
         case inspect.UnionType(types=types):
             yield from types

@@ -17,7 +17,7 @@ import msgspec
 from attribute_docs import bases_of, own_attribute_docs
 from msgspec import NODEFAULT, inspect
 from msgspec.structs import fields
-from wire_types import command_outputs, key_descriptions, typed_dicts
+from wire_types import Object, command_outputs, json_objects, key_descriptions
 
 from rootsd.cli.render import CommandOutput, ErrorOutput, ErrorOutputItem
 from rootsd.wire.daemon import ScanProgressItem
@@ -173,7 +173,7 @@ def _json_lines() -> Iterator[str]:
             yield from _object(objects[name])
 
 
-def _keys_of_result(one: inspect.TypedDictType, results: Iterable[type]) -> Iterator[str]:
+def _keys_of_result(one: Object, results: Iterable[type]) -> Iterator[str]:
     """Yield a table of the keys, or the other results whose keys the result has together."""
     bases = [base for base in bases_of(one.cls) if base in results]
     if bases:
@@ -183,9 +183,9 @@ def _keys_of_result(one: inspect.TypedDictType, results: Iterable[type]) -> Iter
         yield from _table(one, _ENVELOPE[:3] + _ENVELOPE[4:])
 
 
-def _objects_of_commands() -> dict[str, inspect.TypedDictType]:
+def _objects_of_commands() -> dict[str, Object]:
     results = (each for types in command_outputs().values() for each in types)
-    return typed_dicts((CommandOutput, ErrorOutput, *results))
+    return json_objects((CommandOutput, ErrorOutput, *results))
 
 
 def _protocol_lines() -> Iterator[str]:
@@ -198,26 +198,24 @@ def _protocol_lines() -> Iterator[str]:
         yield f"* `{method}`: {_words(msgspec.inspect.type_info(params), elsewhere)}"
     yield "\n## Errors\n"
     yield "An error has a `code` and a `message`, as in JSON-RPC, and this object as its `data`."
-    errors = typed_dicts((ErrorDetails,))
+    errors = json_objects((ErrorDetails,))
     for each in errors.values():
         yield from _object(each, elsewhere=elsewhere)
     yield "\n## The hello on mcp.sock\n"
     yield cleandoc(f"""
         `mcp.sock` speaks MCP. Before its first message, a client may send `{HELLO_METHOD}`, which
         names the client and narrows its roots. A hello with unknown parameters is refused.""")
-    hello = typed_dicts((HelloParams, HelloResult))
+    hello = json_objects((HelloParams, HelloResult))
     for name in (HelloParams.__name__, HelloResult.__name__):
         yield from _object(hello[name], elsewhere=elsewhere)
     types = (*(each.result for each in REQUEST_TYPES), *_NOTIFICATIONS.values(), HelloResult)
-    objects = typed_dicts(types)
+    objects = json_objects(types)
     yield "\n## Objects in messages"
     for name in sorted(objects.keys() - elsewhere.keys() - errors.keys() - {HelloResult.__name__}):
         yield from _object(objects[name], elsewhere=elsewhere)
 
 
-def _request(
-    request: type[ControlRequest], elsewhere: Mapping[str, inspect.TypedDictType]
-) -> Iterator[str]:
+def _request(request: type[ControlRequest], elsewhere: Mapping[str, Object]) -> Iterator[str]:
     yield f"\n### `{request.method}`\n"
     result = _words(msgspec.inspect.type_info(request.result), elsewhere)
     about = cleandoc(request.__doc__ or "").replace(f"`{request.result.__name__}`", result)
@@ -230,12 +228,12 @@ def _request(
         yield f"| `{field.name}` | {kind} | {_default(field.default)} |"
 
 
-def _named(name: str, elsewhere: Mapping[str, inspect.TypedDictType]) -> str:
+def _named(name: str, elsewhere: Mapping[str, Object]) -> str:
     """Return what stands for the name of a class: the method of a request, a link, or the name."""
     if name in _METHODS:
         return f"`{_METHODS[name]}`"
     results = (each.result for each in REQUEST_TYPES)
-    owner = typed_dicts((*results, *_NOTIFICATIONS.values())).get(name)
+    owner = json_objects((*results, *_NOTIFICATIONS.values())).get(name)
     return _words(owner, elsewhere) if owner is not None else f"`{name}`"
 
 
@@ -257,9 +255,7 @@ def _default(value: object) -> str:
             return f"`{value}`"
 
 
-def _object(
-    one: inspect.TypedDictType, elsewhere: Mapping[str, inspect.TypedDictType] | None = None
-) -> Iterator[str]:
+def _object(one: Object, elsewhere: Mapping[str, Object] | None = None) -> Iterator[str]:
     """Yield the section of an object: its docstring and its keys.
 
     A class with several bases has a table for each of them.
@@ -278,10 +274,10 @@ def _object(
 
 
 def _table(
-    one: inspect.TypedDictType,
+    one: Object,
     left_out: Sequence[str],
     only: Iterable[str] | None = None,
-    elsewhere: Mapping[str, inspect.TypedDictType] | None = None,
+    elsewhere: Mapping[str, Object] | None = None,
 ) -> Iterator[str]:
     """Yield a table of the keys of an object, or of some of them, in the order of the source."""
     by_name = {field.encode_name: field for field in one.fields}
@@ -290,15 +286,16 @@ def _table(
         if key not in left_out and (only is None or key in only):
             field = by_name[key]
             kind = _words(field.type, elsewhere or {})
-            optional = "" if field.required else ", optional"
+            is_there = field.required or isinstance(one, inspect.NamedTupleType)
+            optional = "" if is_there else ", optional"
             yield f"| `{key}` | {kind}{optional} | {meaning} |"
 
 
-def _words(kind: inspect.Type, elsewhere: Mapping[str, inspect.TypedDictType]) -> str:
+def _words(kind: inspect.Type, elsewhere: Mapping[str, Object]) -> str:
     match kind:
         case inspect.Metadata(type=inner):
             return _words(inner, elsewhere)
-        case inspect.TypedDictType(cls=cls):
+        case inspect.TypedDictType(cls=cls) | inspect.NamedTupleType(cls=cls):
             page = FILE.name if cls.__name__ in elsewhere else ""
             return f"[{cls.__name__}]({page}#{cls.__name__.lower()})"
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
@@ -331,6 +328,7 @@ def _command_link(command: str) -> str:
 
 
 _PLAIN_WORDS: Mapping[type[inspect.Type], str] = {
+    inspect.BytesType: "string",
     inspect.StrType: "string",
     inspect.IntType: "integer",
     inspect.FloatType: "number",

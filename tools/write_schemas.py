@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from wire_types import command_outputs, key_descriptions, typed_dicts
+from msgspec.inspect import NamedTupleType
+from wire_types import command_outputs, json_objects, key_descriptions
 
 from rootsd.cli.render import CommandOutput, ErrorOutput
 from rootsd.config.policy_schema import PolicyTables
@@ -161,11 +162,25 @@ def _definitions(types: Iterable[type]) -> dict[str, JsonSchema]:
     _, definitions = msgspec.json.schema_components(unique, ref_template="#/$defs/{name}")
     for definition in definitions.values():
         definition["description"] = inspect.cleandoc(definition["description"])
-    for name, owner in typed_dicts(unique).items():
+    for name, owner in json_objects(unique).items():
+        if isinstance(owner, NamedTupleType):
+            definitions[name] = _of_record(owner, definitions[name])
         descriptions = key_descriptions(owner.cls)
         for key, schema in definitions[name]["properties"].items():
             schema["description"] = descriptions[key]
     return definitions
+
+
+def _of_record(owner: NamedTupleType, array: JsonSchema) -> JsonSchema:
+    """Return the schema of the object of a record. To msgspec, a record is an array."""
+    names = [field.name for field in owner.fields]
+    properties = dict(zip(names, array["prefixItems"], strict=True))
+    for each in properties.values():
+        for text in (each, *(each.get("anyOf", [])), each.get("items", {})):
+            text.pop("contentEncoding", None)
+        each.pop("default", None)  # the object has all keys
+    kept = {key: array[key] for key in ("title", "description")}
+    return {**kept, "type": "object", "properties": properties, "required": names}
 
 
 def _inlined(schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonSchema:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.encoding import (
-    BadRecord,
     ProjectRecord,
     decode_actor,
     decode_observed,
@@ -23,6 +22,7 @@ from rootsd.core.encoding import (
     to_ns,
 )
 from rootsd.core.model import UNDECIDED, Access, Actor, ObservedState, ProjectKind, Rule, Ruling
+from rootsd.core.record import BadRecord
 from support.decision_strategies import actors, moments, names, rules, rulings, sightings
 from support.sample_decisions import NOON, approved
 

@@ -20,7 +20,7 @@ from rootsd.core.changes import (
     ProjectChange,
     RuleChange,
 )
-from rootsd.core.encoding import AllowedPrograms, BadRecord, FocusRecord, ProjectRecord
+from rootsd.core.encoding import AllowedPrograms, FocusRecord, ProjectRecord
 from rootsd.core.guard import Guard
 from rootsd.core.history import (
     CHAIN_START,
@@ -37,6 +37,7 @@ from rootsd.core.history import (
     verify_chain,
 )
 from rootsd.core.model import UNDECIDED, Access, ActorKind, LapseReason, Rule, Ruling, Verdict
+from rootsd.core.record import BadRecord
 from support.decision_strategies import rules, rulings
 from support.sample_decisions import (
     NOON,

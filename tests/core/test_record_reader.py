@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rootsd.core.encoding import BadRecord, RecordReader
+from rootsd.core.encoding import RecordReader
 from rootsd.core.model import Verdict
+from rootsd.core.record import BadRecord
 
 
 def test_values_of_the_right_type_are_returned() -> None:

@@ -7,9 +7,10 @@ import os
 import stat
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from rootsd.config.parent_paths import canonical_path, parent_refusal
 from rootsd.config.schema import ConfigTables, ConfineTable, NotifyTable, ParentTable
@@ -214,16 +215,11 @@ class _PathReader:
 
     def wall(self, table: ConfineTable) -> WallSettings:
         """Return the settings of the wall, without the paths that have a problem."""
-        return WallSettings(
-            self._written(table.read, ("confine", "read")),
-            self._written(table.write, ("confine", "write")),
-            self._written(table.keep, ("confine", "keep")),
-            self._written(table.hide, ("confine", "hide")),
-            protect=table.protect,
-            network=table.network,
-            on_revoke=table.on_revoke,
-            default=table.default,
-        )
+        values: dict[str, Any] = asdict(table)
+        for name, value in values.items():
+            if isinstance(value, list):
+                values[name] = self._written(value, ("confine", name))
+        return WallSettings(**values)
 
     def _written(self, typed: Iterable[str], key: KeyPath) -> tuple[bytes, ...]:
         """Return the absolute paths of the list at `key`, with symlinks as the user wrote them."""

@@ -4,19 +4,21 @@ This is the only place that declares the keys. `configuration` validates the fil
 structs. `tools/write_schemas.py` generates the JSON Schema from them, and
 `tools/write_configuration.py` the reference page.
 
-To add a key, add a field. `expected` completes the sentence "expected …" of an error message.
+To add a key, add a field: to a struct here, or to `WallSettings` for `[confine]`. `expected`
+completes the sentence "expected …" of an error message.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct, field
 
 from rootsd.core.guard import Guard
 from rootsd.core.model import DEFAULT_DEPTH, MountPolicy, NestedPolicy
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.record import field_docs
+from rootsd.core.wall import WallSettings
 
 MAX_DEPTH = 64
 MAX_CONNECTIONS = 1 << 16
@@ -167,54 +169,39 @@ class ApprovalTable(Struct, frozen=True, forbid_unknown_fields=True):
     ] = []
 
 
-def _paths(description: str) -> Meta:
-    return describe_key(description, 'a list of paths that start with / or ~/, such as ["~/.aws"]')
-
-
 def _switch(description: str) -> Meta:
     return describe_key(description, "true or false, without quotes")
 
 
-class ConfineTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """What programs behind the wall may reach besides the approved roots."""
+_EXAMPLE_PATHS = 'a list of paths that start with / or ~/, such as ["~/.aws"]'
 
-    read: Annotated[list[PathText], _paths("Files and folders that programs may read.")] = []
-    write: Annotated[
-        list[PathText], _paths("Files and folders that programs may read and change.")
-    ] = []
-    keep: Annotated[
-        list[PathText],
-        _paths(
-            "Files and folders, such as the settings of an agent. Each program gets its own copy "
-            "and keeps its changes."
-        ),
-    ] = []
-    hide: Annotated[
-        list[PathText], _paths("Files and folders to hide, even inside an approved root.")
-    ] = []
-    protect: Annotated[
-        bool,
-        _switch(
-            "Whether files in a root that run later outside the wall, such as Git hooks, are "
-            "read-only."
-        ),
-    ] = True
-    network: Annotated[bool, _switch("Whether programs may use the network.")] = True
-    on_revoke: Annotated[
-        RevokePolicy,
-        describe_key(
-            "What happens to a process that still has a file open in a folder that was taken "
-            "away: `rootsd status` names it (`tell`), or it is ended (`kill`).",
-            one_of(RevokePolicy),
-        ),
-    ] = RevokePolicy.TELL
-    default: Annotated[
-        bool,
-        _switch(
-            "Whether `rootsd run` confines its server without `--confine`. `--no-confine` turns "
-            "it off for one call. Where the wall cannot work, the server does not start."
-        ),
-    ] = False
+
+def _table_of(record: type[tuple[Any, ...]]) -> type[Struct]:
+    """Return the table with the fields of a record, whose paths are as the user writes them."""
+    docs = field_docs(record)
+    types = get_type_hints(record)
+    fields: list[tuple[str, Any, Any]] = []
+    for name, default in record._field_defaults.items():  # type: ignore[attr-defined]
+        if isinstance(default, tuple):
+            meta, kind = describe_key(docs[name], _EXAMPLE_PATHS), list[PathText]
+            fields.append((name, Annotated[kind, meta], field(default_factory=list)))
+        else:
+            kind = types[name]
+            about = _switch(docs[name]) if kind is bool else describe_key(docs[name], one_of(kind))
+            fields.append((name, Annotated[kind, about], default))
+    return defstruct(
+        record.__name__,
+        fields,
+        namespace={"__doc__": record.__doc__},
+        frozen=True,
+        forbid_unknown_fields=True,
+    )
+
+
+if TYPE_CHECKING:
+    ConfineTable: TypeAlias = Struct
+else:
+    ConfineTable = _table_of(WallSettings)
 
 
 class NotifyTable(Struct, frozen=True, forbid_unknown_fields=True):

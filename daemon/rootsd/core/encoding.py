@@ -41,13 +41,10 @@ from rootsd.core.model import (
     Verdict,
 )
 from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.core.record import BadRecord
 
 FieldValue = TypeVar("FieldValue")
 Member = TypeVar("Member", bound=StrEnum)
-
-
-class BadRecord(Exception):
-    """A stored text that does not have the expected form. The message names the key."""
 
 
 class RecordReader:

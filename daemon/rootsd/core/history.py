@@ -40,7 +40,6 @@ from rootsd.core.changes import (
 )
 from rootsd.core.encoding import (
     AllowedPrograms,
-    BadRecord,
     FocusRecord,
     ProjectRecord,
     decode_actor,
@@ -69,6 +68,7 @@ from rootsd.core.model import (
     Ruling,
     Verdict,
 )
+from rootsd.core.record import BadRecord
 from rootsd.core.transition import make_lapse
 
 

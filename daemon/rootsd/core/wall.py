@@ -1,13 +1,9 @@
-"""The user's settings for the wall.
-
-This module is small and has no dataclasses, because every command imports it.
-`rootsd.core.wall_view` computes the views.
-"""
+"""The user's settings for the wall. `rootsd.core.wall_view` computes the views."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 WAITER_NAME = b"rootsd-wall"
 """The name of each wall's process outside that waits for its programs.
@@ -36,25 +32,39 @@ class WallEngine(StrEnum):
 
 
 class WallSettings(NamedTuple):
-    """The user's settings for the wall. All paths are absolute; they may contain symlinks.
+    """The table `[confine]` of the configuration, also as the daemon sends it to a wall.
 
-    * `read`, `write`: additional files that programs may read, or read and change.
-    * `keep`: files of which each program has its own copy, which is kept.
-    * `hide`: files that no program sees, even inside a root.
-    * `protect`: whether files in a root that run later, outside the wall, are read-only.
-    * `network`: whether programs may use the network.
-    * `on_revoke`: what to do with programs that still use a removed root.
-    * `default`: whether `rootsd run` confines every server.
+    Its paths are absolute there, and they may contain symlinks.
     """
 
-    read: tuple[bytes, ...] = ()
-    write: tuple[bytes, ...] = ()
-    keep: tuple[bytes, ...] = ()
-    hide: tuple[bytes, ...] = ()
-    protect: bool = True
-    network: bool = True
-    on_revoke: RevokePolicy = RevokePolicy.TELL
-    default: bool = False
+    read: Annotated[tuple[bytes, ...], "Files and folders that programs may read."] = ()
+    write: Annotated[
+        tuple[bytes, ...], "Files and folders that programs may read and change."
+    ] = ()
+    keep: Annotated[
+        tuple[bytes, ...],
+        "Files and folders, such as the settings of an agent. Each program gets its own copy and "
+        "keeps its changes.",
+    ] = ()
+    hide: Annotated[
+        tuple[bytes, ...], "Files and folders to hide, even inside an approved root."
+    ] = ()
+    protect: Annotated[
+        bool,
+        "Whether files in a root that run later outside the wall, such as Git hooks, are "
+        "read-only.",
+    ] = True
+    network: Annotated[bool, "Whether programs may use the network."] = True
+    on_revoke: Annotated[
+        RevokePolicy,
+        "What happens to a process that still has a file open in a folder that was taken away: "
+        "`rootsd status` names it (`tell`), or it is ended (`kill`).",
+    ] = RevokePolicy.TELL
+    default: Annotated[
+        bool,
+        "Whether `rootsd run` confines its server without `--confine`. `--no-confine` turns it "
+        "off for one call. Where the wall cannot work, the server does not start.",
+    ] = False
 
 
 WALL_DEFAULTS = WallSettings()

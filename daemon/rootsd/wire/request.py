@@ -32,7 +32,7 @@ class EmptyResult(TypedDict):
 class ControlRequest(Struct, frozen=True):
     """The base class of all requests.
 
-    `method` is the name on the wire, and `result` is the `TypedDict` of a successful answer.
+    `method` is the name on the wire, and `result` is the type of a successful answer.
     """
 
     method: ClassVar[str]

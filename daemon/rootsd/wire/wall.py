@@ -7,9 +7,9 @@ a reconnect, the answer has the whole view again.
 
 from __future__ import annotations
 
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NamedTuple, TypedDict
 
-from rootsd.core.wall import WallEngine
+from rootsd.core.wall import WallEngine, WallSettings
 from rootsd.wire.hello import ResumeStateItem
 from rootsd.wire.request import ControlRequest, EmptyResult
 
@@ -87,28 +87,7 @@ class WallViewItem(TypedDict):
     """
 
 
-class WallSettingsItem(TypedDict):
-    """The table `[confine]` of the configuration, with absolute paths."""
-
-    read: list[str]
-    """Additional files that programs may read."""
-    write: list[str]
-    """Additional files that programs may read and change."""
-    keep: list[str]
-    """Files that each program gets its own copy of. The copy is kept."""
-    hide: list[str]
-    """Files that no program sees, even inside a root."""
-    protect: bool
-    """Whether files in a root that run later, outside the wall, are read-only."""
-    network: bool
-    """Whether programs may use the network."""
-    on_revoke: str
-    """What happens to a process that still uses a removed root, a value of `RevokePolicy`."""
-    default: bool
-    """Whether `rootsd run` confines every server."""
-
-
-class ConfineResult(TypedDict):
+class ConfineResult(NamedTuple):
     """The start of a subscription."""
 
     version: int
@@ -121,7 +100,7 @@ class ConfineResult(TypedDict):
     """A warden that connects again sends these two values as `anchor` and `approvals`, so that the
     program keeps its workspace. Null for a scope without a folder.
     """
-    settings: WallSettingsItem
+    settings: WallSettings
     """The user's settings for the wall."""
     view: WallViewItem
     """All roots."""

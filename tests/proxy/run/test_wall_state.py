@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
@@ -30,7 +30,7 @@ from rootsd.wall.kernel.warden import Warden
 from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.main import OwnedWall
 from rootsd.wall.session.session_view import ComposedView
-from rootsd.wall.session.view_feed import ConfineSettings, FollowedView, WallSubscription
+from rootsd.wall.session.view_feed import FollowedView, WallSubscription
 from rootsd.wire.jsonrpc import LineReader, Notification, encode
 from support.bridges import reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
@@ -180,7 +180,7 @@ class PlayedWall:
                 composed,
                 Warden(self.pid, (), b"/", -1, warden, {}, (), first, 0.0),
                 WallSubscription(
-                    self.connection, LineReader(1 << 20), {}, ConfineSettings(), followed
+                    self.connection, LineReader(1 << 20), {}, WallSettings(), followed
                 ),
             )
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.encoding import BadRecord
 from rootsd.core.guard import Guard
+from rootsd.core.record import BadRecord
 from rootsd.files.private_files import NotPrivate
 from rootsd.state.store import opening
 from rootsd.state.store.anchors import (

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.encoding import BadRecord
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.history import CHAIN_START, BrokenChain, HistoryEvent, events_for
+from rootsd.core.record import BadRecord
 from rootsd.state.store import database
 from rootsd.state.store.database import (
     Database,

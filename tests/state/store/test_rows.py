@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.encoding import BadRecord
 from rootsd.core.history import CHAIN_START, HistoryEvent, events_for
 from rootsd.core.model import Verdict
+from rootsd.core.record import BadRecord
 from rootsd.state.store.database import Database, connect, transaction
 from rootsd.state.store.rows import (
     drop_observed,

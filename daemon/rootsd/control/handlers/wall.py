@@ -11,8 +11,7 @@ from rootsd import __version__
 from rootsd.control.routes import RequestContext, Result, Route
 from rootsd.control.services import ControlServices
 from rootsd.control.wardens import ConnectedWarden, WallServices
-from rootsd.core.paths import text_of
-from rootsd.core.wall import WallSettings
+from rootsd.core.record import to_json
 from rootsd.wire.hello import ResumeStateItem
 from rootsd.wire.request import BadRequest
 from rootsd.wire.requested_scope import RequestedScope, ResumeState
@@ -22,7 +21,6 @@ from rootsd.wire.wall import (
     ConfineRequest,
     ConfineResult,
     ReportConfinedRequest,
-    WallSettingsItem,
 )
 
 
@@ -67,14 +65,15 @@ class WallHandlers(Struct, frozen=True):
         start = None
         if state is not None:
             start = ResumeStateItem(anchor=state.anchor, approvals=state.approvals)
-        return ConfineResult(
+        result = ConfineResult(
             version=WALL_VERSION,
             rootsd=__version__,
             id=warden.entry["id"],
             start=start,
-            settings=_settings_item(services.settings()),
+            settings=services.settings(),
             view=await warden.first_view(),
         )
+        return to_json(result)
 
     async def report(self, request: ReportConfinedRequest, call: RequestContext) -> Result:
         """Update the entry of the connection's program. Raises BadRequest if there is none."""
@@ -97,17 +96,4 @@ def _scope_in(request: ConfineRequest) -> RequestedScope:
         workspace=request.workspace,
         start=start,
         focus=request.focus,
-    )
-
-
-def _settings_item(settings: WallSettings) -> WallSettingsItem:
-    return WallSettingsItem(
-        read=[text_of(path) for path in settings.read],
-        write=[text_of(path) for path in settings.write],
-        keep=[text_of(path) for path in settings.keep],
-        hide=[text_of(path) for path in settings.hide],
-        protect=settings.protect,
-        network=settings.network,
-        on_revoke=settings.on_revoke.value,
-        default=settings.default,
     )

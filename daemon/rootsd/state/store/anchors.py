@@ -84,8 +84,8 @@ from typing import Self
 
 from msgspec import Struct
 
-from rootsd.core.encoding import BadRecord
 from rootsd.core.history import ChainHead
+from rootsd.core.record import BadRecord
 from rootsd.disk.inode import file_handle, read_birth_time_ns
 from rootsd.files.private_files import (
     NotPrivate,

@@ -16,9 +16,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from rootsd.core.encoding import BadRecord
 from rootsd.core.errors import Busy, RootsdError
 from rootsd.core.history import BrokenChain
+from rootsd.core.record import BadRecord
 from rootsd.files.private_files import display_path, unusable_error
 
 Database = sqlite3.Connection

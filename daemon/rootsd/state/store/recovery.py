@@ -22,7 +22,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rootsd.core.encoding import BadRecord
 from rootsd.core.history import (
     CHAIN_START,
     BrokenChain,
@@ -33,6 +32,7 @@ from rootsd.core.history import (
     verify_chain,
 )
 from rootsd.core.model import ObservedState
+from rootsd.core.record import BadRecord
 from rootsd.files.private_files import (
     display_path,
     ensure_private_file,

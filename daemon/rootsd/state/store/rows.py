@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rootsd.core.changes import ChangeVerb
-from rootsd.core.encoding import BadRecord, decode_observed, encode_observed
+from rootsd.core.encoding import decode_observed, encode_observed
 from rootsd.core.history import (
     CHAIN_START,
     ChainHead,
@@ -23,6 +23,7 @@ from rootsd.core.history import (
 )
 from rootsd.core.model import ObservedState
 from rootsd.core.parsing import parse_json
+from rootsd.core.record import BadRecord
 from rootsd.state.store.database import Database
 
 _NAME = re.compile(r'"name":("(?:[^"\\]|\\.)*")')

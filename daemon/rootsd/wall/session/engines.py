@@ -15,7 +15,7 @@ from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.kernel import landlock
 from rootsd.wall.kernel.engine import Engine, NamespaceEngine, StaticEngine
@@ -24,7 +24,6 @@ from rootsd.wall.kernel.probe import LANDLOCK_FOR_STATIC
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.options import ConfineOptions, Opening
 from rootsd.wall.session.session_view import NETWORK_IS_ON, ComposedView, compose
-from rootsd.wall.session.view_feed import ConfineSettings
 from rootsd.wall.view.denied_base import DeniedBase
 
 _STATIC_LACKS = (
@@ -60,7 +59,7 @@ class WallKind(Protocol):
         """Return the version of Landlock in use, or 0."""
 
     def compose(
-        self, options: ConfineOptions, settings: ConfineSettings, extra: Iterable[ViewEntry] = ()
+        self, options: ConfineOptions, settings: WallSettings, extra: Iterable[ViewEntry] = ()
     ) -> ComposedView:
         """Return the view for a session. Raises RootsdError."""
 
@@ -97,7 +96,7 @@ class NamespaceWall:
         return 0 if Opening.NESTED in options.flags else landlock.version()
 
     def compose(
-        self, options: ConfineOptions, settings: ConfineSettings, extra: Iterable[ViewEntry] = ()
+        self, options: ConfineOptions, settings: WallSettings, extra: Iterable[ViewEntry] = ()
     ) -> ComposedView:
         """Return the view, with what stays open by the version of Landlock."""
         return compose(options, settings, self._guarantee, extra)
@@ -166,7 +165,7 @@ class StaticWall:
         return self._version
 
     def compose(
-        self, options: ConfineOptions, settings: ConfineSettings, extra: Iterable[ViewEntry] = ()
+        self, options: ConfineOptions, settings: WallSettings, extra: Iterable[ViewEntry] = ()
     ) -> ComposedView:
         """Return the view, with what this engine does not close."""
         view = compose(options, settings, AttachedGuarantee.NOTHING, extra)

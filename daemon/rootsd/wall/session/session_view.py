@@ -16,13 +16,12 @@ import rootsd
 from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import SHOWN_FROM_OUTSIDE, ConfinedRoot, ViewEntry, ViewEntryKind
 from rootsd.core.paths import contains, text_of
-from rootsd.core.wall import RevokePolicy
+from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.places.runtime_dir import find_runtime_dirs, home_folder
 from rootsd.processes.own_program import user_packages
 from rootsd.wall.kernel.landlock import AttachedGuarantee
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import ConfineOptions, Opening
-from rootsd.wall.session.view_feed import ConfineSettings
 from rootsd.wall.view.default_view import base_entries, entry_for
 from rootsd.wall.view.denied_base import DeniedBase, is_denied
 
@@ -89,7 +88,7 @@ class ComposedView(NamedTuple):
 
 def compose(
     options: ConfineOptions,
-    settings: ConfineSettings,
+    settings: WallSettings,
     guarantee: AttachedGuarantee,
     extra: Iterable[ViewEntry] = (),
 ) -> ComposedView:
@@ -128,7 +127,7 @@ def compose(
         work.opened.variables,
         has_network,
         protects,
-        options.on_revoke or RevokePolicy(settings.on_revoke),
+        options.on_revoke or settings.on_revoke,
         (
             *open_parts(options, guarantee, has_network=has_network, protects=protects),
             *work.opened.stays_open,
@@ -169,7 +168,7 @@ def _rootsd_entries() -> Iterator[ViewEntry]:
             yield from entry_for(path, ViewEntryKind.READ, "rootsd itself")
 
 
-def _named(paths: Iterable[str], kind: ViewEntryKind, reason: str) -> Iterator[ViewEntry]:
+def _named(paths: Iterable[str | bytes], kind: ViewEntryKind, reason: str) -> Iterator[ViewEntry]:
     """Yield the entries for paths that a person names. Raises RootsdError if one is missing."""
     for path in _real_paths(paths):
         if not os.path.exists(path):
@@ -177,7 +176,7 @@ def _named(paths: Iterable[str], kind: ViewEntryKind, reason: str) -> Iterator[V
         yield ViewEntry(path, kind, reason)
 
 
-def _real_paths(paths: Iterable[str]) -> Iterator[bytes]:
+def _real_paths(paths: Iterable[str | bytes]) -> Iterator[bytes]:
     for path in paths:
         yield os.fsencode(os.path.realpath(os.path.expanduser(path)))
 

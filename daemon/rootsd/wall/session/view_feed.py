@@ -26,6 +26,8 @@ from typing import Any, NamedTuple, Protocol
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.record import BadRecord, from_json
+from rootsd.core.wall import WallSettings
 from rootsd.link import connect, rpc, sandbox
 from rootsd.link.daemon_link import AutostartProcess
 from rootsd.link.reconnect import GRACE_S, ReconnectPolicy
@@ -57,18 +59,6 @@ _CONNECT_TIMEOUT_S = 0.1
 _LOOK_AGAIN_S = 2.0
 """How long a program may run that somebody outside continues while no daemon answers."""
 _RESTART = "rootsd down && rootsd up"
-
-
-class ConfineSettings(NamedTuple):
-    """The `[confine]` section of the daemon's configuration."""
-
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    hide: tuple[str, ...] = ()
-    protect: bool = True
-    network: bool = True
-    on_revoke: str = "tell"
 
 
 class FollowedView:
@@ -137,7 +127,7 @@ class WallSubscription(NamedTuple):
     connection: socket.socket
     lines: LineReader
     params: dict[str, Any]
-    settings: ConfineSettings
+    settings: WallSettings
     view: FollowedView
 
     @property
@@ -186,7 +176,11 @@ def _subscribe_on(connection: socket.socket, params: dict[str, Any]) -> WallSubs
     result = _result(line)
     view = FollowedView()
     view.take(result.get("view"))
-    return WallSubscription(connection, lines, _resumed(params, result), _settings(result), view)
+    try:
+        settings = from_json(WallSettings, result.get("settings"))
+    except BadRecord as error:
+        raise BadView(f"the daemon sent no settings: {error}", _RESTART) from error
+    return WallSubscription(connection, lines, _resumed(params, result), settings, view)
 
 
 class Programs(Protocol):
@@ -409,15 +403,3 @@ def _resumed(params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
             return {**params, "anchor": anchor, "approvals": approvals}
         case _:
             return params
-
-
-def _settings(result: dict[str, Any]) -> ConfineSettings:
-    match result.get("settings"):
-        case dict() as found:
-            fields = ConfineSettings._fields
-            kept = {name: value for name, value in found.items() if name in fields}
-            for name in ("read", "write", "keep", "hide"):
-                kept[name] = tuple(kept.get(name, ()))
-            return ConfineSettings(**kept)
-        case _:
-            return ConfineSettings()

@@ -1,0 +1,178 @@
+"""Encode records as JSON values, and decode them, with the standard library only.
+
+A record is a `NamedTuple` whose values leave the process. Programs that start often cannot load
+msgspec or dataclasses, so the annotations of a record alone say how each field is written:
+
+* `str`, `int`, and `bool` as they are, and a member of an `Enum` as its value
+* `bytes` as the text of an absolute path, with lone surrogates for what is not UTF-8
+* `Hex`, which is other bytes, as hexadecimal digits
+* a tuple as an array, a frozenset as a sorted array, and another record as an object
+* a `TypedDict` as it is
+
+`from_json` checks each type. It ignores keys that it does not know, and takes the default of a
+field whose key is missing. A text in `Annotated` describes the field, for the references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from rootsd.core.paths import PathError, bytes_of, normalize_path, text_of
+
+Record = TypeVar("Record", bound=tuple[Any, ...])
+
+_HEX = object()
+Hex = Annotated[bytes, _HEX]
+"""Bytes that are no path."""
+
+
+class BadRecord(ValueError):
+    """A value that does not have the form of its record. The message names the key."""
+
+
+def to_json(record: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the JSON object of a record."""
+    encoded: dict[str, Any] = _codec(type(record)).encode(record)
+    return encoded
+
+
+def from_json(kind: type[Record], value: object) -> Record:
+    """Return the record of this kind in a JSON object. Raises BadRecord."""
+    record: Record = _codec(kind).decode(value)
+    return record
+
+
+@cache
+def field_docs(kind: type[tuple[Any, ...]]) -> dict[str, str]:
+    """Return the description of each field that `Annotated` gives, or an empty text."""
+    return {
+        name: next((text for text in get_args(hint)[1:] if isinstance(text, str)), "")
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+    }
+
+
+class _Codec(NamedTuple):
+    encode: Callable[[Any], Any]
+    decode: Callable[[object], Any]
+
+
+@cache
+def _codec(hint: Any) -> _Codec:  # noqa: ANN401 - any annotation
+    match get_origin(hint), get_args(hint):
+        case (_, (inner, *metadata)) if hasattr(hint, "__metadata__"):
+            return _HEX_CODEC if _HEX in metadata else _codec(inner)
+        case (origin, args) if origin in (Union, UnionType):
+            [inner] = [each for each in args if each is not NoneType]
+            return _optional(_codec(inner))
+        case (origin, (item, *_)) if origin in (tuple, frozenset):
+            return _array(_codec(item), origin)
+    if hasattr(hint, "_fields"):
+        return _object(hint)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _Codec(lambda member: member.value, lambda value: _checked(hint, value))
+    if is_typeddict(hint):
+        return _of_type(dict)
+    raise TypeError(f"a record cannot hold {hint}")
+
+
+def _object(kind: Any) -> _Codec:  # noqa: ANN401 - a class of records
+    def encode(record: tuple[Any, ...]) -> dict[str, Any]:
+        codecs = _field_codecs(kind)
+        return {
+            name: codecs[name].encode(value) for name, value in zip(codecs, record, strict=True)
+        }
+
+    def decode(value: object) -> object:
+        if not isinstance(value, dict):
+            raise BadRecord("not an object")
+        found = {}
+        for name, codec in _field_codecs(kind).items():
+            if name in value:
+                try:
+                    found[name] = codec.decode(value[name])
+                except ValueError as error:
+                    raise BadRecord(f"{name}: {error}") from error
+            elif name not in kind._field_defaults:
+                raise BadRecord(f"{name} is missing")
+        return kind(**found)
+
+    return _Codec(encode, decode)
+
+
+@cache
+def _field_codecs(kind: Any) -> dict[str, _Codec]:  # noqa: ANN401 - a class of records
+    """Return the codec of each field, when it is first used: a record may hold its own kind."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: _codec(hint) for name, hint in hints.items()}
+
+
+def _array(item: _Codec, container: Callable[[Any], Any]) -> _Codec:
+    arranged: Callable[[Any], Any] = sorted if container is frozenset else iter
+
+    def decode(value: object) -> object:
+        if not isinstance(value, list):
+            raise BadRecord("not an array")
+        return container(item.decode(each) for each in value)
+
+    return _Codec(lambda values: [item.encode(each) for each in arranged(values)], decode)
+
+
+def _optional(inner: _Codec) -> _Codec:
+    return _Codec(
+        lambda value: None if value is None else inner.encode(value),
+        lambda value: None if value is None else inner.decode(value),
+    )
+
+
+def _of_type(kind: type) -> _Codec:
+    def decode(value: object) -> object:
+        if type(value) is not kind:  # to Python, True is an int
+            raise BadRecord(f"not {kind.__name__}")
+        return value
+
+    return _Codec(lambda value: value, decode)
+
+
+def _checked(enum: type[Enum], value: object) -> Enum:
+    try:
+        return enum(value)
+    except ValueError as error:
+        raise BadRecord(f"none of {', '.join(str(each.value) for each in enum)}") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise BadRecord("not str")
+    return value
+
+
+def _path(value: object) -> bytes:
+    try:
+        return normalize_path(bytes_of(_text(value)))
+    except (PathError, UnicodeEncodeError) as error:
+        raise BadRecord(str(error)) from error
+
+
+_HEX_CODEC = _Codec(bytes.hex, lambda value: bytes.fromhex(_text(value)))
+_PLAIN: dict[Any, _Codec] = {
+    bool: _of_type(bool),
+    bytes: _Codec(text_of, _path),
+    int: _of_type(int),
+    str: _of_type(str),
+}
