@@ -42,8 +42,8 @@ def _wrapped(item: Mapping[str, Any]) -> str:
 def _synced(item: Mapping[str, Any]) -> str:
     if item["synced"] is None:
         return "" if item["can_sync"] else "has no lists"
-    tag = item["synced"]["tag"]
-    return f"denials, grants for tag:{tag}" if tag else "denials"
+    only = item["synced"]["only"]
+    return f"denials, grants for {only}" if only else "denials"
 
 
 def _answers(item: Mapping[str, Any]) -> str:
@@ -85,11 +85,11 @@ class UnwrappedServerItem(TypedDict):
     """Why it is not wrapped."""
 
 
-class SyncedTagItem(TypedDict):
+class SyncedRootsItem(TypedDict):
     """What `rootsd sync` opens to a client."""
 
-    tag: str | None
-    """The tag of the roots that it opens, or null."""
+    only: str | None
+    """The value of `rootsd sync add --only`, or null if it opens none."""
 
 
 class ClientItem(TypedDict):
@@ -123,7 +123,7 @@ class ClientItem(TypedDict):
     """Its other servers."""
     can_sync: bool
     """Whether it has an access list that `rootsd sync` can write."""
-    synced: SyncedTagItem | None
+    synced: SyncedRootsItem | None
     """What `rootsd sync` opens to it, or null if it is not synced."""
     sync_applies: str | None
     """When it applies a change of its access list, or null if it has none."""
@@ -243,7 +243,7 @@ def _item(
             if server.server not in state.wrapped
         ],
         "can_sync": target is not None,
-        "synced": None if own is None else {"tag": own.tag},
+        "synced": None if own is None else {"only": own.only},
         "sync_applies": target.applies if target is not None else None,
         "not_covered": target.not_covered if target is not None else "anything",
         "not_synced": NOT_SYNCED.get(facts.name),

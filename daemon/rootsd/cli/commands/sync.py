@@ -58,8 +58,6 @@ class SyncedClientItem(TypedDict):
     """What a person types, such as `claude-code`."""
     file: str
     """The settings file in one of its homes."""
-    tag: str | None
-    """The tag of the roots that it may open, or null."""
     only: str | None
     """`--only` as it was given, or null."""
     denied: int
@@ -161,7 +159,6 @@ def _item(client: SyncedClient, outcome: ClientOutcome) -> Mapping[str, Any]:
     return {
         "client": client.client,
         "file": target.merged_files(client.file)[-1] if target else client.file,
-        "tag": client.tag,
         "only": client.only,
         "denied": outcome.denied,
         "granted": outcome.granted,
