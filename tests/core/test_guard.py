@@ -280,12 +280,55 @@ def test_a_shared_control_group_is_evidence_only_for_orphans(
     assert judged(orphan, hosts=(host,)).action is REFUSE
     script = process(80, 1, "sh", "sh", "-c", "rootsd approve x", control_group=group)
     assert judged(replace(orphan, parent=80), script, hosts=(host,)).action is REFUSE
-    for above in ("cron", "sshd", "systemd", "tmux: server"):
+    for above in ("cron", "sshd", "tmux: server"):
         service = process(70, 1, above, control_group=group)
         line = (replace(orphan, parent=80), replace(script, parent=70), service)
         assert judged(*line, hosts=(host,)).action is ADMIT
     earlier = process(20, 1, "kitty", control_group=group)
     assert judged(replace(orphan, parent=20), earlier, hosts=(host,)).action is ADMIT
+
+
+MANAGER = process(5, 1, "systemd", "/usr/lib/systemd/systemd", "--user")
+
+
+@pytest.mark.parametrize("group", [SESSION, TAB])
+@pytest.mark.parametrize("above", [(), (MANAGER,)])
+def test_a_caller_whose_starter_has_ended_is_not_admitted_in_a_scope(
+    group: bytes, above: tuple[Process, ...]
+) -> None:
+    starter = above[0].pid if above else 1
+    orphan = process(90, starter, "rootsd", control_group=group)
+    shell = process(80, starter, "sh", "sh", "-c", "rootsd approve x", control_group=group)
+    for line in ((orphan, *above), (replace(orphan, parent=80), shell, *above)):
+        refused = judged(*line)
+        assert refused.action is REFUSE
+        assert "has ended, so rootsd cannot tell who gave it" in refused.why
+        shown = tuple(replace(each, terminal=TERMINAL) for each in line)
+        assert judged(*shown).action is CHALLENGE
+
+
+@pytest.mark.parametrize("group", [SESSION, TAB])
+@pytest.mark.parametrize("name", ["kitty", "tmux", "code", "sway", "mosh-server"])
+def test_a_caller_below_a_program_that_detached_itself_is_admitted(
+    group: bytes, name: str
+) -> None:
+    detached = process(70, MANAGER.pid, name, control_group=group)
+    caller = process(90, 70, "rootsd", control_group=group)
+    assert judged(caller, detached, MANAGER).action is ADMIT
+    assert judged(caller, replace(detached, parent=1)).action is ADMIT
+
+
+def test_what_systemd_and_containers_start_is_no_orphan() -> None:
+    """The control: these look like an orphan, but for the control group or the parent."""
+    unit = b"/user.slice/user-1000.slice/user@1000.service/app.slice/approve.service"
+    for group in (unit, b"/system.slice/nightly.service", b"/init.scope", b"/", b""):
+        caller = process(90, 1, "rootsd", control_group=group)
+        assert judged(caller).action is ADMIT
+        assert judged(replace(caller, parent=5), MANAGER).action is ADMIT
+    container = b"/system.slice/docker-0a1b.scope"
+    assert judged(process(90, 1, "rootsd", control_group=container)).action is ADMIT
+    unread_login = process(90, 60, "rootsd", control_group=SESSION)  # hidepid in proc(5)
+    assert judged(unread_login).action is ADMIT
 
 
 def test_the_terminal_guard_challenges_everybody_and_still_refuses_agents() -> None:

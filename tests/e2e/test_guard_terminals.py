@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.control_groups import made_group
+from support.control_groups import made_group, made_users_scope
 from support.guarded_daemon import (
     AGENT,
     UNKNOWN,
@@ -198,3 +198,19 @@ def test_an_orphan_without_a_terminal_is_refused(scene: GuardedDaemon) -> None:
     refused = scene.launcher.run("bash", "-c", script)
     assert scene.outcome(refused) is Outcome.REFUSED
     assert "control group of" in told.read_text()
+
+
+def test_an_orphan_in_a_persons_scope_is_refused_without_an_agent(
+    tmp_path: Path, sizes: Sizes
+) -> None:
+    """No program uses MCP here, so only the scope tells that a program has ended."""
+    with made_users_scope() as scope, guarded_daemon(tmp_path, orders(sizes), scope) as scene:
+        told = scene.person.home / "told"
+        child = f"{scene.line} >{told} 2>&1; exit $?"
+        passed = scene.launcher.run("bash", "-c", child)
+        assert scene.outcome(passed) is Outcome.PASSED, "the control: a shell that still lives"
+        adopted = "while read _ _ _ up _ </proc/$BASHPID/stat && [ $up = $$ ]; do :; done"
+        orphan = f"({adopted}; {scene.line} >{told} 2>&1) & exit 0"
+        refused = scene.launcher.run("bash", "-c", orphan)
+        assert scene.outcome(refused) is Outcome.REFUSED
+        assert "has ended, so rootsd cannot tell who gave it" in told.read_text()

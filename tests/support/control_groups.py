@@ -40,11 +40,25 @@ def can_make_groups() -> bool:
 
 
 @contextmanager
-def made_group() -> Iterator[Path]:
-    """Create a control group. At the end, kill its processes and remove it."""
+def made_users_scope() -> Iterator[Path]:
+    """Create a scope as systemd makes one for a login, or for a program of a desktop."""
     own = own_group()
     assert own is not None
-    group = Path(mkdtemp(prefix="app-test-", suffix=".scope", dir=own))
+    user = own / f"user-{os.getpid()}.slice"
+    user.mkdir()
+    try:
+        with made_group(user) as scope:
+            yield scope
+    finally:
+        user.rmdir()
+
+
+@contextmanager
+def made_group(above: Path | None = None) -> Iterator[Path]:
+    """Create a control group. At the end, kill its processes and remove it."""
+    above = above or own_group()
+    assert above is not None
+    group = Path(mkdtemp(prefix="app-test-", suffix=".scope", dir=above))
     try:
         yield group
     finally:

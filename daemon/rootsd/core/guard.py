@@ -129,6 +129,10 @@ _NO_HOSTS = _SERVICES | {ProgramUse.DESKTOP, ProgramUse.TERMINAL}
 # Multiplexers whose server opens the terminals of its clients. The others use a socket for each.
 _OPENS_CLIENTS = frozenset({"tmux", "screen"})
 _PASSED_THROUGH = frozenset({ProgramUse.SHELL, ProgramUse.LAUNCHER})
+# What runs whatever it is told, so it says nothing about who told it.
+_OBEYS = _PASSED_THROUGH | {ProgramUse.ROOTSD}
+# systemd itself starts services, and nothing in a scope (systemd.scope(5)).
+_USERS_SCOPE = re.compile(rb".*/user-\d+\.slice/(?:.*/)?[^/]+\.scope$")
 _SHARED_GROUP = re.compile(rb"(?:|/|.*/(?:session-[^/]*\.scope|user@\d+\.service|init\.scope))$")
 
 
@@ -189,6 +193,11 @@ def _doubts(
             f"rootsd does not know {describe_program(stranger)}, which {role} it",
             allow_command(stranger),
         )
+    if orphan := _orphan(lineage.processes, allowed):
+        yield _Doubt(
+            f"the program that started {describe_process(orphan)}, has ended,"
+            " so rootsd cannot tell who gave it"
+        )
     if caller.process is None:
         return
     if caller.has_terminal:
@@ -209,6 +218,26 @@ def _strangers(chain: ProcessChain, allowed: Collection[str]) -> Iterator[Proces
             yield process
         elif use in _SESSION_STARTS:
             return
+
+
+def _orphan(chain: ProcessChain, allowed: Collection[str]) -> Process | None:
+    """Return the shell, launcher, or rootsd in `chain` whose starter has certainly ended, or None.
+
+    Init or the user's systemd is its parent now. Both start programs, too, but not in a scope.
+    Elsewhere, such as in a container or on macOS, nothing tells the two apart.
+    """
+    for process, use, above in zip(
+        chain, uses_of(chain, allowed), (*chain[1:], None), strict=True
+    ):
+        if above is None:
+            is_adopted = process.parent == 1
+        elif has_use(above, _SESSION_STARTS):
+            is_adopted = "systemd" in names_of(above)
+        else:
+            continue
+        is_orphan = is_adopted and use in _OBEYS and _USERS_SCOPE.match(process.control_group)
+        return process if is_orphan else None
+    return None
 
 
 class _TerminalCheck(Struct, frozen=True):

@@ -356,6 +356,7 @@ async def test_a_denial_of_a_folder_that_holds_projects_lists_them_first(
         await person.presses("d")
         await person.waits_for("Deny 3 projects?")
         assert "inner-a, inner-b" in person.sees
+        assert r"\u{20}" not in person.sees, "an indented line is not a name with spaces"
         await person.presses("n")
         assert orders(daemon) == []
         await person.presses("d")

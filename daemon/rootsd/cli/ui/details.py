@@ -121,7 +121,9 @@ def risks_of_several(listing: Mapping[str, Any]) -> Iterator[Paragraph]:
 def about_affected(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
     """Yield the projects that an order decides about, if they are several, with their risks."""
     if (confirmation := plan.get("confirmation")) is not None:
-        yield from (Paragraph("", line, Tone.ATTENTION) for line in affected_lines(confirmation))
+        # Whoever draws a paragraph would show the spaces of an indented line as characters.
+        for line in affected_lines(confirmation):
+            yield Paragraph("", line.strip(), Tone.ATTENTION)
 
 
 def about_plan(plan: Mapping[str, Any]) -> Iterator[Paragraph]:
