@@ -30,14 +30,15 @@ _TERMINAL = "/dev/tty"
 def typed_word() -> str | None:
     """Return the line that a person types on the controlling terminal; None without a terminal.
 
-    The daemon has printed the challenge there and dropped earlier input.
+    The daemon has printed the challenge there and dropped earlier input. A background process
+    whose starter has ended cannot read from its terminal (EIO in read(2)).
     """
     try:
         fd = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb", buffering=0) as terminal:
+            return terminal.readline().decode("utf-8", "replace").strip()
     except OSError:
         return None
-    with os.fdopen(fd, "rb", buffering=0) as terminal:
-        return terminal.readline().decode("utf-8", "replace").strip()
 
 
 _MAX_KEY_BYTES = 1024
@@ -82,7 +83,10 @@ class Keyboard:
 
     def _line(self, question: str) -> str:
         _ask(question)
-        typed = sys.stdin.readline()
+        try:
+            typed = sys.stdin.readline()
+        except OSError:  # as in `typed_word`
+            return "q"
         return typed.strip() if typed else "q"
 
 
