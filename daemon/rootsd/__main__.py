@@ -18,7 +18,6 @@ LIBRARY_PATH = "ROOTSD_LIBRARY_PATH"
 """Where the command `bin/rootsd` keeps LD_LIBRARY_PATH of an AppImage for what rootsd starts."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
 # Global flags without effect on a command that prints little and never prompts.
 _INERT = frozenset(("-q", "--quiet", "-v", "--verbose", "--no-color", "--no-input"))
 _HELP = frozenset(("--help", "-h"))

@@ -14,7 +14,6 @@ from rootsd.disk.markers import (
     WalkRules,
     child,
     is_marker,
-    marker_in,
     repository_kind,
 )
 
@@ -40,8 +39,6 @@ from rootsd.disk.markers import (
 )
 def test_the_kind_follows_from_the_names(names: set[bytes], kind: ProjectKind | None) -> None:
     assert repository_kind(names) is kind
-    if kind is not None:
-        assert marker_in(names, kind) in names
 
 
 @pytest.mark.parametrize(

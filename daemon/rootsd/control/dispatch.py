@@ -7,7 +7,6 @@ services. This module calls all of them, so a new handler module needs no line h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -36,13 +35,8 @@ class Dispatcher:
 
     def __init__(self, services: ControlServices) -> None:
         self._routes_by_type: Mapping[type[ControlRequest], Route[Any]] = {
-            route.request_type: route for route in _routes(services)
+            route.request_type: route for route in all_routes(services)
         }
-
-    @property
-    def request_types(self) -> AbstractSet[type[ControlRequest]]:
-        """Return the types of requests that have a handler."""
-        return self._routes_by_type.keys()
 
     async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
         """Return the result of `request`. Raises RootsdError."""
@@ -67,7 +61,8 @@ class Dispatcher:
         return self._routes_by_type[type(request)].guarded_command(request)
 
 
-def _routes(services: ControlServices) -> Iterator[Route[Any]]:
+def all_routes(services: ControlServices) -> Iterator[Route[Any]]:
+    """Yield the route of each request."""
     for module in _HANDLER_MODULES:
         yield from module.routes(services)
     yield from services.notifier.routes()

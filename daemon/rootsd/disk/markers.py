@@ -93,14 +93,6 @@ def has_checkout(path: bytes) -> bool:
     )
 
 
-def marker_in(names: frozenset[bytes] | set[bytes], kind: ProjectKind) -> bytes:
-    """Return the marker among `names`, or an empty name. Every bare repository has HEAD."""
-    if kind is ProjectKind.GIT_BARE:
-        return b"HEAD"
-    markers = (marker for marker in VCS_MARKERS if marker in names)
-    return next(markers, b"")
-
-
 def compile_globs(globs: Iterable[bytes]) -> re.Pattern[bytes] | None:
     """Return a pattern that matches whatever one of the globs matches, or None without globs."""
     parts = [fnmatch.translate(glob.decode("latin-1")).encode("latin-1") for glob in globs]

@@ -29,9 +29,6 @@ class AccessLists(Struct, frozen=True):
     omitted: tuple[str, ...] = ()
 
 
-NO_ACCESS = AccessLists()
-
-
 def choose_access(
     denied: Iterable[Mapping[str, Any]],
     published: Iterable[Mapping[str, Any]],

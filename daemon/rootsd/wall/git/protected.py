@@ -85,7 +85,7 @@ class ProtectedPath(NamedTuple):
     kind: NodeKind
 
 
-class _Place(NamedTuple):
+class _OpenRoot(NamedTuple):
     """An open root, its path, and what `find_protected` takes to judge folders in it."""
 
     root: int
@@ -102,7 +102,7 @@ def find_protected(
     programs cannot write everywhere, because something else is mounted there.
     """
     found: dict[bytes, ProtectedPath] = {}
-    where = _Place(root, place, is_closed)
+    where = _OpenRoot(root, place, is_closed)
     match kind_below(root, GIT):
         case NodeKind.FOLDER:
             _add(found, root, GIT, Protection.HELD)
@@ -175,7 +175,7 @@ def _worktree_setting(config: bytes) -> bytes | None:
     return None
 
 
-def _add_git_directory(found: dict[bytes, ProtectedPath], where: _Place, prefix: bytes) -> None:
+def _add_git_directory(found: dict[bytes, ProtectedPath], where: _OpenRoot, prefix: bytes) -> None:
     """Add the files of a git directory, and of the submodules and worktrees in it."""
     root, waiting = where.root, [prefix]
     for _ in range(_MAX_GIT_DIRECTORIES):
@@ -195,7 +195,7 @@ def _add_git_directory(found: dict[bytes, ProtectedPath], where: _Place, prefix:
         _add(found, root, prefix.rstrip(b"/"), Protection.READ_ONLY)
 
 
-def _is_open_worktree(where: _Place, own: bytes) -> bool:
+def _is_open_worktree(where: _OpenRoot, own: bytes) -> bool:
     """Return whether the worktree of `own`, a folder in `worktrees`, lies open in the root.
 
     A link on the way may lead out of the root.
