@@ -55,7 +55,10 @@ def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> N
         ("alias.st", "!evil"), ("alias.ok", "status"), ("core.pager", "false"), ("a.b", "c"),
     ):  # fmt: skip
         git("config", key, value, cwd=repository)
-    (repository / ".git" / "hooks" / "pre-commit").write_text("evil")
+    hooks = repository / ".git" / "hooks"
+    (hooks / "pre-commit").write_text("evil")
+    (hooks / "pre-push").symlink_to("../../evil")
+    (hooks / "docs.url").write_text("jj puts this here, and git never runs it")
     place = git_dirs_of(raw(repository), ProjectKind.GIT)
     assert place is not None
     found = scan_content(
@@ -68,6 +71,7 @@ def test_git_settings_and_hooks_that_run_programs_are_found(tmp_path: Path) -> N
         (".git/config", "core.sshcommand"),
         (".git/config", "filter.lfs.smudge"),
         (".git/hooks/pre-commit", ""),
+        (".git/hooks/pre-push", ""),
     }
 
 

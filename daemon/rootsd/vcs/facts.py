@@ -211,7 +211,8 @@ def _hooks_in(folder: bytes) -> list[bytes]:
             return sorted(
                 entry.name
                 for entry, _ in zip(listing, range(1_000), strict=False)
-                if not entry.name.endswith(b".sample") and entry.is_file(follow_symlinks=False)
+                # git runs no name with a dot, such as a `.sample` or the `docs.url` of jj.
+                if b"." not in entry.name and not entry.is_dir(follow_symlinks=False)
             )
     except OSError:
         return []
