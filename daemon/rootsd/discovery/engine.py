@@ -432,14 +432,15 @@ class DiscoveryEngine:
         self._tracked.add_lost(path)
         if path not in self._tracked:
             return
-        self._worktrees.drop(path)
         self._tracked.add_orphan(path)
         if not self._mounts.responds(path):
+            self._worktrees.drop(path)
             self._report(ProjectUnreachable(path))
             return
         files, known = self._mounts.files_at(path), self._tracked.identity(path)
         loss = classify_loss(path, self._trees.parent_of(path), known, files)
         if loss is not None:
+            self._worktrees.drop(path)
             self._report(loss)
         else:  # it is inside another project now, or the parent's rules exclude it
             self._dropped.add(path)
@@ -529,7 +530,11 @@ class DiscoveryEngine:
     def _report(self, observation: Observation) -> None:
         path = observation.path
         self._tracked.report(observation)
-        if isinstance(observation, ProjectObserved) and path in self._path_watches.roots:
+        if not isinstance(observation, ProjectObserved):
+            return
+        if not observation.proposed:
+            self._worktrees.drop(path)
+        if path in self._path_watches.roots:
             self._path_watches.renew(path)
 
     def _probe(self, path: bytes) -> Observation:
