@@ -27,8 +27,10 @@ from msgspec import Struct, field
 
 from rootsd.core.exclusion import ExclusionReason
 from rootsd.core.model import NestedPolicy, ProjectKind, ScanCoverage
+from rootsd.core.paths import ancestors
 from rootsd.core.project_kind import GIT_BARE_NAMES, VCS_NAMES
 from rootsd.disk.file_clock import racy_cutoff_ns
+from rootsd.disk.git_pointer import GIT, read_git_pointer
 from rootsd.disk.markers import (
     CACHE_SIGNATURE,
     CACHE_TAG,
@@ -48,6 +50,9 @@ _HIDDEN = ord(".")
 _GIT = ProjectKind.GIT
 # A folder with one of these markers is not a git checkout, even if it also has a `.git`.
 _BEFORE_GIT = tuple(b"/" + name for name in takewhile(b".git".__ne__, VCS_MARKERS))
+
+# A git directory has those of its submodules in this folder.
+_MODULES = b"/modules/"
 
 FolderStamp = tuple[int, int, int, int]
 AddWatch = Callable[[bytes], object]
@@ -134,6 +139,23 @@ def _is_git_checkout(path: bytes) -> bool:
     return access(path, os.R_OK)
 
 
+def _is_submodule(path: bytes) -> bool:
+    """Return whether the folder is a submodule of the repository around it.
+
+    The git directory of that repository holds the one of the submodule. This compares texts alone,
+    because to follow a link may take forever.
+    """
+    named = read_git_pointer(path)
+    if named is None or _MODULES not in named:
+        return False
+    around = next(filter(has_git, ancestors(path)), None)
+    if around is None:
+        return False
+    homes = (child(around, GIT), read_git_pointer(around))
+    own = os.path.normpath(named)
+    return any(home and own.startswith(os.path.normpath(home) + _MODULES) for home in homes)
+
+
 def is_checkout(place: WalkFolder) -> bool:
     """Return whether a folder that is skipped because of its name is a checkout.
 
@@ -184,7 +206,8 @@ class Walker:
     ) -> FolderListing | None:
         path = place.path
         if self._prunes and not place.top and _is_git_checkout(path):
-            return FolderListing(place, _GIT, (), place.zone)
+            is_part = place.zone is not ProposalScope.OPEN and _is_submodule(path)
+            return FolderListing(place, None if is_part else _GIT, (), place.zone)
         if place.skipped and not is_checkout(place):
             return FolderListing(place, None, (), place.zone)
         with os.scandir(path) as found:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.model import Parent, ProjectKind
+from rootsd.core.inputs import ProjectGone, ProjectObserved
+from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 from support.engine_harness import EngineHarness, OpenWorld
 from support.repositories import git, make_repository, raw
 
@@ -123,3 +124,80 @@ def test_a_worktree_ends_with_its_main_repository_and_returns_with_it(
     shutil.rmtree(main)
     world.settle()
     assert world.live() == world.fresh() == {}
+
+
+def test_a_change_of_a_parent_keeps_the_worktrees_that_nobody_decided_about(
+    up: Path, world: EngineHarness
+) -> None:
+    """If one were reported as no longer proposed meanwhile, it would be found as new again."""
+    git("clone", up, world.top / "one")
+    git("worktree", "add", world.top / "tree", cwd=world.top / "one")
+    world.settle()
+    world.take()
+    deeper = Parent(raw(world.top), depth=5)
+    fresh = world.engine.set_parents([deeper])
+    reported = [*world.engine.take()]
+    for tree in fresh:
+        world.engine.explore(tree)
+        reported += world.engine.take()
+    world.engine.recheck_orphans()
+    reported += world.take()
+    assert [each for each in reported if isinstance(each, ProjectGone)] == []
+    assert {each.proposed for each in reported if isinstance(each, ProjectObserved)} <= {True}
+
+
+def test_worktrees_of_a_repository_that_no_parent_holds_any_more_are_not_proposed(
+    up: Path, world: EngineHarness
+) -> None:
+    git("clone", up, world.top / "one")
+    git("worktree", "add", world.top / "one" / "tree", cwd=world.top / "one")
+    world.settle()
+    world.take()
+    world.engine.set_parents([])
+    world.engine.recheck_orphans()
+    seen = [each for each in world.take() if isinstance(each, ProjectObserved)]
+    assert {world.name(each.path) for each in seen if not each.proposed} == {"one", "one/tree"}
+
+
+def test_submodules_of_a_parent_that_is_a_repository_are_parts_of_it(
+    up: Path, world: EngineHarness, tmp_path: Path
+) -> None:
+    """A clone in it is a project of its own; git does not know it."""
+    git("init", world.top)
+    git("-c", "protocol.file.allow=always", "submodule", "add", up, "libs/up", cwd=world.top)
+    git("commit", "-m", "add", cwd=world.top)
+    git("clone", up, world.top / "tools" / "clone")
+    (tmp_path / "modules").mkdir()
+    git("init", "--separate-git-dir", tmp_path / "modules" / "x", world.top / "sep")
+    world.settle()
+    assert world.live() == world.fresh() == {".": GIT, "tools/clone": GIT, "sep": GIT}
+    git("submodule", "deinit", "-f", "libs/up", cwd=world.top)
+    (world.top / "libs" / "up").rmdir()
+    git("clone", up, world.top / "libs" / "up")
+    world.settle()
+    assert world.live()["libs/up"] is GIT
+
+
+@pytest.mark.parametrize("nested", [NestedPolicy.VCS, NestedPolicy.MEMBERS])
+def test_submodules_of_a_parent_are_proposed_if_nested_projects_are(
+    up: Path, open_world: OpenWorld, tmp_path: Path, nested: NestedPolicy
+) -> None:
+    world = open_world(Parent(raw(tmp_path / "src"), nested=nested))
+    git("init", world.top)
+    git("-c", "protocol.file.allow=always", "submodule", "add", up, "libs/up", cwd=world.top)
+    world.settle()
+    assert world.live()["libs/up"] is ProjectKind.GIT_SUBMODULE
+
+
+def test_submodules_of_a_worktree_that_is_a_parent_are_parts_of_it(
+    up: Path, world: EngineHarness, tmp_path: Path
+) -> None:
+    allowed = ("-c", "protocol.file.allow=always")
+    main = make_repository(tmp_path / "main")
+    git(*allowed, "submodule", "add", up, "libs/up", cwd=main)
+    git("commit", "-m", "add", cwd=main)
+    world.top.rmdir()
+    git("worktree", "add", world.top, cwd=main)
+    git(*allowed, "submodule", "update", "--init", cwd=world.top)
+    world.settle()
+    assert world.live() == world.fresh() == {".": TREE}
