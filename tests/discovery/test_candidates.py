@@ -83,32 +83,28 @@ def test_a_scan_also_gives_up_a_broken_repository(
     assert harness.wait(3600) == []
 
 
-@pytest.fixture
-def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the clock ahead, so that everything created now is a day old. No change time can be set
-    back.
-    """
-    monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + 86_400)
-
-
-@pytest.mark.usefixtures("tomorrow")
-def test_an_old_quiet_project_is_settled_at_once_by_a_scan(
+def test_a_scan_settles_a_repository_after_a_short_quiet_period(
     harness: CandidatesHarness, tmp_path: Path
 ) -> None:
     git("init", tmp_path / "one")
-    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) == CandidateResult(
-        raw(tmp_path / "one"), GIT
-    )
-    (tmp_path / "two" / ".git").mkdir(parents=True)
-    assert harness.consider(tmp_path / "two", GIT, Arrival.FOUND) is None
-    assert harness.candidates.due() == [
-        CandidateResult(raw(tmp_path / "two"), GIT, IncompleteReason.NO_HEAD)
-    ]
-    assert harness.candidates.next_due() is None
+    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    assert harness.wait(0.03) == [CandidateResult(raw(tmp_path / "one"), GIT)]
 
 
-@pytest.mark.usefixtures("tomorrow")
-def test_an_old_project_in_use_is_watched(harness: CandidatesHarness, tmp_path: Path) -> None:
+@pytest.mark.parametrize("clock", [-86_400, 86_400])
+def test_a_clock_that_somebody_sets_makes_no_repository_old(
+    harness: CandidatesHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: float
+) -> None:
+    now = time.time()
+    (tmp_path / "one" / ".git").mkdir(parents=True)
+    monkeypatch.setattr(time, "time", lambda: now + clock)
+    assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
+    assert harness.wait(4.5) == []
+    expected = CandidateResult(raw(tmp_path / "one"), GIT, IncompleteReason.NO_HEAD)
+    assert harness.wait(0.6) == [expected]
+
+
+def test_a_found_project_in_use_is_watched(harness: CandidatesHarness, tmp_path: Path) -> None:
     git("init", tmp_path / "one")
     git("remote", "add", "origin", "https://example.org/slow", cwd=tmp_path / "one")
     (tmp_path / "one" / "file").touch()
@@ -116,14 +112,6 @@ def test_an_old_project_in_use_is_watched(harness: CandidatesHarness, tmp_path: 
     assert harness.consider(tmp_path / "one", GIT, Arrival.FOUND) is None
     harness.busy = False
     assert harness.wait(0.6) == [CandidateResult(raw(tmp_path / "one"), GIT)]
-
-
-@pytest.mark.usefixtures("tomorrow")
-def test_a_project_created_while_watching_is_never_old(
-    harness: CandidatesHarness, tmp_path: Path
-) -> None:
-    git("init", tmp_path / "one")
-    assert harness.consider(tmp_path / "one", GIT, Arrival.CREATED) is None
 
 
 def test_git_init_is_settled_after_a_short_quiet_period(
@@ -357,7 +345,6 @@ def test_many_unneeded_watches_are_removed_at_once(
     assert 0 < most < 100
 
 
-@pytest.mark.usefixtures("tomorrow")
 def test_one_list_of_processes_serves_all_candidates(
     harness: CandidatesHarness, tmp_path: Path
 ) -> None:
@@ -366,7 +353,7 @@ def test_one_list_of_processes_serves_all_candidates(
         (folder / ".git").mkdir(parents=True)
         assert harness.consider(folder, GIT, Arrival.FOUND) is None
     ends = [CandidateResult(raw(folder), GIT, IncompleteReason.NO_HEAD) for folder in folders]
-    assert harness.candidates.due() == ends
+    assert harness.wait(5.1) == ends
     assert harness.process_lists == [{raw(folder) for folder in folders}]
 
 

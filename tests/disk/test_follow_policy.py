@@ -156,7 +156,6 @@ from rootsd.disk.walk import WalkFolder
 from rootsd.disk.walk import Walker
 from rootsd.disk.walk import ProposalScope
 from rootsd.vcs.probe import progress_folders
-from rootsd.vcs.probe import seconds_since_change
 from rootsd.vcs.probe import incomplete_reason
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.origin import read_branch
@@ -175,7 +174,7 @@ def check_all():
         walker.list_folder(WalkFolder(path, 1, ProposalScope.OPEN))
         probe(path)
         kind = repository_kind(list_names(path))
-        progress_folders(path, kind), seconds_since_change(path, kind)
+        progress_folders(path, kind)
         with OpenProject(path) as project:
             incomplete_reason(project, kind, None)
         read_origin(path, kind), read_branch(path, kind), worktrees_folder(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from rootsd.core.model import ProjectKind
 from rootsd.disk.markers import VCS_MARKERS
 from rootsd.vcs.folder import OpenProject
-from rootsd.vcs.probe import progress_folders, project_state, seconds_since_change
+from rootsd.vcs.probe import progress_folders, project_state
 from rootsd.vcs.registry import ALL_KINDS
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, ProjectState, Stage
 from support.repositories import git, make_repository, raw
@@ -65,15 +64,3 @@ def test_the_progress_folders_are_those_that_git_writes(tmp_path: Path) -> None:
     tree = progress_folders(raw(tmp_path / "tree"), ProjectKind.GIT)
     assert tree[1:] == (data + b"/worktrees/tree", data + b"/objects/pack")
     assert progress_folders(raw(tmp_path), ProjectKind.PROJECT) == ()
-
-
-def test_the_newest_change_counts_and_a_missing_folder_has_no_age(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    git("init", tmp_path / "one")
-    head = (tmp_path / "one" / ".git" / "HEAD").stat().st_ctime
-    monkeypatch.setattr(time, "time", lambda: head + 60)
-    assert 0 < seconds_since_change(raw(tmp_path / "one"), ProjectKind.GIT) <= 60
-    monkeypatch.setattr(time, "time", lambda: head - 60)
-    assert seconds_since_change(raw(tmp_path / "one"), ProjectKind.GIT) == 0
-    assert seconds_since_change(raw(tmp_path / "none"), ProjectKind.GIT) == 0

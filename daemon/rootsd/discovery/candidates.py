@@ -46,17 +46,10 @@ from rootsd.discovery.candidate import (
 from rootsd.processes.activity import FindFoldersInUse, folders_of_tools
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import is_git
-from rootsd.vcs.probe import (
-    progress_folders,
-    project_state,
-    seconds_since_change,
-)
+from rootsd.vcs.probe import progress_folders, project_state
 from rootsd.vcs.registry import is_vcs_temporary_file
 from rootsd.vcs.stages import CompleteProject, NoProject, PendingProject, Stage
 from rootsd.watch.events import FileEvent, FileEventKind, Watcher, WatchOutcome, WatchPurpose
-
-# If a scan finds a project that did not change for longer than this, that time counts as quiet.
-OLD_AFTER_S = 10.0
 
 _RECHECK_WHILE_IN_USE_S = 0.02
 _MAX_CHECK_INTERVAL_S = 1.0
@@ -133,12 +126,6 @@ class Candidates:
             candidate = Candidate(path, kind, arrival, self._now(), known)
             if arrival is not Arrival.CREATED and (settled := self._settle_at_once(candidate)):
                 return settled
-            if (
-                arrival is Arrival.FOUND
-                and is_git(kind)
-                and (age := seconds_since_change(path, kind)) > OLD_AFTER_S
-            ):
-                candidate.quiet_since -= age
             self._all[path] = candidate
         candidate.kind = kind
         return self._check(candidate)

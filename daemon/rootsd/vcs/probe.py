@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from itertools import islice
 
 from rootsd.core.inputs import (
@@ -60,23 +59,6 @@ def progress_folders(path: bytes, kind: ProjectKind) -> tuple[bytes, ...]:
     """Return the existing progress folders of the project at `path`."""
     vcs = vcs_of(kind)
     return () if vcs is None else tuple(filter(is_folder_no_follow, vcs.progress_folders(path)))
-
-
-def seconds_since_change(path: bytes, kind: ProjectKind) -> float:
-    """Return the seconds since the last change in the folder or its progress folders.
-
-    This uses change times, which nobody can set back. The result is 0 if nothing can be read.
-    """
-    newest = None
-    for each in (path, *progress_folders(path, kind)):
-        with OpenFolder(each) as folder:
-            for name in (b".", *folder.names()):
-                try:
-                    changed = folder.stat(name).st_ctime
-                except OSError:
-                    continue
-                newest = changed if newest is None else max(newest, changed)
-    return 0.0 if newest is None else max(0.0, time.time() - newest)
 
 
 FolderMarks = frozenset[tuple[bytes, int, int, int]]
