@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rootsd.disk import workspace_members
-from rootsd.disk.markers import is_marker
+from rootsd.disk.markers import WORKSPACE_FILES, is_marker
 from rootsd.disk.workspace_members import WorkspaceMembers, read_workspace_members
 from support.repositories import raw
 
@@ -200,3 +200,7 @@ def test_a_pattern_matches_as_its_regular_expression_does(
     expected = re.fullmatch(expression, "/".join(path) + "/") is not None
     members = WorkspaceMembers(b"/w", (tuple(pattern),), ())
     assert (("/w/" + "/".join(path)).encode() in members) is expected
+
+
+def test_each_file_that_is_read_is_also_watched() -> None:
+    assert workspace_members._MEMBER_READERS.keys() == WORKSPACE_FILES

@@ -15,7 +15,8 @@ class EventBatch(Struct):
 
     For each folder and name, `entries` has two flags: whether the entry was removed, and whether
     an existing folder was renamed to this name and is still there. `tops` has the folders in which
-    a marker of a repository came or went, and whether the last one went.
+    a marker of a repository came or went, or the list of a workspace's members changed, and
+    whether the last marker went.
     """
 
     progress: list[FileEvent] = field(default_factory=list)
@@ -63,7 +64,9 @@ class EventBatch(Struct):
                 self.entries[event.folder, event.name] = flags
             case WatchPurpose.ROOT | WatchPurpose.MARKERS if event.name:
                 self.tops[event.folder] = event.kind is FileEventKind.REMOVED
-            case WatchPurpose.MARKERS:
+            case WatchPurpose.MEMBERS if event.name:
+                self.tops.setdefault(event.folder, False)
+            case WatchPurpose.MARKERS | WatchPurpose.MEMBERS:
                 pass  # the folder around it reports this, too
             case _:
                 self.folders[event.folder] = None

@@ -32,7 +32,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from rootsd.core.model import Parent, ProjectKind, ScanCoverage
+from rootsd.core.model import NestedPolicy, Parent, ProjectKind, ScanCoverage
 from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.folder_tree import (
     FolderNode,
@@ -270,6 +270,7 @@ class ParentTree:
             if folder.role is _FRONTIER:
                 # Watch before comparing any stamp, so that a change in between causes an event.
                 self._watch(path)
+                self._watch_members(path, folder.project)
             if folder.project is not None:
                 self._deferred.add_project(path)
                 self._observer.remembered(path)
@@ -442,6 +443,7 @@ class ParentTree:
         if listing.frontier:
             folder.role = FolderRole.FRONTIER
             self._watcher.unwatch(path, WatchPurpose.MARKERS)
+            self._watch_members(path, listing.kind)
         else:
             folder.role = FolderRole.LEAF
             self._watcher.unwatch(path, WatchPurpose.FRONTIER)
@@ -501,6 +503,7 @@ class ParentTree:
         for each in gone:
             self._watcher.unwatch(each.place.path, WatchPurpose.FRONTIER)
             self._watcher.unwatch(each.place.path, WatchPurpose.MARKERS)
+            self._watcher.unwatch(each.place.path, WatchPurpose.MEMBERS)
         for each in gone:
             if each.project is not None or each.role is FolderRole.UNREADABLE:
                 self._observer.lost(each.place.path)
@@ -509,3 +512,12 @@ class ParentTree:
         result = self._watcher.watch(path, WatchPurpose.FRONTIER)
         if result in _UNWATCHED:
             self.limit = result
+
+    def _watch_members(self, path: bytes, project: ProjectKind | None) -> None:
+        """Watch the files that may list the members of a project, if members are proposed."""
+        if self.rules.nested is not NestedPolicy.MEMBERS:
+            return
+        if project is None:
+            self._watcher.unwatch(path, WatchPurpose.MEMBERS)
+        else:
+            self._watcher.watch(path, WatchPurpose.MEMBERS)

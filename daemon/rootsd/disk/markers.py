@@ -61,8 +61,11 @@ _UNHIDDEN_SKIPPED = (
 CACHE_TAG = b"CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 
-# These are not project files, but they list the members of a workspace.
-_WORKSPACE_FILES = frozenset((b"pnpm-workspace.yaml", b"lerna.json"))
+# The files that may list the members of a workspace. Some of them are no project files.
+WORKSPACE_FILES = frozenset(
+    b"package.json lerna.json pnpm-workspace.yaml deno.json deno.jsonc pyproject.toml Cargo.toml"
+    b" go.work".split()
+)
 
 # No file name contains a slash, so one search can cover many names joined with slashes.
 _SEPARATOR = b"/"
@@ -144,7 +147,7 @@ def is_repository_marker(name: bytes) -> bool:
 
 def is_marker(name: bytes, files: ProjectFiles = BUILT_IN_PROJECT_FILES) -> bool:
     """Return whether adding or removing `name` can make its folder another kind of project."""
-    if is_repository_marker(name) or name in _WORKSPACE_FILES or name == CACHE_TAG:
+    if is_repository_marker(name) or name in WORKSPACE_FILES or name == CACHE_TAG:
         return True
     return files.any_in({name})
 

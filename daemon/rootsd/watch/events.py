@@ -37,6 +37,11 @@ class WatchPurpose(Enum):
     the first to end when watches run out, because the sweep finds the same changes.
     """
 
+    MEMBERS = 8
+    """The top folder of a project whose members are proposed: a file that may list them is written
+    again.
+    """
+
     # `Enum.__hash__` is written in Python, and each watch needs the hash several times.
     __hash__ = object.__hash__
 

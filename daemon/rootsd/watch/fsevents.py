@@ -152,6 +152,8 @@ class FSEventsWatcher:
             _file_event(folder, name, purpose)
             for purpose in purposes
             if purpose is not WatchPurpose.MARKERS or is_repository_marker(name)
+            # A watch for `FRONTIER` reports each file that is written.
+            if purpose is not WatchPurpose.MEMBERS
         )
 
 

@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from rootsd.disk.markers import BUILT_IN_PROJECT_FILES, is_marker, is_repository_marker
+from rootsd.disk.markers import (
+    BUILT_IN_PROJECT_FILES,
+    WORKSPACE_FILES,
+    is_marker,
+    is_repository_marker,
+)
 from rootsd.watch.events import (
     EventResolver,
     FileEvent,
@@ -53,6 +58,8 @@ _MASKS = {
     WatchPurpose.LINKS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE | _SELF,
     # The folder around it reports that it is removed or moved.
     WatchPurpose.MARKERS: _ENTRY_ADDED | _ENTRY_REMOVED | IN_CLOSE_WRITE,
+    # A watch for `FRONTIER` reports everything else.
+    WatchPurpose.MEMBERS: IN_CLOSE_WRITE,
 }
 # git writes the link in a worktree's entry in place when a worktree moves.
 _WORKTREE_LINK = b"gitdir"
@@ -141,6 +148,9 @@ class InotifyTranslator:
                 return record.is_folder
             case WatchPurpose.PARENT:
                 return False
+            case WatchPurpose.MEMBERS:
+                written = bool(record.mask & IN_CLOSE_WRITE)
+                return written and record.name in WORKSPACE_FILES
             case WatchPurpose.ROOT | WatchPurpose.MARKERS:
                 # The kernel also reports IN_ATTRIB for entries of a watched folder.
                 if record.mask & IN_CLOSE_WRITE:

@@ -10,6 +10,7 @@ from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 from rootsd.discovery.candidate import Arrival
 from rootsd.discovery.parent_tree import ParentTree
 from rootsd.disk.markers import WalkRules
+from rootsd.watch.events import WatchPurpose
 from support.engine_harness import OpenWorld
 from support.fake_watchers import RecordingWatcher
 from support.repositories import fake_repository, raw
@@ -46,6 +47,41 @@ def test_watched_members_equal_a_scan(open_world: OpenWorld, tmp_path: Path) -> 
     world.settle()
     assert world.fresh() == {"mono": GIT, "mono/examples/x": PROJECT}
     assert world.held() == world.fresh()
+
+
+@pytest.mark.parametrize("declared", ["examples/*", None])
+def test_members_follow_a_declaration_that_is_written_in_place(
+    open_world: OpenWorld, tmp_path: Path, declared: str | None
+) -> None:
+    """Some editors and tools write in place. `None`: the file declared nothing before."""
+    world = open_world(Parent(raw(tmp_path / "src"), nested=NestedPolicy.MEMBERS))
+    mono = fake_repository(world.top / "mono")
+    file = mono / "pnpm-workspace.yaml"
+    file.write_text(f"packages: ['{declared}']\n" if declared else "")
+    _package(mono / "packages" / "a")
+    world.settle()
+    assert world.live() == {"mono": GIT}
+    file.write_text("packages: ['packages/*']\n")
+    world.settle()
+    assert world.held() == world.fresh() == {"mono": GIT, "mono/packages/a": PROJECT}
+    file.write_text("packages: []\n")
+    world.settle()
+    assert world.held() == world.fresh() == {"mono": GIT}
+
+
+def test_a_restored_tree_watches_for_declarations(tmp_path: Path) -> None:
+    mono = fake_repository(tmp_path / "mono")
+    (mono / "package.json").write_text("{}")
+    parent = Parent(raw(tmp_path), nested=NestedPolicy.MEMBERS)
+    first = ParentTree(parent, WalkRules.of(parent), RecordingWatcher(), _Sink())
+    first.explore(Arrival.FOUND)
+    watcher = RecordingWatcher()
+    again = ParentTree(parent, WalkRules.of(parent), watcher, _Sink())
+    again.use_snapshot(first.snapshot())
+    again.explore(Arrival.FOUND)
+    assert (raw(mono), WatchPurpose.MEMBERS) in watcher.watched
+    again.abandon()
+    assert (raw(mono), WatchPurpose.MEMBERS) not in watcher.watched
 
 
 class _Sink:
