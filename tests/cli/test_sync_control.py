@@ -14,7 +14,7 @@ import pytest
 
 from rootsd.cli import sync_control
 from rootsd.core.errors import Exit
-from rootsd.sync.record import SyncedClient, SyncRecord
+from rootsd.sync.record import ClientOutcome, SyncedClient, SyncRecord
 from rootsd.sync.targets import TARGETS
 from support.fake_daemon import FakeDaemon, a_decision, a_listing, an_item
 from support.terminal import Shell
@@ -152,3 +152,15 @@ def test_deny_names_each_client_whose_list_cannot_have_the_path(
     record.save_clients([SyncedClient("claude-code", str(tmp_path / "settings.json"))])
     said = shell.run("deny", "odd").err
     assert "claude-code: /s/what? is not denied there: ? has another meaning" in said
+
+
+def test_deny_names_each_client_whose_list_could_not_be_written(
+    record: SyncRecord, command_line: FakeDaemon, shell: Shell, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "settings.json")
+    record.save_clients([SyncedClient("codex", file)])
+    record.save_outcomes({file: ClientOutcome(problem="x is read-only")})
+    said = shell.run("deny", "x").err
+    assert "codex: its list could not be written last time: x is read-only" in said
+    record.save_outcomes({file: ClientOutcome()})
+    assert "last time" not in shell.run("deny", "x").err, "the control"

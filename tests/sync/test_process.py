@@ -402,7 +402,7 @@ def test_the_denials_of_opencode_are_in_the_file_that_wins(
 @pytest.mark.parametrize(
     ("theirs", "said"),
     [
-        ('{"permission": {"external_directory": "allow"}}', "is left alone"),
+        ('{"permission": {"external_directory": "allow"}}', "opencode.jsonc is left alone"),
         ('{"permission": {"external_directory": {}, "*": "allow"}}', "is not denied there"),
     ],
 )

@@ -107,8 +107,7 @@ def test_a_client_without_lists_has_a_reason() -> None:
 
 # What the pattern of a client cannot say, because it has another meaning and no escape.
 SPECIAL = {
-    "claude-code": "?\\", "opencode": "*?\\",
-    "codex": "*?[]{}!\\()\"'#$~",
+    "claude-code": "?\\", "opencode": "*?\\", "codex": "*?[]",
 }  # fmt: skip
 
 
@@ -139,16 +138,14 @@ ODD_NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["claude-code", "opencode"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
 def test_ordinary_names_are_denied_as_they_are(name: str) -> None:
     """The real programs were run with each: `make agents` runs some of them."""
     paths = tuple(f"/s/{odd}" for odd in sorted(ODD_NAMES))
     wanted = TARGETS[name].entries(AccessLists(paths))
     assert (wanted.denied, wanted.omitted) == (len(paths), ())
-    prefix = "Read(/" if name == "claude-code" else ""
-    assert {f"{prefix}{path}/**" for path in paths} <= {
-        entry.name.removesuffix(")") for entry in wanted.entries
-    }
+    front, end = {"claude-code": ("Read(/", "/**)"), "codex": ("", "")}.get(name, ("", "/**"))
+    assert {f"{front}{path}{end}" for path in paths} <= {entry.name for entry in wanted.entries}
 
 
 def test_wildcards_in_a_name_are_escaped_for_claude_code() -> None:

@@ -138,18 +138,23 @@ def _take_lock(record: SyncRecord) -> SyncLock:
 
 
 def not_written(invocation: Invocation, paths: Sequence[str]) -> list[str]:
-    """Return a sentence for each denial that the lists of a synced client cannot express."""
-    targets = [
-        target
-        for each in SyncRecord(invocation.places.state).clients().values()
-        if (target := TARGETS.get(each.client)) is not None
-    ]
-    found = [
-        f"{target.name}: {path} is not denied there: {why}"
-        for target in targets
-        for path in paths
-        if isinstance(why := target.denial(path), str)
-    ]
+    """Return a sentence for each denial that the lists of a synced client do not get.
+
+    They cannot express it, or the client's file could not be written last time.
+    """
+    record = SyncRecord(invocation.places.state)
+    outcomes = record.outcomes()
+    found: list[str] = []
+    for file, chosen in record.clients().items():
+        if (target := TARGETS.get(chosen.client)) is None:
+            continue
+        if file in outcomes and (problem := outcomes[file].problem):
+            found.append(f"{target.name}: its list could not be written last time: {problem}")
+        found += [
+            f"{target.name}: {path} is not denied there: {why}"
+            for path in paths
+            if isinstance(why := target.denial(path), str)
+        ]
     return list(dict.fromkeys(found))
 
 

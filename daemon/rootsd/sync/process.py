@@ -163,8 +163,8 @@ class AccessSync(Struct):
         target = TARGETS[client.client]
         omitted = wanted.omitted
         consent = target.in_home(file, f"rootsd sync add {client.client} --yes")
+        *earlier, winner = target.merged_files(file)
         try:
-            *earlier, winner = target.merged_files(file)
             chosen = replace(client, file=winner)
             conflicts = self._write_file(target.kept_in, chosen, wanted.entries, consent)
             for each in earlier:  # the winner may be new
@@ -177,7 +177,7 @@ class AccessSync(Struct):
             if isinstance(error, RootsdError):
                 problem = error.message + (f" (try: {error.remedy})" if error.remedy else "")
             else:
-                problem = f"{display_path(Path(client.file))} is left alone: {error}"
+                problem = f"{display_path(Path(winner))} is left alone: {error}"
             self._note(file, ClientOutcome(problem=problem, omitted=omitted))
             return
         others = [f"{entry.name} has another value in the file" for entry in conflicts]

@@ -23,7 +23,8 @@ from rootsd.sync.access import AccessLists, GrantedFolder
 
 Keys = tuple[str, ...]
 
-_PATTERN_CHARACTERS = frozenset("*?[]{}!\\()\"'#~,$%|^&;<>`")
+# Codex reads a path with one of these as a pattern, and denies only the files that it finds then.
+_CODEX_CHARACTERS = frozenset("*?[]")
 _EXPANDED_CHARACTERS = frozenset("$%~\\")
 # Claude Code matches these as gitignore(5) does, but it does not match an escaped ? or \.
 _CLAUDE_CHARACTERS = frozenset("?\\")
@@ -224,7 +225,7 @@ _CODEX = ("permissions", "rootsd")
 
 
 def _codex_denial(path: str) -> list[ListEntry] | str:
-    refused = _refusal(path, _PATTERN_CHARACTERS)
+    refused = _refusal(path, _CODEX_CHARACTERS)
     return refused or [ListEntry((*_CODEX, "filesystem"), path, EntryKind.DENIAL, "deny")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,14 +76,15 @@ def folder() -> Iterator[Path]:
 
 def test_commands_of_codex_are_held_to_the_profile(folder: Path) -> None:
     """The kernel refuses them. A sandbox without the profile is the control."""
-    with AgentWorld(folder, ["api", "secret"]) as world:
+    odd = """R&D, it's s{e}(cr)et #1 "x" a\\b $HOME"""
+    with AgentWorld(folder, ["api", odd]) as world:
         world.rootsd("approve", "api")
-        world.rootsd("deny", "secret")
+        world.rootsd("deny", str(world.parent / odd))
         (world.home / ".codex").mkdir()
         world.rootsd("sync", "add", "codex")
         profile = world.home / ".codex" / "rootsd.config.toml"
         until(lambda: profile.exists() and "filesystem" in profile.read_text())
-        read = Shell(f"cat {world.parent}/secret/README.md")
+        read = Shell(f"cat {shlex.quote(f'{world.parent}/{odd}/README.md')}")
         write = Shell(f"echo x >{world.parent}/api/made && echo wrote")
         results = [
             world.play(program, [read, write], {}, world.parent / "api").results
@@ -91,7 +93,7 @@ def test_commands_of_codex_are_held_to_the_profile(folder: Path) -> None:
         world.rootsd("sync", "rm", "codex")
         assert not profile.exists()
     without, with_profile = results
-    assert "the text of secret" in without[0]
+    assert "the text of R&D" in without[0]
     assert "Permission denied" in with_profile[0]
     assert ("wrote" in without[1], "wrote" in with_profile[1]) == (True, True)
 
