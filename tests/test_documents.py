@@ -44,7 +44,7 @@ ELSEWHERE = {
     "make up": "tests/test_tools.py",
     "rootsd service install": "tests/e2e/test_service.py",
     "run=/run/user": "tests/e2e/test_sandbox.py",
-    "rootsd down": "tests/cli/test_purge.py",
+    "rootsd down": "tests/cli/answers/test_purge.py",
 }
 COMMAND = "/home/you/.local/bin/rootsd"
 

@@ -364,7 +364,7 @@ _EXAMPLE_VERB = '''"""`rootsd example`: repeat a text in capitals."""
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
 from rootsd.wire.daemon import ExampleQuery
 
 SECTION = "Inspect"

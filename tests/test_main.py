@@ -169,7 +169,7 @@ def test_the_daemon_is_launched_without_the_command_line(
 ) -> None:
     seen: list[list[str]] = []
     monkeypatch.setattr(sys, "argv", ["rootsd", "daemon", *words])
-    monkeypatch.setattr("rootsd.cli.run_daemon.main", seen.append)
+    monkeypatch.setattr("rootsd.cli.answers.run_daemon.main", seen.append)
     entry.main()
     assert seen == [list(words)]
 

@@ -19,7 +19,7 @@ from msgspec import NODEFAULT, inspect
 from msgspec.structs import fields
 from wire_types import Object, command_outputs, json_objects, key_descriptions
 
-from rootsd.cli.render import CommandOutput, ErrorOutput, ErrorOutputItem
+from rootsd.cli.text.render import CommandOutput, ErrorOutput, ErrorOutputItem
 from rootsd.wire.daemon import ScanProgressItem
 from rootsd.wire.follow import UPDATE_METHOD, FollowUpdate
 from rootsd.wire.guard import ErrorDetails

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.inspect import NamedTupleType
 from wire_types import command_outputs, json_objects, key_descriptions
 
-from rootsd.cli.render import CommandOutput, ErrorOutput
+from rootsd.cli.text.render import CommandOutput, ErrorOutput
 from rootsd.config.policy_schema import PolicyTables
 from rootsd.config.schema import ConfigTables
 from rootsd.wire.daemon import ScanProgressItem

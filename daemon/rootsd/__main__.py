@@ -91,7 +91,7 @@ def _load(words: list[str]) -> Callable[[], int]:
             return lambda: shell_scripts.main(verb, shell)
         case ["daemon", *rest] if start == 0 and _is_launch(rest):
             _find_packages()
-            from rootsd.cli import run_daemon
+            from rootsd.cli.answers import run_daemon
 
             return lambda: run_daemon.main(rest)
     _find_packages()

@@ -12,7 +12,8 @@ import pytest
 from rootsd.cli.help_text import EXIT_STATUSES
 from rootsd.cli.main import ALIASES
 from rootsd.cli.manual import verb_contexts
-from rootsd.cli.verb_table import verb_names, verb_table
+from rootsd.cli.text.verb_names import verb_names
+from rootsd.cli.verb_table import verb_table
 from rootsd.core.errors import ErrorCode, Exit
 from rootsd.wall.session.options import WALL_FLAGS, WALL_VALUES
 from support.fake_daemon import (

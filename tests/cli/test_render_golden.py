@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from rootsd import __version__
-from rootsd.cli import doctor
-from rootsd.cli.doctor import DoctorCheck
-from rootsd.cli.verb_table import verb_names
+from rootsd.cli.answers import doctor
+from rootsd.cli.answers.doctor import DoctorCheck
+from rootsd.cli.text.verb_names import verb_names
 from rootsd.core.doctor import error, ok
 from support.fake_daemon import FakeDaemon
 from support.sample_answers import ANSWERS
@@ -146,7 +146,7 @@ def facts(
     monkeypatch.setattr(doctor, "run_checks", lambda invocation: iter(SEEN))
     monkeypatch.setattr("rootsd.cli.commands.review.Keyboard", Typist)
     schema = Path("/opt/rootsd/config.schema.json")
-    monkeypatch.setattr("rootsd.cli.config_edit.schema_file", lambda: schema)
+    monkeypatch.setattr("rootsd.cli.answers.config_edit.schema_file", lambda: schema)
     return rootsd_dir
 
 

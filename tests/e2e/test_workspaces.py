@@ -17,7 +17,7 @@ from typing import Any, cast
 import psutil
 import pytest
 
-from rootsd.cli.control_client import call
+from rootsd.cli.answers.control_client import call
 from rootsd.wire.daemon import SessionsQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest, TagRequest
 from rootsd.wire.projects import ProjectsQuery

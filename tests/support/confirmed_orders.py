@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rootsd.cli.confirm import ConfirmedOrder, with_tokens
-from rootsd.cli.control_client import call
+from rootsd.cli.answers.confirm import ConfirmedOrder, with_tokens
+from rootsd.cli.answers.control_client import call
 from rootsd.wire.decisions import ApplyMode
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 import psutil
 
-from rootsd.cli import control_client as control
+from rootsd.cli.answers import control_client as control
 from rootsd.wire.daemon import StatusQuery
 from support.bridges import HANG_GUARD_S, INITIALIZE, notice, request
 from support.leftover_processes import processes_with

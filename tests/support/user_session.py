@@ -41,7 +41,7 @@ class UserSession:
         monkeypatch.setattr(runtime_dir, "find_runtime_dirs", lambda: (run,))
         self._managing: ServiceManager = Systemd(home, "", self.recorder)
         self.stopped: list[object] = []
-        monkeypatch.setattr("rootsd.cli.lifecycle.stop", self.stopped.append)
+        monkeypatch.setattr("rootsd.cli.answers.lifecycle.stop", self.stopped.append)
         monkeypatch.setattr(detect, "local_service_manager", self._here)
 
     def _here(self, environment: object, run: RunProgram | None = None) -> ServiceManager:

@@ -25,7 +25,7 @@ from enum import StrEnum
 
 import psutil
 
-from rootsd.cli import control_client as control
+from rootsd.cli.answers import control_client as control
 from rootsd.core.errors import RootsdError
 from rootsd.core.wall import WallEngine
 from rootsd.wire.daemon import StatusQuery

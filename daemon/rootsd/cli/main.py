@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from rootsd import __version__
-from rootsd.cli import error_handler, help_text
-from rootsd.cli.flags import global_options, write_examples
-from rootsd.cli.help_format import ThemedContext
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.verb_table import SECTIONS, load_command, verb_names, verb_table
+from rootsd.cli import help_text
+from rootsd.cli.answers import error_handler
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import global_options, write_examples
+from rootsd.cli.text.help_format import ThemedContext
+from rootsd.cli.text.verb_names import verb_names
+from rootsd.cli.verb_table import SECTIONS, load_command, verb_table
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import click
 from msgspec import Struct
 
-from rootsd.cli.invocation import Invocation
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.main import ALIASES, root
 from rootsd.cli.verb_table import verb_table
 

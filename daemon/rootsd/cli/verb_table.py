@@ -1,7 +1,7 @@
 """The table of verbs, made from the modules in `rootsd.cli.commands` without importing them.
 
-Importing all of them takes longer than a short command may take. So the names of the verbs are
-those of the files, with `-` for `_`, and the help reads each file's docstring and section as text.
+Importing all of them takes longer than a short command may take. So the help reads each file's
+docstring and section as text.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import click
 from msgspec import Struct
 
 from rootsd.cli import commands
+from rootsd.cli.text.verb_names import COMMANDS, verb_names
 
 SECTIONS = ("Set up", "Decide", "Inspect", "For programs")
 
@@ -39,13 +40,6 @@ class VerbSummary(Struct, frozen=True):
 
 
 @cache
-def verb_names() -> frozenset[str]:
-    """Return all verbs."""
-    names = (name.removesuffix(".py") for name in os.listdir(_folder()) if name.endswith(".py"))
-    return frozenset(name.replace("_", "-") for name in names if not name.startswith("_"))
-
-
-@cache
 def verb_table() -> Mapping[str, VerbSummary]:
     """Return all verbs, in the order of the help."""
     rows = {verb: _read_summary(verb) for verb in verb_names()}
@@ -64,17 +58,12 @@ def load_command(verb: str) -> click.Command:
 
 
 def _read_summary(verb: str) -> VerbSummary:
-    with open(os.path.join(_folder(), f"{_module_name(verb)}.py"), encoding="utf-8") as stream:
+    with open(os.path.join(COMMANDS, f"{_module_name(verb)}.py"), encoding="utf-8") as stream:
         text = stream.read()
     summary, section = _SUMMARY.match(text), _SECTION.search(text)
     if summary is None or section is None or section[1] not in SECTIONS:
         raise ValueError(f"commands/{_module_name(verb)}.py lacks its line of help or its section")
     return VerbSummary(section[1], summary[1])
-
-
-def _folder() -> str:
-    [folder] = commands.__path__
-    return folder
 
 
 def _module_name(verb: str) -> str:

@@ -30,7 +30,7 @@ def clients(home: Path, monkeypatch: pytest.MonkeyPatch, rootsd_dir: Path) -> Pa
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("rootsd.cli.commands.connect.rootsd_command", lambda: ROOTSD)
-    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: True)
+    monkeypatch.setattr("rootsd.cli.answers.control_client.is_running", lambda: True)
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").write_text(GEMINI)
     (home / ".cursor").mkdir()
@@ -310,7 +310,7 @@ def test_without_a_daemon_no_server_is_blamed(
 ) -> None:
     monkeypatch.setattr("rootsd.cli.commands.connect.has_wall", lambda: True)
     monkeypatch.setattr("rootsd.cli.commands.connect.place_variables", dict)
-    monkeypatch.setattr("rootsd.cli.control_client.is_running", lambda: False)
+    monkeypatch.setattr("rootsd.cli.answers.control_client.is_running", lambda: False)
     refused = shell.run("connect", "gemini", "--wrap")
     assert refused.status == 69
     assert "the daemon is not running, and --wrap needs it" in refused.err
@@ -394,7 +394,7 @@ def test_without_a_look_at_its_paths_the_same_server_would_be_wrapped(
     memory.parent.mkdir()
     memory.write_text("{}")
     entry = {"command": "npx", "args": ["x"], "env": {"MEMORY_FILE_PATH": str(memory)}}
-    monkeypatch.setattr("rootsd.cli.server_trials.path_needs", lambda *_: [])
+    monkeypatch.setattr("rootsd.cli.answers.server_trials.path_needs", lambda *_: [])
     wrap_entry(clients, shell, monkeypatch, entry)
     assert words_of(clients) == ["rootsd", "run", "--confine", "--", "npx", "x"]
 
@@ -526,14 +526,14 @@ def test_a_person_shows_a_file_by_a_key(
     wrap(clients, shell, monkeypatch, _WORKS)
     shell.run("disconnect", "gemini")
     settings(clients).write_text(json.dumps({"mcpServers": {"files": entry}}))
-    monkeypatch.setattr("rootsd.cli.questions.Keyboard.is_there", lambda _: True)
+    monkeypatch.setattr("rootsd.cli.answers.questions.Keyboard.is_there", lambda _: True)
     asked: list[str] = []
 
     def press(_: object, question: str) -> str:
         asked.append(question)
         return key if "memory.json" in question else "n"
 
-    monkeypatch.setattr("rootsd.cli.questions.Keyboard.press", press)
+    monkeypatch.setattr("rootsd.cli.answers.questions.Keyboard.press", press)
     shell.run("connect", "gemini", "--wrap")
     place = str(memory if use == "--read" else memory.parent)
     shown = ["rootsd", "run", "--confine", use, place, "--"] if use else []
@@ -680,7 +680,7 @@ def test_denials_are_synced_on_request_where_the_client_has_lists(
 ) -> None:
     synced: list[str] = []
     monkeypatch.setattr(
-        "rootsd.cli.sync_control.start_syncing",
+        "rootsd.cli.answers.sync_control.start_syncing",
         lambda _, chosen: synced.append(f"{chosen.client} {chosen.file}"),
     )
     dry = shell.run("connect", "copilot", "--sync-access", "--dry-run")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli import doctor
-from rootsd.cli.doctor import DoctorCheck
+from rootsd.cli.answers import doctor
+from rootsd.cli.answers.doctor import DoctorCheck
 from rootsd.core.doctor import DoctorFinding, error, ok, warning
 from rootsd.core.errors import ErrorCode, RootsdError
 from support.fake_daemon import FakeDaemon, Objection, a_status

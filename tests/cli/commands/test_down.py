@@ -16,7 +16,7 @@ import pexpect
 import psutil
 import pytest
 
-from rootsd.cli.confined_programs import end_programs
+from rootsd.cli.answers.confined_programs import end_programs
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.service import start_record
 from rootsd.wall.git.session_reports import WALLS

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from rootsd import __version__
-from rootsd.cli.completion import complete_words
-from rootsd.cli.invocation import Invocation
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.main import root
 from rootsd.cli.man_page import render_man_page
+from rootsd.cli.options.completion import complete_words
 from support.terminal import Shell
 
 

@@ -98,7 +98,7 @@ def test_an_installation_in_a_cache_connects_no_client_and_says_so(
     def in_a_cache() -> str:
         raise NoStableCommand("it is in a cache", "uv tool install rootsd")
 
-    monkeypatch.setattr("rootsd.cli.connecting.rootsd_command", in_a_cache)
+    monkeypatch.setattr("rootsd.cli.answers.connecting.rootsd_command", in_a_cache)
     (home / ".qwen").mkdir()
     done = shell.run("init", "--yes")
     assert (done.status, "no client is connected: it is in a cache" in done.err) == (0, True)

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from rootsd.cli.field_columns import FIELDS
+from rootsd.cli.text.field_columns import FIELDS
 from rootsd.wire.projects import ProjectItem
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import HANG_GUARD, Shell

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.cli.layout import width
+from rootsd.cli.text.layout import width
 from support.fake_daemon import FakeDaemon, a_listing, an_item
 from support.terminal import Shell
 

@@ -121,7 +121,7 @@ def test_without_a_terminal_it_is_refused_with_the_next_command(
 
 QUESTION = "q,?] "
 HELP = "takes the last answer back.\r\n"
-KEEPS_EARLIER = "from rootsd.cli import terminal; terminal.drop_earlier_input = lambda: None"
+KEEPS_EARLIER = "from rootsd.cli.text import terminal; terminal.drop_earlier_input = lambda: None"
 KEY_BY_KEY = f"import os; {KEEPS_EARLIER}; terminal._read_burst = lambda fd: os.read(fd, 1)"
 BURSTS = ("aad", "adev", "yy", "dd\r", "\r\r\r", "y\r", "\x1b[A", "\x1b[d", "y" * 9001)
 

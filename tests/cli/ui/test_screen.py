@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rootsd.cli import control_client
+from rootsd.cli.answers import control_client
 from rootsd.cli.ui import widgets
 from rootsd.cli.ui.app import RootsdScreen
 from rootsd.core.errors import ErrorCode, RootsdError

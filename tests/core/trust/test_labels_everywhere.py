@@ -15,8 +15,8 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from rootsd.cli.formatting import PROJECT_COLUMNS
-from rootsd.cli.render import CommandResult, Flags, Output
+from rootsd.cli.text.projects import PROJECT_COLUMNS
+from rootsd.cli.text.render import CommandResult, Flags, Output
 from rootsd.control.items import project_items
 from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label

@@ -15,7 +15,7 @@ import pexpect
 import psutil
 import pytest
 
-from rootsd.cli.control_client import call
+from rootsd.cli.answers.control_client import call
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery
 from support.bridges import notice

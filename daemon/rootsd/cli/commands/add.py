@@ -6,12 +6,13 @@ from typing import Literal, TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import PATH, PROJECT_COLUMNS, pluralize
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult, PathItem
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import pluralize
+from rootsd.cli.text.projects import PATH, PROJECT_COLUMNS
+from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import AddFoldersRequest, AddRequest, AddResult
 from rootsd.wire.projects import ProjectItem
@@ -90,7 +91,7 @@ def command(
     URI is among them only if the client's bridge runs with --any-uri. To remove it again, use
     rootsd forget.
     """
-    from rootsd.cli import code_workspace
+    from rootsd.cli.answers import code_workspace
 
     if code_workspace.is_workspace_file(what):
         if name is not None:
@@ -117,7 +118,7 @@ def command(
 def _add_workspace(
     invocation: Invocation, file: str, chosen_tag: str | None, *, dry_run: bool
 ) -> None:
-    from rootsd.cli import code_workspace
+    from rootsd.cli.answers import code_workspace
 
     workspace = code_workspace.read_folders(file)
     tag = chosen_tag or code_workspace.default_tag(file)

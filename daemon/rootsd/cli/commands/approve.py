@@ -6,8 +6,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.confirm import (
+from rootsd.cli.answers.confirm import (
     Confirmation,
     ExistingWorktrees,
     IncompleteProjects,
@@ -15,12 +14,13 @@ from rootsd.cli.confirm import (
     PendingGitDirectories,
     confirm_and_send,
 )
-from rootsd.cli.decisions import OrderOutput, effect_of
-from rootsd.cli.flags import pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.remote import RemoteVerbCommand
-from rootsd.cli.terminal import Keyboard
-from rootsd.cli.time_options import Duration
+from rootsd.cli.answers.decisions import OrderOutput, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import pass_invocation
+from rootsd.cli.options.remote import RemoteVerbCommand
+from rootsd.cli.options.times import Duration
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.model import Access
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection

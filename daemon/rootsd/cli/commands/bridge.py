@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand
 
 SECTION = "For programs"
 

@@ -12,10 +12,10 @@ from typing import Any, TypedDict
 import click
 
 from rootsd.check import absolute_path, check_in_sandbox, possible_name, status_of
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import CommandResult
 from rootsd.link.connect import ControlSocketHidden
 from rootsd.wire.projects import CheckQuery, PathCheckResult
 

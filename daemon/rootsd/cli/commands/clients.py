@@ -8,13 +8,13 @@ from typing import Any, TypedDict
 
 import click
 
-from rootsd.cli.client_homes import ClientHomes
-from rootsd.cli.connecting import client_environment, other_settings
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.answers.client_homes import ClientHomes
+from rootsd.cli.answers.connecting import client_environment, other_settings
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.render import Column, CommandResult
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.connect.base import ClientEnvironment, HookUse, McpClient
 from rootsd.connect.health import ClientAnswer, ClientHealth, check_health, read_version

@@ -9,9 +9,9 @@ from typing import TypedDict
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import CommandResult
 from rootsd.service.shell_scripts import SHELLS, script
 
 SECTION = "For programs"
@@ -74,8 +74,8 @@ def command(invocation: Invocation, *, shell: str, words: tuple[str, ...]) -> No
         else:
             output.text(text)
         return
-    from rootsd.cli import completion
     from rootsd.cli.main import root
+    from rootsd.cli.options import completion
 
     found = completion.complete_words(root, words, Invocation())
     if output.is_json:

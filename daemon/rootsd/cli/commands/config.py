@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
-from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
-from rootsd.cli.formatting import age, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult, DryRunOutput
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import age, shorten_home
+from rootsd.cli.text.render import Column, CommandResult, DryRunOutput
 from rootsd.core.errors import BadConfig, DaemonUnreachable, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -167,7 +167,7 @@ def path(invocation: Invocation) -> None:
     places = invocation.places
     file = text_of(places.config_file)
     if invocation.output.is_json:
-        from rootsd.cli import config_edit
+        from rootsd.cli.answers import config_edit
 
         kept = {"state": places.state, "data": places.data, "log": places.log}
         folders = {name: text_of(folder) for name, folder in kept.items()}
@@ -239,7 +239,7 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
     A key that takes a list gets all values; '[]' is the empty list. If the result is invalid,
     nothing is written. Parents have their own command: rootsd parent.
     """
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
     from rootsd.config.reference import find_key
 
     reference = find_key(key)
@@ -263,7 +263,7 @@ def set_(invocation: Invocation, *, key: str, words: tuple[str, ...], dry_run: b
 @pass_invocation
 def unset(invocation: Invocation, *, key: str, dry_run: bool) -> None:
     """Remove a key from config.toml, so that its default counts again."""
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
     from rootsd.config.reference import find_key
 
     reference = find_key(key)
@@ -346,7 +346,7 @@ def edit(invocation: Invocation) -> None:
     VISUAL or EDITOR names the editor. An invalid text does not replace the valid file; it is saved
     beside it, as config.toml.rejected.
     """
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
 
     file = invocation.config_to_edit
     if invocation.flags.no_input or not (_has_terminal() or _editor()):
@@ -368,7 +368,7 @@ def _edited(invocation: Invocation, old: str) -> str | None:
 
     Raises BadConfig for an invalid text, after saving it aside.
     """
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
     from rootsd.config.configuration import parse_config
 
     file, text = invocation.places.config_file, old
@@ -467,7 +467,7 @@ def _again(invocation: Invocation, error: BadConfig) -> bool:
     """Print the error, and return whether the person wants to edit again."""
     if not _has_terminal():
         return False
-    from rootsd.cli.terminal import drop_earlier_input
+    from rootsd.cli.text.terminal import drop_earlier_input
 
     invocation.output.error(error.code.value, error.message, "")
     drop_earlier_input()
@@ -498,7 +498,7 @@ def _changes(in_force: Mapping[str, Any]) -> str:
 
 def _rows(invocation: Invocation) -> Iterator[dict[str, Any]]:
     """Yield the keys in the order of the file's documentation. Raises BadConfig."""
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
     from rootsd.config.configuration import parse_config
     from rootsd.core.parsing import parse_toml
 
@@ -525,7 +525,7 @@ def _values(invocation: Invocation) -> Iterator[tuple[KeyReference, Any, bool]]:
 
     Raises BadConfig.
     """
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
     from rootsd.config.configuration import parse_config
     from rootsd.config.reference import settable_keys
     from rootsd.core.parsing import parse_toml

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand
-from rootsd.cli.wall_options import wall_options, wall_words
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand
+from rootsd.cli.options.wall import wall_options, wall_words
 
 SECTION = "For programs"
 

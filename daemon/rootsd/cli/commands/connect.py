@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from rootsd.cli.connecting import (
+from rootsd.cli.answers.connecting import (
     ClientConnector,
     ConnectOptions,
     NoClientFound,
@@ -19,11 +19,11 @@ from rootsd.cli.connecting import (
     print_report,
     rootsd_command,
 )
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.questions import Questions
-from rootsd.cli.server_trials import ServerTrials, WallChoice
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.questions import Questions
+from rootsd.cli.answers.server_trials import ServerTrials, WallChoice
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import shorten_home
 from rootsd.config.configuration import read_config
 from rootsd.config.policy_file import POLICY_FILE, wall_requirement
 from rootsd.config.wall_default import confines_by_default
@@ -207,7 +207,7 @@ def _wall_choice(questions: Questions, *, no_confine: bool) -> WallChoice:
     a system that has no wall, too. Behind the wall, every server needs the daemon. If the
     machine's policy requires the wall, no server runs without it.
     """
-    from rootsd.cli import control_client
+    from rootsd.cli.answers import control_client
 
     requirement = wall_requirement(POLICY_FILE)
     if no_confine and requirement is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.run_daemon import run_daemon
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.run_daemon import run_daemon
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
 
 SECTION = "For programs"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
-from rootsd.cli.decisions import OrderOutput, effect_of, print_result
-from rootsd.cli.flags import pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.remote import RemoteVerbCommand
-from rootsd.cli.terminal import Keyboard
+from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, decide, declined
+from rootsd.cli.answers.decisions import OrderOutput, effect_of, print_result
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import pass_invocation
+from rootsd.cli.options.remote import RemoteVerbCommand
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
@@ -40,7 +40,7 @@ def command(invocation: Invocation, *, refs: tuple[str, ...], yes: bool, dry_run
 
     deny names each synced client whose list cannot express a path.
     """
-    from rootsd.cli import sync_control
+    from rootsd.cli.answers import sync_control
 
     effect = effect_of(dry_run=dry_run)
     order = DecideRequest(DecisionVerb.DENY, cwd=invocation.cwd, refs=refs, effect=effect)

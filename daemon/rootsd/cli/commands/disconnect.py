@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import click
 
-from rootsd.cli.client_homes import ClientHomes
-from rootsd.cli.connecting import (
+from rootsd.cli.answers.client_homes import ClientHomes
+from rootsd.cli.answers.connecting import (
     ClientConnector,
     NoClientFound,
     WiringOutput,
     client_environment,
     print_report,
 )
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.questions import Questions
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.questions import Questions
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import shorten_home
 from rootsd.connect.base import ClientEnvironment, McpClient
 from rootsd.connect.registry import all_clients
 from rootsd.sync.record import SyncRecord
@@ -132,13 +132,13 @@ def _stop_syncing(
     if dry_run:
         invocation.output.message(f"The access lists of {name} would be removed, too.")
         return
-    from rootsd.cli import sync_control
+    from rootsd.cli.answers import sync_control
 
     sync_control.stop_syncing(invocation, record, file)
     sync_control.ensure_running(invocation)
 
 
 def _remove_containers(invocation: Invocation, record: SyncRecord) -> None:
-    from rootsd.cli import sync_control
+    from rootsd.cli.answers import sync_control
 
     sync_control.remove_containers(invocation, record)

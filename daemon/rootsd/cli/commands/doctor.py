@@ -7,14 +7,14 @@ from typing import Any, TypedDict
 
 import click
 
-from rootsd.cli import doctor
-from rootsd.cli.doctor import DoctorCheck
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import pluralize
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers import doctor
+from rootsd.cli.answers.doctor import DoctorCheck
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import pluralize
+from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.theme import Tone
 from rootsd.core.doctor import Severity, error
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_text

@@ -10,10 +10,10 @@ from typing import Any, TypedDict
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
-from rootsd.cli.terminal import drop_earlier_input
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import CommandResult
+from rootsd.cli.text.terminal import drop_earlier_input
 
 SECTION = "Set up"
 _MAX_NAMED = 5
@@ -52,14 +52,14 @@ class DownOutput(TypedDict):
 @pass_invocation
 def command(invocation: Invocation, programs: str | None) -> None:
     """Stop the daemon until the next `rootsd up`. Decisions are kept."""
-    from rootsd.cli import lifecycle
+    from rootsd.cli.answers import lifecycle
     from rootsd.service import start_record
 
     confined = _confined_programs(invocation)
     policy = ProgramsPolicy(programs) if programs else _asked_policy(invocation, confined)
     start_record.mark_stopped()  # first, so that no bridge starts the daemon again
     if confined and policy is ProgramsPolicy.END:
-        from rootsd.cli.confined_programs import end_programs
+        from rootsd.cli.answers.confined_programs import end_programs
 
         end_programs(confined)
     pid = lifecycle.shut_down(invocation)
@@ -81,7 +81,7 @@ def command(invocation: Invocation, programs: str | None) -> None:
 
 def _confined_programs(invocation: Invocation) -> Sequence[Mapping[str, Any]]:
     """Return the programs behind the wall: those that the daemon knows, and others that wait."""
-    from rootsd.cli.confined_programs import programs_without_daemon
+    from rootsd.cli.answers.confined_programs import programs_without_daemon
     from rootsd.core.errors import RootsdError
     from rootsd.wire.daemon import StatusQuery
 

@@ -6,11 +6,11 @@ from typing import Any, TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import pluralize
-from rootsd.cli.invocation import Invocation, call_or_read_store
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.invocation import Invocation, call_or_read_store
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import pluralize
+from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.parsing import parse_json
@@ -66,7 +66,7 @@ def command(invocation: Invocation, *, scope: str, file: str | None) -> None:
     VS Code opens such a file, and rootsd add proposes its folders, for example on another machine.
     This command also works without a daemon. For all decisions as JSON: rootsd ls --json.
     """
-    from rootsd.cli import code_workspace
+    from rootsd.cli.answers import code_workspace
 
     tag = scope.removeprefix(_TAG)
     if not scope.startswith(_TAG) or not tag:

@@ -6,11 +6,11 @@ from typing import TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.decisions import effect_of
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.answers.decisions import effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import FocusQuery, FocusTarget, SetFocusRequest
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.confirm import Confirmation, KeyPolicy, confirm_and_send
-from rootsd.cli.decisions import OrderOutput, effect_of
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.terminal import Keyboard
+from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, confirm_and_send
+from rootsd.cli.answers.decisions import OrderOutput, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 
 SECTION = "Decide"

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult, Output
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import CommandResult, Output
 from rootsd.core.guard import Guard
 from rootsd.core.labels import safe_label
 from rootsd.wire.decisions import ApplyMode

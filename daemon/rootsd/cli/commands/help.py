@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
 
 SECTION = "Inspect"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from rootsd import hook
-from rootsd.cli.flags import VerbCommand
+from rootsd.cli.options.flags import VerbCommand
 
 SECTION = "For programs"
 

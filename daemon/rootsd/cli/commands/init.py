@@ -9,16 +9,16 @@ from pathlib import Path
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.first_run import guess_parents, shell_line
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import pluralize, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.questions import Questions
-from rootsd.cli.render import CommandResult, PathsOutput
-from rootsd.cli.terminal import Keyboard
-from rootsd.cli.typed_command import as_typed
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
+from rootsd.cli.answers.first_run import guess_parents, shell_line
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.questions import Questions
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.render import CommandResult, PathsOutput
+from rootsd.cli.text.terminal import Keyboard
+from rootsd.cli.text.typed_command import as_typed
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -77,7 +77,7 @@ def command(invocation: Invocation, *, parents: tuple[str, ...], yes: bool, dry_
 
 def _choose_parents(invocation: Invocation, steps: Questions, typed: Sequence[str]) -> list[bytes]:
     """Return the new parents that a person chose. Raises NothingToWatch if there is no project."""
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
     from rootsd.config.configuration import read_config
 
     known = [parent.path for parent in read_config(invocation.places.config_file).parents]
@@ -104,7 +104,7 @@ def _asked(
     invocation: Invocation, steps: Questions, folder: Path, note: str, known: Sequence[bytes]
 ) -> list[bytes]:
     """Return the folder as a list if it can be a parent, is none yet, and a person agrees."""
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
 
     path = os.fsencode(folder)
     if any(path == each or path.startswith(each + b"/") for each in known):
@@ -122,7 +122,7 @@ _SERVICE_QUESTION = "Start rootsd at each login, as a service?"
 
 def _can_have_service() -> bool:
     """Return whether a service can be installed and is not yet."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     try:
         managing = installer.user_supervisor()
@@ -136,7 +136,7 @@ def _can_have_service() -> bool:
 
 def _start(invocation: Invocation, steps: Questions, chosen: Sequence[bytes]) -> None:
     """Start the daemon, as a service if a person wants one, and watch the chosen folders."""
-    from rootsd.cli import config_edit, installer, lifecycle, sync_control
+    from rootsd.cli.answers import config_edit, installer, lifecycle, sync_control
 
     if _can_have_service() and steps.agrees(_SERVICE_QUESTION):
         installer.install_service(invocation, installer.user_supervisor(), strict=None)
@@ -182,7 +182,7 @@ def _set_up_shell(steps: Questions) -> None:
 
 def _connect_clients(invocation: Invocation, steps: Questions) -> None:
     """Offer to connect each client that is there, and print how to connect others."""
-    from rootsd.cli.connecting import (
+    from rootsd.cli.answers.connecting import (
         ClientConnector,
         ConnectOptions,
         client_environment,
@@ -221,7 +221,7 @@ def _connect_clients(invocation: Invocation, steps: Questions) -> None:
 
 def _decide_here(invocation: Invocation, steps: Questions) -> int:
     """Offer to approve the project in the working directory, if nothing is decided about it."""
-    from rootsd.cli.confirm import Confirmation, confirm_and_send
+    from rootsd.cli.answers.confirm import Confirmation, confirm_and_send
     from rootsd.wire.decisions import AddRequest, DecideRequest, DecisionVerb
 
     projects = invocation.call(WhyQuery(invocation.cwd))["items"]

@@ -9,12 +9,13 @@ from typing import Any, NoReturn
 import click
 from msgspec.structs import replace
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import age, path_of
-from rootsd.cli.invocation import Invocation, call_or_read_store
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers.invocation import Invocation, call_or_read_store
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import age
+from rootsd.cli.text.projects import path_of
+from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.theme import Tone
 from rootsd.core.labels import exact_path
 from rootsd.link.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S, LogListing, LogQuery

@@ -8,10 +8,9 @@ from typing import Any, Unpack
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import OWNER, PROJECT_COLUMNS, RISK, path_of
-from rootsd.cli.invocation import Invocation, call_or_read_store
-from rootsd.cli.listing_options import (
+from rootsd.cli.answers.invocation import Invocation, call_or_read_store
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.options.listing import (
     ListingWords,
     in_order,
     is_narrowed,
@@ -19,7 +18,8 @@ from rootsd.cli.listing_options import (
     query_of,
     show_listing,
 )
-from rootsd.cli.render import CommandResult
+from rootsd.cli.text.projects import OWNER, PROJECT_COLUMNS, RISK, path_of
+from rootsd.cli.text.render import CommandResult
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.paths import bytes_of

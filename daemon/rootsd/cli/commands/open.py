@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import path_of
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.projects import path_of
+from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import AmbiguousReference, ErrorCode, RootsdError, UnknownProject
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ProjectKind, Verdict

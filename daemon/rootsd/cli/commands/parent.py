@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of
-from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
-from rootsd.cli.formatting import shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import DaemonUnreachable
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import MountPolicy, NestedPolicy, Parent
@@ -200,7 +200,7 @@ def list_(invocation: Invocation) -> None:
 @pass_invocation
 def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) -> None:
     """Watch one more folder for projects."""
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
 
     canonical = config_edit.validate_parent(invocation, path)
     effect = effect_of(dry_run=dry_run)
@@ -223,7 +223,7 @@ def add(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag) 
 @pass_invocation
 def remove(invocation: Invocation, *, path: str, dry_run: bool) -> None:
     """Stop watching a folder. Decisions about its projects are kept."""
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
 
     effect = effect_of(dry_run=dry_run)
     removed = config_edit.remove_parent(invocation, path, effect)
@@ -254,7 +254,7 @@ def alter(invocation: Invocation, /, *, path: str, dry_run: bool, **flags: _Flag
 
     --skip and --project-file replace the earlier values; '' removes them.
     """
-    from rootsd.cli import config_edit
+    from rootsd.cli.answers import config_edit
 
     settings = _settings(**flags)
     if not settings:
@@ -277,7 +277,7 @@ def _reload_and_print(
     invocation: Invocation, path: bytes, text: _ResultText, effect: ApplyMode
 ) -> None:
     """Have the daemon reload the configuration, and print the result."""
-    from rootsd.cli import lifecycle
+    from rootsd.cli.answers import lifecycle
 
     is_dry_run = effect is ApplyMode.DRY_RUN
     is_reloaded = is_dry_run or lifecycle.reload_if_running(

@@ -9,8 +9,19 @@ from typing import Any, TypedDict, Unpack
 import click
 from msgspec.structs import replace
 
-from rootsd.cli.flags import pass_invocation
-from rootsd.cli.formatting import (
+from rootsd.cli.answers.invocation import Invocation, call_or_read_store
+from rootsd.cli.options.flags import pass_invocation
+from rootsd.cli.options.listing import (
+    ListingWords,
+    in_order,
+    is_narrowed,
+    listing_options,
+    query_of,
+    show_listing,
+)
+from rootsd.cli.options.remote import RemoteVerbCommand
+from rootsd.cli.text.phrases import pluralize
+from rootsd.cli.text.projects import (
     FOUND,
     ID,
     KIND,
@@ -20,19 +31,8 @@ from rootsd.cli.formatting import (
     PATH,
     PENDING_COLUMNS,
     RISK,
-    pluralize,
 )
-from rootsd.cli.invocation import Invocation, call_or_read_store
-from rootsd.cli.listing_options import (
-    ListingWords,
-    in_order,
-    is_narrowed,
-    listing_options,
-    query_of,
-    show_listing,
-)
-from rootsd.cli.remote import RemoteVerbCommand
-from rootsd.cli.render import CommandResult
+from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import Exit
 from rootsd.wire.projects import ProjectListing, RiskReading, Selection
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli.decisions import OrderOutput, effect_of, send_and_print
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.decisions import OrderOutput, effect_of, send_and_print
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import CommandResult
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import ProjectsQuery, Selection
 

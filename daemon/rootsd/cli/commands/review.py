@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.review import Review
-from rootsd.cli.terminal import Keyboard
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.answers.review import Review
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import CallerRefused
 from rootsd.link.hidden_process import hide_process
 from rootsd.wire.guard import MAX_LOG_WAIT_S

@@ -7,16 +7,17 @@ from typing import Any
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
-from rootsd.cli.decisions import DRY_RUN_NOTICE, effect_of, print_affected
-from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
-from rootsd.cli.formatting import PROJECT_COLUMNS, age, coverage_of, pattern_of, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
-from rootsd.cli.terminal import Keyboard
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, decide, declined
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE, effect_of, print_affected
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import age, shorten_home
+from rootsd.cli.text.projects import PROJECT_COLUMNS, coverage_of, pattern_of
+from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.terminal import Keyboard
+from rootsd.cli.text.theme import Tone
 from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.core.model import Verdict

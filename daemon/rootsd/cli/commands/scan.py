@@ -8,12 +8,13 @@ from typing import Any, TypedDict
 import click
 from msgspec.structs import replace
 
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import KIND, NAME, PATH, pluralize
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import Column, CommandResult
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import pluralize
+from rootsd.cli.text.projects import KIND, NAME, PATH
+from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.theme import Tone
 from rootsd.config.parent_paths import canonical_path
 from rootsd.core.labels import safe_text
 from rootsd.core.paths import text_of

@@ -9,11 +9,11 @@ from typing import TypedDict
 
 import click
 
-from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
-from rootsd.cli.formatting import shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.render import CommandResult
 from rootsd.core.errors import DaemonUnreachable, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.wire.daemon import DaemonStatus, StatusQuery, StatusResult
@@ -118,7 +118,7 @@ def command() -> None:
 @pass_invocation
 def install(invocation: Invocation, *, strict: bool | None, dry_run: bool) -> None:
     """Install the service, start it, and show its status. May be repeated."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
     from rootsd.cli.commands import status
 
     managing = installer.user_supervisor()
@@ -148,7 +148,7 @@ def uninstall(invocation: Invocation, *, purge: bool, dry_run: bool) -> None:
     This first removes the permission hooks of rootsd from clients: without a daemon, a strict hook
     refuses each call.
     """
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     managing = installer.user_supervisor()
     if purge:
@@ -189,9 +189,9 @@ def _remove_hooks(invocation: Invocation, *, dry_run: bool) -> list[str]:
 
     Without a daemon, they can only refuse calls, or take time.
     """
-    from rootsd.cli.client_homes import ClientHomes
-    from rootsd.cli.connecting import ClientConnector, client_environment
-    from rootsd.cli.questions import Questions
+    from rootsd.cli.answers.client_homes import ClientHomes
+    from rootsd.cli.answers.connecting import ClientConnector, client_environment
+    from rootsd.cli.answers.questions import Questions
     from rootsd.connect.registry import all_clients
 
     environment = client_environment()
@@ -212,7 +212,7 @@ def _remove_hooks(invocation: Invocation, *, dry_run: bool) -> list[str]:
 @pass_invocation
 def start(invocation: Invocation) -> None:
     """Start the daemon, and return when it is ready."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     installer.start_service(installer.installed_supervisor())
     _print_done(invocation, "The service runs.")
@@ -224,7 +224,7 @@ def start(invocation: Invocation) -> None:
 @pass_invocation
 def stop(invocation: Invocation) -> None:
     """Stop the daemon, as rootsd down does, until service start or rootsd up."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     installer.stop_service(installer.installed_supervisor())
     _print_done(invocation, "The service is stopped.")
@@ -236,7 +236,7 @@ def stop(invocation: Invocation) -> None:
 @pass_invocation
 def restart(invocation: Invocation) -> None:
     """Restart the daemon. Sessions of MCP clients continue."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     installer.restart_service(installer.installed_supervisor())
     _print_done(invocation, "The service runs.")
@@ -248,7 +248,7 @@ def restart(invocation: Invocation) -> None:
 @pass_invocation
 def status(invocation: Invocation) -> int:
     """Show the status of the service. The exit status is 0 if it runs, else 69."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     managing = installer.installed_supervisor()
     state = managing.state()
@@ -272,7 +272,7 @@ def status(invocation: Invocation) -> int:
 @pass_invocation
 def logs(invocation: Invocation, *, follow: bool) -> None:
     """Show the log of the daemon, the newest lines last."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     del invocation
     words = installer.installed_supervisor().log_command(follow=follow)
@@ -289,7 +289,7 @@ def logs(invocation: Invocation, *, follow: bool) -> None:
 @pass_invocation
 def print_(invocation: Invocation, *, strict: bool | None) -> None:
     """Print the files that install writes, with their paths."""
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
 
     files = installer.plan_files(invocation, installer.user_supervisor(), strict=strict).files
     output = invocation.output
@@ -302,7 +302,7 @@ def print_(invocation: Invocation, *, strict: bool | None) -> None:
 
 
 def _dry_run(invocation: Invocation, *, strict: bool | None) -> None:
-    from rootsd.cli import installer
+    from rootsd.cli.answers import installer
     from rootsd.service import detect, manager
     from rootsd.service.manager import ProgramResult
 

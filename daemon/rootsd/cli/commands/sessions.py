@@ -7,12 +7,12 @@ from typing import Any, NotRequired, TypedDict
 
 import click
 
-from rootsd.cli.confined import describe_engine, describe_network, describe_roots
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import age
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import age
+from rootsd.cli.text.render import Column, CommandResult
 from rootsd.wire.daemon import SessionItem, SessionsQuery, SessionView
 from rootsd.wire.wall import ConfinedProgramItem
 

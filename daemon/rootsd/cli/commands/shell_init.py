@@ -6,9 +6,9 @@ from typing import TypedDict
 
 import click
 
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.render import CommandResult
 from rootsd.service.shell_scripts import SHELLS, script
 
 SECTION = "For programs"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import LABEL_WIDTH, RISK_LABELS, detail_lines
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.projects import LABEL_WIDTH, RISK_LABELS, detail_lines
+from rootsd.cli.text.render import CommandResult
+from rootsd.cli.text.theme import Tone
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.projects import ProjectListing, ShowQuery
 

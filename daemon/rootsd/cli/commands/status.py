@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import click
 
-from rootsd.cli.confined import (
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import pass_invocation
+from rootsd.cli.options.remote import RemoteVerbCommand
+from rootsd.cli.text.confined_words import (
     describe_engine,
     describe_network,
     describe_program,
     describe_roots,
 )
-from rootsd.cli.flags import pass_invocation
-from rootsd.cli.formatting import age, pluralize, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.remote import RemoteVerbCommand
-from rootsd.cli.render import CommandResult
-from rootsd.cli.theme import Tone
+from rootsd.cli.text.phrases import age, pluralize, shorten_home
+from rootsd.cli.text.render import CommandResult
+from rootsd.cli.text.theme import Tone
 from rootsd.core.guard import Guard
 from rootsd.core.labels import exact_path, safe_label, safe_text
 from rootsd.wire.daemon import StatusQuery, StatusResult

@@ -9,13 +9,13 @@ from typing import Any, Literal, TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.flags import VerbCommand, VerbGroup, pass_invocation
-from rootsd.cli.formatting import pluralize, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, VerbGroup, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncRecord, holder_of
@@ -196,7 +196,7 @@ def add(invocation: Invocation, *, client: str, only: str | None, yes: bool, dry
     Denied paths become readable in the client's settings file. A list in this file reaches every
     session of the client, so choose a tag for roots that all of them may open.
     """
-    from rootsd.cli import sync_control
+    from rootsd.cli.answers import sync_control
 
     target = TARGETS[client]
     if only is not None and target.grant is None:
@@ -253,7 +253,7 @@ def remove(invocation: Invocation, *, client: str, dry_run: bool) -> None:
 
     This is about the home that this shell names, for example by CLAUDE_CONFIG_DIR.
     """
-    from rootsd.cli import sync_control
+    from rootsd.cli.answers import sync_control
 
     record = SyncRecord(invocation.places.state)
     target = TARGETS[client]

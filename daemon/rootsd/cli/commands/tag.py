@@ -7,14 +7,14 @@ from typing import TypedDict
 
 import click
 
-from rootsd.cli import completion
-from rootsd.cli.confirm import Confirmation, KeyPolicy, confirm_and_send
-from rootsd.cli.decisions import OrderOutput, effect_of
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import PROJECT_COLUMNS
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import Column, CommandResult
-from rootsd.cli.terminal import Keyboard
+from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, confirm_and_send
+from rootsd.cli.answers.decisions import OrderOutput, effect_of
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.projects import PROJECT_COLUMNS
+from rootsd.cli.text.render import Column, CommandResult
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import Exit
 from rootsd.wire.decisions import TagRequest
 from rootsd.wire.projects import ProjectListing, ProjectsQuery

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 
 import click
 
-from rootsd.cli.flags import pass_invocation
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.remote import RemoteVerbCommand
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import pass_invocation
+from rootsd.cli.options.remote import RemoteVerbCommand
 from rootsd.core.errors import CallerRefused, RootsdError
 
 SECTION = "Decide"

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from rootsd.cli.confirm import Confirmation, KeyPolicy, decide, declined
-from rootsd.cli.decisions import effect_of, print_affected
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import NAME, PATH, PROJECT_COLUMNS, VERDICT, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult
-from rootsd.cli.terminal import Keyboard
+from rootsd.cli.answers.confirm import Confirmation, KeyPolicy, decide, declined
+from rootsd.cli.answers.decisions import effect_of, print_affected
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.projects import NAME, PATH, PROJECT_COLUMNS, VERDICT
+from rootsd.cli.text.render import CommandResult
+from rootsd.cli.text.terminal import Keyboard
 from rootsd.core.errors import ErrorCode, Exit, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.model import ActorKind

@@ -7,14 +7,14 @@ from typing import Any, Literal, TypedDict
 
 import click
 
-from rootsd.cli import completion
+from rootsd.cli.answers.decisions import DRY_RUN_NOTICE
+from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.commands import status as status_command
 from rootsd.cli.commands.scan import ScanOutput
-from rootsd.cli.decisions import DRY_RUN_NOTICE
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import pluralize, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.render import CommandResult, PathItem
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.render import CommandResult, PathItem
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import text_of
@@ -65,7 +65,7 @@ def command(
 
     You can repeat this command at any time. No project is published before you approve it.
     """
-    from rootsd.cli import lifecycle, sync_control
+    from rootsd.cli.answers import lifecycle, sync_control
 
     if dry_run:
         _dry_run(invocation, parents)
@@ -113,7 +113,7 @@ def _added(invocation: Invocation, typed: tuple[str, ...], effect: ApplyMode) ->
     """Validate all parents, then add them, and return those that are new."""
     if not typed:
         return []
-    from rootsd.cli import config_edit  # tomlkit takes long to load
+    from rootsd.cli.answers import config_edit  # tomlkit takes long to load
 
     checked = [config_edit.validate_parent(invocation, path) for path in typed]
     return config_edit.add_parents(invocation, checked, {}, effect)
@@ -121,7 +121,7 @@ def _added(invocation: Invocation, typed: tuple[str, ...], effect: ApplyMode) ->
 
 def _dry_run(invocation: Invocation, typed: tuple[str, ...]) -> None:
     """Print what would be watched, and whether a daemon would be started."""
-    from rootsd.cli import control_client
+    from rootsd.cli.answers import control_client
 
     fresh = _require_parents(invocation, typed)
     is_running = control_client.is_running()
@@ -142,7 +142,7 @@ def _shown(path: bytes) -> str:
 
 
 def _run_in_foreground(invocation: Invocation) -> int:
-    from rootsd.cli.run_daemon import run_in_foreground
+    from rootsd.cli.answers.run_daemon import run_in_foreground
     from rootsd.service import start_record
 
     start_record.save_start_record(start_record.make_start_record())

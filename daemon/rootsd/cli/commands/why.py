@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from rootsd.check import absolute_path, possible_name
-from rootsd.cli import completion
-from rootsd.cli.flags import VerbCommand, pass_invocation
-from rootsd.cli.formatting import VERDICT_TONES, path_of, shorten_home
-from rootsd.cli.invocation import Invocation
-from rootsd.cli.layout import ColumnFit
-from rootsd.cli.render import Column, CommandResult
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.options import completion
+from rootsd.cli.options.flags import VerbCommand, pass_invocation
+from rootsd.cli.text.layout import ColumnFit
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.projects import VERDICT_TONES, path_of
+from rootsd.cli.text.render import Column, CommandResult
 from rootsd.core.errors import Exit
 from rootsd.core.labels import exact_path, safe_label
 from rootsd.wire.projects import WhyQuery, WhyResult

@@ -23,11 +23,12 @@ from textual.message import Message
 from textual.widgets import Input
 from textual.worker import Worker
 
-from rootsd.cli import control_client
-from rootsd.cli.confirm import with_tokens
-from rootsd.cli.formatting import path_of, pluralize, shorten_home
-from rootsd.cli.layout import width
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers import control_client
+from rootsd.cli.answers.confirm import with_tokens
+from rootsd.cli.text.layout import width
+from rootsd.cli.text.phrases import pluralize, shorten_home
+from rootsd.cli.text.projects import path_of
+from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui import details, orders
 from rootsd.cli.ui.approval_facts import read_approval
 from rootsd.cli.ui.board import Board, PanelKind, ProjectRow, Row, SessionRow

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.cli.formatting import path_of
+from rootsd.cli.text.projects import path_of
 from rootsd.cli.ui import details
 from rootsd.cli.ui.details import Paragraph
 from rootsd.cli.ui.orders import Target, plan_of

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rootsd.cli.formatting import path_of, shorten_home
+from rootsd.cli.text.phrases import shorten_home
+from rootsd.cli.text.projects import path_of
 from rootsd.wire.follow import ProjectGroup
 
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rootsd.cli.affected import affected_lines
-from rootsd.cli.confined import describe_engine, describe_network, describe_roots
-from rootsd.cli.confirm import incomplete_lines
-from rootsd.cli.formatting import (
+from rootsd.cli.answers.affected import affected_lines
+from rootsd.cli.answers.confirm import incomplete_lines
+from rootsd.cli.text.confined_words import describe_engine, describe_network, describe_roots
+from rootsd.cli.text.phrases import age, pluralize, shorten_home
+from rootsd.cli.text.projects import (
     LABEL_WIDTH,
     RISK_LABELS,
-    age,
     describe_shared_git,
     detail_lines,
     path_of,
-    pluralize,
-    shorten_home,
 )
-from rootsd.cli.theme import Tone
+from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui.board import ProjectRow, SessionRow
 
 _MOST_RISKS = 100

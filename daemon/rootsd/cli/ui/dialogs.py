@@ -15,9 +15,9 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Label
 
-from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
-from rootsd.cli.formatting import describe_session_request
-from rootsd.cli.theme import Tone
+from rootsd.cli.answers.decisions import confirmable_git_directories, confirmable_worktrees
+from rootsd.cli.text.projects import describe_session_request
+from rootsd.cli.text.theme import Tone
 from rootsd.cli.ui.approval_facts import ApprovalFacts
 from rootsd.cli.ui.details import Paragraph, about_plan
 from rootsd.cli.ui.ordered_input import Job

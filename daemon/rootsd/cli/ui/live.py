@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rootsd.cli.control_client import RESPONSE_TIMEOUT_S
+from rootsd.cli.answers.control_client import RESPONSE_TIMEOUT_S
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.link import rpc
 from rootsd.wire.follow import FollowRequest

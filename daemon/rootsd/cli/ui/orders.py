@@ -14,9 +14,9 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rootsd.cli.confirm import accepting_incomplete
-from rootsd.cli.decisions import confirmable_git_directories, confirmable_worktrees
-from rootsd.cli.time_options import Duration
+from rootsd.cli.answers.confirm import accepting_incomplete
+from rootsd.cli.answers.decisions import confirmable_git_directories, confirmable_worktrees
+from rootsd.cli.options.times import Duration
 from rootsd.cli.ui.board import ProjectRow
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.model import Access

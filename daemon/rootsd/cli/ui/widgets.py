@@ -22,9 +22,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rootsd.cli.formatting import age, pluralize, shorten_home
-from rootsd.cli.layout import hanging_indent
-from rootsd.cli.theme import STYLES, Tone
+from rootsd.cli.text.layout import hanging_indent
+from rootsd.cli.text.phrases import age, pluralize, shorten_home
+from rootsd.cli.text.theme import STYLES, Tone
 from rootsd.cli.ui.board import PanelKind, ProjectRow, Row, SessionRow, search
 from rootsd.cli.ui.details import Paragraph, label_of
 from rootsd.cli.ui.orders import Target

@@ -1,0 +1,1 @@
+"""What verbs do: ask the daemon, ask the person, and change files."""

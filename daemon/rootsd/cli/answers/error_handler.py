@@ -1,0 +1,88 @@
+"""Turn the errors of a command into messages, exit statuses, and a bug log."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.core.errors import Exit, RootsdError, exit_of
+from rootsd.files.private_files import make_folder
+
+BUG_LOG = b"bugs.log"
+
+
+def run_with_error_handler(invocation: Invocation, action: Callable[[], int]) -> int:
+    """Run `action` and return the exit status. Print expected errors.
+
+    An unexpected exception (a bug) passes through: the interpreter calls the hook set here, which
+    logs it, and exits with status 1.
+    """
+    sys.excepthook = lambda *bug: report_bug(invocation, *bug)
+    _escape_unencodable_characters()
+    try:
+        status = action()
+        sys.stdout.flush()
+    except RootsdError as error:
+        choices = getattr(error, "choices", ())
+        invocation.output.error(error.code.value, error.message, error.remedy, choices)
+        return exit_of(error.code)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return Exit.BROKEN_PIPE
+    return status
+
+
+def report_bug(
+    invocation: Invocation,
+    kind: type[BaseException],
+    bug: BaseException,
+    where: TracebackType | None,
+) -> None:
+    """Append the traceback to a log file and print the file's path.
+
+    If the file cannot be written, print the traceback on stderr.
+    """
+    report = "".join(traceback.format_exception(kind, bug, where))
+    if invocation.flags.verbose:
+        sys.stderr.write(report)
+    try:
+        file = _append_to_bug_log(invocation, report)
+    except (OSError, RootsdError):
+        sys.stderr.write(report)
+        file = None
+    remedy = f"report it, and attach {file}" if file else "report it with the text above"
+    invocation.output.error("bug", f"this is a bug in rootsd: {kind.__name__}: {bug}", remedy)
+
+
+def _append_to_bug_log(invocation: Invocation, report: str) -> str:
+    """Append the traceback to the bug log, which only this user can read; return its path."""
+    folder = invocation.places.log
+    make_folder(Path(os.fsdecode(folder)))
+    file = os.path.join(folder, BUG_LOG)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with open(os.open(file, flags, 0o600), "a", encoding="utf-8", errors="replace") as log:
+        log.write(f"{moment} rootsd {invocation.command}\n{report}\n")
+    return os.fsdecode(file)
+
+
+def _escape_unencodable_characters() -> None:
+    """Print characters that the locale lacks as escapes, instead of raising UnicodeEncodeError."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Send the interpreter's last flush to /dev/null, because the reader of the pipe is gone."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

@@ -1,0 +1,1 @@
+"""Words, tables, and colors on a terminal: how the command line says something."""

@@ -1,0 +1,33 @@
+"""Paths, counts, and ages in the words of a person."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+_AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def shorten_home(path: str) -> str:
+    """Return a path in the home folder as `~/src`. A person may paste it into a shell."""
+    home = os.path.expanduser("~")
+    if home != "/" and (path == home or path.startswith(home + "/")):
+        return "~" + path[len(home) :]
+    return path
+
+
+def pluralize(count: int, what: str) -> str:
+    """Return `1 project` or `2,000 projects`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def age(moment: str, now: datetime | None = None) -> str:
+    """Return the age of an RFC 3339 time in its largest unit: `2h ago` or `just now`."""
+    try:
+        seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+    except (ValueError, TypeError):
+        return moment
+    for size, unit in _AGE_UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit} ago"
+    return "just now"

@@ -1,0 +1,195 @@
+"""Which folders may be parents, and how parents are written to the configuration."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli.answers import config_edit
+from rootsd.cli.answers.config_edit import BadParent, UnknownParent
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.config.configuration import read_config
+from rootsd.core.errors import BadConfig
+from rootsd.core.model import Parent
+from rootsd.disk.safety import explain_alias
+from support.subprocesses import OWN_MOUNTS, run_python
+from support.terminal import Privileges, Shell
+
+
+@pytest.fixture
+def invocation(home: Path) -> Invocation:
+    return Invocation()
+
+
+def folder(home: Path, name: str = "src") -> Path:
+    (home / name).mkdir(parents=True)
+    return home / name
+
+
+def configured(invocation: Invocation) -> tuple[Parent, ...]:
+    return read_config(invocation.places.config_file).parents
+
+
+def written(invocation: Invocation) -> str:
+    return Path(os.fsdecode(invocation.places.config_file)).read_text()
+
+
+def test_a_good_parent_is_returned_in_its_canonical_form(
+    invocation: Invocation, home: Path
+) -> None:
+    folder(home)
+    (home / "link").symlink_to("src")
+    assert config_edit.validate_parent(invocation, "~/link/../link") == bytes(home / "src")
+
+
+def test_the_home_folder_may_be_a_parent(invocation: Invocation, home: Path) -> None:
+    assert config_edit.validate_parent(invocation, "~") == bytes(home)
+
+
+@pytest.mark.parametrize("typed", ["/", "/etc", "/tmp", "~/.ssh", "~/.."])
+def test_a_refused_place_says_why(invocation: Invocation, home: Path, typed: str) -> None:
+    (home / ".ssh").mkdir()
+    with pytest.raises(BadParent, match=r"cannot be a parent: (it|/)") as caught:
+        config_edit.validate_parent(invocation, typed)
+    assert caught.value.remedy == "rootsd up ~/src"
+
+
+def test_a_system_folder_under_another_name_is_refused(
+    invocation: Invocation, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = home / "alias"
+    alias.symlink_to(folder(home))
+    judge = partial(explain_alias, places=[bytes(alias)])
+    monkeypatch.setattr("rootsd.config.parent_paths.explain_alias", judge)
+    with pytest.raises(BadParent, match="alias under another name"):
+        config_edit.validate_parent(invocation, "~/src")
+
+
+BOUND = """
+import subprocess, sys
+from rootsd.cli.answers import config_edit
+from rootsd.cli.answers.invocation import Invocation
+src, again = sys.argv[1:]
+subprocess.run(["mount", "--bind", src, again], check=True)
+invocation = Invocation()
+config_edit.add_parents(invocation, [config_edit.validate_parent(invocation, src)], {})
+assert config_edit.validate_parent(invocation, src) == src.encode()
+try:
+    config_edit.validate_parent(invocation, again)
+except config_edit.BadParent as error:
+    print(error)
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_a_parent_under_another_name_is_refused(home: Path) -> None:
+    src, again = folder(home), folder(home, "again")
+    expected = f"{again} is the same folder as the parent {src}\n"
+    assert run_python(OWN_MOUNTS, BOUND, src, again) == (expected, "")
+
+
+def test_the_folders_of_the_daemon_are_refused(invocation: Invocation, rootsd_dir: Path) -> None:
+    state = folder(rootsd_dir, "state")
+    with pytest.raises(BadParent, match="contains rootsd's own files"):
+        config_edit.validate_parent(invocation, str(state))
+
+
+def test_a_missing_parent_names_the_nearest_existing_folder(
+    invocation: Invocation, home: Path
+) -> None:
+    with pytest.raises(BadParent, match="/nowhere/at/all does not exist") as caught:
+        config_edit.validate_parent(invocation, "~/nowhere/at/all")
+    assert caught.value.remedy == f"ls {home}"
+
+
+def test_a_file_is_refused_and_its_folder_suggested(invocation: Invocation, home: Path) -> None:
+    (home / "file").touch()
+    with pytest.raises(BadParent, match="file is not a folder") as caught:
+        config_edit.validate_parent(invocation, "~/file")
+    assert caught.value.remedy == f"rootsd up {home}"
+
+
+def test_a_path_through_a_file_is_refused(invocation: Invocation, home: Path) -> None:
+    (home / "file").touch()
+    with pytest.raises(BadParent, match="Not a directory"):
+        config_edit.validate_parent(invocation, "~/file/x")
+
+
+def test_a_path_that_is_not_utf8_is_refused(invocation: Invocation, home: Path) -> None:
+    name = os.fsdecode(b"\xff")
+    folder(home, name)
+    with pytest.raises(BadParent, match="not UTF-8"):
+        config_edit.validate_parent(invocation, f"~/{name}")
+
+
+@pytest.mark.needs("setpriv")
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o400])
+def test_a_folder_that_cannot_be_read_is_refused_and_nothing_is_written(
+    shell: Shell, home: Path, rootsd_dir: Path, mode: int
+) -> None:
+    closed = folder(home)
+    closed.chmod(mode)
+    done = shell.program("up", str(closed), privileges=Privileges.DROPPED)
+    closed.chmod(0o700)
+    assert (done.status, done.out) == (1, "")
+    assert done.err == f"error: you cannot read {closed}\n  try: ls -ld {closed}\n"
+    assert not (rootsd_dir / "config").exists()
+
+
+def test_new_parents_are_written_once_and_short(invocation: Invocation, home: Path) -> None:
+    paths = [bytes(folder(home)), b"/srv/work", bytes(home / "src")]
+    assert config_edit.add_parents(invocation, paths, {}) == [bytes(home / "src"), b"/srv/work"]
+    assert config_edit.add_parents(invocation, paths, {}) == []
+    assert configured(invocation) == (Parent(bytes(home / "src")), Parent(b"/srv/work"))
+    assert 'path = "~/src"' in written(invocation)
+
+
+def test_settings_are_written_with_the_parent(invocation: Invocation) -> None:
+    config_edit.add_parents(
+        invocation, [b"/srv/work"], {"depth": 2, "skip": ["a"], "nested": "vcs"}
+    )
+    (parent,) = configured(invocation)
+    assert (parent.depth, parent.skip, parent.nested.value) == (2, (b"a",), "vcs")
+
+
+def test_a_parent_is_changed_and_removed_by_any_spelling(
+    invocation: Invocation, home: Path
+) -> None:
+    config_edit.add_parents(invocation, [bytes(folder(home)), b"/srv/work"], {})
+    (home / "link").symlink_to("src")
+    assert config_edit.change_parent(invocation, "~/link", {"depth": 9}) == bytes(home / "src")
+    assert configured(invocation)[0].depth == 9
+    assert config_edit.remove_parent(invocation, str(home / "link")) == bytes(home / "src")
+    assert configured(invocation) == (Parent(b"/srv/work"),)
+
+
+def test_a_parent_that_is_gone_from_disk_can_still_be_removed(
+    invocation: Invocation, home: Path
+) -> None:
+    path = folder(home)
+    config_edit.add_parents(invocation, [bytes(path)], {})
+    path.rmdir()
+    assert config_edit.remove_parent(invocation, "~/src") == bytes(path)
+    assert configured(invocation) == ()
+
+
+@pytest.mark.parametrize(
+    "change", [config_edit.remove_parent, lambda s, t: config_edit.change_parent(s, t, {})]
+)
+def test_a_folder_that_is_not_a_parent_is_named(invocation: Invocation, change: object) -> None:
+    assert callable(change)
+    with pytest.raises(UnknownParent, match="/srv is not a parent") as caught:
+        change(invocation, "/srv")
+    assert caught.value.remedy == "rootsd parent ls"
+
+
+def test_a_damaged_configuration_is_not_written_to(invocation: Invocation) -> None:
+    file = Path(os.fsdecode(invocation.places.config_file))
+    file.parent.mkdir(parents=True)
+    file.write_text("[[parent]]\npaht = '/srv/work'\n")
+    with pytest.raises(BadConfig, match=r"line 2, key parent\[0\]\.paht"):
+        config_edit.add_parents(invocation, [b"/srv/work"], {})
+    assert file.read_text() == "[[parent]]\npaht = '/srv/work'\n"

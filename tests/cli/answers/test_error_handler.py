@@ -1,0 +1,178 @@
+"""Every way that a command can end: its exit status and its messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rootsd.cli.answers.error_handler import run_with_error_handler
+from rootsd.cli.answers.invocation import Invocation
+from rootsd.cli.text.render import Flags
+from rootsd.core.errors import ErrorCode, RootsdError
+from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
+from support.terminal import HANG_GUARD, Shell
+
+# The program with a bug planted in one command.
+BUGGY = """
+import sys
+from rootsd.cli import main
+from rootsd.cli.commands import ls
+def boom(**_):
+    raise ZeroDivisionError("a\\x1b[2J bug")
+ls.command.callback = boom
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+def buggy(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BUGGY, *words],
+        capture_output=True, text=True, check=False, timeout=HANG_GUARD,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_an_error_of_the_daemon_has_its_exit_status(
+    daemon: FakeDaemon, shell: Shell, code: ErrorCode
+) -> None:
+    expected = {
+        "failed": 1, "usage": 2, "pending": 3, "denied": 4, "nothing-matched": 5,
+        "ambiguous": 6, "refused": 7, "unreachable": 69, "busy": 75, "bad-config": 78,
+    }  # fmt: skip
+    daemon.answers["projects"] = Objection(code, "no", "rootsd ls")
+    done = shell.run("ls")
+    assert (done.status, done.out) == (expected[code.value], "")
+    assert done.err == "error: no\n  try: rootsd ls\n"
+
+
+def test_an_ambiguous_reference_lists_the_candidates(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["decide"] = Objection(
+        ErrorCode.AMBIGUOUS, "api fits two projects", "rootsd approve acme/api",
+        ("acme/api", "beta/\x1bapi"),
+    )  # fmt: skip
+    done = shell.run("approve", "api")
+    assert done.status == 6
+    assert done.err.splitlines() == [
+        "error: api fits two projects",
+        "  acme/api",
+        "  beta/\\u{1b}api",
+        "  try: rootsd approve acme/api",
+    ]
+
+
+def test_an_error_with_json_is_one_object_on_stdout(shell: Shell) -> None:
+    done = shell.run("--json", "ls")
+    assert (done.status, done.err) == (69, "")
+    assert json.loads(done.out) == {
+        "schema": "rootsd/1",
+        "command": "ls",
+        "error": {
+            "code": "unreachable",
+            "message": "the daemon is not running",
+            "remedy": "rootsd up",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [(("ls", "--wat"), "ls"), (("parent", "add"), "parent add"), (("deny",), "deny")],
+)
+def test_a_usage_error_names_the_help_of_its_verb(
+    shell: Shell, words: tuple[str, ...], command: str
+) -> None:
+    done = shell.run(*words)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.endswith(f"  try: rootsd {command} --help\n")
+    as_json = json.loads(shell.run(*words, "--json").out)
+    assert (as_json["command"], as_json["error"]["code"]) == (command, "usage")
+
+
+def test_a_missing_choice_lists_the_choices_in_the_line_of_the_error(shell: Shell) -> None:
+    error, remedy = shell.run("rule", "add").err.splitlines()
+    assert error.endswith("Choose from: approve, deny")
+    assert remedy == "  try: rootsd rule add --help"
+
+
+def test_a_bug_ends_with_1_and_its_traceback_is_in_a_private_file(rootsd_dir: Path) -> None:
+    done = buggy("ls")
+    log = rootsd_dir / "state" / "log" / "bugs.log"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        "error: this is a bug in rootsd: ZeroDivisionError: a\\u{1b}[2J bug",
+        f"  try: report it, and attach {log}",
+    ]
+    assert "in boom" in log.read_text()
+    assert log.stat().st_mode & 0o077 == 0
+
+
+def test_a_bug_with_json_is_one_object_too() -> None:
+    done = buggy("ls", "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout)["error"]["code"] == "bug"
+
+
+def test_a_bug_is_printed_with_its_traceback_if_no_file_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ROOTSD_DIR", "/dev/null/nowhere")
+    done = buggy("ls")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "report it with the text above" in done.stderr
+
+
+def test_with_verbose_the_traceback_of_a_bug_is_printed() -> None:
+    assert "Traceback" in buggy("ls", "-v").stderr
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, lambda: signal.raise_signal(signal.SIGINT)])
+def test_an_interrupt_ends_with_130_and_says_nothing(
+    shell: Shell, capsys: pytest.CaptureFixture[str], end: object
+) -> None:
+    def action() -> int:
+        if end is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    assert run_with_error_handler(Invocation(), action) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_closed_pipe_is_not_reported_as_a_bug(daemon: FakeDaemon, rootsd_dir: Path) -> None:
+    daemon.answers["projects"] = a_listing(*(an_item(f"p{n}") for n in range(5_000)))
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, "-m", "rootsd", "ls"],
+        stdout=write, stderr=subprocess.PIPE, check=False, timeout=HANG_GUARD,
+    )  # fmt: skip
+    os.close(write)
+    assert (process.returncode, process.stderr) == (141, b"")
+    assert not (rootsd_dir / "state").exists()
+
+
+def test_a_locale_that_lacks_a_letter_does_not_fail(daemon: FakeDaemon, shell: Shell) -> None:
+    daemon.answers["projects"] = a_listing(an_item("naïve-宽"))
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = shell.program("ls", environment=environment)
+    assert done.status == 0
+    assert "na\\xefve-\\u5bbd" in done.out
+
+
+def test_an_error_keeps_its_code_whatever_raises_it(capsys: pytest.CaptureFixture[str]) -> None:
+    class Full(RootsdError):
+        code = ErrorCode.BUSY
+
+    def action() -> int:
+        raise Full("no room", "rootsd status")
+
+    assert run_with_error_handler(Invocation(Flags(quiet=True)), action) == 75
+    assert capsys.readouterr().err == "error: no room\n  try: rootsd status\n"

@@ -1,0 +1,77 @@
+"""Single keys on a real terminal: which input is a key, and which is a burst."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+import termios
+
+import pytest
+
+from rootsd.cli.text.terminal import Keyboard
+
+ASK = """
+from rootsd.cli.text.terminal import Keyboard
+import sys
+keyboard = Keyboard()
+print("there", keyboard.is_there(), flush=True)
+print("got", repr(keyboard.press("key? ")), flush=True)
+print("line", repr(keyboard.line("name? ")), flush=True)
+"""
+
+
+def until(terminal: int, end: str) -> str:
+    shown = ""
+    while end not in shown:
+        shown += os.read(terminal, 4096).decode()
+    return shown
+
+
+def started(**variables: str) -> tuple[int, int]:
+    pid, terminal = pty.fork()
+    if not pid:
+        os.environ.update({"TERM": "xterm", **variables})
+        os.execv(sys.executable, [sys.executable, "-c", ASK])  # noqa: S606
+    return pid, terminal
+
+
+@pytest.mark.parametrize(
+    ("pressed", "got"),
+    [(b"y", "y"), (b"\x1b[A", "?"), (b"yyy", "?"), (b"\x04", "q"), (b"\xc3\xa9", "\u00e9")],
+)
+def test_one_key_is_an_answer_and_pasted_input_is_not(pressed: bytes, got: str) -> None:
+    pid, terminal = started()
+    assert "there True" in until(terminal, "key? ")
+    os.write(terminal, pressed)
+    assert f"got {got!r}" in until(terminal, "name? ")
+    os.write(terminal, b" api \n")
+    assert "line 'api'" in until(terminal, "line 'api'")
+    assert os.waitpid(pid, 0)[1] == 0
+    os.close(terminal)
+
+
+def test_the_terminal_is_left_as_it_was_also_after_an_interrupt() -> None:
+    pid, terminal = started()
+    before = termios.tcgetattr(terminal)
+    until(terminal, "key? ")
+    os.write(terminal, b"\x03")
+    until(terminal, "KeyboardInterrupt")
+    assert termios.tcgetattr(terminal)[3] == before[3]
+    os.waitpid(pid, 0)
+    os.close(terminal)
+
+
+def test_a_terminal_without_key_input_is_asked_for_a_line() -> None:
+    pid, terminal = started(TERM="dumb")
+    until(terminal, "key? ")
+    os.write(terminal, b"y\n")
+    assert "got 'y'" in until(terminal, "name? ")
+    os.write(terminal, b"\x04")
+    assert "line ''" in until(terminal, "line ''")
+    os.waitpid(pid, 0)
+    os.close(terminal)
+
+
+def test_without_a_terminal_there_is_no_person() -> None:
+    assert not Keyboard().is_there()
