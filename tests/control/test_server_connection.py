@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 from anyio.abc import UNIXSocketStream
 
+from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guard import ChallengeNeeded
 from rootsd.control.routes import GuardedCommand, RequestContext, plain_command
 from rootsd.control.server import ERROR_CODE, WaitForTurn, serve_control
@@ -27,7 +28,7 @@ HANG_GUARD_S = 60
 ME = Actor(ActorKind.PERSON, "a test")
 
 
-class FakeDispatcher:
+class FakeDispatcher(Dispatcher):
     """Records its requests, reports progress on a scan, and refuses to stop."""
 
     def __init__(self) -> None:

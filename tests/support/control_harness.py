@@ -34,8 +34,9 @@ from rootsd.core.paths import bytes_of, contains
 from rootsd.core.scope import SessionStart, session_start_in
 from rootsd.core.wall import WallSettings
 from rootsd.daemon.notifier import PendingNotifier
-from rootsd.mcp.sessions.requests import RootRequest
+from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification
+from rootsd.state.store.store import Store
 from rootsd.wall.git.session_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
@@ -234,7 +235,7 @@ class FakeDaemonControl:
         self.told.append("stop")
 
 
-class FakeRequestFeed:
+class FakeRequestFeed(RootRequestQueue):
     """A feed without root requests, unless a test adds a note."""
 
     def __init__(self) -> None:
@@ -249,22 +250,22 @@ async def show_nothing(_: DesktopNotification) -> None:
     """Show no notification."""
 
 
-class FakeEventStore:
+class FakeEventStore(Store):
     """The events of `first`, then the batches of the saver, one second apart."""
 
     def __init__(self, saver: FakeSaver, first: Callable[[], Sequence[HistoryEvent]]) -> None:
         self._saver = saver
         self._first = first
 
-    def events(self, after: int = 0, limit: int | None = None) -> list[HistoryEvent]:
+    def events(self, after: int = 0, limit: int | None = None) -> tuple[HistoryEvent, ...]:
         whole = [*self._first()]
         for number, batch in enumerate(self._saver.batches):
             head = whole[-1].head if whole else CHAIN_START
             whole += events_for(batch, NOON + timedelta(seconds=number), head)
-        later = [event for event in whole if event.seq > after]
+        later = tuple(event for event in whole if event.seq > after)
         return later if limit is None else later[:limit]
 
-    def last_events(self, count: int) -> list[HistoryEvent]:
+    def last_events(self, count: int) -> tuple[HistoryEvent, ...]:
         return self.events()[-count:]
 
 

@@ -12,6 +12,7 @@ from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
 from rootsd.helper.questions import ProcessReport
+from rootsd.processes.process_exit import ProcessHandle
 from support.sample_decisions import NOON
 
 INIT = 1
@@ -42,7 +43,7 @@ class UnwrittenSummary(CommandSummary):
         return
 
 
-class FakePeer:
+class FakePeer(ProcessHandle):
     """The process at the other end of a connection."""
 
     def __init__(self, pid: int) -> None:

@@ -50,6 +50,7 @@ from rootsd.core.recognition import allow_command, allowance, is_agent, is_inter
 from rootsd.files.private_files import open_private_file, unusable_error
 from rootsd.helper.questions import ProcessReport
 from rootsd.net.rate_limited_log import LogThrottle
+from rootsd.processes.process_exit import ProcessHandle
 from rootsd.wire.daemon import RefusedStatus
 from rootsd.wire.guard import Challenge, JudgedCaller, JudgedProgram
 from rootsd.wire.request import BadRequest
@@ -150,17 +151,6 @@ class ChallengeNeeded(CallerRefused):
     def __init__(self, message: str, challenge: Challenge) -> None:
         super().__init__(message, _REMEDY)
         self.challenge = challenge
-
-
-class ConnectedProcess(Protocol):
-    """The process at the other end of a control connection."""
-
-    @property
-    def pid(self) -> int:
-        """The process that connected, or 0 if the kernel hides it."""
-
-    def has_gone(self) -> bool:
-        """Return whether the process has certainly ended."""
 
 
 class ProcessView(Protocol):
@@ -329,13 +319,13 @@ class CommandGuard:
                 await self._look_up(())
             seen.set()
 
-    async def judge_peer(self, peer: ConnectedProcess) -> tuple[Caller, GuardDecision]:
+    async def judge_peer(self, peer: ProcessHandle) -> tuple[Caller, GuardDecision]:
         """Return the caller at the other end, and the guard's decision about its command."""
         caller = await self._caller(peer)
         return caller, self._judge(self.guard, caller)
 
     async def judge_command(
-        self, order: GuardedCommand, peer: ConnectedProcess
+        self, order: GuardedCommand, peer: ProcessHandle
     ) -> tuple[Caller, GuardDecision]:
         """Do the same, and remember the decision for `rootsd guard`."""
         caller, finding = await self.judge_peer(peer)
@@ -358,7 +348,7 @@ class CommandGuard:
         )
         return caller, finding
 
-    async def introduce(self, peer: ConnectedProcess) -> None:
+    async def introduce(self, peer: ProcessHandle) -> None:
         """Remember what the caller is, because it is about to hide from all programs."""
         if self.guard is Guard.OFF:
             return
@@ -369,7 +359,7 @@ class CommandGuard:
         while len(self._introduced) > _MAX_INTRODUCED:
             del self._introduced[next(iter(self._introduced))]
 
-    async def _caller(self, peer: ConnectedProcess) -> Caller:
+    async def _caller(self, peer: ProcessHandle) -> Caller:
         seen = await self._look_up((peer.pid,))
         # Check this after the lookup. If the process still lives, the facts are about it and not
         # about a later process with the same pid.
@@ -437,7 +427,7 @@ class CommandGuard:
             )
         return CallerRefused(f"this is refused, since {why}", _REMEDY)
 
-    async def note_command(self, words: str, peer: ConnectedProcess) -> None:
+    async def note_command(self, words: str, peer: ProcessHandle) -> None:
         """Record a command that decides nothing, if an agent gives it.
 
         The guard allows such a command, because a person must always be able to stop the daemon.
@@ -524,7 +514,7 @@ class CommandGuard:
 class GuardedConnection:
     """The guard's state for one connection. A challenge and its answer use the same connection."""
 
-    def __init__(self, guard: CommandGuard, peer: ConnectedProcess) -> None:
+    def __init__(self, guard: CommandGuard, peer: ProcessHandle) -> None:
         self._guard = guard
         self._peer = peer
         self._challenged: tuple[str, str] | None = None

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -26,7 +26,6 @@ from rootsd.control.dispatch import Dispatcher
 from rootsd.control.guard import AgentActivity, ChallengeNeeded, CommandGuard, GuardedConnection
 from rootsd.control.routes import (
     ConnectionState,
-    GuardedCommand,
     RequestContext,
     Subscription,
 )
@@ -67,19 +66,6 @@ _CONNECTION_LOST = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 _LINE_LIMIT = 64 * MAX_REQUEST_BYTES
 
 
-class RequestDispatcher(Protocol):
-    """The part of the dispatcher that a connection uses."""
-
-    async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
-        """Return the result of `request`. Raises RootsdError."""
-
-    def finish(self, request: ControlRequest) -> None:
-        """Run the follow-up of `request`, after its response was sent."""
-
-    def guarded_command(self, request: ControlRequest) -> GuardedCommand | None:
-        """Return the command in `request`, or None if the request decides nothing."""
-
-
 Admit = Callable[[ControlRequest, str | None], Awaitable[Actor]]
 """Returns the caller of a request if the guard admits it. Otherwise raises CallerRefused. The text
 is the word that a person typed at a challenge."""
@@ -91,7 +77,7 @@ WaitForTurn = Callable[[], Awaitable[None]]
 
 async def serve_control(
     stream: ByteStream,
-    dispatcher: RequestDispatcher,
+    dispatcher: Dispatcher,
     admit: Admit,
     turn: WaitForTurn,
     pid: int = 0,
@@ -116,7 +102,7 @@ class _ControlConnection:
     def __init__(
         self,
         stream: ByteStream,
-        dispatcher: RequestDispatcher,
+        dispatcher: Dispatcher,
         admit: Admit,
         turn: WaitForTurn,
         state: ConnectionState,

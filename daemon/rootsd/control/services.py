@@ -27,11 +27,12 @@ from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
 from rootsd.control.wardens import WallServices
 from rootsd.core.catalog import Catalog
 from rootsd.core.exclusion import Exclusion
-from rootsd.core.history import HistoryEvent
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import Actor, Parent, Project, PublishedRoot
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
+from rootsd.state.store.store import Store
+from rootsd.wall.git.session_reports import LeftBehind
 from rootsd.wire.daemon import (
     ConfigStatus,
     DaemonStatus,
@@ -40,17 +41,6 @@ from rootsd.wire.daemon import (
     SessionItem,
     SessionStatus,
 )
-
-
-class WallReports(Protocol):
-    """What programs behind the wall left behind, until a person has seen it."""
-
-    @property
-    def sentences(self) -> Sequence[str]:
-        """One sentence for each thing."""
-
-    def mark_seen(self) -> None:
-        """Note that a person has seen it. What still runs is returned again. Call in a thread."""
 
 
 class DaemonControl(Protocol):
@@ -86,7 +76,7 @@ class DaemonControl(Protocol):
     def mark_degraded_seen(self) -> None:
         """Note that a person has seen the problems."""
 
-    def left_behind(self) -> WallReports:
+    def left_behind(self) -> LeftBehind:
         """Return what programs behind the wall left behind. Call it in a thread."""
 
     async def reload(self, actor: Actor | None = None) -> None:
@@ -156,16 +146,6 @@ class DiscoveryControl(Protocol):
         """Look for projects below these folders, for a few seconds at most."""
 
 
-class EventStore(Protocol):
-    """The audit log in the store. Call it in a thread, while no other thread uses the store."""
-
-    def events(self, after: int = 0, limit: int | None = None) -> Sequence[HistoryEvent]:
-        """Return the events after number `after`, oldest first, at most `limit`."""
-
-    def last_events(self, count: int) -> Sequence[HistoryEvent]:
-        """Return the newest `count` events, oldest first."""
-
-
 class ControlServices(Struct, frozen=True):
     """The services that request handlers use.
 
@@ -180,7 +160,7 @@ class ControlServices(Struct, frozen=True):
     discovery: DiscoveryControl
     daemon: DaemonControl
     command_guard: CommandGuard
-    archive: EventStore
+    archive: Store
     notifier: RouteSource
     wall: WallServices
     note_on: NoteForPath = no_note

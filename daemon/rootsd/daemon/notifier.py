@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,7 +22,7 @@ from rootsd.core.catalog import Catalog
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Project, ProjectKind
 from rootsd.core.throttle import NotificationDebouncer, TokenBucket
-from rootsd.mcp.sessions.requests import RootRequest
+from rootsd.mcp.sessions.requests import RootRequest, RootRequestQueue
 from rootsd.notify.notification import DesktopNotification, DesktopUnavailable
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import NewProposals, NewProposalsQuery, RequestedFolder
@@ -39,15 +39,6 @@ _NAME_LIMIT, _TEXT_LIMIT = 40, 120
 ShowNotification = Callable[[DesktopNotification], Awaitable[None]]
 
 
-class RequestFeed(Protocol):
-    """The requests of clients for folders: see `rootsd.mcp.sessions.requests`."""
-
-    on_pending: Callable[[RootRequest], None]
-
-    def note_on(self, path: bytes) -> str | None:
-        """Return who asked for the folder and why, or None if nobody did."""
-
-
 class PendingNotifier:
     """Notifies the person of projects that become pending after it is made.
 
@@ -57,7 +48,7 @@ class PendingNotifier:
     def __init__(
         self,
         ledger: Ledger,
-        root_requests: RequestFeed,
+        root_requests: RootRequestQueue,
         *,
         settings: NotifyTable,
         show: ShowNotification,

@@ -30,7 +30,7 @@ from rootsd.control.routes import (
     plain_command,
     query_route,
 )
-from rootsd.control.services import ControlServices, EventStore
+from rootsd.control.services import ControlServices
 from rootsd.core.affected import FoundBelow, affected_projects
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, FocusChange
@@ -53,6 +53,7 @@ from rootsd.core.paths import text_of
 from rootsd.core.timestamps import rfc3339
 from rootsd.core.undo import UndoStep, last_undoable_order, plan_undo, undone_events
 from rootsd.state.ledger import CheckPlan, Ledger
+from rootsd.state.store.store import Store
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
     MAX_LOG_WAIT_S,
@@ -94,7 +95,7 @@ class AuditLogHandlers(Struct, frozen=True):
 
     ledger: Ledger
     command_guard: CommandGuard
-    archive: EventStore
+    archive: Store
 
     def routes(self) -> Iterable[Route[Any]]:
         """Return the routes of these handlers."""
@@ -217,7 +218,7 @@ def _remote_command(request: RemoteCommandRequest) -> GuardedCommand | None:
     return None if request.effect is ApplyMode.DRY_RUN else plain_command(request.command)
 
 
-def log_items_from(archive: EventStore, events: Sequence[HistoryEvent]) -> list[LogItem]:
+def log_items_from(archive: Store, events: Sequence[HistoryEvent]) -> list[LogItem]:
     """Return `events` as items, each undo with the event that it undid. Call in a thread."""
     has_undone = any(event.verb is ChangeVerb.UNDONE for event in events)
     return log_items(events, undone_events(archive.events()) if has_undone else {})
@@ -321,7 +322,7 @@ class UndoHandlers(Struct, frozen=True):
 
     ledger: Ledger
     command_guard: CommandGuard
-    archive: EventStore
+    archive: Store
     parents: Callable[[], Sequence[Parent]]
     propose: Callable[[bytes], Awaitable[None]]
     observe_project: Callable[[bytes], Awaitable[ProjectObserved]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from anyio import to_thread
 from msgspec import Struct
 
-from rootsd.control.guard import GuardSummary
+from rootsd.control.guard import CommandGuard
 from rootsd.control.plain_commands import note_plain_commands
 from rootsd.control.routes import COMMAND_TEXT_LIMIT, RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, DaemonControl, DiscoveryControl
@@ -30,16 +30,6 @@ from rootsd.wire.daemon import (
 )
 
 
-class GuardReport(Protocol):
-    """What the guard did that no person has seen yet."""
-
-    def summary(self) -> GuardSummary:
-        """Return the summary."""
-
-    def mark_seen(self) -> None:
-        """Note that a person has seen the summary."""
-
-
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
     """Return the routes of this module."""
     guard, wardens = services.command_guard, services.wall.wardens
@@ -54,7 +44,7 @@ class DaemonHandlers(Struct, frozen=True):
     ledger: Ledger
     discovery: DiscoveryControl
     daemon: DaemonControl
-    guard: GuardReport
+    guard: CommandGuard
     wardens: WardenRegistry
 
     def routes(self) -> Iterable[Route[Any]]:
