@@ -98,6 +98,8 @@ class Attack:
             },
             "compiled files": {"PYTHONPYCACHEPREFIX": own},
             "another layout": {"PYTHONPLATLIBDIR": own},
+            "another program": {"PYTHONEXECUTABLE": f"{own}/bin/python3"},
+            "another launcher": {"__PYVENV_LAUNCHER__": f"{own}/bin/python3"},
             "an AppImage": {
                 "APPDIR": own, "LD_LIBRARY_PATH": f"{own}/usr/lib", "PYTHONHOME": f"{own}/usr",
                 "PYTHONPATH": f"{own}/usr/share/pyshared:",
@@ -149,6 +151,15 @@ def test_the_planted_code_runs_without_the_flag(
     variables = attack.environments()[name]
     done = run(installed.link, ("check", "/"), variables, attack.folder)
     assert attack.mark.exists() or b"init_fs_encoding" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["another program", "another launcher"])
+def test_the_library_of_another_program_runs_without_unset(
+    installed: Installation, attack: Attack, rootsd_dir: Path, name: str
+) -> None:
+    installed.file.write_text(installed.file.read_text().replace("unset PYTHON", "true PYTHON"))
+    run(installed.link, ("check", "/"), attack.environments()[name], attack.folder)
+    assert attack.mark.exists()
 
 
 def test_packages_of_the_user_run_without_the_flags(
