@@ -54,7 +54,7 @@ async def peer(source: FakeSource) -> AsyncIterator[Peer]:
     sender = ResponseSender(hear)
     async with anyio.create_task_group() as group:
         view = ConnectionView(source, RecordedObserver())
-        yield Peer(SdkDispatcher(build_server(source), view, group, sender), sender, told)
+        yield Peer(SdkDispatcher(build_server(), view, group, sender), sender, told)
         group.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""The SDK's server object: one for each source, with any transport."""
+"""The SDK's server object: one for all connections, with any transport."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from mcp import Client
 from rootsd import __version__
 from rootsd.mcp.server import build_server, handshake_options
 from support.list_roots_output import listed
-from support.mcp_harness import FakeSource, connected, root
+from support.mcp_harness import FakeSource, connected, root, sdk_server
 
 
 async def test_the_sdks_own_transports_can_serve_it() -> None:
-    async with Client(build_server(FakeSource(root("/src/api")))) as client:
+    async with Client(sdk_server(FakeSource(root("/src/api")))) as client:
         assert listed(await client.call_tool("list_roots", {})) == {"api": "/src/api"}
 
 
-def test_a_source_has_one_server() -> None:
-    source = FakeSource()
-    assert build_server(source) is build_server(source)
-    assert build_server(source) is not build_server(FakeSource())
-
-
 async def test_the_server_states_its_name_its_version_and_that_it_does_not_enforce() -> None:
-    options = handshake_options(build_server(FakeSource()))
+    options = handshake_options(build_server())
     assert (options.server_name, options.server_version) == ("rootsd", __version__)
     async with connected(FakeSource()) as peer:
         found = (await peer.ask_2026("server/discover"))["result"]

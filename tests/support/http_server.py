@@ -14,8 +14,7 @@ import uvicorn
 # As a program, it does not have the tests' folder on its path.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from rootsd.mcp.server import build_server
-from support.mcp_harness import FakeSource, root
+from support.mcp_harness import FakeSource, root, sdk_server
 
 
 def main() -> None:
@@ -26,7 +25,7 @@ def main() -> None:
         listening.listen()
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp\n")
         sys.stdout.flush()
-        app = build_server(source).streamable_http_app()
+        app = sdk_server(source).streamable_http_app()
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         server.run(sockets=[listening])
 

@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from posixpath import normpath
 from typing import Any
 
 import anyio
 from anyio.abc import ByteStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
@@ -26,6 +28,9 @@ from rootsd.mcp.connection import (
     serve_session,
 )
 from rootsd.mcp.responses import AwaitTurn, no_wait
+from rootsd.mcp.server import build_server
+from rootsd.mcp.source import RootsSource
+from rootsd.mcp.views import ConnectionView
 from rootsd.wire.jsonrpc import LineReader
 
 HANG_GUARD_S = 60
@@ -336,3 +341,15 @@ async def transport(
         with messages, from_client:
             yield messages, from_client
         group.cancel_scope.cancel()
+
+
+def sdk_server(source: RootsSource) -> Server[ConnectionView]:
+    """Return a server that a transport of the SDK can serve."""
+
+    @asynccontextmanager
+    async def lifespan(_: Server[ConnectionView]) -> AsyncIterator[ConnectionView]:
+        yield ConnectionView(source, RecordedObserver())
+
+    server = copy(build_server())
+    server.lifespan = lifespan
+    return server

@@ -196,7 +196,7 @@ class _Connection:
         return self._end
 
     async def _handle_input(self, group: TaskGroup) -> DisconnectReason:
-        server = build_server(self._source)
+        server = build_server()
         router = ProtocolRouter(server, self._view, group, self._writer.send, self._await_turn)
         lines = LineReader(self._limits.max_line)
         try:

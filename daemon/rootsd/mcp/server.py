@@ -19,8 +19,8 @@ This is the only module that imports internals of the SDK. pyproject.toml caps i
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import anyio
@@ -51,13 +51,9 @@ from msgspec import Struct, field
 
 from rootsd import __version__
 from rootsd.core.labels import safe_label
-from rootsd.core.model import PublishedSet
-from rootsd.core.scope import Scope
 from rootsd.mcp import resources, tools
-from rootsd.mcp.cache import cached_by_identity
 from rootsd.mcp.responses import BatchResponse, ResponseSender
 from rootsd.mcp.serializers import JsonObject
-from rootsd.mcp.source import RootsSource
 from rootsd.mcp.views import ConnectionView
 from rootsd.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Id, Request
 
@@ -81,37 +77,15 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 }
 
 
-class _NullObserver:
-    """The observer for connections that a transport of the SDK serves; it records nothing."""
-
-    def named(self, name: str) -> None:
-        pass
-
-    def scoped(self, scope: Scope) -> None:
-        pass
-
-    def roots_reported(self, roots: int, names: tuple[str, ...]) -> None:
-        pass
-
-    def roots_sent(self, published: PublishedSet) -> None:
-        pass
-
-
-@cached_by_identity(size=1)
-def build_server(source: RootsSource) -> Server[ConnectionView]:
-    """Return the one server for `source`; any transport of the SDK can serve it."""
-
-    @asynccontextmanager
-    async def lifespan(_: Server[ConnectionView]) -> AsyncIterator[ConnectionView]:
-        yield ConnectionView(source, _NullObserver())
-
-    server = Server(
+@cache
+def build_server() -> Server[ConnectionView]:
+    """Return the one server, without state. `SdkDispatcher` gives each request its view."""
+    server: Server[Any] = Server(
         "rootsd",
         version=__version__,
         title="rootsd",
         description="The project folders that the user approved",
         instructions=_INSTRUCTIONS,
-        lifespan=lifespan,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call_tool,
         on_list_resources=resources.list_resources,
