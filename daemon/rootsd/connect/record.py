@@ -119,9 +119,9 @@ class ConnectRecord:
         if not path_exists(file):
             return {}
         try:
-            found = parse_json(self._read(file)).get("worktrees", {})
+            found = parse_json(self._read(file))["worktrees"]
             return {str(folder): tuple(map(str, made)) for folder, made in found.items()}
-        except (Unparsable, AttributeError, TypeError) as error:
+        except (Unparsable, AttributeError, KeyError, TypeError) as error:
             raise self._damaged(file) from error
 
     def save(self, client: str, path: str, changed: ChangedFile | None) -> None:
@@ -243,9 +243,9 @@ def _decode_change(value: Mapping[str, Any]) -> Change:
         case {
             "kind": "wrapped", "name": str(name), "project": str(project), "keys": list(keys),
             "front": list(front), "program": None | str() as program,
-            "arguments": None | str() as arguments,
+            "arguments": None | str() as arguments, "added": dict(added),
         }:  # fmt: skip
-            added, server = dict(value.get("added", {})), ServerId(name, project)
+            server = ServerId(name, project)
             return WrappedServer(server, _keys(keys), _keys(front), program, arguments, added)
         case {"kind": "items", "keys": list(keys), "items": list(items), "made": list(made)}:
             return AppendedItems(_keys(keys), tuple(items), _all_keys(made))
