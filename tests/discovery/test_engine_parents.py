@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rootsd.core.inputs import ProjectGone, ProjectObserved, ProjectUnreachable
+from rootsd.core.inputs import Observation, ProjectGone, ProjectObserved, ProjectUnreachable
 from rootsd.core.model import Parent, ProjectKind
 from rootsd.watch.events import EventOverflow
 from support.engine_harness import EngineHarness, OpenWorld
-from support.repositories import fake_repository, raw
+from support.repositories import fake_repository, git, make_repository, raw
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -132,3 +132,38 @@ def test_a_removed_parent_proposes_nothing_and_its_projects_stay_known(
     shutil.rmtree(one)
     world.engine.sweep()
     assert world.take() == [ProjectGone(raw(one))]
+
+
+def _reports_of_a_change(world: EngineHarness, *parents: Parent) -> list[Observation]:
+    """Use other parents as the service does: it reports before and after it builds each tree."""
+    world.take()
+    reported: list[Observation] = []
+    for tree in world.engine.set_parents(parents):
+        reported += world.engine.take()
+        world.engine.explore(tree)
+        reported += world.engine.take()
+    world.engine.recheck_orphans()
+    return reported + world.take()
+
+
+@pytest.mark.parametrize("inner", [0, 1, 2])
+def test_a_change_of_the_parents_reports_no_project_that_stays(
+    open_world: OpenWorld, tmp_path: Path, inner: int
+) -> None:
+    """Otherwise, a project that nobody decided about would be found as new again."""
+    top = tmp_path / "src"
+    others = [Parent(raw(tmp_path / "a")), Parent(raw(tmp_path / "z"))]
+    world = open_world(Parent(raw(top)), *others)
+    for folder in (top, tmp_path / "a", tmp_path / "z"):
+        main = make_repository(folder / "one")
+        git("worktree", "add", folder / "tree", cwd=main)
+        (folder / "android" / ".repo").mkdir(parents=True)
+        fake_repository(folder / "android" / "art")
+    world.settle()
+    assert len(world.live()) == 12
+    new = [Parent(raw(top / "android")), Parent(raw(tmp_path / "z" / "android"))][:inner]
+    changed = [replace(each, depth=5) for each in (Parent(raw(top)), *others)]
+    reported = _reports_of_a_change(world, *(world.parents if inner else changed), *new)
+    assert [each for each in reported if isinstance(each, ProjectGone)] == []
+    assert all(each.proposed for each in reported if isinstance(each, ProjectObserved))
+    assert world.live() == world.fresh()

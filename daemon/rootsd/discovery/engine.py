@@ -93,6 +93,8 @@ class DiscoveryEngine:
         self._relisted: set[bytes] = set()
         # Projects that a tree dropped although they still exist. `handle` rechecks them.
         self._dropped: set[bytes] = set()
+        # The parents that `explore` has yet to build. Their projects only seem to be lost.
+        self._unexplored: set[bytes] = set()
         # The state of the trees for which `_follow_mounts` has nothing left to do.
         self._mounts_followed: object = None
 
@@ -138,13 +140,17 @@ class DiscoveryEngine:
     def take(self) -> tuple[Observation, ...]:
         """Return the new observations since the last call, in order."""
         self._follow_mounts()
+        if not self._unexplored:
+            self._recheck_lost()
+        return self._tracked.take()
+
+    def _recheck_lost(self) -> None:
         for path in self._worktrees.take_unlinked():
             if self._trees.hold(path):
                 self._trees.relist(path)
             elif path in self._tracked:
                 self._recheck_orphans((path,))
         self._recheck_orphans(self._tracked.take_orphans_below_lost())
-        return self._tracked.take()
 
     def take_counts(self) -> ReportCounts:
         """Return how many paths were reported as new, gone, or changed since the last call."""
@@ -174,11 +180,13 @@ class DiscoveryEngine:
             # A walk stops at other parents inside its parent, and these may have changed.
             self._mounts.set_stops(tree, wanted)
         self._trees |= {tree.parent.path: tree for tree in fresh}
+        self._unexplored = {tree.parent.path for tree in fresh}
         return fresh
 
     def explore(self, tree: ParentTree, progress: TreeProgressCallback | None = None) -> None:
         """Build the tree of one parent."""
         self._mounts.build(tree, progress)
+        self._unexplored.discard(tree.parent.path)
         self._watch_parents_and_refresh()
 
     def set_roots(self, paths: AbstractSet[bytes], missing: Mapping[bytes, Project]) -> None:
@@ -432,15 +440,14 @@ class DiscoveryEngine:
         self._tracked.add_lost(path)
         if path not in self._tracked:
             return
+        self._worktrees.drop(path)
         self._tracked.add_orphan(path)
         if not self._mounts.responds(path):
-            self._worktrees.drop(path)
             self._report(ProjectUnreachable(path))
             return
         files, known = self._mounts.files_at(path), self._tracked.identity(path)
         loss = classify_loss(path, self._trees.parent_of(path), known, files)
         if loss is not None:
-            self._worktrees.drop(path)
             self._report(loss)
         else:  # it is inside another project now, or the parent's rules exclude it
             self._dropped.add(path)
@@ -530,11 +537,7 @@ class DiscoveryEngine:
     def _report(self, observation: Observation) -> None:
         path = observation.path
         self._tracked.report(observation)
-        if not isinstance(observation, ProjectObserved):
-            return
-        if not observation.proposed:
-            self._worktrees.drop(path)
-        if path in self._path_watches.roots:
+        if isinstance(observation, ProjectObserved) and path in self._path_watches.roots:
             self._path_watches.renew(path)
 
     def _probe(self, path: bytes) -> Observation:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.inputs import ProjectGone, ProjectObserved
+from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import NestedPolicy, Parent, ProjectKind
 from support.engine_harness import EngineHarness, OpenWorld
 from support.repositories import git, make_repository, raw
@@ -124,26 +124,6 @@ def test_a_worktree_ends_with_its_main_repository_and_returns_with_it(
     shutil.rmtree(main)
     world.settle()
     assert world.live() == world.fresh() == {}
-
-
-def test_a_change_of_a_parent_keeps_the_worktrees_that_nobody_decided_about(
-    up: Path, world: EngineHarness
-) -> None:
-    """If one were reported as no longer proposed meanwhile, it would be found as new again."""
-    git("clone", up, world.top / "one")
-    git("worktree", "add", world.top / "tree", cwd=world.top / "one")
-    world.settle()
-    world.take()
-    deeper = Parent(raw(world.top), depth=5)
-    fresh = world.engine.set_parents([deeper])
-    reported = [*world.engine.take()]
-    for tree in fresh:
-        world.engine.explore(tree)
-        reported += world.engine.take()
-    world.engine.recheck_orphans()
-    reported += world.take()
-    assert [each for each in reported if isinstance(each, ProjectGone)] == []
-    assert {each.proposed for each in reported if isinstance(each, ProjectObserved)} <= {True}
 
 
 def test_worktrees_of_a_repository_that_no_parent_holds_any_more_are_not_proposed(
