@@ -242,6 +242,22 @@ def test_a_project_with_a_hazard_is_not_approved_with_the_reason(reason: LapseRe
         later(kept(PENDING, ProjectUnsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
 
 
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        (LapseReason.OTHER_OWNER, "ls -ld /w/api"),
+        (LapseReason.EXPOSED, "ls -ld /w/api"),
+        (LapseReason.POLICY, "rootsd scan"),
+    ],
+)
+def test_the_refusal_of_an_unsafe_folder_names_a_command_that_helps(
+    reason: LapseReason, remedy: str
+) -> None:
+    with pytest.raises(NotPresent) as refused:
+        later(kept(PENDING, ProjectUnsafe(PATH, reason)), Approve(PATH, identity(1), ANN))
+    assert refused.value.remedy == remedy
+
+
 def test_a_missing_or_incomplete_project_is_not_approved() -> None:
     order = Approve(PATH, identity(1), ANN)
     with pytest.raises(NotPresent, match="/w/api is missing"):

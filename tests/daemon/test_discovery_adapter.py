@@ -331,9 +331,10 @@ async def test_a_folder_that_is_left_out_has_a_reason(home: Path) -> None:
         assert await surveyor.why_unseen(raw(home / "src" / "one")) is None
         hidden = await surveyor.why_unseen(raw(home / "src" / ".hidden" / "two"))
         assert hidden == Exclusion(ExclusionReason.HIDDEN, raw(home / "src" / ".hidden"))
-        outside = await surveyor.why_unseen(raw(home / "other"))
-        assert outside is not None
-        assert outside.reason is ExclusionReason.OUTSIDE
+        missing = await surveyor.why_unseen(raw(home / "other"))
+        assert missing == Exclusion(ExclusionReason.NO_FOLDER, raw(home / "other"))
+        outside = await surveyor.why_unseen(raw(home))
+        assert outside == Exclusion(ExclusionReason.OUTSIDE, raw(home))
         assert await surveyor.why_unsafe(raw(home / "src" / "one")) is None
         (home / "src").chmod(0o777)
         why = await surveyor.why_unsafe(raw(home / "src" / "one"))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.model import NestedPolicy, Parent
-from rootsd.disk.explanation import explain_absence
+from rootsd.disk.explanation import explain_absence, explain_absence_outside
 from rootsd.disk.markers import CACHE_SIGNATURE, WalkRules
 from rootsd.disk.walk import Walker, WalkFolder
 from support.repositories import fake_repository, raw
@@ -43,7 +43,7 @@ def _explain(
         ("a/b/c/d/e", R.DEPTH, "a/b/c/d/e"),
         ("repo/lib", R.IN_PROJECT, "repo/lib"),
         ("tool/target/x", R.SKIPPED_NAME, "tool/target"),
-        ("pool/x", R.CACHE, "pool/x"),
+        ("pool/x", R.CACHE, "pool"),
         ("pool", R.CACHE, "pool"),
         ("plain", R.NO_MARKER, "plain"),
         ("none/x", R.NO_FOLDER, "none"),
@@ -76,6 +76,26 @@ def test_the_reason_and_the_folder_that_it_is_about(
     else:
         assert found is not None
         assert (found.reason, found.at) == (reason, raw(tmp_path / at).rstrip(b"/"))
+
+
+@pytest.mark.parametrize(
+    ("path", "responds", "reason", "at"),
+    [
+        ("repo", True, R.OUTSIDE, "repo"),
+        ("repo/file", True, R.OUTSIDE, "repo"),
+        ("none/x", True, R.NO_FOLDER, "none/x"),
+        ("link", True, R.LINK, "link"),
+        ("repo", False, R.UNRESPONSIVE, "repo"),
+    ],
+)
+def test_the_reason_for_a_folder_outside_of_the_parents(
+    tmp_path: Path, path: str, responds: bool, reason: ExclusionReason, at: str
+) -> None:
+    fake_repository(tmp_path / "repo")
+    (tmp_path / "repo" / "file").touch()
+    (tmp_path / "link").symlink_to("repo")
+    found = explain_absence_outside(raw(tmp_path / path), lambda _: responds)
+    assert (found.reason, found.at) == (reason, raw(tmp_path / at))
 
 
 def test_the_target_the_project_and_the_levels_are_named(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def remedy_for(found: Exclusion, path: bytes) -> str:
             return f"rootsd parent add {_word(target)}"
         case ExclusionReason.HIDDEN | ExclusionReason.SKIPPED_NAME if found.at == path:
             return f"rootsd parent add {_word(path)}"
+        case ExclusionReason.OUTSIDE:
+            return f"rootsd add {_word(found.at)}"
         case _:
             return f"rootsd add {_word(path)}"
 
@@ -95,9 +97,7 @@ _CLAUSES: Mapping[ExclusionReason, Callable[[Exclusion], str]] = MappingProxyTyp
             " in it"
         ),
         ExclusionReason.SKIP_SETTING: _about("the setting skip of the parent leaves out {at}"),
-        ExclusionReason.CACHE: _about(
-            "it lies in a cache: a CACHEDIR.TAG marks {at} or the folder around it"
-        ),
+        ExclusionReason.CACHE: _about("it lies in a cache: a CACHEDIR.TAG marks {at}"),
         ExclusionReason.MOUNT: _about(
             "another file system is mounted at {at}, and rootsd stays on that of the parent"
         ),

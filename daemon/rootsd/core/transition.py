@@ -407,7 +407,9 @@ def _check_approvable(
     if seen.incomplete is not None and seen.incomplete is not shown_incomplete:
         raise incomplete_error(project.path, seen.incomplete)
     if seen.hazard is not None:
-        raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", "rootsd scan")
+        is_about_mode = seen.hazard in (LapseReason.EXPOSED, LapseReason.OTHER_OWNER)
+        remedy = f"ls -ld {shlex.quote(shown)}" if is_about_mode else "rootsd scan"
+        raise NotPresent(f"{shown} cannot be published: {_HAZARDS[seen.hazard]}", remedy)
     if not has_stable_identity(seen.identity):
         raise NotPresent(f"{shown} cannot be approved: {NO_STABLE_IDENTITY}", "rootsd ls")
     if seen.kind is not ProjectKind.URI and not (

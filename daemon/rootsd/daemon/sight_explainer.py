@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from rootsd.core.exclusion import Exclusion, ExclusionReason
+from rootsd.core.exclusion import Exclusion
 from rootsd.core.model import Parent
 from rootsd.core.paths import RefusedPlaces, contains
 from rootsd.discovery.mount_context import walk_rules
-from rootsd.disk.explanation import explain_absence
+from rootsd.disk.explanation import explain_absence, explain_absence_outside
 from rootsd.disk.hung_mounts import HungMountDetector
 from rootsd.disk.markers import WalkRules
 from rootsd.disk.mounts import list_mounts
@@ -49,7 +49,7 @@ class SightExplainer:
         holding = (parent for parent in parents if contains(parent.path, path))
         parent = max(holding, key=lambda each: len(each.path), default=None)
         if parent is None:
-            return Exclusion(ExclusionReason.OUTSIDE, path)
+            return explain_absence_outside(path, self._detector.responds)
         return explain_absence(path, parent, self._rules(parent), self._detector.responds)
 
     def left_out(self) -> list[Exclusion]:

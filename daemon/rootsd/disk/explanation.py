@@ -59,11 +59,24 @@ def explain_absence(
                 return Exclusion(why or ExclusionReason.SKIPPED_NAME, place.path)
             if stopped is ExclusionReason.IN_PROJECT and not _has_marker(path, rules):
                 return Exclusion(ExclusionReason.NO_MARKER, path, around)
+            at = place.path if stopped is ExclusionReason.CACHE else inside
             other = parent.path if stopped in _BY_A_SETTING else around
-            return Exclusion(stopped or ExclusionReason.NO_FOLDER, inside, other, levels)
+            return Exclusion(stopped or ExclusionReason.NO_FOLDER, at, other, levels)
         place, why = entered, stopped
     listing = _list(walker, place, parent.path, may_follow)
     return _conclusion(rules, place, why, around, listing)
+
+
+def explain_absence_outside(path: bytes, may_follow: Callable[[bytes], bool]) -> Exclusion:
+    """Return why no parent proposes the folder at `path`, or the folder that the file is in.
+
+    `path` is absolute and in no parent. The rest is as in `explain_absence`.
+    """
+    entry = _entry_at(path, may_follow)
+    if entry is None or entry is _FILE:
+        folder = path if entry is None else os.path.dirname(path)
+        return Exclusion(ExclusionReason.OUTSIDE, folder)
+    return entry
 
 
 def _names_below(parent: bytes, path: bytes) -> list[bytes]:
