@@ -292,7 +292,9 @@ def _calls(top: str) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "log", {}
     yield "sessions", {"view": "history"}
     yield "session_roots", {"id": "0a1b2c3d"}
-    yield "confine", {"name": "a server", "workspace": f"{top}/one", "stays_open": ["x"]}
+    hello = {"version": 1, "client": "a server", "workspace": f"{top}/one"}
+    program = {"pid": 7, "program": "x", "engine": "static", "landlock": 7, "network": True}
+    yield "follow", {"version": 1, "part": "roots", "hello": hello, "wall": program}
     yield "report_confined", {"pid": 7, "holders": ["8 node"]}
     queries = "status reload rules focus guard news examine stop"
     for query in queries.split():
@@ -312,11 +314,12 @@ def test_the_answers_of_a_real_daemon_fit(person: Person) -> None:
     person.rootsd("up", str(person.parent))
     control = Path(os.environ["ROOTSD_DIR"], "run", "ctl", "control.sock")
     calls = [*_calls(str(person.parent))]
-    assert {method for method, _ in calls} | {"follow"} == set(REQUEST_TYPE_BY_METHOD)
-    with Caller(control) as ask:  # a connection has one subscription, and `confine` is another
-        [result], [update] = ask("follow", {}), ask("sessions", {})[:1]
+    assert {method for method, _ in calls} == set(REQUEST_TYPE_BY_METHOD)
+    with Caller(control) as ask:  # a connection has one subscription
+        screen = {"version": 1, "part": "screen"}
+        [result], [update] = ask("follow", screen), ask("sessions", {})[:1]
         assert errors(result["result"], "follow.result") == []
-        assert update["params"]["is_complete"]
+        assert update["params"]["screen"]["is_complete"]
         assert errors(update) == []
     with Caller(control) as ask:
         [refused] = ask("show", {"refs": ["nowhere"], "cwd": "/"})

@@ -21,12 +21,13 @@ from wire_types import Object, command_outputs, json_objects, key_descriptions
 
 from rootsd.cli.text.render import CommandOutput, ErrorOutput, ErrorOutputItem
 from rootsd.wire.daemon import ScanProgressItem
-from rootsd.wire.follow import UPDATE_METHOD, FollowUpdate
+from rootsd.wire.feed import CHANGE_METHOD
+from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import ErrorDetails
 from rootsd.wire.hello import HELLO_METHOD, HelloParams, HelloResult
 from rootsd.wire.registry import REQUEST_TYPES
 from rootsd.wire.request import ControlRequest
-from rootsd.wire.wall import VIEW_METHOD, WallViewItem
+from rootsd.wire.wall import WallProgram
 
 FILE = Path(__file__).parent.parent / "docs" / "reference" / "json.md"
 PROTOCOL_FILE = FILE.with_name("protocol.md")
@@ -90,7 +91,7 @@ what stays the same in newer versions.
 * The daemon finds out which process sent a request. The guard decides whether that process may
   give orders.
 * A connection may send several requests, one after the other. The daemon sends the notifications
-  of a request before its response, except for `follow` and `confine`.
+  of a request before its response, except for `follow`.
 
 ## An example
 
@@ -117,8 +118,7 @@ with socket.socket(socket.AF_UNIX) as control:
 
 _NOTIFICATIONS = {
     "progress": ScanProgressItem,
-    UPDATE_METHOD: FollowUpdate,
-    VIEW_METHOD: WallViewItem,
+    CHANGE_METHOD: FeedChange,
 }
 _METHODS = {each.__name__: each.method for each in REQUEST_TYPES}
 _NAME = re.compile(r"`([A-Z]\w+)`")
@@ -208,7 +208,8 @@ def _protocol_lines() -> Iterator[str]:
     hello = json_objects((HelloParams, HelloResult))
     for name in (HelloParams.__name__, HelloResult.__name__):
         yield from _object(hello[name], elsewhere=elsewhere)
-    types = (*(each.result for each in REQUEST_TYPES), *_NOTIFICATIONS.values(), HelloResult)
+    results = (each.result for each in REQUEST_TYPES)
+    types = (*results, *_NOTIFICATIONS.values(), HelloResult, WallProgram)
     objects = json_objects(types)
     yield "\n## Objects in messages"
     for name in sorted(objects.keys() - elsewhere.keys() - errors.keys() - {HelloResult.__name__}):

@@ -20,7 +20,8 @@ from rootsd.cli.text.render import CommandOutput, ErrorOutput
 from rootsd.config.policy_schema import PolicyTables
 from rootsd.config.schema import ConfigTables
 from rootsd.wire.daemon import ScanProgressItem
-from rootsd.wire.follow import UPDATE_METHOD, FollowUpdate
+from rootsd.wire.feed import CHANGE_METHOD
+from rootsd.wire.follow import FeedChange
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails
 from rootsd.wire.hello import (
     HELLO_METHOD,
@@ -32,7 +33,6 @@ from rootsd.wire.hello import (
     ReportedRootsParams,
 )
 from rootsd.wire.registry import REQUEST_TYPES
-from rootsd.wire.wall import VIEW_METHOD, WallViewItem
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schema"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -68,8 +68,7 @@ _REQUESTS: Mapping[str, type] = {
 }
 _NOTIFICATIONS: Mapping[str, type] = {
     "progress": ScanProgressItem,
-    VIEW_METHOD: WallViewItem,
-    UPDATE_METHOD: FollowUpdate,
+    CHANGE_METHOD: FeedChange,
     REPORTED_ROOTS_METHOD: ReportedRootsParams,
     PROPOSED_FOLDER_METHOD: ProposedFolderParams,
 }

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from rootsd.core.errors import DaemonUnreachable, ErrorCode, RootsdError
-from rootsd.link.connect import NotRunning, connect
-from rootsd.places.runtime_dir import find_runtime_dirs
+from rootsd.link.connect import NotRunning
+from rootsd.link.daemon_link import connect_to_daemon
 from rootsd.service import autostart
 from rootsd.wire import hello
 from rootsd.wire.jsonrpc import (
@@ -238,22 +238,14 @@ def _raw_roots() -> dict[str, Any]:
 def _connect(*, start: bool = True) -> socket.socket:
     """Return a connection to the daemon, and start one if that is allowed. Raise RootsdError."""
     try:
-        channel = _connect_to_first()
+        channel = connect_to_daemon()
     except NotRunning:
         if not start:
             raise
         autostart.start_daemon()
-        channel = _connect_to_first()
+        channel = connect_to_daemon()
     channel.settimeout(_TIMEOUT_S)
     return channel
-
-
-def _connect_to_first() -> socket.socket:
-    *others, last = find_runtime_dirs()
-    for folder in others:
-        with suppress(NotRunning):
-            return connect(folder.mcp_socket)
-    return connect(last.mcp_socket)
 
 
 def _greeting(only: Sequence[str], client: str, *, any_uri: bool) -> hello.Hello | None:

@@ -26,13 +26,14 @@ from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.session.view_feed import WallSubscription, subscribe
-from rootsd.wire.jsonrpc import Notification, parse
-from rootsd.wire.wall import VIEW_METHOD
+from rootsd.wire.feed import Away, Changed
+from rootsd.wire.hello import Hello
 from support.repositories import fake_repository
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes
 from support.walls import Wall
 
+_PROGRAM = {"pid": 0, "program": "", "engine": "namespaces", "landlock": 0, "network": True}
 pytestmark = pytest.mark.needs("wall")
 
 # Prints the time of each appearance and disappearance of a path.
@@ -183,10 +184,10 @@ def test_a_change_of_one_root_reaches_each_warden(
         running.approve_pending()
         running.ask("decide", verb="deny", cwd="/", refs=["one"])
         alone = _cost_of_changes(running, [], rounds)
-        wardens = [subscribe({"name": "bench"}) for _ in range(_WARDENS)]
+        wardens = [subscribe(Hello(client="bench"), _PROGRAM) for _ in range(_WARDENS)]
         together = _cost_of_changes(running, wardens, rounds)
         for warden in wardens:
-            warden.connection.close()
+            warden.feed.close()
     table(
         f"A change of one root among {roots} in the daemon",
         ("what", "processor time"),
@@ -212,13 +213,10 @@ def _cost_of_changes(running: Daemon, wardens: Sequence[WallSubscription], round
 
 def _wait_for_view(warden: WallSubscription) -> None:
     while True:
-        while (line := warden.lines.pop()) is None:
-            data = warden.connection.recv(1 << 20)
-            assert data, "the daemon hung up"
-            warden.lines.feed(data)
-        message = parse(line)
-        if isinstance(message, Notification) and message.method == VIEW_METHOD:
-            return
+        for event in warden.feed.wait():
+            assert not isinstance(event, Away), "the daemon hung up"
+            if isinstance(event, Changed):
+                return
 
 
 def _roots(top: Path, number: int) -> list[ConfinedRoot]:

@@ -42,7 +42,8 @@ from rootsd.wire.decisions import (
     SetFocusRequest,
     TagRequest,
 )
-from rootsd.wire.follow import FollowRequest, SessionRootsQuery
+from rootsd.wire.feed import FEED_VERSION
+from rootsd.wire.follow import FeedPart, FollowRequest, SessionRootsQuery
 from rootsd.wire.guard import (
     AllowProgramsRequest,
     DisallowProgramsRequest,
@@ -63,7 +64,7 @@ from rootsd.wire.projects import (
 )
 from rootsd.wire.registry import REQUEST_TYPE_BY_METHOD
 from rootsd.wire.request import ControlRequest
-from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
+from rootsd.wire.wall import ReportConfinedRequest
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, path
 from support.sample_decisions import approved, identity, project
@@ -107,9 +108,8 @@ LOOKS: list[ControlRequest] = [
     StopRequest(),
     AddRequest("/x", CWD),
     AnnounceRequest("down"),
-    ConfineRequest("a server"),
     ReportConfinedRequest(),
-    FollowRequest(),
+    FollowRequest(FEED_VERSION, FeedPart.ROOTS),
     SessionRootsQuery("open"),
     *(replace(order, effect=ApplyMode.DRY_RUN) for order in ORDERS),
 ]

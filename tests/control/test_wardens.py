@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import UNIXSocketStream
+from msgspec import convert
 from msgspec.structs import replace
 
 from rootsd.control.routes import ConnectionState
@@ -24,15 +25,21 @@ from rootsd.core.model import UNDECIDED, Actor, Focus, Project, SessionKey
 from rootsd.core.wall import RevokePolicy, WallEngine, WallSettings
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import ApplyMode, TagRequest
+from rootsd.wire.feed import FEED_VERSION, OtherVersion
+from rootsd.wire.follow import FeedPart, FollowRequest
+from rootsd.wire.hello import HelloParams
 from rootsd.wire.jsonrpc import LineReader
 from rootsd.wire.request import BadRequest, ControlRequest
-from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
+from rootsd.wire.wall import ReportConfinedRequest, WallProgram
 from support.control_harness import APPROVE, CWD, DENY, FORGET, ControlHarness
 from support.ledger_harness import HANG_GUARD, at
-from support.sample_decisions import PERSON, approved, project, worktree
+from support.sample_decisions import PERSON, approved, denied, project, worktree
 
 P1, P2, P3 = ("/home/ann/src/p1", "/home/ann/src/p2", "/home/ann/src/p3")
 INNER = P1 + "/inner"
+PROGRAM = {
+    "pid": 0, "program": "", "engine": WallEngine.NAMESPACES, "landlock": 0, "network": True
+}  # fmt: skip
 
 
 def root(number: int, session: SessionKey | None = None) -> Project:
@@ -56,10 +63,18 @@ class Warden:
     async def call(self, method: str, **params: object) -> dict[str, Any]:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         await self.stream.send(json.dumps(request).encode() + b"\n")
-        result = dict((await self.next())["result"])
-        if method == "confine":
-            self._take(result["view"])
-        return result
+        return dict((await self.next())["result"])
+
+    async def follow(
+        self, name: str, program: Mapping[str, object] = PROGRAM, **scope: object
+    ) -> dict[str, Any]:
+        """Return the answer to `follow`, and the first change as its `view`."""
+        hello = {"version": 1, "client": name, **scope}
+        wanted = {"version": FEED_VERSION, "part": "roots", "hello": hello, "wall": program}
+        answer = await self.call("follow", **wanted)
+        change = (await self.next())["params"]
+        self._take(change)
+        return {**answer, "view": change["roots"], "revision": change["revision"]}
 
     async def next(self) -> dict[str, Any]:
         with anyio.fail_after(HANG_GUARD):
@@ -71,14 +86,15 @@ class Warden:
     async def view(self) -> dict[str, dict[str, Any]]:
         """Return the roots by their paths, after the next change."""
         message = await self.next()
-        assert message["method"] == "view"
+        assert message["method"] == "change"
         self._take(message["params"])
         return self._roots
 
-    def _take(self, change: dict[str, Any]) -> None:
-        assert change["number"] == self._changes
+    def _take(self, message: dict[str, Any]) -> None:
+        change = message["roots"]
+        assert message["number"] == self._changes
         assert all(path in self._roots for path in change["removed"])
-        assert all(self._roots.get(each["path"]) != each for each in change["roots"])
+        assert all(self._roots.get(each["path"]) != each for each in change["changed"])
         self._changes += 1
         self._roots = {
             path: root for path, root in self._roots.items() if path not in change["removed"]
@@ -86,7 +102,14 @@ class Warden:
 
 
 def by_path(view: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {each["path"]: each for each in view["roots"]}
+    return {each["path"]: each for each in view["changed"]}
+
+
+def wanted(
+    name: str = "x", program: Mapping[str, Any] = PROGRAM, **scope: object
+) -> FollowRequest:
+    hello = convert({"version": 1, "client": name, **scope}, HelloParams)
+    return FollowRequest(FEED_VERSION, FeedPart.ROOTS, hello, convert(program, WallProgram))
 
 
 @asynccontextmanager
@@ -114,12 +137,12 @@ async def confined(control: ControlHarness) -> list[dict[str, Any]]:
 async def test_each_change_is_sent_on_the_same_connection() -> None:
     control = ControlHarness(root(1), at(INNER.encode(), project(2)))
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="claude")
-        assert (answer["start"], answer["view"]["revision"]) == (None, 2)
+        answer = await warden.follow("claude")
+        assert (answer["start"], answer["revision"]) == (None, 2)
         known = control.world.ledger.catalog.projects[P1.encode()].observed.identity
         assert known is not None
         assert known.handle is not None
-        assert answer["view"]["roots"] == [
+        assert answer["view"]["changed"] == [
             {
                 "path": P1, "name": "p1", "access": "read-write",
                 "identity": {
@@ -148,7 +171,7 @@ async def test_an_included_git_directory_is_sent_and_taken_away_with_a_denial() 
     (item,) = plan["shared_git"]
     await control.decide(APPROVE, "p2")
     async with connected(control) as warden:
-        view = by_path((await warden.call("confine", name="claude"))["view"])
+        view = by_path((await warden.follow("claude"))["view"])
         assert view[P2]["shared_git"] is view[P2]["shared_git_identity"] is None
         assert view[P2]["git_access"] == (
             "its checkout is pending; to include it: rootsd approve p2 --shared-git"
@@ -172,20 +195,22 @@ async def test_an_included_git_directory_is_sent_and_taken_away_with_a_denial() 
 async def test_a_change_names_nothing_that_stays_as_it_is() -> None:
     control = ControlHarness(root(1), root(2))
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="claude")
+        answer = await warden.follow("claude")
         assert by_path(answer["view"]).keys() == {P1, P2}
         await control.decide(DENY, "p2")
-        change = (await warden.next())["params"]
-        assert (change["number"], change["roots"], change["removed"]) == (1, [], [P2])
+        message = (await warden.next())["params"]
+        change = message["roots"]
+        assert (message["number"], change["changed"], change["removed"]) == (1, [], [P2])
         await control.decide(APPROVE, "p2")
-        change = (await warden.next())["params"]
-        assert (change["number"], [*by_path(change)], change["removed"]) == (2, [P2], [])
+        message = (await warden.next())["params"]
+        change = message["roots"]
+        assert (message["number"], [*by_path(change)], change["removed"]) == (2, [P2], [])
 
 
 async def test_requests_are_answered_between_views() -> None:
     control = ControlHarness(root(1))
     async with connected(control) as warden:
-        await warden.call("confine", name="claude")
+        await warden.follow("claude")
         assert await warden.call("report_confined", pid=41) == {}
         assert (await warden.call("check", path=P1))["published"]
         await control.decide(DENY, "p1")
@@ -195,7 +220,7 @@ async def test_requests_are_answered_between_views() -> None:
 async def test_a_change_outside_the_scope_sends_nothing() -> None:
     control = ControlHarness(root(1), root(2))
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="claude", only=["p1"])
+        answer = await warden.follow("claude", only=["p1"])
         assert by_path(answer["view"]).keys() == {P1}
         await control.decide(FORGET, "p2")
         await control.decide(DENY, "p1")
@@ -205,25 +230,25 @@ async def test_a_change_outside_the_scope_sends_nothing() -> None:
 async def test_a_denial_outside_the_roots_and_the_scope_is_sent_and_taken_back() -> None:
     control = ControlHarness(root(1), project(2), project(3))
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="claude", only=["p1"])
+        answer = await warden.follow("claude", only=["p1"])
         assert answer["view"]["denied"] is None
         await control.decide(DENY, "p2")
-        assert (await warden.next())["params"]["denied"] == [P2]
+        assert (await warden.next())["params"]["roots"]["denied"] == [P2]
         await control.decide(FORGET, "p2")
-        assert (await warden.next())["params"]["denied"] == []
+        assert (await warden.next())["params"]["roots"]["denied"] == []
 
 
 async def test_the_workspace_grows_by_approvals_and_survives_a_reconnection() -> None:
     control = ControlHarness(root(1), root(2), project(3))
-    scope = {"workspace": P1 + "/a"}
+    scope: dict[str, Any] = {"workspace": P1 + "/a"}
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="x", **scope)
+        answer = await warden.follow("x", **scope)
         assert by_path(answer["view"]).keys() == {P1}
         start = answer["start"]
         await control.decide(APPROVE, "p3")
         assert (await warden.view()).keys() == {P1, P3}
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="x", **scope, **start)
+        answer = await warden.follow("x", **scope, start=start)
         assert by_path(answer["view"]).keys() == {P1, P3}
 
 
@@ -231,7 +256,7 @@ async def test_the_focus_narrows_a_warden_without_a_scope() -> None:
     control = ControlHarness(root(1), root(2))
     await control.ask(TagRequest(("p1",), CWD, on=("go",)))
     async with connected(control) as warden:
-        await warden.call("confine", name="claude")
+        await warden.follow("claude")
         change = FocusChange("go", PERSON)
         await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
         assert (await warden.view()).keys() == {P1}
@@ -241,7 +266,7 @@ async def test_a_warden_that_follows_the_focus_changes_with_it_at_once() -> None
     control = ControlHarness(root(1), root(2))
     await control.ask(TagRequest(("p1",), CWD, on=("go",)))
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="claude", focus=True)
+        answer = await warden.follow("claude", focus=True)
         assert by_path(answer["view"]) == {}
         for tag, shown in (("go", {P1}), (None, set[str]())):
             change = FocusChange(tag, PERSON)
@@ -256,7 +281,7 @@ async def test_a_root_for_one_session_is_shown_only_to_its_wardens() -> None:
     control.sessions_by_pid[7] = frozenset(["s1"])
     for pid, shown in ((7, [P1]), (8, [])):
         async with connected(control, pid) as warden:
-            answer = await warden.call("confine", name="x")
+            answer = await warden.follow("x")
             assert [*by_path(answer["view"])] == shown
 
 
@@ -277,7 +302,7 @@ async def test_a_root_for_a_session_behind_the_wall_is_shown() -> None:
     control.sessions_by_pid[7] = frozenset(["s1", "s2"])
     control.lineages.update(LINEAGES)
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="x")
+        answer = await warden.follow("x")
         assert by_path(answer["view"]).keys() == {P1, P3}
 
 
@@ -286,7 +311,7 @@ async def test_an_approval_for_a_session_behind_the_wall_is_shown_while_it_runs(
     control.world.ledger.expiries._is_over = lambda session: False
     control.sessions_by_pid[7] = frozenset(["s1", "s2"])
     async with connected(control) as warden:
-        answer = await warden.call("confine", name="x")
+        answer = await warden.follow("x")
         assert by_path(answer["view"]).keys() == {P2}
         control.services = replace(
             control.services,
@@ -305,24 +330,25 @@ async def test_the_first_view_is_verified() -> None:
     control = ControlHarness(root(1))
     control.world.disk.folders.clear()
     async with connected(control) as warden:
-        assert (await warden.call("confine", name="x"))["view"]["roots"] == []
+        assert (await warden.follow("x"))["view"]["changed"] == []
 
 
 async def test_the_entry_lasts_as_long_as_the_connection() -> None:
     control = ControlHarness(root(1))
     async with connected(control) as warden:
-        about = {"program": "/usr/bin/claude", "landlock": 7, "stays_open": ["TCP"]}
-        await warden.call("confine", name="claude", **about)
+        about = {"program": "/usr/bin/claude", "landlock": 7}
+        await warden.follow("claude", {**PROGRAM, **about})
         counts = {"roots": 12, "read_only": 2, "masked": 1, "waiting": 3}
         hidden = ["/src/api: another folder is there now"]
         await warden.call(
-            "report_confined", pid=41, holders=["43 node"], not_shown=hidden, **counts
-        )
+            "report_confined", pid=41, holders=["43 node"], not_shown=hidden,
+            stays_open=["TCP"], **counts,
+        )  # fmt: skip
         [entry] = await confined(control)
         assert entry == {
             "id": entry["id"], "name": "claude", "pid": 41, "warden": 7, "engine": "namespaces",
             "network": True, "scope": [], "since": "2026-03-04T12:00:00Z", "holders": ["43 node"],
-            "not_shown": hidden, **about, **counts,
+            "not_shown": hidden, "stays_open": ["TCP"], **about, **counts,
         }  # fmt: skip
         await warden.call("report_confined", engine="static", network=False, holders=[])
         [entry] = await confined(control)
@@ -337,10 +363,12 @@ async def test_texts_from_wardens_are_shortened_and_escaped() -> None:
     control, connection = ControlHarness(), ConnectionState(7)
     lines = tuple("\x1b[2J" + "x" * 999 for _ in range(99))
     name = "a\x1b\u202e" + "b" * 999
-    await control.ask(ConfineRequest(name, -5, lines[0], stays_open=lines), connection)
-    await control.ask(
-        ReportConfinedRequest(pid=1 << 40, holders=lines, not_shown=lines, roots=-1), connection
+    program = {**PROGRAM, "pid": -5, "program": lines[0]}
+    await control.ask(wanted(name, program), connection)
+    report = ReportConfinedRequest(
+        pid=1 << 40, stays_open=lines, holders=lines, not_shown=lines, roots=-1
     )
+    await control.ask(report, connection)
     [entry] = await confined(control)
     texts = [
         entry["name"],
@@ -358,25 +386,25 @@ async def test_there_is_a_limit_on_wardens_and_a_connection_has_one_program() ->
     control = ControlHarness()
     connections = [ConnectionState(7) for _ in range(MAX_WARDENS)]
     for connection in connections:
-        await control.ask(ConfineRequest("x"), connection)
+        await control.ask(wanted(), connection)
     with pytest.raises(Busy):
-        await control.ask(ConfineRequest("x"))
+        await control.ask(wanted())
     with pytest.raises(BadRequest, match="already"):
-        await control.ask(ConfineRequest("x"), connections[0])
+        await control.ask(wanted(), connections[0])
     assert connections[0].subscription is not None
     connections[0].subscription.close()
-    await control.ask(ConfineRequest("x"))
+    await control.ask(wanted())
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        ConfineRequest("x", cwd="src"),
-        ConfineRequest("x", workspace="/a\0"),
-        ConfineRequest("x", workspace="/", anchor="src", approvals=1),
+        wanted(cwd="src"),
+        wanted(workspace="/a\0"),
+        wanted(workspace="/", start={"anchor": "src", "approvals": 1}),
     ],
 )
-async def test_a_wrong_scope_is_refused(request_: ConfineRequest) -> None:
+async def test_a_wrong_scope_is_refused(request_: FollowRequest) -> None:
     control = ControlHarness()
     with pytest.raises(BadRequest, match="absolute path"):
         await control.ask(request_)
@@ -393,7 +421,7 @@ async def test_the_settings_are_those_in_force() -> None:
     control.wall_settings = WallSettings(
         read=(b"/a",), keep=(b"/home/ann/.claude",), network=False, on_revoke=RevokePolicy.KILL
     )
-    answer = await control.ask(ConfineRequest("x", engine=WallEngine.STATIC))
+    answer = await control.ask(wanted())
     assert answer["settings"] == {
         "read": ["/a"], "write": [], "keep": ["/home/ann/.claude"], "hide": [], "protect": True,
         "network": False, "on_revoke": "kill", "default": False,
@@ -414,7 +442,7 @@ async def test_the_end_of_an_approval_is_sent_also_for_a_worktree_that_inherits_
     control = ControlHarness(replace(project(1), ruling=UNDECIDED), worktree(2, 1))
     async with connected(control) as warden:
         await control.decide(APPROVE, "p1", lasts=60)
-        first = by_path((await warden.call("confine", name="claude"))["view"])
+        first = by_path((await warden.follow("claude"))["view"])
         known = control.world.ledger.catalog.expiring[P1.encode()].expires
         assert known is not None
         ends = {path: root["ends_ns"] for path, root in first.items()}
@@ -422,3 +450,34 @@ async def test_the_end_of_an_approval_is_sent_also_for_a_worktree_that_inherits_
         assert set(ends.values()) == {known.since_boot_ns}
         await control.decide(APPROVE, "p1")
         assert (await warden.view())[P1]["ends_ns"] is None
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        (FEED_VERSION - 1, "start the program again"),
+        (FEED_VERSION + 1, "rootsd down && rootsd up"),
+    ],
+)
+async def test_a_program_of_another_version_gets_no_roots_and_the_next_command(
+    version: int, remedy: str
+) -> None:
+    control = ControlHarness(root(1))
+    with pytest.raises(OtherVersion, match=f"version {version} .* version {FEED_VERSION}") as why:
+        await control.ask(replace(wanted(), version=version))
+    assert why.value.remedy == remedy
+    assert await confined(control) == []
+
+
+async def test_a_follower_of_roots_is_no_confined_program() -> None:
+    """As `rootsd sync` follows them."""
+    control = ControlHarness(root(1), at(INNER.encode(), denied(2)))
+    async with connected(control) as follower:
+        wanted_parts = {"version": FEED_VERSION, "part": "roots"}
+        assert (await follower.call("follow", **wanted_parts))["id"] is None
+        change = (await follower.next())["params"]
+        assert ([*by_path(change["roots"])], change["roots"]["denied"]) == ([P1], [INNER])
+        assert await confined(control) == []
+        change = FocusChange("go", PERSON)
+        await control.world.ledger.change_focus(change, lambda f: f.for_all_sessions("go"))
+        assert (await follower.next())["params"]["focus"] == "go"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from rootsd.core.errors import ErrorCode
+from rootsd.wire.feed import FEED_VERSION
 from support.fake_daemon import FakeDaemon, Objection, a_listing, an_item
 
 
@@ -32,13 +34,17 @@ class LiveDaemon(FakeDaemon):
         super().__init__(folder)
         self.snapshot = list(snapshot)
         self.answers["show"] = self._show
-        self._followers: list[socket.socket] = []
+        self._followers: dict[socket.socket, Iterator[int]] = {}
         self._threads: list[threading.Thread] = []
 
     def send(self, **changes: object) -> None:
         """Send an update to all followers."""
         for follower in self._followers:
-            follower.sendall(_line({"method": "update", "params": an_update(**changes)}))
+            self._send(follower, an_update(**changes))
+
+    def _send(self, follower: socket.socket, update: Mapping[str, Any]) -> None:
+        change = {**update, "number": next(self._followers[follower])}
+        follower.sendall(_line({"method": "change", "params": change}))
 
     def drop(self) -> None:
         """End all subscriptions, as the end of a daemon does."""
@@ -66,10 +72,11 @@ class LiveDaemon(FakeDaemon):
                 request = json.loads(line)
                 if request["method"] == "follow" and "follow" not in self.answers:
                     self.requests.append(("follow", {}))
-                    connection.sendall(_line({"id": request["id"], "result": {"rootsd": "1"}}))
+                    result = {"version": FEED_VERSION, "rootsd": "1", "start": None}
+                    connection.sendall(_line({"id": request["id"], "result": result}))
+                    self._followers[connection] = count()
                     for update in self.snapshot:
-                        connection.sendall(_line({"method": "update", "params": update}))
-                    self._followers.append(connection)
+                        self._send(connection, update)
                 else:
                     stream.write(self._reply(request))
                     stream.flush()
@@ -78,7 +85,7 @@ class LiveDaemon(FakeDaemon):
         found = [
             each["item"]
             for update in self.snapshot
-            for each in update["projects"]
+            for each in update["screen"]["projects"]
             if each["item"]["id"] in params["refs"]
         ]
         return a_listing(*found)
@@ -89,11 +96,13 @@ def _line(message: Mapping[str, Any]) -> bytes:
 
 
 def an_update(**changes: object) -> dict[str, Any]:
-    """Return a `FollowUpdate` in which nothing has changed, with `changes`."""
-    return {
-        "revision": 7, "projects": [], "gone": [], "sessions": None, "confined": None,
-        "focus": None, "is_complete": True, **changes,
+    """Return a `FeedChange` in which nothing has changed on a screen, with `changes`."""
+    focus = changes.pop("focus", None)
+    screen = {
+        "projects": [], "gone": [], "sessions": None, "confined": None, "is_complete": True,
+        **changes,
     }  # fmt: skip
+    return {"revision": 7, "focus": focus, "roots": None, "screen": screen}
 
 
 def followed(group: str, name: str, **changes: object) -> dict[str, Any]:

@@ -19,17 +19,23 @@ from typing import Any, Self
 
 from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.net.unix_socket import address_of
+from rootsd.wire.feed import FEED_VERSION
 from support.sent_view import SentView
 
 
 class RootsPublisher:
-    """Answers `confine` with `roots`, sends each change, and keeps the reports of wardens."""
+    """Answers `follow` with `roots`, sends each change, and keeps the reports of wardens.
+
+    `version` is the one of the feed that it claims to speak, and `start` the one of the session.
+    """
 
     def __init__(self, rootsd_dir: Path, settings: dict[str, Any] | None = None) -> None:
         self.rootsd_dir = rootsd_dir
         self.reports: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.reported = threading.Condition()
+        self.version = FEED_VERSION
+        self.start: dict[str, Any] | None = None
         self._settings = settings or {}
         self._roots: tuple[ConfinedRoot, ...] = ()
         self._denied: tuple[bytes, ...] = ()
@@ -122,7 +128,7 @@ class RootsPublisher:
         *lines, self._buffers[connection] = (self._buffers[connection] + data).split(b"\n")
         for line in lines:
             request = json.loads(line)
-            if request["method"] == "confine":
+            if request["method"] == "follow":
                 self._subscribe(connection, request)
             else:
                 with self.reported:
@@ -138,16 +144,17 @@ class RootsPublisher:
             self.requests.append(request["params"])
             sent = self._subscribers[connection] = SentView()
             view = sent.change_to(*self._roots, denied=self._denied)
-            result = {"version": 1, "rootsd": "0", "id": "x", "start": None,
-                      "settings": self._settings, "view": view}  # fmt: skip
+            result = {"version": self.version, "rootsd": "0", "id": "x", "start": self.start,
+                      "settings": self._settings}  # fmt: skip
             connection.sendall(_line({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+            _send_view(connection, view)
         with self.reported:
             self.reported.notify_all()
 
 
 def _send_view(subscriber: socket.socket, change: dict[str, Any]) -> None:
     with suppress(BrokenPipeError):  # a subscriber that has just gone misses it
-        subscriber.sendall(_line({"jsonrpc": "2.0", "method": "view", "params": change}))
+        subscriber.sendall(_line({"jsonrpc": "2.0", "method": "change", "params": change}))
 
 
 def _line(message: dict[str, Any]) -> bytes:

@@ -22,10 +22,11 @@ class SentView:
         denied_before, self._denied = self._denied, denied
         before, self._roots = self._roots, {root.path: root for root in roots}
         self._number += 1
-        return {
-            "number": self._number,
-            "revision": 1,
-            "roots": [encode_root(root) for root in roots if before.get(root.path) != root],
+        change = {
+            "changed": [encode_root(root) for root in roots if before.get(root.path) != root],
             "removed": [text_of(path) for path in before.keys() - self._roots.keys()],
             "denied": None if denied == denied_before else [text_of(path) for path in denied],
         }
+        return {
+            "number": self._number, "revision": 1, "focus": None, "roots": change, "screen": None
+        }  # fmt: skip

@@ -31,7 +31,7 @@ def test_a_request_survives_json(request_: ControlRequest) -> None:
 @given(REQUESTS)
 def test_unknown_params_of_a_newer_caller_are_ignored(request_: ControlRequest) -> None:
     method, params = encode_request(request_)
-    assert decode_request(method, {**params, "hello": {"protocol": 2}, "later": [1]}) == request_
+    assert decode_request(method, {**params, "hi": {"protocol": 2}, "later": [1]}) == request_
 
 
 @pytest.mark.parametrize("method", REQUEST_TYPE_BY_METHOD)
@@ -41,7 +41,7 @@ def test_default_values_are_left_out(method: str) -> None:
     }
     forms = {
         "verb": "deny", "verdict": "denied", "number": 3, "refs": ["x"], "guard": "off",
-        "paths": ["x"], "programs": ["x"],
+        "paths": ["x"], "programs": ["x"], "version": 1, "part": "roots",
     }  # fmt: skip
     required |= {name: value for name, value in forms.items() if name in required}
     assert encode_request(decode_request(method, required)) == (method, required)

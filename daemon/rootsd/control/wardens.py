@@ -1,9 +1,9 @@
-"""The wardens that are connected to the control socket, and the views that they follow.
+"""The followers of roots on the control socket, and the wardens among them.
 
-A warden subscribes with `confine`, and gets its whole view. `ConnectedWarden.send_updates` then
-sends what a change of the catalog or the focus changes in it. It does not verify the roots on the
-disk, because a change that takes a root away must not wait. A warden compares the identity of each
-folder itself before it mounts the folder. So an outdated view opens no other folder.
+A follower gets its whole view, and then what a change of the catalog or the focus changes in it.
+The roots are not verified on the disk, because a change that takes a root away must not wait. A
+warden compares the identity of each folder itself before it mounts the folder. So an outdated view
+opens no other folder.
 
 A root that is approved for one session is in the view if the warden belongs to that session, or if
 the session runs behind the wall. An agent there that requests a folder can then open it. Whether a
@@ -46,14 +46,14 @@ from rootsd.core.wall_view import (
 )
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
+from rootsd.wire.feed import CHANGE_METHOD
+from rootsd.wire.follow import FeedChange, RootsChange
 from rootsd.wire.wall import (
-    VIEW_METHOD,
     ConfinedProgramItem,
-    ConfineRequest,
     IdentityItem,
     ReportConfinedRequest,
+    WallProgram,
     WallRootItem,
-    WallViewItem,
 )
 
 MAX_WARDENS = 256
@@ -63,8 +63,91 @@ MAX_LINE_LENGTH = 200
 SendNotification = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
 
-class ConnectedWarden:
-    """One connected warden, with the entry of its program and the view that it got last."""
+class RootsFollower:
+    """One follower of the roots in a scope, and the view that it got last."""
+
+    def __init__(self, wardens: WardenRegistry, scope: Scope, sessions: frozenset[str]) -> None:
+        self._wardens = wardens
+        self._scope = replace(scope, sessions=sessions)
+        self._own_sessions = sessions
+        self._other_sessions = set[str]()
+        self._focus = wardens.ledger.focus
+        self._view = WallView(wardens.ledger.revision, ())
+        self._sent: tuple[object, ...] = ()
+        self._number = 0
+
+    async def send_updates(self, send: SendNotification) -> None:
+        """Send all roots, and then each change, for as long as the connection lives.
+
+        If the follower reads slowly, the next message combines all changes that it has missed.
+        """
+        ledger = self._wardens.ledger
+        await self._find_sessions_inside()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._follow_sessions, send)
+            while True:
+                catalog, focus = ledger.catalog, ledger.focus
+                await self._send_change(send)
+                # Nothing may come between this wait and the message: when a denial has returned,
+                # its message must be in the socket.
+                await ledger.wait_for_catalog_or_focus(catalog, focus)
+
+    def close(self) -> None:
+        """Do nothing, because the daemon keeps nothing about a follower."""
+
+    def sent_roots(self) -> Sequence[PublishedRoot]:
+        """Return the roots in the view that the follower got last."""
+        return [shown.root for shown in self._view.roots]
+
+    def scope_in(self, published: PublishedSet) -> Scope:
+        """Return the scope that the follower has when this set is published."""
+        return apply_focus(self._scope, published.focus, self._focus)
+
+    async def _send_change(self, send: SendNotification) -> None:
+        ledger = self._wardens.ledger
+        scope = apply_focus(self._scope, ledger.focus, self._focus)
+        view = wall_view(ledger.revision, self._wardens.roots(), scope)
+        tag = ledger.focus.tag
+        if self._sent == (now := (view.roots, view.denied, tag)):
+            return
+        change = self._wardens.roots_change(view_change(self._view, view))
+        self._view, self._sent, self._number = view, now, self._number + 1
+        number = self._number - 1
+        await send(
+            CHANGE_METHOD,
+            FeedChange(
+                number=number, revision=view.revision, focus=tag, roots=change, screen=None
+            ),
+        )
+
+    async def _follow_sessions(self, send: SendNotification) -> None:
+        """Add each session that begins behind the wall of the follower."""
+        ledger = self._wardens.ledger
+        while True:
+            catalog = ledger.catalog
+            if await self._find_sessions_inside():
+                await self._send_change(send)
+            await ledger.wait_for_change(catalog)
+
+    async def _find_sessions_inside(self) -> bool:
+        """Add the sessions behind the wall to the scope, and return whether there are new ones.
+
+        A session whose process cannot be seen is looked up again after the next change.
+        """
+        bound = self._wardens.ledger.catalog.session_bound.values()
+        before = self._scope.sessions
+        for session in [each for each in bound if each.id not in before | self._other_sessions]:
+            line = await self._wardens.lineage_of(session)
+            # All ancestors of the follower are also ancestors of the processes that it started.
+            if self._own_sessions and self._own_sessions < line:
+                self._scope = replace(self._scope, sessions=self._scope.sessions | {session.id})
+            elif line:
+                self._other_sessions.add(session.id)
+        return self._scope.sessions != before
+
+
+class ConnectedWarden(RootsFollower):
+    """One connected warden, with the entry of its program."""
 
     def __init__(
         self,
@@ -73,31 +156,8 @@ class ConnectedWarden:
         scope: Scope,
         sessions: frozenset[str],
     ) -> None:
-        self._wardens = wardens
-        self._scope = replace(scope, sessions=sessions)
-        self._own_sessions = sessions
-        self._other_sessions = set[str]()
-        self._focus = wardens.ledger.focus
+        super().__init__(wardens, scope, sessions)
         self.entry = entry
-        self._view = WallView(wardens.ledger.revision, ())
-        self._number = 0
-
-    async def send_updates(self, send: SendNotification) -> None:
-        """Send each change of the view for as long as the connection lives.
-
-        If the warden reads slowly, the next message combines all changes that it has missed.
-        """
-        ledger = self._wardens.ledger
-        while True:
-            catalog, focus = ledger.catalog, ledger.focus
-            view = self._current_view()
-            if (view.roots, view.denied) != (self._view.roots, self._view.denied):
-                await send(VIEW_METHOD, self._change_to(view))
-                continue
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._find_sessions_inside, group.cancel_scope)
-                await ledger.wait_for_catalog_or_focus(catalog, focus)
-                group.cancel_scope.cancel()
 
     def report(self, request: ReportConfinedRequest) -> None:
         """Update the entry of the program."""
@@ -120,14 +180,6 @@ class ConnectedWarden:
         entry["waiting"] = _count(request.waiting, entry["waiting"])
         self._wardens.changes.notify()
 
-    def sent_roots(self) -> Sequence[PublishedRoot]:
-        """Return the roots in the view that the warden got last."""
-        return [shown.root for shown in self._view.roots]
-
-    def scope_in(self, published: PublishedSet) -> Scope:
-        """Return the scope that the wall has when this set is published."""
-        return apply_focus(self._scope, published.focus, self._focus)
-
     def is_owned_by(self, process: Process) -> bool:
         """Return whether `process` is the front or the run proxy that owns this wall.
 
@@ -140,40 +192,6 @@ class ConnectedWarden:
     def close(self) -> None:
         """Remove the entry, because the connection has ended."""
         self._wardens.remove(self)
-
-    async def first_view(self) -> WallViewItem:
-        """Return the whole view, to begin with."""
-        await self._find_sessions_inside()
-        return self._change_to(self._current_view())
-
-    def _change_to(self, view: WallView) -> WallViewItem:
-        """Return what makes `view` of the view that the warden got last."""
-        change = view_change(self._view, view)
-        self._view = view
-        self._number += 1
-        return self._wardens.view_item(self._number - 1, change)
-
-    async def _find_sessions_inside(self, on_found: anyio.CancelScope | None = None) -> None:
-        """Add the sessions behind this wall to the scope, and cancel `on_found` if there are any.
-
-        A session whose process cannot be seen is looked up again after the next change.
-        """
-        bound = self._wardens.ledger.catalog.session_bound.values()
-        known = self._scope.sessions | self._other_sessions
-        for session in [each for each in bound if each.id not in known]:
-            line = await self._wardens.lineage_of(session)
-            # All ancestors of the warden are also ancestors of the processes that it started.
-            if self._own_sessions and self._own_sessions < line:
-                self._scope = replace(self._scope, sessions=self._scope.sessions | {session.id})
-                if on_found is not None:
-                    on_found.cancel()
-            elif line:
-                self._other_sessions.add(session.id)
-
-    def _current_view(self) -> WallView:
-        ledger = self._wardens.ledger
-        scope = apply_focus(self._scope, ledger.focus, self._focus)
-        return wall_view(ledger.revision, self._wardens.roots(), scope)
 
 
 class WardenRegistry:
@@ -198,7 +216,12 @@ class WardenRegistry:
         self._roots = WallRoots.of(ledger.catalog)
 
     def connect(
-        self, request: ConfineRequest, scope: Scope, sessions: frozenset[str], pid: int
+        self,
+        name: str,
+        program: WallProgram,
+        scope: Scope,
+        sessions: frozenset[str],
+        pid: int,
     ) -> ConnectedWarden:
         """Register the program of a warden that runs as `pid`. Raises Busy if there are too many.
 
@@ -206,22 +229,23 @@ class WardenRegistry:
         """
         if len(self._wardens) >= MAX_WARDENS:
             raise Busy(f"{MAX_WARDENS} programs are confined already", "rootsd sessions")
+        word = program["program"]
         entry = ConfinedProgramItem(
             id=secrets.token_hex(4),
-            name=safe_label(request.name),
-            program=safe_label(request.program, MAX_LINE_LENGTH) if request.program else "",
-            pid=_count(request.pid, 0),
+            name=safe_label(name),
+            program=safe_label(word, MAX_LINE_LENGTH) if word else "",
+            pid=_count(program["pid"], 0),
             warden=pid,
-            engine=request.engine.value,
-            landlock=_count(request.landlock, 0),
-            network=request.network,
+            engine=program["engine"].value,
+            landlock=_count(program["landlock"], 0),
+            network=program["network"],
             scope=[safe_label(word, limit=None) for word in describe_scope(scope)],
             since=rfc3339(self._now()),
             roots=0,
             read_only=0,
             masked=0,
             waiting=0,
-            stays_open=_safe_lines(request.stays_open),
+            stays_open=[],
             holders=[],
             not_shown=[],
         )
@@ -243,12 +267,10 @@ class WardenRegistry:
         warden = self._wardens.get(id_)
         return () if warden is None else warden.sent_roots()
 
-    def view_item(self, number: int, change: WallViewChange) -> WallViewItem:
-        """Return the message with a change of a view."""
-        return WallViewItem(
-            number=number,
-            revision=change.revision,
-            roots=[_root_item(each, self._end_of(each)) for each in change.roots],
+    def roots_change(self, change: WallViewChange) -> RootsChange:
+        """Return the part of a message with a change of a view."""
+        return RootsChange(
+            changed=[_root_item(each, self._end_of(each)) for each in change.roots],
             removed=[text_of(path) for path in change.removed],
             denied=None if change.denied is None else [text_of(path) for path in change.denied],
         )

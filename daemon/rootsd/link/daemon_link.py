@@ -1,13 +1,13 @@
-"""Connect a proxy to the daemon, start a daemon if none runs, and reconnect after a loss.
+"""Connect a program to the daemon, start a daemon if none runs, and reconnect after a loss.
 
-`DaemonLink` holds one connection and knows no protocol. The proxy that owns it runs one poll(2)
+`DaemonLink` holds one connection and knows no protocol. The program that owns it runs one poll(2)
 loop. It calls `attend` when a descriptor of the link is ready or `retry_at` has come, and it
 decides what to say on a new connection. `ReconnectPolicy` decides when to try again, when to start
 a daemon, and when to stop waiting.
 
 A separate process starts the daemon (`rootsd.service.autostart`) for two reasons. The modules that
-the start needs would stay in the memory of every proxy. And after an upgrade, the new process runs
-the version on the disk, even if the proxy is left over from the old version.
+the start needs would stay in the memory of every program. And after an upgrade, the new process
+runs the version on the disk, even if this program is left over from the old version.
 """
 
 from __future__ import annotations
@@ -50,29 +50,31 @@ def connect_to_daemon(timeout_s: float = CONNECT_TIMEOUT_S) -> socket.socket:
 
 
 class DaemonLink:
-    """One proxy's connection to the daemon, across restarts of the daemon.
+    """One program's connection to the daemon, across restarts of the daemon.
 
     `on_connected` is called for each new connection, and `on_unreachable` for each failed attempt,
-    with the reason. `connect_timeout_s` limits one attempt.
+    with the reason. `connect` returns a new connection.
     """
 
     def __init__(
         self,
         on_connected: Callable[[], None],
         on_unreachable: Callable[[RootsdError], None],
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        connect: Callable[[], socket.socket] = connect_to_daemon,
     ) -> None:
         self.policy = ReconnectPolicy()
+        self.starts_daemons = True
+        """Whether to start a daemon if none runs."""
         self.connection: socket.socket | None = None
         self.outgoing = bytearray()
         """Bytes for the daemon. `send` writes them. A loss of the connection discards them."""
         self.start_error: RootsdError | None = None
         """The reason why no daemon can be started, until one is connected."""
         self.is_refused = False
-        """Whether the proxy must not use any daemon again; see `refuse`."""
+        """Whether the program must not use any daemon again; see `refuse`."""
         self._on_connected = on_connected
         self._on_unreachable = on_unreachable
-        self._connect_timeout_s = connect_timeout_s
+        self._open = connect
         self._starter: AutostartProcess | None = None
 
     @property
@@ -136,9 +138,10 @@ class DaemonLink:
     def _connect(self) -> None:
         now = time.monotonic()
         try:
-            connection = connect_to_daemon(self._connect_timeout_s)
+            connection = self._open()
         except RootsdError as error:
-            if isinstance(error, NotRunning) and self.policy.start(now):
+            is_gone = isinstance(error, NotRunning)
+            if is_gone and self.starts_daemons and self.policy.start(now):
                 self._starter = AutostartProcess()
             else:
                 self._miss(self.start_error or error)

@@ -16,7 +16,7 @@ from rootsd.places import runtime_dir
 
 TYPE_CHECKING = False  # to import typing would take a seventh of the time of `rootsd check`
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 REQUEST_ID = 1
@@ -40,19 +40,21 @@ class DaemonError(RootsdError):
         self.choices = choices
 
 
-class DaemonGone(DaemonUnreachable):
+class DaemonGone(connect.NotRunning):
     """No daemon is running, or it ended before it answered."""
 
 
-def connect_control() -> socket.socket:
+def connect_control(timeout_s: float = connect.CONNECT_TIMEOUT_S) -> socket.socket:
     """Connect to the control socket of the daemon. Look for it in each runtime folder.
+
+    Waits up to `timeout_s` seconds for a daemon whose backlog of connections is full.
 
     Raises InsideWall in a confined program, ControlSocketHidden in a sandbox without the socket,
     DaemonGone if no daemon is running, and what `connect` raises.
     """
     for folder in runtime_dir.find_runtime_dirs():
         try:
-            return connect.connect(folder.control_socket)
+            return connect.connect(folder.control_socket, timeout_s=timeout_s)
         except (connect.NotRunning, connect.Sandboxed) as error:
             if os.environ.get(sandbox.CONFINED_VARIABLE):
                 raise connect.InsideWall(
@@ -99,28 +101,6 @@ def ask(
                         on_notification(message["params"])
                     continue
                 return _result(message)
-    except TimeoutError as error:
-        raise DaemonUnreachable("the daemon does not answer", RESTART) from error
-    except OSError as error:
-        raise _hung_up() from error
-    raise _hung_up()
-
-
-def subscribe(
-    channel: socket.socket, method: str, params: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Send one request, and yield its result and then the params of each notification.
-
-    The timeout of `channel` applies to each line. Raises what `ask` raises, and DaemonGone at the
-    end of the connection. To end the subscription from another thread, shut `channel` down.
-    """
-    request = {"jsonrpc": "2.0", "id": REQUEST_ID, "method": method, "params": params}
-    try:
-        channel.sendall(json.dumps(request).encode("ascii") + b"\n")
-        with channel.makefile("rb") as lines:
-            for line in lines:
-                message = _message(line)
-                yield _result(message) if "id" in message else message["params"]
     except TimeoutError as error:
         raise DaemonUnreachable("the daemon does not answer", RESTART) from error
     except OSError as error:

@@ -1,24 +1,33 @@
-"""Control requests of the screen: follow all projects and sessions, and list a session's roots.
+"""Control requests to follow the daemon, and to list the roots of a session.
 
-A follower gets everything once, and then only what changes. So a screen never polls, and a change
-among thousands of projects is a short message.
+A follower gets everything once, and then only what changes. So nobody polls, and a change among
+thousands of projects is a short message. `rootsd.wire.feed` reads these messages.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NamedTuple, TypedDict
 
+from rootsd.core.wall import WallSettings
 from rootsd.wire.daemon import SessionItem
+from rootsd.wire.feed import FOLLOW_METHOD
+from rootsd.wire.hello import HelloParams, ResumeStateItem
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest
-from rootsd.wire.wall import ConfinedProgramItem
-
-UPDATE_METHOD = "update"
-"""The method of the notifications with a `FollowUpdate`."""
+from rootsd.wire.wall import ConfinedProgramItem, WallProgram, WallRootItem
 
 MAX_FOLLOW_ITEMS = 500
-"""The most projects in one update. The first updates together have all projects."""
+"""The most projects in one message. The first messages together have all projects."""
+
+
+class FeedPart(StrEnum):
+    """What a follower wants to know."""
+
+    ROOTS = "roots"
+    """The roots in its scope, also those that are withheld from MCP clients, and what to mask."""
+    SCREEN = "screen"
+    """All projects, sessions, and programs behind the wall."""
 
 
 class ProjectGroup(StrEnum):
@@ -42,11 +51,9 @@ class FollowedProject(TypedDict):
     """The project. It has an `identity`, for an approval of the folder that a person saw."""
 
 
-class FollowUpdate(TypedDict):
-    """What has changed since the update before."""
+class ScreenChange(TypedDict):
+    """What has changed on a screen."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     projects: list[FollowedProject]
     """The projects that are new or have changed, at most 500."""
     gone: list[str]
@@ -55,26 +62,75 @@ class FollowUpdate(TypedDict):
     """All sessions, or null if none has changed."""
     confined: list[ConfinedProgramItem] | None
     """All programs behind the wall, or null if none has changed."""
+    is_complete: bool
+    """False if the next change follows at once."""
+
+
+class RootsChange(TypedDict):
+    """A change of the roots in the scope of a follower."""
+
+    changed: list[WallRootItem]
+    """The roots that are new, or differ from the root of the same path before."""
+    removed: list[str]
+    """The paths of the roots that are gone."""
+    denied: list[str] | None
+    """All denied folders, sorted, or null if they are those of the message before. None of them
+    lies inside another. A warden masks what system files, toolchains, and caches show of them.
+    """
+
+
+class FeedChange(TypedDict):
+    """What has changed since the message before."""
+
+    number: int
+    """0 in the first message of a connection. It grows by 1 with each message. A follower that
+    misses a number must connect again.
+    """
+    revision: int
+    """A number that grows with each change of the published set. Two messages may have the same
+    one.
+    """
     focus: str | None
     """The tag that narrows sessions, or null."""
-    is_complete: bool
-    """False if the next update follows at once."""
+    roots: RootsChange | None
+    """For a follower of roots."""
+    screen: ScreenChange | None
+    """For a screen."""
 
 
-class FollowResult(TypedDict):
+class FollowResult(NamedTuple):
     """The start of a subscription."""
 
+    version: int
+    """The version of this request and its notifications."""
     rootsd: str
     """The version of the daemon."""
+    id: str | None
+    """The id of the confined program, or null."""
+    start: ResumeStateItem | None
+    """A follower that connects again sends this in its hello, so that the session keeps its
+    workspace. Null for a scope without a folder.
+    """
+    settings: WallSettings
+    """The user's settings for the wall."""
 
 
 class FollowRequest(ControlRequest, frozen=True):
-    """Follow everything that a screen shows: `FollowResult`, then `update` notifications with a
-    `FollowUpdate` each, for as long as the connection lives.
+    """Follow the daemon: `FollowResult`, then `change` notifications with a `FeedChange` each, for
+    as long as the connection lives. The first ones have everything.
+
+    A daemon refuses another `version` than its own. `hello` has the scope of a follower of roots,
+    as in `rootsd/hello`; without it, the scope is every root. `wall` registers a program behind
+    the wall, which reaches these roots.
     """
 
-    method: ClassVar[str] = "follow"
+    method: ClassVar[str] = FOLLOW_METHOD
     result: ClassVar[type] = FollowResult
+
+    version: int
+    part: FeedPart
+    hello: HelloParams | None = None
+    wall: WallProgram | None = None
 
 
 class SessionRootItem(TypedDict):

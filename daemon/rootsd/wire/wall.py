@@ -1,21 +1,15 @@
-"""Control requests of wardens: follow the view of a confined program, and report about it.
+"""The wall on the control socket: its settings, the roots to mount, and what wardens report.
 
-A warden keeps its connection open. `confine` registers the program until the connection ends. Its
-answer has the whole view; each later change is a `view` notification on the same connection. After
-a reconnect, the answer has the whole view again.
+A warden follows the roots with `rootsd.wire.follow`. This registers its program for as long as the
+connection lives.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, TypedDict
+from typing import ClassVar, TypedDict
 
-from rootsd.core.wall import WallEngine, WallSettings
-from rootsd.wire.hello import ResumeStateItem
+from rootsd.core.wall import WallEngine
 from rootsd.wire.request import ControlRequest, EmptyResult
-
-WALL_VERSION = 1
-VIEW_METHOD = "view"
-"""The notification that carries a change of the view."""
 
 
 class IdentityItem(TypedDict):
@@ -68,71 +62,19 @@ class WallRootItem(TypedDict):
     """Whether MCP clients do not get the root, because it holds a denied project."""
 
 
-class WallViewItem(TypedDict):
-    """A change of the roots that a confined program may reach."""
+class WallProgram(TypedDict):
+    """A program that is about to run behind the wall."""
 
-    number: int
-    """0 in the answer to `confine`, which has all roots. It grows by 1 with each change. A warden
-    that misses a number must connect again.
-    """
-    revision: int
-    """The revision of the published set. Two changes may have the same one."""
-    roots: list[WallRootItem]
-    """The roots that are new, or differ from the root of the same path before."""
-    removed: list[str]
-    """The paths of the roots that are gone."""
-    denied: list[str] | None
-    """All denied folders, sorted, or null if they are those of the message before. None of them
-    lies inside another. The warden masks what system files, toolchains, and caches show of them.
-    """
-
-
-class ConfineResult(NamedTuple):
-    """The start of a subscription."""
-
-    version: int
-    """The version of this request and its notifications."""
-    rootsd: str
-    """The version of the daemon."""
-    id: str
-    """The id of the confined program."""
-    start: ResumeStateItem | None
-    """A warden that connects again sends these two values as `anchor` and `approvals`, so that the
-    program keeps its workspace. Null for a scope without a folder.
-    """
-    settings: WallSettings
-    """The user's settings for the wall."""
-    view: WallViewItem
-    """All roots."""
-
-
-class ConfineRequest(ControlRequest, frozen=True):
-    """Register a confined program, and follow its view: `ConfineResult`, then `view`
-    notifications with a `WallViewItem` each.
-
-    `pid` is 0 while the program has not started. `landlock` is the version in use, 0 for none.
-    `only`, `tags`, `focus`, `cwd` and `workspace` are the scope, as in `rootsd/hello`; without
-    them, the scope is every root. `approvals` is -1 unless the warden continues an earlier
-    subscription. `stays_open` lists sentences about what the wall does not close.
-    """
-
-    method: ClassVar[str] = "confine"
-    result: ClassVar[type] = ConfineResult
-
-    name: str
-    pid: int = 0
-    program: str = ""
-    engine: WallEngine = WallEngine.NAMESPACES
-    landlock: int = 0
-    network: bool = True
-    stays_open: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    cwd: str | None = None
-    workspace: str | None = None
-    anchor: str | None = None
-    approvals: int = -1
-    focus: bool = False
+    pid: int
+    """The process id of its front, or of the run proxy."""
+    program: str
+    """The name of the program."""
+    engine: WallEngine
+    """What enforces the wall."""
+    landlock: int
+    """The version of Landlock in use, or 0 for none."""
+    network: bool
+    """Whether it may use the network."""
 
 
 class ReportConfinedRequest(ControlRequest, frozen=True):

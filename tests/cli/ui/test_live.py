@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import threading
+from pathlib import Path
+from queue import Queue
 
 import pytest
 
-from rootsd.cli.ui.live import Away, LiveEvent, LiveLink
+from rootsd.cli.ui.live import LiveEvent, LiveLink, Unusable
 from rootsd.core.errors import DaemonUnreachable
+from rootsd.wire.feed import FEED_VERSION, Away, Changed
 from rootsd.wire.projects import ProjectsQuery
+from support.live_daemon import LiveDaemon, an_update
+from support.polling import until
 
-ATTEMPTS = 9
-
-
-class Pauses(threading.Event):
-    """An event that notes each wait instead of waiting, and is set after the last attempt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waited: list[float] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        assert timeout is not None
-        self.waited.append(timeout)
-        if len(self.waited) == ATTEMPTS:
-            self.set()
-        return self.is_set()
-
-
-def test_the_pauses_between_attempts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    delivered: list[LiveEvent] = []
-    link, pauses = LiveLink(delivered.append), Pauses()
-    monkeypatch.setattr(link, "_closing", pauses)
-    link._keep_following()
-    assert pauses.waited == sorted(pauses.waited)
-    assert pauses.waited[0] < 0.1
-    assert pauses.waited[-2:] == [5.0, 5.0]
-    assert all(isinstance(event, Away) for event in delivered)
+HANG_GUARD_S = 30
 
 
 def test_a_closed_link_sends_nothing() -> None:
@@ -44,3 +22,28 @@ def test_a_closed_link_sends_nothing() -> None:
     link.close()
     with pytest.raises(DaemonUnreachable):
         link.call(ProjectsQuery("/"))
+
+
+def test_it_finds_a_daemon_that_comes_later_and_ends_at_once(rootsd_dir: Path) -> None:
+    events = Queue[LiveEvent]()
+    link = LiveLink(events.put)
+    link.start()
+    assert isinstance(events.get(timeout=HANG_GUARD_S), Away)
+    with LiveDaemon(rootsd_dir, [an_update()]):
+        while not isinstance(events.get(timeout=HANG_GUARD_S), Changed):
+            pass
+        link.close()
+        until(lambda: not link._thread.is_alive())
+
+
+def test_a_daemon_of_another_version_ends_the_link(rootsd_dir: Path) -> None:
+    events = Queue[LiveEvent]()
+    link = LiveLink(events.put)
+    with LiveDaemon(rootsd_dir, []) as daemon:
+        daemon.answers["follow"] = lambda _: {"version": FEED_VERSION + 1}
+        link.start()
+        event = events.get(timeout=HANG_GUARD_S)
+        assert isinstance(event, Unusable)
+        assert event.why.remedy == "rootsd down && rootsd up"
+        until(lambda: not link._thread.is_alive())
+    link.close()

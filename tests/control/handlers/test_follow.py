@@ -15,12 +15,22 @@ from rootsd.control.routes import ConnectionState
 from rootsd.core.changes import FocusChange
 from rootsd.core.inputs import ProjectGone
 from rootsd.core.model import Access, ProjectKind, PublishedRoot
-from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FollowRequest, SessionRootsQuery
+from rootsd.core.wall import WallEngine
+from rootsd.wire.feed import FEED_VERSION
+from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FeedPart, FollowRequest, SessionRootsQuery
 from rootsd.wire.request import BadRequest
-from rootsd.wire.wall import ConfineRequest, ReportConfinedRequest
+from rootsd.wire.wall import ReportConfinedRequest, WallProgram
 from support.control_harness import APPROVE, DENY, ControlHarness, a_session
 from support.ledger_harness import HANG_GUARD, at, missing, path, sight
 from support.sample_decisions import PERSON, approved, denied, project
+
+SCREEN = FollowRequest(FEED_VERSION, FeedPart.SCREEN)
+WALL = FollowRequest(
+    FEED_VERSION,
+    FeedPart.ROOTS,
+    {"version": 1, "client": "claude"},
+    WallProgram(pid=0, program="", engine=WallEngine.NAMESPACES, landlock=0, network=True),
+)
 
 
 class Screen:
@@ -32,14 +42,16 @@ class Screen:
         self.updates: list[Mapping[str, Any]] = []
         self._sent = asyncio.Queue[Mapping[str, Any]](1)
 
-    async def take(self, method: str, update: Mapping[str, Any]) -> None:
-        assert method == "update"
-        await self._sent.put(update)
+    async def take(self, method: str, change: Mapping[str, Any]) -> None:
+        assert method == "change"
+        await self._sent.put(change)
 
     async def next(self) -> Mapping[str, Any]:
         """Return the next update."""
         with anyio.fail_after(HANG_GUARD):
-            update = await self._sent.get()
+            change = await self._sent.get()
+        assert change["number"] == len(self.updates)
+        update = {**change["screen"], "focus": change["focus"]}
         self.updates.append(update)
         for each in update["projects"]:
             self.items[each["item"]["id"]] = {**each["item"], "group": each["group"]}
@@ -56,7 +68,7 @@ class Screen:
 async def following(control: ControlHarness) -> AsyncIterator[Screen]:
     """Follow, and take the first update."""
     connection, screen = ConnectionState(7), Screen()
-    await control.ask(FollowRequest(), connection)
+    await control.ask(SCREEN, connection)
     assert connection.subscription is not None
     async with anyio.create_task_group() as group:
         group.start_soon(connection.subscription.send_updates, screen.take)
@@ -171,15 +183,20 @@ async def test_a_confined_program_appears_reports_and_leaves() -> None:
     wardens = control.services.wall.wardens
     control.services = replace(control.services, changes=wardens.changes)
     async with following(control) as screen:
-        entry = await control.ask(ConfineRequest("claude"), warden)
+        entry = await control.ask(WALL, warden)
         (confined,) = (await screen.next())["confined"]
         assert confined["name"] == "claude"
         assert confined["roots"] == 0
+        assert warden.subscription is not None
+        async with anyio.create_task_group() as group:
+            group.start_soon(warden.subscription.send_updates, Screen().take)
+            while not wardens.roots_of(entry["id"]):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
         roots = await control.ask(SessionRootsQuery(entry["id"]))
         assert [root["path"] for root in roots["items"]] == ["/home/ann/src/p1"]
         await control.ask(ReportConfinedRequest(roots=1), warden)
         assert (await screen.next())["confined"][0]["roots"] == 1
-        assert warden.subscription is not None
         warden.subscription.close()
         assert (await screen.next())["confined"] == []
         assert (await control.ask(SessionRootsQuery(entry["id"])))["items"] == []
@@ -195,13 +212,13 @@ async def test_the_roots_of_a_session_are_listed() -> None:
 
 async def test_a_connection_has_one_subscription() -> None:
     control, connection = ControlHarness(), ConnectionState(7)
-    await control.ask(FollowRequest(), connection)
+    await control.ask(SCREEN, connection)
     with pytest.raises(BadRequest):
-        await control.ask(FollowRequest(), connection)
+        await control.ask(SCREEN, connection)
 
 
 async def test_following_decides_nothing() -> None:
     """So the guard lets everybody do it, as it does for `rootsd ls`."""
     dispatcher = ControlHarness().dispatcher
-    for request in (FollowRequest(), SessionRootsQuery("x")):
+    for request in (SCREEN, SessionRootsQuery("x")):
         assert dispatcher.guarded_command(request) is None

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.core.wall import RevokePolicy, WallSettings
+from rootsd.link.feed import Feed
 from rootsd.proxy.run.readiness import ServerProfile
 from rootsd.proxy.run.root_policies import AccessPolicy, ClientRootsPolicy
 from rootsd.proxy.run.roots import RootFolder, RootsFilter, WallState
@@ -31,7 +32,8 @@ from rootsd.wall.session.engines import NamespaceWall
 from rootsd.wall.session.main import OwnedWall
 from rootsd.wall.session.session_view import ComposedView
 from rootsd.wall.session.view_feed import FollowedView, WallSubscription
-from rootsd.wire.jsonrpc import LineReader, Notification, encode
+from rootsd.wire.feed import CHANGE_METHOD, FEED_VERSION, FOLLOW_ID, Changed
+from rootsd.wire.jsonrpc import Notification, Response, encode
 from support.bridges import reply, request
 from support.run_session_harness import API, DOCS, WEB, SessionHarness, call
 from support.sent_view import SentView
@@ -171,17 +173,24 @@ class PlayedWall:
             b"/home/ann", (), frozenset(), {}, has_network=True, protects=True,
             on_revoke=RevokePolicy.TELL, stays_open=(), closed=(),
         )  # fmt: skip
-        self.sent, followed = SentView(), FollowedView()
-        followed.take(self.sent.change_to(*view))
+        self.sent = SentView()
+        self.connection.setblocking(False)
+        feed = Feed({"hello": {}})
+        feed.link._open = lambda: self.connection
+        result = {"version": FEED_VERSION, "settings": {}}
+        self.daemon.sendall(encode(Response(FOLLOW_ID, result)))
+        self._send(*view)
+        followed = FollowedView()
+        for event in feed.attend():
+            if isinstance(event, Changed):
+                followed.take(event.change)
         self.wall = ServerWall(
             OwnedWall(
                 "s",
                 NamespaceWall(),
                 composed,
                 Warden(self.pid, (), b"/", -1, warden, {}, (), first, 0.0),
-                WallSubscription(
-                    self.connection, LineReader(1 << 20), {}, WallSettings(), followed
-                ),
+                WallSubscription(feed, WallSettings(), followed),
             )
         )
         self.wall.start(self._changed)
@@ -190,8 +199,11 @@ class PlayedWall:
         self._thread.start()
 
     def publish(self, *view: ConfinedRoot) -> None:
-        self.daemon.sendall(encode(Notification("view", self.sent.change_to(*view))))
+        self._send(*view)
         self.wall.attend()
+
+    def _send(self, *view: ConfinedRoot) -> None:
+        self.daemon.sendall(encode(Notification(CHANGE_METHOD, self.sent.change_to(*view))))
 
     def last(self) -> tuple[str, tuple[str, ...]]:
         return self.events[-1]

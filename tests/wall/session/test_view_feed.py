@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from rootsd.core.errors import RootsdError
 from rootsd.core.mount_plan import ConfinedRoot, MountAccess
 from rootsd.wall.kernel.orders import PauseState
 from rootsd.wall.session import view_feed
-from rootsd.wall.session.view_feed import BadView, FollowedView, ViewFeed, subscribe
+from rootsd.wall.session.view_feed import FollowedView, ViewFeed, subscribe
+from rootsd.wire import feed
+from rootsd.wire.feed import FEED_VERSION, BadFeed, OtherVersion
+from rootsd.wire.hello import Hello
 from support.roots_publisher import RootsPublisher
 from support.sent_view import SentView
 
@@ -24,8 +28,9 @@ API, DOCS, WEB = (
 )
 
 
-def good(**more: object) -> dict[str, Any]:
-    return {"number": 1, "revision": 2, "roots": [], "removed": [], "denied": None, **more}
+def good(number: int = 1, **more: object) -> dict[str, Any]:
+    roots = {"changed": [], "removed": [], "denied": None, **more}
+    return {"number": number, "revision": 2, "focus": None, "roots": roots, "screen": None}
 
 
 @pytest.fixture
@@ -39,17 +44,19 @@ class Following:
 
     def __init__(self) -> None:
         self.shown: list[set[bytes]] = []
-        subscription = subscribe({"name": "a test"})
+        subscription = subscribe(Hello(client="a test"), {})
         self.first = subscription.roots
         self._feed = ViewFeed(subscription, self._set_roots, {}, self)
         self.state = PauseState.RUNNING
+        self.why: RootsdError | None = None
         self.happened: list[str] = []
 
     def _set_roots(self, roots: Sequence[ConfinedRoot], _: frozenset[bytes]) -> None:
         self.shown.append({root.path for root in roots})
         self.happened.append("shown")
 
-    def stop(self) -> None:
+    def stop(self, why: RootsdError) -> None:
+        self.why = why
         self.state = PauseState.STOPPED
         self.happened.append("stopped")
 
@@ -116,7 +123,7 @@ def test_the_denied_folders_stay_until_a_change_names_others() -> None:
     sent, view = SentView(), FollowedView()
     for roots, denied in (((API,), (b"/d",)), ((), (b"/d",)), ((WEB,), (b"/d", b"/e")), ((), ())):
         message = sent.change_to(*roots, denied=denied)
-        assert (message["denied"] is None) == (view.denied == {*denied})
+        assert (message["roots"]["denied"] is None) == (view.denied == {*denied})
         view.take(message)
         assert (len(view.roots), view.denied) == (len(roots), frozenset(denied))
 
@@ -125,19 +132,18 @@ def test_the_denied_folders_stay_until_a_change_names_others() -> None:
     "change",
     [
         good(denied=[1]), good(denied=["relative"]), good(denied={}),
-        good(number=0), good(number=2), good(roots=[{}]), good(removed=[1]), good(roots={}),
-        {"revision": 2, "roots": []}, None,
+        good(changed=[{}]), good(removed=[1]), good(changed={}), {"roots": []}, {"roots": None},
     ],
 )  # fmt: skip
-def test_a_wrong_change_is_refused_and_changes_nothing(change: object) -> None:
+def test_a_wrong_change_is_refused_and_changes_nothing(change: dict[str, Any]) -> None:
     view = FollowedView()
     view.take(SentView().change_to(API))
-    with pytest.raises(BadView):
+    with pytest.raises(BadFeed):
         view.take(change)
     assert view.roots == (API,)
 
 
-@pytest.mark.parametrize("change", [good(number=7), good(roots=[{}])])
+@pytest.mark.parametrize("change", [good(number=7), good(changed=[{}])])
 def test_after_a_wrong_change_the_programs_stop_until_the_whole_view_is_there(
     publisher: RootsPublisher, follow: Callable[[], Following], change: dict[str, Any]
 ) -> None:
@@ -172,7 +178,7 @@ def test_after_a_view_that_is_too_long_the_programs_stop_until_a_shorter_one(
     follow: Callable[[], Following],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(view_feed, "_MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr(feed, "MAX_FEED_LINE_BYTES", 1_000)
     publisher.publish(API)
     following = follow()
     publisher.publish(*(API._replace(path=b"/src/%d" % number) for number in range(100)))
@@ -181,7 +187,7 @@ def test_after_a_view_that_is_too_long_the_programs_stop_until_a_shorter_one(
     publisher.publish(API)
     following.until_shown(API)
     publisher.publish(*(API._replace(path=b"/src/%d" % number) for number in range(100)))
-    with pytest.raises(BadView):
+    with pytest.raises(BadFeed):
         follow()
 
 
@@ -245,3 +251,33 @@ def test_a_new_connection_gets_the_whole_view(
     publisher.drop()
     publisher.publish(DOCS)
     following.until_shown(DOCS)
+
+
+@pytest.mark.parametrize("version", [FEED_VERSION - 1, FEED_VERSION + 1])
+def test_a_wall_stops_at_once_and_keeps_its_roots_if_the_next_daemon_has_another_version(
+    publisher: RootsPublisher, follow: Callable[[], Following], version: int
+) -> None:
+    publisher.publish(API, WEB)
+    following = follow()
+    publisher.close()
+    with RootsPublisher(publisher.rootsd_dir) as other:
+        other.version = version
+        other.publish(WEB)
+        following.until_in(PauseState.STOPPED)
+        assert isinstance(following.why, OtherVersion)
+        assert following.why.remedy == "rootsd down && rootsd up"
+        assert not following.shown, "no root was taken away"
+    with RootsPublisher(publisher.rootsd_dir) as same:
+        same.publish(WEB)
+        following.until_in(PauseState.RUNNING)
+        assert following.happened == ["stopped", "shown", "continued"]
+        same.close()
+        following.until_lost()
+
+
+def test_a_program_does_not_start_with_a_daemon_of_another_version(
+    publisher: RootsPublisher,
+) -> None:
+    publisher.version = FEED_VERSION - 1
+    with pytest.raises(OtherVersion, match=f"version {FEED_VERSION - 1} .* {FEED_VERSION}"):
+        subscribe(Hello(client="a test"), {})

@@ -43,7 +43,7 @@ from rootsd.cli.ui.dialogs import (
     TextDialog,
     described,
 )
-from rootsd.cli.ui.live import Away, Changed, Connected, LiveEvent, LiveLink, Unusable
+from rootsd.cli.ui.live import LiveEvent, LiveLink, Unusable
 from rootsd.cli.ui.ordered_input import Job, OrderedInputApp
 from rootsd.cli.ui.orders import Target
 from rootsd.cli.ui.styles import CSS, PLAIN, REVERSE
@@ -52,6 +52,7 @@ from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.link import rpc
 from rootsd.wire.decisions import DecideRequest, DecisionVerb, SetFocusRequest
+from rootsd.wire.feed import Away, Changed, Connected
 from rootsd.wire.follow import SessionRootsQuery
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import ShowQuery, WhyQuery
@@ -211,8 +212,8 @@ class RootsdScreen(OrderedInputApp[RootsdError | None]):
         match message.event:
             case Connected():
                 self._incoming, self._away = Board(), None
-            case Changed(update):
-                self._incoming.apply(update)
+            case Changed(change):
+                self._incoming.apply(change)
                 # After a restart of the daemon, the old lists stay until the new ones are whole.
                 if self._incoming.is_complete or not self.board.projects:
                     self.board = self._incoming

@@ -89,8 +89,9 @@ class Board(Struct):
     focus: str | None = None
     is_complete: bool = False
 
-    def apply(self, update: Mapping[str, Any]) -> None:
-        """Apply a `FollowUpdate`."""
+    def apply(self, change: Mapping[str, Any]) -> None:
+        """Apply a `FeedChange` for a screen."""
+        update = change["screen"]
         for each in update["projects"]:
             row = ProjectRow.of(each["group"], each["item"])
             self.projects[row.id] = row
@@ -106,7 +107,7 @@ class Board(Struct):
                 SessionRow(item["id"], item["name"], is_confined=True, item=item)
                 for item in update["confined"]
             ]
-        self.focus = update["focus"]
+        self.focus = change["focus"]
         self.is_complete = update["is_complete"]
 
     def rows(self, kind: PanelKind) -> list[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,27 +17,10 @@ from msgspec import Struct
 from rootsd.cli.answers.control_client import RESPONSE_TIMEOUT_S
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.link import rpc
-from rootsd.wire.follow import FollowRequest
+from rootsd.link.feed import Feed
+from rootsd.wire.feed import FEED_VERSION, Away, FeedEvent
+from rootsd.wire.follow import FeedPart
 from rootsd.wire.request import ControlRequest, encode_request
-
-_PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Before each attempt to connect again. The last one is repeated."""
-
-
-class Connected(Struct, frozen=True):
-    """The daemon answers, and sends everything once more."""
-
-
-class Changed(Struct, frozen=True):
-    """An update of the daemon: a `FollowUpdate`."""
-
-    update: Mapping[str, Any]
-
-
-class Away(Struct, frozen=True):
-    """The daemon does not answer. The link tries again."""
-
-    why: RootsdError
 
 
 class Unusable(Struct, frozen=True):
@@ -46,7 +29,7 @@ class Unusable(Struct, frozen=True):
     why: RootsdError
 
 
-LiveEvent = Connected | Changed | Away | Unusable
+LiveEvent = FeedEvent | Unusable
 
 
 class LiveLink:
@@ -58,6 +41,7 @@ class LiveLink:
     def __init__(self, deliver: Callable[[LiveEvent], object]) -> None:
         self._deliver = deliver
         self._closing = threading.Event()
+        self._wake, self._woken = socket.socketpair()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._keep_following, name="follow", daemon=True)
@@ -76,6 +60,9 @@ class LiveLink:
     def close(self) -> None:
         """End all connections, and with them the threads that wait for them."""
         self._closing.set()
+        self._wake.close()
+        if not self._thread.is_alive():
+            self._woken.close()
         with self._lock:
             for channel in self._open:
                 # It may be lost already. The thread that owns it closes it.
@@ -83,32 +70,16 @@ class LiveLink:
                     channel.shutdown(socket.SHUT_RDWR)
 
     def _keep_following(self) -> None:
-        losses = 0
-        while not self._closing.is_set():
-            try:
-                for event in self._events():
-                    losses = 0
+        feed = Feed({"version": FEED_VERSION, "part": FeedPart.SCREEN.value})
+        with self._woken:
+            while not self._closing.is_set():
+                for event in feed.wait(wake=self._woken.fileno()):
+                    if isinstance(event, Away) and not isinstance(event.why, DaemonUnreachable):
+                        self._deliver(Unusable(event.why))
+                        self._closing.set()
+                        break
                     self._deliver(event)
-            except DaemonUnreachable as error:
-                why = error
-            except RootsdError as error:
-                self._deliver(Unusable(error))
-                return
-            if self._closing.is_set():
-                return
-            self._deliver(Away(why))
-            self._closing.wait(_PAUSES_S[min(losses, len(_PAUSES_S) - 1)])
-            losses += 1
-
-    def _events(self) -> Iterator[LiveEvent]:
-        """Yield events until the connection is lost. Raises RootsdError."""
-        method, params = encode_request(FollowRequest())
-        with self._connection() as channel:
-            channel.settimeout(None)  # the next change may be hours away
-            messages = rpc.subscribe(channel, method, params)
-            next(messages)
-            yield Connected()
-            yield from map(Changed, messages)
+            feed.close()
 
     @contextmanager
     def _connection(self) -> Iterator[socket.socket]:

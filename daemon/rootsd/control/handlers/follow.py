@@ -1,8 +1,9 @@
-"""Handle the requests of screens: follow all projects and sessions, and list a session's roots.
+"""Handle the requests to follow the daemon, and to list a session's roots.
 
-A follower compares the catalog with the one that it sent last. Projects are immutable, so the
-comparison is one tuple per project, and only projects that differ become items. While a follower
-sends, changes collect. So a slow reader gets fewer updates, and the daemon keeps none for it.
+`rootsd.control.wardens` follows the roots in a scope. A screen follows all projects: it compares
+the catalog with the one that it sent last. Projects are immutable, so the comparison is one tuple
+per project, and only projects that differ become items. While a follower sends, changes collect.
+So a slow reader gets fewer messages, and the daemon keeps none for it.
 
 Nothing here verifies the roots on the disk. An approval carries the identity of the folder that
 was shown, and the ledger compares it.
@@ -10,7 +11,7 @@ was shown, and the ledger compares it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -22,27 +23,39 @@ from rootsd import __version__
 from rootsd.control.items import NoteForPath, project_items, why_not_inherited
 from rootsd.control.routes import RequestContext, Result, Route, query_route
 from rootsd.control.services import ControlServices, DaemonControl
-from rootsd.control.wardens import WardenRegistry
+from rootsd.control.wardens import (
+    ConnectedWarden,
+    RootsFollower,
+    SendNotification,
+    WallServices,
+)
 from rootsd.core.catalog import Catalog
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.model import Focus, Parent, Project, PublishedRoot, Verdict
 from rootsd.core.paths import text_of
+from rootsd.core.record import to_json
+from rootsd.core.scope import Scope
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
 from rootsd.wire.daemon import SessionItem
+from rootsd.wire.feed import CHANGE_METHOD, FEED_VERSION, OtherVersion
 from rootsd.wire.follow import (
     MAX_FOLLOW_ITEMS,
-    UPDATE_METHOD,
+    FeedChange,
+    FeedPart,
     FollowedProject,
     FollowRequest,
-    FollowUpdate,
+    FollowResult,
     ProjectGroup,
+    ScreenChange,
     SessionRootItem,
     SessionRoots,
     SessionRootsQuery,
 )
+from rootsd.wire.hello import Hello, ResumeStateItem, decode_hello
 from rootsd.wire.request import BadRequest
-from rootsd.wire.wall import ConfinedProgramItem
+from rootsd.wire.scope import resolve_scope, resume_state
+from rootsd.wire.wall import ConfinedProgramItem, ReportConfinedRequest
 
 
 def routes(services: ControlServices) -> Iterable[Route[Any]]:
@@ -50,7 +63,7 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
     return FollowHandlers(
         services.ledger,
         services.daemon,
-        services.wall.wardens,
+        services.wall,
         services.discovery.parents,
         services.note_on,
         services.changes,
@@ -58,14 +71,14 @@ def routes(services: ControlServices) -> Iterable[Route[Any]]:
 
 
 class FollowHandlers(Struct, frozen=True):
-    """Handles `FollowRequest` and `SessionRootsQuery`.
+    """Handles `FollowRequest`, `ReportConfinedRequest`, and `SessionRootsQuery`.
 
     `changes` is notified of changes of sessions, confined programs, and requests for folders.
     """
 
     ledger: Ledger
     daemon: DaemonControl
-    wardens: WardenRegistry
+    wall: WallServices
     parents: Callable[[], Sequence[Parent]]
     note_on: NoteForPath
     changes: ChangeSignal
@@ -74,21 +87,84 @@ class FollowHandlers(Struct, frozen=True):
         """Return the routes of these handlers."""
         return (
             Route(FollowRequest, self.follow, lambda _: None),
+            Route(ReportConfinedRequest, self.report, lambda _: None),
             query_route(SessionRootsQuery, self.session_roots),
         )
 
-    async def follow(self, _: FollowRequest, call: RequestContext) -> Result:
-        """Begin a subscription. Raises BadRequest for a second one on the connection."""
+    async def follow(self, request: FollowRequest, call: RequestContext) -> Result:
+        """Begin a subscription.
+
+        Raises OtherVersion for a program of another version, BadRequest for a wrong scope or a
+        second subscription on the connection, and Busy.
+        """
+        _check_version(request)
         if call.connection.subscription is not None:
             raise BadRequest("this connection has a subscription already")
-        call.connection.subscription = Follower(self)
-        return {"rootsd": __version__}
+        start, id_ = None, None
+        match request.part:
+            case FeedPart.SCREEN:
+                call.connection.subscription = ScreenFollower(self)
+            case FeedPart.ROOTS:
+                scope, client = await self._scope_of(request)
+                wardens, pid = self.wall.wardens, call.connection.pid
+                sessions = await self.wall.sessions_of(pid)
+                # Verify the roots, which may have been replaced. Later changes need no
+                # verification.
+                await self.ledger.current()
+                follower = RootsFollower(wardens, scope, sessions)
+                if request.wall is not None:
+                    follower = wardens.connect(client, request.wall, scope, sessions, pid)
+                    id_ = follower.entry["id"]
+                call.connection.subscription = follower
+                start = resume_state(scope)
+        result = FollowResult(
+            version=FEED_VERSION,
+            rootsd=__version__,
+            id=id_,
+            start=None
+            if start is None
+            else ResumeStateItem(anchor=start.anchor, approvals=start.approvals),
+            settings=self.wall.settings(),
+        )
+        return to_json(result)
+
+    async def _scope_of(self, request: FollowRequest) -> tuple[Scope, str]:
+        """Return the scope of a follower of roots, and its name. Raises BadRequest."""
+        greeting = Hello()
+        try:
+            if request.hello is not None:
+                greeting = decode_hello(dict(request.hello))
+            wall = self.wall
+            scope = await resolve_scope(greeting.scope, wall.canonical, wall.session_start)
+        except ValueError as error:
+            raise BadRequest(f"the scope cannot be used: {error}") from error
+        return scope, greeting.client
+
+    async def report(self, request: ReportConfinedRequest, call: RequestContext) -> Result:
+        """Update the entry of the connection's program. Raises BadRequest if there is none."""
+        warden = call.connection.subscription
+        if not isinstance(warden, ConnectedWarden):
+            raise BadRequest("this connection has no confined program")
+        warden.report(request)
+        return {}
 
     async def session_roots(self, query: SessionRootsQuery) -> SessionRoots:
         """Return the roots of a session or a confined program, as they were sent to it."""
-        roots = self.daemon.session_roots(query.id) or self.wardens.roots_of(query.id)
+        roots = self.daemon.session_roots(query.id) or self.wall.wardens.roots_of(query.id)
         return SessionRoots(
             revision=self.ledger.revision, items=[_root_item(root) for root in roots], warnings=[]
+        )
+
+
+def _check_version(request: FollowRequest) -> None:
+    """Raise OtherVersion for a program that does not speak this daemon's version of the feed."""
+    if request.version != FEED_VERSION:
+        raise OtherVersion(
+            f"this program speaks version {request.version} of the feed of rootsd, and the daemon"
+            f" version {FEED_VERSION}",
+            "start the program again"
+            if request.version < FEED_VERSION
+            else "rootsd down && rootsd up",
         )
 
 
@@ -103,20 +179,19 @@ class Shown(NamedTuple):
     name: str
 
 
-class Follower(Struct):
-    """One subscription, with what its reader knows."""
+class ScreenFollower(Struct):
+    """One screen, with what its reader knows."""
 
     sources: FollowHandlers
     _known: dict[bytes, Shown] = field(default_factory=dict)
     """The projects that were sent, by path."""
+    _number: int = 0
     _sessions: list[SessionItem] | None = None
     _confined: list[ConfinedProgramItem] | None = None
     _focus: str | None = None
 
-    async def send_updates(
-        self, send: Callable[[str, Mapping[str, Any]], Awaitable[None]]
-    ) -> None:
-        """Send each update for as long as the connection lives."""
+    async def send_updates(self, send: SendNotification) -> None:
+        """Send everything, and then each change, for as long as the connection lives."""
         ledger, changes = self.sources.ledger, self.sources.changes
         is_complete = False
         while True:
@@ -127,12 +202,22 @@ class Follower(Struct):
                 continue
             update = update or self._update((), (), is_complete=True)
             is_complete = update["is_complete"]
-            await send(UPDATE_METHOD, update)
+            number, self._number = self._number, self._number + 1
+            await send(
+                CHANGE_METHOD,
+                FeedChange(
+                    number=number,
+                    revision=ledger.revision,
+                    focus=self._focus,
+                    roots=None,
+                    screen=update,
+                ),
+            )
 
     def close(self) -> None:
         """Do nothing, because the daemon keeps nothing about a follower."""
 
-    def _next_update(self, catalog: Catalog) -> FollowUpdate | None:
+    def _next_update(self, catalog: Catalog) -> ScreenChange | None:
         """Return what the reader does not know yet, or None if it knows everything."""
         changed = list(islice(self._changed(catalog), MAX_FOLLOW_ITEMS + 1))
         # A decision can change the proposed names of others. To find these takes longer than
@@ -140,7 +225,7 @@ class Follower(Struct):
         changed = changed or list(islice(self._renamed(catalog), MAX_FOLLOW_ITEMS + 1))
         is_complete = len(changed) <= MAX_FOLLOW_ITEMS
         gone = [path for path in self._known if path not in catalog.projects]
-        sessions, confined = self.sources.daemon.session_items(), self.sources.wardens.items()
+        sessions, confined = self.sources.daemon.session_items(), self.sources.wall.wardens.items()
         focus = self.sources.ledger.focus.tag
         is_same = (self._sessions, self._confined, self._focus) == (sessions, confined, focus)
         if is_same and not changed and not gone:
@@ -151,18 +236,17 @@ class Follower(Struct):
 
     def _update(
         self, items: Iterable[FollowedProject], gone: Iterable[str], *, is_complete: bool
-    ) -> FollowUpdate:
-        sessions, confined = self.sources.daemon.session_items(), self.sources.wardens.items()
-        update = FollowUpdate(
-            revision=self.sources.ledger.revision,
+    ) -> ScreenChange:
+        sessions, confined = self.sources.daemon.session_items(), self.sources.wall.wardens.items()
+        update = ScreenChange(
             projects=list(items),
             gone=list(gone),
             sessions=None if sessions == self._sessions else sessions,
             confined=None if confined == self._confined else confined,
-            focus=self.sources.ledger.focus.tag,
             is_complete=is_complete,
         )
-        self._sessions, self._confined, self._focus = sessions, confined, update["focus"]
+        self._sessions, self._confined = sessions, confined
+        self._focus = self.sources.ledger.focus.tag
         return update
 
     def _changed(self, catalog: Catalog) -> Iterator[Project]:

@@ -13,9 +13,10 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from rootsd.core.errors import RootsdError
-from rootsd.link.daemon_link import DaemonLink
+from rootsd.link.daemon_link import DaemonLink, connect_to_daemon
 from rootsd.link.reconnect import GRACE_S
 from rootsd.proxy.run.subscription import RootsSubscription, RootsUpdate
 from rootsd.wire.hello import Hello
@@ -42,7 +43,8 @@ class RootsFeed:
         self._subscription = RootsSubscription(greeting)
         self._on_roots = on_roots
         self._on_outdated = on_outdated
-        self._link = DaemonLink(self._connected, self._unreachable, _CONNECT_TIMEOUT_S)
+        connect = partial(connect_to_daemon, _CONNECT_TIMEOUT_S)
+        self._link = DaemonLink(self._connected, self._unreachable, connect)
         self._lines = LineReader(_MAX_RESPONSE_BYTES)
         self._has_given_up = False
         self._is_hung = False  # connected, but a response is overdue

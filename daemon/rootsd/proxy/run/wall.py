@@ -41,7 +41,7 @@ from rootsd.proxy.run.roots import WallState
 from rootsd.wall.kernel.orders import (
     FailedRoot,
     OrderKind,
-    PauseState,
+    PauseNews,
     WardenOrder,
     WardenReport,
     decode_report,
@@ -167,8 +167,8 @@ class ServerWall(ServerSandbox):
         """Return the error for a program that is not found inside."""
         return explain_missing(program)
 
-    def _tell_pause(self, state: PauseState) -> None:
-        sys.stderr.write(f"rootsd run: {describe_pause(state, self._wall.label)}\n")
+    def _tell_pause(self, news: PauseNews) -> None:
+        sys.stderr.write(f"rootsd run: {describe_pause(news, self._wall.label)}\n")
 
     def _set_view(self, roots: Sequence[ConfinedRoot], denied: frozenset[bytes]) -> None:
         self._view, self._denied = tuple(roots), denied

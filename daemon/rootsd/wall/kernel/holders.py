@@ -31,6 +31,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
+from rootsd.core.errors import RootsdError
 from rootsd.disk.process_stat import read_process_stat
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.system_calls import closing
@@ -97,6 +98,9 @@ def find_holders(search: Search) -> list[Holder]:
     return found
 
 
+_WHY = RootsdError("a root was taken away")
+
+
 def end_holders(search: Search) -> None:
     """Kill all processes in a wall that hold what `search` describes.
 
@@ -114,7 +118,7 @@ def end_holders(search: Search) -> None:
 def _end_stopped_holders(search: Search, pause: ProgramPause) -> None:
     owner, quiet = search.owner, 0
     for _ in range(_MAX_LOOKS):
-        pause.stop()
+        pause.stop(_WHY)
         before = _activity(owner)
         found = find_holders(search)
         _kill(owner, [holder.pid for holder in found])

@@ -26,7 +26,9 @@ An owner that tells a program about roots keeps this rule: after a grant, wait f
 notify the program; for a revoke, notify the program first and then send the order.
 
 A warden that follows the daemon itself answers no orders. It sends a line whenever it has stopped
-the programs, or lets them continue: {"programs": "stopped" | "running"}.
+the programs, or lets them continue:
+
+    {"programs": "stopped" | "running", "why": TEXT, "remedy": TEXT}
 
 `lost` and `waiting` are for an engine that cannot change a running program. With `lost`, the
 warden ends now, and its programs with it, because they may no longer have these roots. Programs
@@ -69,6 +71,14 @@ class PauseState(Enum):
 
     RUNNING = "running"
     STOPPED = "stopped"
+
+
+class PauseNews(NamedTuple):
+    """The programs were stopped, or continue. A stop has a reason for people, and a command."""
+
+    state: PauseState
+    why: str = ""
+    remedy: str = ""
 
 
 class WardenOrder(NamedTuple):
@@ -182,16 +192,19 @@ def decode_report(line: bytes) -> WardenReport:
             raise BadOrder("not a report")
 
 
-def encode_pause(state: PauseState) -> bytes:
+def encode_pause(news: PauseNews) -> bytes:
     """Return the line that tells the owner that the programs were stopped, or continue."""
-    return _line({"programs": state.value})
+    return _line({"programs": news.state.value, "why": news.why, "remedy": news.remedy})
 
 
-def decode_pause(line: bytes) -> PauseState | None:
-    """Return the state of the programs in a line, or None if it tells something else."""
+def decode_pause(line: bytes) -> PauseNews | None:
+    """Return the news about the programs in a line, or None if it tells something else."""
     match _parse(line):
-        case {"programs": "running" | "stopped" as state}:
-            return PauseState(state)
+        case {
+            "programs": "running" | "stopped" as state, "why": str() as why,
+            "remedy": str() as remedy,
+        }:  # fmt: skip
+            return PauseNews(PauseState(state), why, remedy)
         case _:
             return None
 

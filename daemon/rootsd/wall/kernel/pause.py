@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from rootsd.core.errors import RootsdError
 from rootsd.core.wall import WAITER_NAME
 from rootsd.disk.process_stat import ProcessStat, process_stats, read_process_stat
-from rootsd.wall.kernel.orders import PauseState
+from rootsd.wall.kernel.orders import PauseNews, PauseState
 
 _MAX_LOOKS = 100  # a program that forks all the time must not keep the warden from its work
 _REST_TIMEOUT_S = 0.2
@@ -36,20 +37,23 @@ _AT_REST = b"TtZX"  # stopped, traced, and ended
 class ProgramPause:
     """The pause of all programs in the walls of the process `owner`.
 
-    `tell` is called before the programs stop, and after they continue.
+    `tell` is called before the programs stop or wait for another reason, and after they continue.
     """
 
-    def __init__(self, owner: int, tell: Callable[[PauseState], None]) -> None:
+    def __init__(self, owner: int, tell: Callable[[PauseNews], None]) -> None:
         self._owner = owner
         self._tell = tell
         self._stopped: set[tuple[int, int]] = set()
-        self.state = PauseState.RUNNING
+        self._news = PauseNews(PauseState.RUNNING)
 
-    def stop(self) -> None:
+    @property
+    def state(self) -> PauseState:
+        """Whether the programs run."""
+        return self._news.state
+
+    def stop(self, why: RootsdError) -> None:
         """Stop all programs that run. Call it again to stop those that were continued since."""
-        if self.state is PauseState.RUNNING:
-            self.state = PauseState.STOPPED
-            self._tell(self.state)
+        self._set(PauseNews(PauseState.STOPPED, why.message, why.remedy))
         sent = set[tuple[int, int]]()
         for _ in range(_MAX_LOOKS):
             before = len(sent)
@@ -73,8 +77,12 @@ class ProgramPause:
                 if each.key in self._stopped:
                     _send(each, signal.SIGCONT)
         self._stopped.clear()
-        self.state = PauseState.RUNNING
-        self._tell(self.state)
+        self._set(PauseNews(PauseState.RUNNING))
+
+    def _set(self, news: PauseNews) -> None:
+        if news != self._news:
+            self._news = news
+            self._tell(news)
 
     def _release_finished(self) -> None:
         """Let each init go on whose programs were all killed, so that it can report that."""

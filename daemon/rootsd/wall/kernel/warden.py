@@ -4,8 +4,8 @@
 be able to take a root away. It ends when its owner closes the channel. When the warden ends, for
 whatever reason, its programs end: `supervision` watches the pipe `Warden.alive`.
 
-An owner gives orders over the channel (see `orders`). Or the warden follows a `Feed`, which is how
-`rootsd confine` follows the daemon: the feed's descriptors are in the warden's poll(2) loop.
+An owner gives orders over the channel (see `orders`). Or the warden follows a `WardenFeed`, which
+is how `rootsd confine` follows the daemon: the feed's descriptors are in the warden's poll(2) loop.
 
 An `EnforcedView` is the engine's part of the warden. `MountedView` changes the folders of a
 running program. `FixedView` cannot; if a root must go, it ends the warden, and so the programs.
@@ -42,6 +42,7 @@ from rootsd.wall.kernel.orders import (
     BadOrder,
     FailedRoot,
     OrderKind,
+    PauseNews,
     PauseState,
     WardenOrder,
     WardenReport,
@@ -81,7 +82,7 @@ class WardenSettings(NamedTuple):
     without: frozenset[Layer] = frozenset()
 
 
-class Feed(Protocol):
+class WardenFeed(Protocol):
     """A source of roots that the warden's loop drives."""
 
     @property
@@ -103,7 +104,7 @@ class Feed(Protocol):
 
 SetRoots = Callable[[Sequence[ConfinedRoot], frozenset[bytes]], None]
 """Sets the roots, and the denied folders."""
-FollowRoots = Callable[[SetRoots, ProgramPause], Feed]
+FollowRoots = Callable[[SetRoots, ProgramPause], WardenFeed]
 """Makes the feed of a warden. The feed sets the roots, and stops the programs."""
 
 
@@ -223,13 +224,18 @@ class WardenNews:
         self._lines = bytearray()
         self.lost: tuple[bytes, ...] = ()
         """The roots for which the warden has ended itself and its programs."""
-        self.state = PauseState.RUNNING
+        self._last = PauseNews(PauseState.RUNNING)
+
+    @property
+    def state(self) -> PauseState:
+        """Whether the programs run."""
+        return self._last.state
 
     def fileno(self) -> int:
         """Return the descriptor to wait for. It is -1 after the end of the warden."""
         return self._channel.fileno()
 
-    def take(self) -> list[PauseState]:
+    def take(self) -> list[PauseNews]:
         """Return how the state of the programs has changed. Do nothing if there is no news."""
         changes = []
         try:
@@ -242,11 +248,11 @@ class WardenNews:
             self._channel.close()
         *lines, self._lines = (self._lines + data).split(b"\n")
         for line in lines:
-            if (state := decode_pause(bytes(line))) is None:
+            if (pause := decode_pause(bytes(line))) is None:
                 self.lost += decode_report(bytes(line)).lost
-            elif state is not self.state:
-                self.state = state
-                changes.append(state)
+            elif pause != self._last:
+                self._last = pause
+                changes.append(pause)
         return changes
 
     def let_run(self) -> None:
@@ -361,7 +367,7 @@ class _WardenLoop:
         self._view = view
         self._changes = changes
         self._channel = channel
-        self._feed: Feed | None = None
+        self._feed: WardenFeed | None = None
         self._roots: dict[bytes, ConfinedRoot] = {}
         self._denied = denied
         self._wanted: Mapping[bytes, DesiredMount] = {}
@@ -478,8 +484,8 @@ class _WardenLoop:
             self._outgoing += encode_report(report)
             self._flush()
 
-    def _tell_pause(self, state: PauseState) -> None:
-        self._outgoing += encode_pause(state)
+    def _tell_pause(self, news: PauseNews) -> None:
+        self._outgoing += encode_pause(news)
         self._flush()
 
     def _poll(self) -> dict[int, int]:

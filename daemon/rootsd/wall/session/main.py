@@ -24,15 +24,15 @@ from rootsd.places.base_folders import folder_of_daemon
 from rootsd.places.runtime_dir import home_folder
 from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.git.session_reports import LOCK, WALLS, conclude_killed
-from rootsd.wall.kernel.orders import PauseState
+from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network, TerminalUse
 from rootsd.wall.kernel.warden import (
-    Feed,
     FollowRoots,
     SetRoots,
     WallSetupFailed,
     Warden,
+    WardenFeed,
     WardenNews,
     WardenSettings,
 )
@@ -61,6 +61,7 @@ from rootsd.wall.view.standard_files import (
     refused_kind,
     terminals,
 )
+from rootsd.wire.hello import Hello
 from rootsd.wire.requested_scope import RequestedScope
 
 CONFINED = "ROOTSD_CONFINED"
@@ -141,7 +142,7 @@ def build_owned_wall(options: ConfineOptions, scope: RequestedScope) -> OwnedWal
     _check_platform()
     _check_standard_files((2,))  # the owner makes pipes for the others
     kind = engine_for(options)
-    subscription = subscribe(_subscription_params(options, scope, kind))
+    subscription = _subscribe(options, scope, kind)
     denied = subscription.view.denied
     view = kind.compose(options, subscription.settings).without_denied(denied)
     roots = tuple(view.with_hidden(root) for root in subscription.roots)
@@ -169,7 +170,7 @@ def _check_platform() -> None:
 def _confine(options: ConfineOptions) -> int:
     kind = engine_for(options)
     scope = scope_of(options)
-    subscription = subscribe(_subscription_params(options, scope, kind))
+    subscription = _subscribe(options, scope, kind)
     state = _state_folder(options.label)
     home = os.path.realpath(home_folder())
     own = OwnSandbox.ALLOWED if Opening.NESTED in options.flags else OwnSandbox.OFF
@@ -187,7 +188,7 @@ def _confine(options: ConfineOptions) -> int:
         for sentence in agent.prepare():
             _print_line(sentence)
 
-    def follow(set_roots: SetRoots, programs: ProgramPause) -> Feed:
+    def follow(set_roots: SetRoots, programs: ProgramPause) -> WardenFeed:
         def set_with_hidden(found: Sequence[ConfinedRoot], closed: frozenset[bytes]) -> None:
             set_roots([view.with_hidden(root) for root in found], closed)
 
@@ -195,7 +196,7 @@ def _confine(options: ConfineOptions) -> int:
 
     settings = _warden_settings(view, denied, _disabled_layers(options))
     warden = _start(options.label, kind, settings, roots, follow)
-    subscription.connection.close()
+    subscription.feed.close()
     for sentence in _sentences(warden, view):
         _print_line(sentence)
     if not roots:
@@ -237,28 +238,16 @@ def _warden_settings(
     )
 
 
-def _subscription_params(
-    options: ConfineOptions, scope: RequestedScope, kind: WallKind
-) -> dict[str, object]:
-    params: dict[str, object] = {
-        "name": options.label,
+def _subscribe(options: ConfineOptions, scope: RequestedScope, kind: WallKind) -> WallSubscription:
+    """Follow the roots in `scope`, and register the program. Raises RootsdError."""
+    program: dict[str, object] = {
         "pid": os.getpid(),
         "program": options.words[0] if options.words else "",
         "engine": kind.engine.kind.value,
         "landlock": kind.landlock(options),
         "network": Opening.NO_NETWORK not in options.flags,
     }
-    if scope.names:
-        params["only"] = list(scope.names)
-    if scope.tags:
-        params["tags"] = list(scope.tags)
-    if scope.focus:
-        params["focus"] = True
-    if scope.cwd is not None:
-        params["cwd"] = scope.cwd
-    if scope.workspace is not None:
-        params["workspace"] = scope.workspace
-    return params
+    return subscribe(Hello(client=options.label, scope=scope), program)
 
 
 def _walls() -> bytes:
@@ -336,14 +325,14 @@ def _run_program(
     let_go((0, 1))  # this process still prints to standard error
     news = warden.news()
 
-    def describe(state: PauseState) -> str:
-        return describe_pause(state, options.label)
+    def describe(pause: PauseNews) -> str:
+        return describe_pause(pause, options.label)
 
     if user is None:
-        status = wait_for(waiter, news, lambda state: _print_line(describe(state)))
+        status = wait_for(waiter, news, lambda pause: _print_line(describe(pause)))
     else:
         front = TerminalFront(
-            ours, waiter, user, use, news, lambda state: f"{_PREFIX}{describe(state)}"
+            ours, waiter, user, use, news, lambda pause: f"{_PREFIX}{describe(pause)}"
         )
         status = front.run()
     _explain_end(os.read(failure, _MAX_FAILURE), options, warden, news)
@@ -409,11 +398,11 @@ def environment_inside(
     return {**inside, **own, CONFINED: label, "HOME": home, **warden.variables}
 
 
-def describe_pause(state: PauseState, label: str) -> str:
-    """Return a sentence for people: a daemon is away, and has stopped the program, or is back."""
+def describe_pause(news: PauseNews, label: str) -> str:
+    """Return a sentence for people: why the program was stopped, or that it continues."""
     shown = safe_label(label)
-    if state is PauseState.STOPPED:
-        return f"no daemon answers, so {shown} waits; try: rootsd up"
+    if news.state is PauseState.STOPPED:
+        return f"{news.why}, so {shown} waits; try: {news.remedy}"
     return f"{shown} continues"
 
 

@@ -42,7 +42,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 
-from rootsd.wall.kernel.orders import PauseState
+from rootsd.wall.kernel.orders import PauseNews, PauseState
 from rootsd.wall.kernel.supervision import STOPPED, WANTS_TERMINAL, TerminalUse
 from rootsd.wall.view.standard_files import is_in_pipeline
 
@@ -73,7 +73,7 @@ class ProgramNews(Protocol):
     def fileno(self) -> int:
         """Return the descriptor to wait for, or -1 at the end."""
 
-    def take(self) -> list[PauseState]:
+    def take(self) -> list[PauseNews]:
         """Return how the state has changed."""
 
     def let_run(self) -> None:
@@ -83,7 +83,7 @@ class ProgramNews(Protocol):
 def wait_for(
     waiter: int,
     news: ProgramNews | None = None,
-    tell: Callable[[PauseState], None] = lambda _: None,
+    tell: Callable[[PauseNews], None] = lambda _: None,
 ) -> int:
     """Wait for a program without a terminal, forward signals to it, and return its status.
 
@@ -126,7 +126,7 @@ class _SignalForwarder:
 def _follow_news(
     waiter: int,
     news: ProgramNews,
-    tell: Callable[[PauseState], None],
+    tell: Callable[[PauseNews], None],
     forwarder: _SignalForwarder,
 ) -> None:
     """Tell the news of the warden until the waiter has ended."""
@@ -135,8 +135,8 @@ def _follow_news(
     for fd in (ended, news.fileno()):
         poll.register(fd, select.POLLIN)
     while ended not in (ready := dict(poll.poll())):
-        for state in news.take():
-            tell(state)
+        for each in news.take():
+            tell(each)
         if news.fileno() < 0:
             for fd in ready:
                 poll.unregister(fd)
@@ -186,7 +186,7 @@ class TerminalFront:
         user: UserTerminal,
         use: TerminalUse,
         news: ProgramNews,
-        describe: Callable[[PauseState], str],
+        describe: Callable[[PauseNews], str],
     ) -> None:
         """Take the end of the channel of `CellOptions`, and the `use` that is in there.
 
@@ -269,8 +269,8 @@ class TerminalFront:
 
     def _take_news(self) -> None:
         """Tell the user that the program waits for a daemon, or goes on."""
-        for state in self._news.take():
-            self._to_user += self._describe(state).encode() + b"\r\n"
+        for each in self._news.take():
+            self._to_user += self._describe(each).encode() + b"\r\n"
         self._heed_keys()
 
     def _heed_keys(self) -> None:

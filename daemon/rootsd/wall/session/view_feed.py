@@ -8,19 +8,16 @@ nobody could take a root away from them. Once a daemon answers, its view is appl
 the programs continue. Meanwhile, `ViewFeed` itself takes away each root whose approval ends. The
 warden never starts a daemon, since that would run inside the warden's namespaces.
 
-The messages are those of the control socket: the request `confine`, notifications `view`, and the
-request `report_confined`. The answer to `confine` has all roots, and each notification a change of
-them. After a message that cannot be understood, or a change that was missed, the roots are not
-known. Then the programs are stopped at once, and the feed connects again.
+After a message that cannot be understood, or a change that was missed, the roots are not known.
+Then the programs are stopped at once, and the feed connects again. So it is with a daemon that
+speaks another version of the feed: nothing is taken away, but nothing goes on either.
 """
 
 from __future__ import annotations
 
 import math
-import select
-import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
@@ -28,10 +25,9 @@ from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.record import BadRecord, from_json
 from rootsd.core.wall import WallSettings
-from rootsd.link import connect, rpc, sandbox
-from rootsd.link.daemon_link import AutostartProcess
-from rootsd.link.reconnect import GRACE_S, ReconnectPolicy
-from rootsd.places.runtime_dir import find_runtime_dirs
+from rootsd.link import rpc, sandbox
+from rootsd.link.feed import Feed
+from rootsd.link.reconnect import GRACE_S
 from rootsd.wall.kernel.orders import (
     BadOrder,
     PauseState,
@@ -39,26 +35,15 @@ from rootsd.wall.kernel.orders import (
     decode_denied,
     decode_root,
 )
-from rootsd.wire.jsonrpc import (
-    ErrorResponse,
-    LineReader,
-    LineTooLong,
-    Notification,
-    Request,
-    Response,
-    encode,
-    parse,
-)
+from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected
+from rootsd.wire.hello import Hello, encode_hello
 from rootsd.wire.requested_scope import ResumeState
 
-_SUBSCRIBE, _VIEW, _REPORT = "confine", "view", "report_confined"
-_SUBSCRIBE_ID = 1
-_MAX_LINE_BYTES = 1 << 28
-_ANSWER_TIMEOUT_S = 10.0
+_REPORT = "report_confined"
 _CONNECT_TIMEOUT_S = 0.1
 _LOOK_AGAIN_S = 2.0
 """How long a program may run that somebody outside continues while no daemon answers."""
-_RESTART = "rootsd down && rootsd up"
+_NO_DAEMON = DaemonUnreachable("no daemon answers", "rootsd up")
 
 
 class FollowedView:
@@ -68,7 +53,6 @@ class FollowedView:
         self.denied: frozenset[bytes] = frozenset()
         """All denied folders."""
         self._roots: dict[bytes, ConfinedRoot] = {}
-        self._awaited = 0
 
     @property
     def roots(self) -> tuple[ConfinedRoot, ...]:
@@ -92,41 +76,35 @@ class FollowedView:
         self._roots = kept
         return has_ended
 
-    def take(self, item: object) -> None:
-        """Apply the next change. The first one has all roots. Raises BadView."""
-        match item:
+    def take(self, change: Mapping[str, Any]) -> None:
+        """Apply the next change. The first one has all roots. Raises BadFeed."""
+        match change:
             case {
-                "number": int() as number, "roots": list() as roots, "removed": list() as gone,
-                "denied": list() | None as all_denied,
+                "roots": {
+                    "changed": list() as roots, "removed": list() as gone,
+                    "denied": list() | None as all_denied,
+                }
             }:  # fmt: skip
                 pass
             case _:
-                raise BadView("the daemon sent no view", _RESTART)
-        if number != self._awaited:
-            raise BadView("the daemon left out a change of the view", _RESTART)
+                raise BadFeed("the daemon sent no view", rpc.RESTART)
         try:
             changed = [decode_root(root) for root in roots]
             removed = [bytes_of(path) for path in gone]
             denied = decode_denied(all_denied)
         except (BadOrder, AttributeError, UnicodeEncodeError) as error:
-            raise BadView(f"the daemon sent a wrong view: {error}", _RESTART) from error
+            raise BadFeed(f"the daemon sent a wrong view: {error}", rpc.RESTART) from error
         for path in removed:
             self._roots.pop(path, None)
         self._roots.update((root.path, root) for root in changed)
         if denied is not None:
             self.denied = denied
-        self._awaited += 1
 
 
 class WallSubscription(NamedTuple):
-    """An answered subscription: the connection, and what the daemon sent.
+    """An answered subscription, and what the daemon has sent on it."""
 
-    `params` are those to subscribe with again.
-    """
-
-    connection: socket.socket
-    lines: LineReader
-    params: dict[str, Any]
+    feed: Feed
     settings: WallSettings
     view: FollowedView
 
@@ -138,57 +116,44 @@ class WallSubscription(NamedTuple):
     @property
     def start(self) -> ResumeState | None:
         """The start of the session; None for a scope without a folder."""
-        match self.params:
-            case {"anchor": anchor, "approvals": approvals}:
-                return ResumeState(anchor, approvals)
-            case _:
-                return None
+        start = self.feed.params["hello"].get("start")
+        return None if start is None else ResumeState(**start)
 
 
-class BadView(RootsdError):
-    """An answer of the daemon that this version cannot understand."""
+def subscribe(greeting: Hello, program: Mapping[str, object]) -> WallSubscription:
+    """Follow the roots in a scope, for a `program` behind the wall, which is a `WallProgram`.
 
-
-def subscribe(params: dict[str, Any]) -> WallSubscription:
-    """Connect to the daemon, starting it if necessary, and subscribe. Raises RootsdError."""
-    connection = _connect_or_start()
+    Return when all roots are known. Start a daemon if necessary. Raises RootsdError.
+    """
+    hello = encode_hello(greeting, 0).params
+    params = {"version": FEED_VERSION, "part": "roots", "hello": hello, "wall": program}
+    feed = Feed(params)
+    feed.link.starts_daemons = not sandbox.in_sandbox()
+    settings, view = WallSettings(), FollowedView()
     try:
-        return _subscribe_on(connection, params)
+        while True:
+            for event in feed.wait():
+                match event:
+                    case Connected(result):
+                        settings = _settings(result)
+                    case Changed(change):
+                        view.take(change)
+                        return WallSubscription(feed, settings, view)
+                    case Away(why):
+                        raise why
     except RootsdError:
-        connection.close()
+        feed.close()
         raise
-
-
-def _subscribe_on(connection: socket.socket, params: dict[str, Any]) -> WallSubscription:
-    connection.settimeout(_ANSWER_TIMEOUT_S)
-    lines = LineReader(_MAX_LINE_BYTES)
-    try:
-        connection.sendall(encode(Request(_SUBSCRIBE_ID, _SUBSCRIBE, params)))
-        while (line := lines.pop()) is None:
-            data = connection.recv(1 << 16)
-            if not data:
-                raise DaemonUnreachable("the daemon hung up before it answered", "rootsd status")
-            lines.feed(data)
-    except OSError as error:
-        raise DaemonUnreachable("the daemon does not answer", _RESTART) from error
-    except LineTooLong as error:
-        raise BadView("the daemon sent a view that is too long", _RESTART) from error
-    result = _result(line)
-    view = FollowedView()
-    view.take(result.get("view"))
-    try:
-        settings = from_json(WallSettings, result.get("settings"))
-    except BadRecord as error:
-        raise BadView(f"the daemon sent no settings: {error}", _RESTART) from error
-    return WallSubscription(connection, lines, _resumed(params, result), settings, view)
 
 
 class Programs(Protocol):
     """The programs behind the wall; see `rootsd.wall.kernel.pause`."""
 
-    state: PauseState
+    @property
+    def state(self) -> PauseState:
+        """Whether they run."""
 
-    def stop(self) -> None:
+    def stop(self, why: RootsdError) -> None:
         """Stop those that run."""
 
     def resume(self) -> None:
@@ -210,54 +175,43 @@ class ViewFeed:
     ) -> None:
         self._state = state
         self._programs = programs
-        self._params = subscription.params
         self._on_roots = on_roots
-        self._connection: socket.socket | None = subscription.connection
-        self._connection.settimeout(0)
-        self._lines = subscription.lines
+        self._feed = subscription.feed
+        self._feed.link.starts_daemons = False
+        self._feed.connect_timeout_s = _CONNECT_TIMEOUT_S
         self._view = subscription.view
         self._shown = self._view  # until another daemon has sent its view
-        self._policy = ReconnectPolicy()
-        self._policy.connected()
         self._stop_at = math.inf
-        self._reports = _SUBSCRIBE_ID
-        self._outgoing = bytearray()
+        self._why: RootsdError = _NO_DAEMON
 
     @property
     def deadline(self) -> float:
         """When to connect again, to stop the programs, or to end an approval."""
+        due = min(self._stop_at, self._feed.deadline)
         if not self.is_away:
-            return self._stop_at
-        retry_at = self._policy.retry_at if self._connection is None else math.inf
+            return due
         left_ns = self._shown.next_end_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        return min(self._stop_at, retry_at, time.monotonic() + left_ns / 1e9)
+        return min(due, time.monotonic() + left_ns / 1e9)
 
     @property
     def is_away(self) -> bool:
         """Whether no daemon has sent its view since the last one was lost."""
-        return self._connection is None or self._view is not self._shown
+        return self._view is not self._shown
 
     def interest(self) -> Iterator[tuple[int, int]]:
         """Yield the descriptor of the connection."""
-        if self._connection is not None:
-            wanted = select.POLLIN | (select.POLLOUT if self._outgoing else 0)
-            yield self._connection.fileno(), wanted
+        return self._feed.interest()
 
     def attend(self) -> None:
         """Read what the daemon sent, connect again, or do what is due without a daemon."""
-        now = time.monotonic()
-        if self._connection is None and now >= self._policy.retry_at:
-            self._connect()
-        if self._connection is not None:
-            self._flush()
-            self._receive()
+        self._take_events()
         if self.is_away:
             now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             if self._shown.end_approvals(now_ns):
                 self._on_roots(self._shown.roots, self._shown.denied)
         if time.monotonic() >= self._stop_at:
             self._stop_at = time.monotonic() + _LOOK_AGAIN_S
-            self._programs.stop()
+            self._programs.stop(self._why)
 
     def let_run(self) -> None:
         """Let stopped programs run for the time that a restart of the daemon may take."""
@@ -276,130 +230,49 @@ class ViewFeed:
             "holders": list(report.holders),
             "not_shown": [f"{text_of(path)}: {reason}" for path, reason in report.failed],
         }
-        if self._connection is not None:
-            self._send_state()
-            self._flush()
+        self._feed.send(_REPORT, self._state)
 
-    def _send_state(self) -> None:
-        self._reports += 1
-        self._outgoing += encode(Request(self._reports, _REPORT, self._state))
-
-    def _connect(self) -> None:
-        connection = _connect_control(_CONNECT_TIMEOUT_S)
-        if connection is None:
-            self._policy.missed(time.monotonic())
-            return
-        connection.settimeout(0)
-        self._connection = connection
-        self._lines = LineReader(_MAX_LINE_BYTES)
-        self._view = FollowedView()
-        self._policy.connected()
-        self._outgoing = bytearray(encode(Request(_SUBSCRIBE_ID, _SUBSCRIBE, self._params)))
-        self._send_state()
-
-    def _receive(self) -> None:
-        while self._connection is not None:
-            try:
-                data = self._connection.recv(1 << 16)
-            except BlockingIOError:
-                break
-            except OSError:
-                data = b""
-            if not data:
-                now = time.monotonic()
-                self._disconnect()
-                self._policy.lost(now, useful=True)
-                self._stop_at = min(self._stop_at, now + GRACE_S)
-                return
-            self._lines.feed(data)
+    def _take_events(self) -> None:
         has_changed = False
-        try:
-            while (line := self._lines.pop()) is not None:
-                has_changed = self._take(line) or has_changed
-        except (RootsdError, LineTooLong):
-            if has_changed:  # by a message before this one, which may have taken a root away
-                self._show()
-            self._disconnect()
-            self._policy.lost(time.monotonic(), useful=False)
-            self._stop_at = time.monotonic()
-            return
+        for event in self._feed.attend():
+            match event:
+                case Connected():
+                    self._view = FollowedView()
+                    self._feed.send(_REPORT, self._state)
+                case Changed(change):
+                    try:
+                        self._view.take(change)
+                    except BadFeed as error:
+                        self._feed.reject()
+                        self._lose(error, has_changed=has_changed)
+                        return  # what follows is from the same daemon
+                    has_changed = True
+                case Away(why):
+                    self._lose(why, has_changed=has_changed)
+                    has_changed = False
         if has_changed:
             self._stop_at = math.inf
             self._show()
             self._programs.resume()
 
+    def _lose(self, why: RootsdError, *, has_changed: bool) -> None:
+        """Give a daemon some time to come back, or none if it cannot be understood."""
+        if has_changed:  # by an earlier message, which may have taken a root away
+            self._show()
+        self._view = FollowedView()
+        if isinstance(why, BadFeed):
+            self._why, self._stop_at = why, time.monotonic()
+        else:
+            self._why = _NO_DAEMON
+            self._stop_at = min(self._stop_at, time.monotonic() + GRACE_S)
+
     def _show(self) -> None:
         self._shown = self._view
         self._on_roots(self._view.roots, self._view.denied)
 
-    def _take(self, line: bytes) -> bool:
-        """Take a message, and return whether it has changed the view. Raises RootsdError."""
-        match parse(line):
-            case Notification(method, params) if method == _VIEW:
-                self._view.take(params)
-                return True
-            case Response(id_) | ErrorResponse(id_) if id_ == _SUBSCRIBE_ID:
-                result = _result(line)
-                self._params = _resumed(self._params, result)
-                self._view.take(result.get("view"))
-                return True
-            case _:
-                return False
 
-    def _disconnect(self) -> None:
-        assert self._connection is not None
-        self._connection.close()
-        self._connection = None
-        self._outgoing.clear()
-
-    def _flush(self) -> None:
-        try:
-            while self._outgoing and self._connection is not None:
-                del self._outgoing[: self._connection.send(self._outgoing)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._outgoing.clear()  # `_receive` finds the loss
-
-
-def _connect_or_start() -> socket.socket:
+def _settings(result: dict[str, Any]) -> WallSettings:
     try:
-        return rpc.connect_control()
-    except rpc.DaemonGone:
-        if sandbox.in_sandbox():
-            raise
-    starter = AutostartProcess()
-    while not starter.has_ended():
-        pass  # each call reads what the starter wrote, and blocks until there is something
-    if (failure := starter.outcome()) is not None:
-        raise failure
-    return rpc.connect_control()
-
-
-def _connect_control(timeout_s: float) -> socket.socket | None:
-    for folder in find_runtime_dirs():
-        try:
-            return connect.connect(folder.control_socket, timeout_s=timeout_s)
-        except RootsdError:
-            continue
-    return None
-
-
-def _result(line: bytes) -> dict[str, Any]:
-    match parse(line):
-        case Response(_, dict() as result):
-            return result
-        case ErrorResponse(_, _, message, data):
-            remedy = data.get("remedy") if isinstance(data, dict) else None
-            raise BadView(message, remedy if isinstance(remedy, str) else _RESTART)
-        case _:
-            raise BadView("the daemon does not answer as expected", _RESTART)
-
-
-def _resumed(params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that continue the session after a restart of the daemon."""
-    match result.get("start"):
-        case {"anchor": anchor, "approvals": approvals}:
-            return {**params, "anchor": anchor, "approvals": approvals}
-        case _:
-            return params
+        return from_json(WallSettings, result.get("settings"))
+    except BadRecord as error:
+        raise BadFeed(f"the daemon sent no settings: {error}", rpc.RESTART) from error

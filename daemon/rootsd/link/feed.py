@@ -1,0 +1,141 @@
+"""Follow the daemon across its restarts.
+
+`Feed` joins a `DaemonLink`, which connects and connects again, with a `FeedReader`, which reads
+the messages. The program that owns it runs a poll(2) loop and calls `attend`, or calls `wait`.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rootsd.core.errors import DaemonUnreachable, RootsdError
+from rootsd.link import rpc
+from rootsd.link.connect import CONNECT_TIMEOUT_S
+from rootsd.link.daemon_link import DaemonLink
+from rootsd.wire.feed import FOLLOW_ID, FOLLOW_METHOD, Away, Connected, FeedEvent, FeedReader
+from rootsd.wire.jsonrpc import Request, encode
+
+_ANSWER_TIMEOUT_S = 10.0
+
+
+class Feed:
+    """The events of one subscription.
+
+    `params` are those of the request `follow`. Once a daemon has answered, they continue the same
+    session with the next daemon.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self.params = dict(params)
+        self.connect_timeout_s = CONNECT_TIMEOUT_S
+        """How long one attempt waits for a daemon whose backlog of connections is full."""
+        self.link = DaemonLink(self._connected, self._unreachable, self._connect)
+        self.link.starts_daemons = False
+        self._reader = FeedReader()
+        self._events: list[FeedEvent] = []
+        self._answer_due = math.inf
+        self._ids = FOLLOW_ID
+        self.link.policy.connected()
+        self.link.policy.lost(time.monotonic(), useful=True)
+
+    @property
+    def deadline(self) -> float:
+        """When to call `attend` even if no descriptor is ready."""
+        if self.link.connection is not None:
+            return self._answer_due
+        return self.link.policy.retry_at if self.link.is_away else math.inf
+
+    def interest(self) -> Iterator[tuple[int, int]]:
+        """Yield the descriptors to wait for, with their poll(2) events."""
+        if self.link.connection is not None:
+            wanted = select.POLLIN | (select.POLLOUT if self.link.outgoing else 0)
+            yield self.link.connection.fileno(), wanted
+        elif self.link.starter_fd >= 0:
+            yield self.link.starter_fd, select.POLLIN
+
+    def attend(self) -> list[FeedEvent]:
+        """Do what is due, and return what has happened."""
+        self.link.attend()
+        self.link.send()
+        self._receive()
+        if self.link.connection is not None and time.monotonic() >= self._answer_due:
+            self.reject()
+            silent = DaemonUnreachable("the daemon does not answer", rpc.RESTART)
+            self._events.append(Away(silent))
+        events, self._events = self._events, []
+        return events
+
+    def wait(self, timeout_s: float = math.inf, wake: int = -1) -> list[FeedEvent]:
+        """Wait for the next events, for a limited time, or until `wake` is readable."""
+        until = time.monotonic() + timeout_s
+        while not (events := self.attend()):
+            poll = select.poll()
+            for descriptor, wanted in self.interest():
+                poll.register(descriptor, wanted)
+            if wake >= 0:
+                poll.register(wake, select.POLLIN)
+            left_s = min(self.deadline, until) - time.monotonic()
+            ready = poll.poll(None if left_s == math.inf else math.ceil(max(left_s, 0) * 1000))
+            if time.monotonic() >= until or any(descriptor == wake for descriptor, _ in ready):
+                return self.attend()
+        return events
+
+    def send(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send another request on the connection, if there is one. Nobody reads its answer."""
+        if self.link.connection is not None:
+            self._ids += 1
+            self.link.outgoing += encode(Request(self._ids, method, dict(params)))
+            self.link.send()
+
+    def reject(self) -> None:
+        """Connect again, because a message of this daemon cannot be understood."""
+        self._hang_up(useful=False)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.link.hang_up()
+
+    def _connect(self) -> socket.socket:
+        return rpc.connect_control(self.connect_timeout_s)
+
+    def _connected(self) -> None:
+        self._reader = FeedReader()
+        self._answer_due = time.monotonic() + _ANSWER_TIMEOUT_S
+        self.link.outgoing += encode(Request(FOLLOW_ID, FOLLOW_METHOD, self.params))
+        self.link.send()
+
+    def _unreachable(self, error: RootsdError) -> None:
+        self._events.append(Away(error))
+
+    def _receive(self) -> None:
+        while (data := self.link.receive()) is not None:
+            if not data:
+                self._hang_up(useful=self._reader.is_answered)
+                gone = rpc.DaemonGone("the daemon hung up", "rootsd status")
+                self._events.append(Away(gone))
+                return
+            try:
+                for event in self._reader.read(data):
+                    self._take(event)
+            except RootsdError as error:
+                self.reject()
+                self._events.append(Away(error))
+                return
+
+    def _hang_up(self, *, useful: bool) -> None:
+        self.link.hang_up()
+        self._answer_due = math.inf
+        self.link.policy.lost(time.monotonic(), useful=useful)
+
+    def _take(self, event: FeedEvent) -> None:
+        if isinstance(event, Connected):
+            self._answer_due = math.inf
+            if event.result.get("start") is not None:
+                hello = {**self.params["hello"], "start": event.result["start"]}
+                self.params["hello"] = hello
+        self._events.append(event)

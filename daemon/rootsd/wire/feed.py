@@ -1,0 +1,127 @@
+"""Read the feed: the messages with which the daemon keeps a program informed. Pure.
+
+There is one way to follow the daemon. A program sends the request `follow` on the control socket.
+The request names the version of this protocol, what to send, and, in a hello, the scope. The
+daemon answers, and sends notifications from then on. The first ones have everything, the later
+ones only what has changed. Each has the next number, so a reader notices if one is missing.
+
+After a message that cannot be understood, or one that is missing, nothing is known. Then a program
+must connect again. `rootsd.wire.follow` has the records, and `rootsd.link.feed` the connection.
+This module uses the standard library only, because wardens and proxies import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.wire.jsonrpc import (
+    ErrorResponse,
+    LineReader,
+    LineTooLong,
+    Notification,
+    Response,
+    parse,
+)
+
+FEED_VERSION = 1
+"""The version of this protocol, with the hello. A program and a daemon that differ in it do not go
+together.
+"""
+FOLLOW_METHOD = "follow"
+FOLLOW_ID = 1
+"""The id of the request `follow`. Other requests on the connection have other ids."""
+CHANGE_METHOD = "change"
+"""The notification with a `FeedChange`."""
+MAX_FEED_LINE_BYTES = 1 << 28
+
+_RESTART = "rootsd down && rootsd up"
+
+
+class BadFeed(RootsdError):
+    """A daemon that this program cannot follow, because of an answer or another message of it."""
+
+
+class OtherVersion(BadFeed):
+    """A daemon and a program that speak different versions of the feed."""
+
+
+class Connected(NamedTuple):
+    """A daemon has answered with a `FollowResult`. It sends everything from the beginning."""
+
+    result: dict[str, Any]
+
+
+class Changed(NamedTuple):
+    """Something has changed: a `FeedChange`."""
+
+    change: dict[str, Any]
+
+
+class Away(NamedTuple):
+    """No daemon can be followed now, and nothing that it sent is sure any more.
+
+    `why` is a BadFeed if there is a daemon that cannot be followed.
+    """
+
+    why: RootsdError
+
+
+FeedEvent = Connected | Changed | Away
+
+
+class FeedReader:
+    """Reads the messages on one connection."""
+
+    def __init__(self) -> None:
+        self.is_answered = False
+        """Whether the daemon has accepted the follower."""
+        self._lines = LineReader(MAX_FEED_LINE_BYTES)
+        self._awaited = 0
+
+    def read(self, data: bytes) -> Iterator[Connected | Changed]:
+        """Yield what `data` completes. Raises BadFeed, also for an error that the daemon sent."""
+        self._lines.feed(data)
+        while (line := self._next_line()) is not None:
+            match parse(line):
+                case Notification(method, dict() as change) if method == CHANGE_METHOD:
+                    if not self.is_answered or change.get("number") != self._awaited:
+                        raise BadFeed("the daemon left out a change", _RESTART)
+                    self._awaited += 1
+                    yield Changed(change)
+                case Response(id_, dict() as result) if id_ == FOLLOW_ID:
+                    _check_version(result)
+                    self.is_answered = True
+                    yield Connected(result)
+                case ErrorResponse(id_) as answer if id_ == FOLLOW_ID:
+                    raise _error_in(answer)
+                case Notification() | Response() | ErrorResponse():
+                    pass  # it answers another request, or comes from a newer daemon
+                case _:
+                    raise BadFeed("the daemon does not answer as expected", _RESTART)
+
+    def _next_line(self) -> bytes | None:
+        try:
+            return self._lines.pop()
+        except LineTooLong as error:
+            raise BadFeed("the daemon sent a message that is too long", _RESTART) from error
+
+
+def _check_version(result: dict[str, Any]) -> None:
+    if (version := result.get("version")) != FEED_VERSION:
+        raise OtherVersion(
+            f"the daemon speaks version {version!a:.20} of its feed, and this program version"
+            f" {FEED_VERSION}",
+            _RESTART,
+        )
+
+
+def _error_in(answer: ErrorResponse) -> BadFeed:
+    match answer.data:
+        case {"remedy": str() as remedy, "code": str() as code}:
+            error = BadFeed(answer.message, remedy)
+            error.code = ErrorCode(code) if code in [*ErrorCode] else error.code
+            return error
+        case _:
+            return BadFeed(answer.message, _RESTART)
