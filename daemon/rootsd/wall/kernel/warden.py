@@ -5,7 +5,7 @@ be able to take a root away. It ends when its owner closes the channel. When the
 whatever reason, its programs end: `supervision` watches the pipe `Warden.alive`.
 
 An owner gives orders over the channel (see `orders`). Or the warden follows a `WardenFeed`, which
-is how `rootsd confine` follows the daemon: the feed's descriptors are in the warden's poll(2) loop.
+is how `rootsd confine` follows the daemon: its descriptors are in the warden's poll(2) loop.
 
 An `EnforcedView` is the engine's part of the warden. `MountedView` changes the folders of a
 running program. `FixedView` cannot; if a root must go, it ends the warden, and so the programs.
