@@ -357,6 +357,42 @@ async def test_control_without_the_bound_one_session_uses_up_the_places_of_all(
         assert clients.queue.sessions_requesting(path(4)) == ()
 
 
+def _agents(count: int) -> list[SessionKey]:
+    return [replace(AGENT, id=f"flooding-{number}") for number in range(count)]
+
+
+@pytest.mark.parametrize("wanted", [path(9), OTHER])
+async def test_askers_that_fill_all_places_together_give_way_to_one_with_fewer(
+    wanted: bytes,
+) -> None:
+    limits = RootRequestLimits(own_unanswered=3, max_pending=6)
+    first, second = _agents(2)
+    projects = [project(n) for n in (1, 2, 3, 4, 5, 6, 9)]
+    async with served(Clients(*projects, limits=limits)) as clients:
+        for number in (1, 2, 3):
+            await clients.submit(path(number), session=first)
+            await clients.submit(path(number + 3), session=second)
+        await clients.submit(wanted, session=OTHER_AGENT)
+        assert clients.queue.sessions_requesting(wanted) == (OTHER_AGENT,)
+        kept = [n for n in range(1, 7) if clients.queue.sessions_requesting(path(n))]
+        assert len(kept) == 5
+        assert {1, 2, 4, 5} <= {*kept}, "only the newest request of one of them gave way"
+
+
+async def test_with_equal_shares_no_request_gives_way() -> None:
+    """The control: a request that a person may have read stays."""
+    limits = RootRequestLimits(max_pending=3)
+    agents = _agents(3)
+    projects = [project(n) for n in (1, 2, 3, 4)]
+    async with served(Clients(*projects, limits=limits)) as clients:
+        for number, agent in enumerate(agents, 1):
+            await clients.submit(path(number), session=agent)
+        await clients.submit(path(4), session=OTHER_AGENT)
+        assert clients.queue.sessions_requesting(path(4)) == ()
+        for number, agent in enumerate(agents, 1):
+            assert clients.queue.sessions_requesting(path(number)) == (agent,)
+
+
 @pytest.mark.parametrize("bounded", [True, False])
 async def test_only_with_its_own_bound_a_session_leaves_turns_for_the_others(
     bounded: bool,

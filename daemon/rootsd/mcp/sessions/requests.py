@@ -216,18 +216,35 @@ class RootRequestQueue:
         # Keep the first request of an asker, because the user may have read its note.
         if any(request.asker == known.asker for known in requests):
             return
-        if len(requests) >= self._limits.max_askers or (
-            not requests and len(self._pending) >= self._limits.max_pending
-        ):
+        if len(requests) >= self._limits.max_askers:
             return
         if self._count_of(request.asker) >= self._limits.own_unanswered:
             return  # some of its requests are old, and it has made others since
+        if not requests and self._is_full():
+            if (other := self._giving_way_to(request)) is None:
+                return
+            del self._pending[other]
         self._pending[request.path] = [*requests, request]
         shown = safe_label(request.path, limit=None)
         log.info('%s asks for %s: "%s" (rootsd pending)', request.who, shown, request.reason)
         self.on_pending(request)
         self._changes.notify()
         await self._record(request, f'{shown}: "{request.reason}"')
+
+    def _is_full(self) -> bool:
+        return len(self._pending) >= self._limits.max_pending
+
+    def _giving_way_to(self, request: RootRequest) -> bytes | None:
+        """Return the folder whose request loses its place to a new one, or None if none does.
+
+        It is the newest one of the asker with the most folders, if that has at least two more than
+        the new one. So askers that flood the queue end with equal shares of it.
+        """
+        most, given = self._count_of(request.asker) + 1, None
+        for path, requests in self._pending.items():
+            if len(requests) == 1 and (count := self._count_of(requests[0].asker)) > most:
+                most, given = count - 1, path
+        return given
 
     def _count_of(self, asker: Asker) -> int:
         """Return how many pending folders `asker` requests."""
@@ -280,7 +297,9 @@ class RootRequestQueue:
             # have it proposed as one root, also if no root in it is in the scope of the session.
             if request.session is None and _holds_several(path, catalog):
                 return False
-            if len(self._pending) >= self._limits.max_pending or not await self._may_propose(path):
+            if self._is_full() and self._giving_way_to(request) is None:
+                return False
+            if not await self._may_propose(path):
                 return False
             try:
                 await self._propose(path)
