@@ -14,7 +14,12 @@ import pytest
 from rootsd.config.configuration import Config, parse_config, read_config
 from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
 from rootsd.core.errors import BadConfig
-from rootsd.daemon.configuration import RecordedChange, ReloadableConfig, describe_changes
+from rootsd.daemon.configuration import (
+    IN_FORCE_FILE,
+    RecordedChange,
+    ReloadableConfig,
+    describe_changes,
+)
 from support.sample_decisions import PERSON
 
 HANG_GUARD = 30
@@ -215,3 +220,40 @@ def test_each_change_is_described(home: Path, old: str, new: str, told: str) -> 
     said = "; ".join(describe_changes(parse_config(old, b"c"), parse_config(new, b"c")))
     assert said.startswith(told)
     assert bool(said) == bool(told)
+
+
+async def test_the_next_start_knows_what_changed_while_no_daemon_ran(home: Path) -> None:
+    file, state = home / "config.toml", home / "state"
+    state.mkdir(mode=0o700)
+
+    def started() -> list[RecordedChange]:
+        config = read_config(bytes(file))
+        configuration = ReloadableConfig(bytes(file), config, lambda: NOON)
+        changes = [*configuration.changes_since(state)]
+        configuration.keep_copy(state, config)
+        return changes
+
+    assert started() == [], "the first start has nothing to compare with"
+    file.write_text('[[parent]]\npath = "~/a"\n')
+    assert started() == [ParentChange(bytes(home / "a"), ChangeVerb.PARENT_ADDED, None)]
+    assert started() == [], "the control: each change is told once"
+    file.write_text('[[parent]]\npath = "~/b"\n[notify]\nenabled = false\n')
+    assert started() == [
+        ParentChange(bytes(home / "b"), ChangeVerb.PARENT_ADDED, None),
+        ParentChange(bytes(home / "a"), ChangeVerb.PARENT_REMOVED, None),
+        ConfigurationChange("notify changed", None),
+    ]
+    file.unlink()
+    assert len(started()) == 2
+    (state / IN_FORCE_FILE).write_bytes(b"\xff[")
+    assert started() == [], "a copy that cannot be read tells nothing"
+
+
+async def test_no_copy_is_kept_of_a_file_that_changed_since_it_was_read(home: Path) -> None:
+    file, state = home / "config.toml", home / "state"
+    state.mkdir(mode=0o700)
+    file.write_text('[[parent]]\npath = "~/a"\n')
+    config = read_config(bytes(file))
+    file.write_text('[[parent]]\npath = "~/b"\n')
+    ReloadableConfig(bytes(file), config, lambda: NOON).keep_copy(state, config)
+    assert not (state / IN_FORCE_FILE).exists()

@@ -2,6 +2,10 @@
 
 A file that cannot be used changes nothing: the configuration read before stays in force, and
 `rootsd status` reports the error.
+
+The state folder has a copy of the text in force. So the next start can tell what changed while no
+daemon ran, and the history gets an event for it: otherwise, undo would take back an earlier
+command than the last one. The copy only informs people, and is not protected.
 """
 
 from __future__ import annotations
@@ -9,20 +13,23 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 import anyio
 from anyio import TASK_STATUS_IGNORED, to_thread
 from anyio.abc import TaskStatus
 
-from rootsd.config.configuration import Config, read_config
+from rootsd.config.configuration import MAX_BYTES, Config, parse_config, read_config
 from rootsd.core.changes import ChangeVerb, ConfigurationChange, ParentChange
-from rootsd.core.errors import BadConfig
+from rootsd.core.errors import BadConfig, RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent
 from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.watched_file import DEBOUNCE_S, WatchedFile
+from rootsd.files.private_files import path_exists, read_private_file, replace_private_file
 from rootsd.watch.backend import best_watcher
 from rootsd.watch.events import PostResolver, Watcher
 from rootsd.wire.daemon import ConfigStatus
@@ -31,6 +38,8 @@ log = logging.getLogger(__name__)
 
 RecordedChange = ParentChange | ConfigurationChange
 ApplyConfig = Callable[[Config, Sequence[RecordedChange]], Awaitable[None]]
+
+IN_FORCE_FILE = "config-in-force.toml"
 
 
 class ReloadableConfig:
@@ -62,6 +71,30 @@ class ReloadableConfig:
     def config(self) -> Config:
         """Return the configuration in force."""
         return self._config
+
+    def changes_since(self, state: Path) -> Sequence[RecordedChange]:
+        """Return what changed since a daemon last used the folder `state`, as edits of the file.
+
+        Without a copy that can be read, nothing is known to have changed.
+        """
+        copy = state / IN_FORCE_FILE
+        try:
+            if not path_exists(copy):
+                return ()
+            earlier = parse_config(read_private_file(copy, MAX_BYTES).decode(), os.fsencode(copy))
+        except (RootsdError, UnicodeDecodeError):
+            return ()
+        return recorded_changes(earlier, self._config, None)
+
+    def keep_copy(self, state: Path, config: Config) -> None:
+        """Keep the text of `config` in the folder `state`, unless the file has changed since."""
+        try:
+            text = Path(os.fsdecode(self._file)).read_bytes()
+        except OSError:
+            text = b""
+        with suppress(RootsdError, UnicodeDecodeError):
+            if parse_config(text.decode(), self._file).checksum == config.checksum:
+                replace_private_file(state / IN_FORCE_FILE, text)
 
     def status(self) -> ConfigStatus:
         """Return the file, when it was read, what that changed, and what is wrong with it now."""

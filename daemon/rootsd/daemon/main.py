@@ -201,7 +201,7 @@ class Daemon:
         )
         self._recovery_notice = RecoveryNotice(self._ledger, loaded.note, loaded.cause)
         self._store_warning = loaded.warning
-        self._state_folder = os.fsencode(state)
+        self._state, self._state_folder = state, os.fsencode(state)
         self._synced = SyncRecord(self._state_folder)
         self._backups = BackupScheduler(store, self._ledger, utc_now)
         self._discovery = self._make_discovery(state)
@@ -324,6 +324,8 @@ class Daemon:
         await self._ledger.set_places(config.with_configured_places(self._places))
         await self._ledger.set_policy(self._policy.policy)
         await self._guard.start(config.approval, is_new=self._is_new)
+        await self._note_changes(self._configuration.changes_since(self._state))
+        await to_thread.run_sync(self._configuration.keep_copy, self._state, config)
         with ExitStack() as stack:
             listening = stack.enter_context(
                 SocketListeners(
@@ -460,6 +462,10 @@ class Daemon:
         self._notifier.configure(config.notify)
         if self._admission:
             self._admission.cap(config.sessions)
+        await self._note_changes(changes)
+        await to_thread.run_sync(self._configuration.keep_copy, self._state, config)
+
+    async def _note_changes(self, changes: Sequence[RecordedChange]) -> None:
         for change in changes:
             try:
                 await self._ledger.note(change)
