@@ -22,7 +22,7 @@ from rootsd.core.scope import (
     listed_roots,
     root_containing,
     session_start_in,
-    workspace,
+    workspace_at_start,
 )
 from support.ledger_harness import PLACES, path
 from support.sample_decisions import approved
@@ -126,9 +126,9 @@ def test_a_session_in_no_project_has_the_whole_set_and_follows_the_focus() -> No
     assert apply_focus(own, old, old) is own
 
 
-def test_the_workspace_is_marked_in_every_scope() -> None:
-    assert workspace(ALL, FULL_SCOPE) == {each.path for each in ALL.roots}
-    assert workspace(ALL, working_in(b"/notes/x", b"/notes")) == {b"/notes"}
+def test_a_session_in_a_root_has_that_root_as_its_workspace() -> None:
+    assert workspace_at_start(ALL, SessionStart(b"/notes", 0)) == {b"/notes"}
+    assert workspace_at_start(ALL, SessionStart(None, 0)) == frozenset()
 
 
 @given(SETS, SCOPES, st.data())

@@ -147,16 +147,6 @@ def _unbound(published: PublishedSet, sessions: frozenset[str]) -> PublishedSet:
     return PublishedSet(published.revision, tuple(roots), published.focus)
 
 
-def workspace(published: PublishedSet, scope: Scope) -> frozenset[bytes]:
-    """Return the paths of the roots in the workspace of a session with `scope`.
-
-    If the session has no workspace, the result has all roots.
-    """
-    if scope.folder is None or scope.start.anchor is None:
-        return frozenset(root.path for root in published.roots)
-    return _workspace(published, scope.start.anchor, scope.start.approvals)
-
-
 def workspace_at_start(published: PublishedSet, start: SessionStart) -> frozenset[bytes]:
     """Return the paths of the roots in the workspace of a session with this start.
 

@@ -96,10 +96,6 @@ class WalledSource(Struct):
         start = await self.ledger.session_start(folder)
         return self._hide_anchor(start, folder, await self.current())
 
-    def known_session_start(self, folder: bytes) -> SessionStart:
-        """Return the start of a session that begins in `folder`; see `LedgerRootsSource`."""
-        return self.ledger.known_session_start(folder)
-
     def request(
         self, path: bytes, client: str, reason: str, session: SessionKey | None, process: str
     ) -> RootRequest:

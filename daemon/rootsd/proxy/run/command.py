@@ -125,11 +125,6 @@ class ServerCommand:
         """Whether the server cannot start before the roots are known."""
         return self.names_roots or self._here not in (None, NOT_IN_A_ROOT)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words as the user typed them."""
-        return self._words
-
     def launch(self, folders: Sequence[RootFolder]) -> LaunchSpec:
         """Return the command for these roots."""
         paths = tuple(folder.text for folder in folders) or (self._empty_folder,)
