@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -237,3 +237,41 @@ async def test_a_challenge_asks_for_a_word_and_accepts_the_right_one() -> None:
         assert "challenge" not in wrong["error"]["data"]
         assert (await caller.call("log", typed=1))["error"]["data"]["code"] == "usage"
         assert (await caller.call("log", typed="bada"))["result"] == {"revision": 7}
+
+
+class EndlessNews:
+    """A subscription with two tasks that both send."""
+
+    async def send_updates(
+        self, send: Callable[[str, Mapping[str, Any]], Awaitable[None]]
+    ) -> None:
+        async def send_on() -> None:
+            while True:
+                await send("news", {"text": "x" * 1_000})
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(send_on)
+            group.start_soon(send_on)
+
+    def close(self) -> None:
+        """End."""
+
+
+class NewsDispatcher(FakeDispatcher):
+    """Begins a subscription."""
+
+    async def answer(self, request: ControlRequest, call: RequestContext) -> dict[str, Any]:
+        call.connection.subscription = EndlessNews()
+        return {}
+
+
+async def test_a_follower_that_leaves_while_several_tasks_send_is_harmless() -> None:
+    near, far = socket.socketpair()
+    client = await UNIXSocketStream.from_socket(far)
+    server = await UNIXSocketStream.from_socket(near)
+    dispatcher = NewsDispatcher()
+    async with anyio.create_task_group() as group:
+        group.start_soon(serve_control, server, dispatcher, admit, anyio.lowlevel.checkpoint)
+        await Caller(client).call("status")
+        await client.receive()
+        await client.aclose()

@@ -157,8 +157,10 @@ class _ControlConnection:
             with anyio.CancelScope(shield=True):
                 await self._send(jsonrpc.Notification(method, dict(params)))
 
-        with suppress(*_CONNECTION_LOST):
+        try:
             await subscription.send_updates(send)
+        except* _CONNECTION_LOST:  # also in a group, because a subscription may have tasks
+            pass
         connection.cancel()
 
     async def _handle_next(self) -> bool:

@@ -69,7 +69,8 @@ def test_a_program_gets_its_folder_and_its_status_comes_back(
     assert (done.returncode, done.stdout) == (7, "text\nhome\nroot\nrootsd\n")
     assert "the network" in done.stderr
     request = publisher.requests[0]
-    assert (request["name"], request["workspace"]) == ("sh", str(tmp_path / "root"))
+    hello = request["hello"]
+    assert (hello["client"], hello["workspace"]) == ("sh", str(tmp_path / "root"))
 
 
 @pytest.mark.parametrize(

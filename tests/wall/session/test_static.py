@@ -87,7 +87,7 @@ def test_the_daemon_learns_the_engine_and_the_start_lists_its_gaps(
 ) -> None:
     done = rootsd("confine", "--static", "--", "true", cwd=home)
     assert done.returncode == 0
-    assert publisher.requests[0]["engine"] == "static"
+    assert publisher.requests[0]["wall"]["engine"] == "static"
     for word in ("after a restart", "names, sizes", "processes", "are writable", "the network"):
         assert word in done.stderr
 
