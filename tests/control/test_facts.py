@@ -30,7 +30,7 @@ async def test_each_project_gets_its_own_facts(tmp_path: Path) -> None:
         projects.append(_at(number, raw(tmp_path / str(number))))
     with real_helper() as helper:
         facts = await FactsCollector(helper, lambda: ()).facts_of(projects)
-    assert [each["declared_names"] for each in facts] == [[f"m{n}"] for n in range(count)]
+    assert [each and each["declared_names"] for each in facts] == [[f"m{n}"] for n in range(count)]
 
 
 async def test_the_innermost_parent_decides_which_files_are_project_files(tmp_path: Path) -> None:
@@ -47,6 +47,7 @@ async def test_the_innermost_parent_decides_which_files_are_project_files(tmp_pa
     with real_helper() as helper:
         for looked in (helper, UnavailableHelper("a test")):
             (facts,) = await FactsCollector(looked, lambda: parents).facts_of([_at(1, raw(one))])
+            assert facts is not None
             assert (facts["project_files"], facts["findings"]) == expected
 
 
@@ -56,9 +57,10 @@ async def test_a_repository_has_its_last_commit(tmp_path: Path) -> None:
         (facts,) = await FactsCollector(helper, lambda: ()).facts_of(
             [_at(1, raw(tmp_path / "one"))]
         )
+    assert facts is not None
+    assert facts["last_commit"] is not None
     assert facts["last_commit"]["summary"] == "one"
     assert (facts["upstream"], facts["remotes"]) == (None, [])
-    assert "has_history" not in facts
 
 
 async def test_unreachable_projects_and_uris_are_not_read() -> None:
@@ -67,8 +69,8 @@ async def test_unreachable_projects_and_uris_are_not_read() -> None:
     uri = replace(uri, observed=replace(uri.observed, kind=ProjectKind.URI))
     assert await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
         [missing, uri]
-    ) == [{}, {}]
-    assert await no_facts([missing]) == [{}]
+    ) == [None, None]
+    assert await no_facts([missing]) == [None]
 
 
 async def test_without_a_helper_the_daemon_reads_the_facts(tmp_path: Path) -> None:
@@ -76,6 +78,7 @@ async def test_without_a_helper_the_daemon_reads_the_facts(tmp_path: Path) -> No
     (facts,) = await FactsCollector(UnavailableHelper("a test"), lambda: ()).facts_of(
         [_at(1, raw(tmp_path / "one"))]
     )
+    assert facts is not None
     assert facts["branch"] == "main"
     assert facts["last_commit"] is None
     assert "remotes" not in facts

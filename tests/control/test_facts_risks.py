@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -15,8 +14,9 @@ from msgspec.structs import replace
 from rootsd.control.facts import RiskReader, no_risks
 from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.helper.client import NoAnswer, UnavailableHelper
-from rootsd.helper.protocol import HelperTask
-from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION, parse_project_queries
+from rootsd.helper.protocol import HelperTask, decode, encode
+from rootsd.helper.questions import MAX_PROJECTS_PER_QUESTION, ProjectQuery
+from rootsd.vcs.facts import CollectedRisks
 from support.helper_process import real_helper
 from support.ledger_harness import HANG_GUARD
 from support.repositories import raw
@@ -48,11 +48,15 @@ class FakeHelper(UnavailableHelper):
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
         assert task is HelperTask.RISKS
         assert 0 < seconds < HANG_GUARD
-        paths = [query.path for query in parse_project_queries(question)]
+        paths = [query.path for query in decode(question, list[ProjectQuery])]
         self.asked.append(paths)
         if not self.hanging.isdisjoint(paths):
             raise NoAnswer("late")
-        return json.dumps([{"origin": path.decode()} for path in paths[: self.size]]).encode()
+        return encode([_risks(path) for path in paths[: self.size]])
+
+
+def _risks(path: bytes) -> CollectedRisks:
+    return CollectedRisks(path.decode(), [], 0, is_whole=True)
 
 
 def _responds(_: bytes) -> bool:
@@ -69,7 +73,7 @@ async def test_each_project_gets_its_own_risks(tmp_path: Path) -> None:
         found = await RiskReader(helper, _responds).of(projects, HANG_GUARD)
     without = await RiskReader(UnavailableHelper("a test"), _responds).of(projects, HANG_GUARD)
     assert found == without
-    names = [found[each.path]["findings"][0]["path"] for each in projects]
+    names = [found[each.path].findings[0]["path"] for each in projects]
     assert names == [f"{number}.pem" for number in range(len(projects))]
     assert await no_risks(projects, 1.0) == {}
 
@@ -78,13 +82,13 @@ async def test_a_project_that_hangs_its_worker_costs_only_its_own_risks() -> Non
     helper = FakeHelper(hanging=frozenset((PATHS[3], PATHS[-1])))
     found = await RiskReader(helper, _responds).of(EVERYTHING, HANG_GUARD)
     assert set(PATHS) - found.keys() == {PATHS[3], PATHS[-1]}
-    assert found[PATHS[4]] == {"origin": "/p4"}
+    assert found[PATHS[4]] == _risks(b"/p4")
     assert helper.asked.count([PATHS[3]]) == 1
 
 
 async def test_projects_for_which_a_worker_had_no_time_are_asked_about_again() -> None:
     found = await RiskReader(FakeHelper(size=3), _responds).of(EVERYTHING, HANG_GUARD)
-    assert [found[path]["origin"].encode() for path in PATHS] == PATHS
+    assert [found[path] for path in PATHS] == [_risks(path) for path in PATHS]
 
 
 async def test_folders_that_are_away_or_do_not_respond_are_not_read() -> None:

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.risks import FindingKind, Risk, describe_risks, risks_in
+from rootsd.core.risks import FindingItem, FindingKind, Risk, describe_risks, risks_in
 
 
-def _finding(concern: FindingKind, path: str, detail: str = "") -> dict[str, str]:
-    return {"concern": concern.value, "path": path, "detail": detail}
+def _finding(concern: FindingKind, path: str, detail: str = "") -> FindingItem:
+    return FindingItem(concern=concern.value, path=path, detail=detail)
 
 
-def _executed(*paths: str) -> list[dict[str, str]]:
+def _executed(*paths: str) -> list[FindingItem]:
     return [_finding(FindingKind.EXECUTED, path) for path in paths]
 
 
-def _secret(*paths: str) -> list[dict[str, str]]:
+def _secret(*paths: str) -> list[FindingItem]:
     return [_finding(FindingKind.SENSITIVE, path) for path in paths]
 
 
@@ -46,7 +46,7 @@ def _secret(*paths: str) -> list[dict[str, str]]:
         (_secret("x" * 60 + ".pem"), "secrets: " + "x" * 39 + "\u2026"),
     ],
 )
-def test_risks_are_described_by_weight(findings: list[dict[str, str]], words: str) -> None:
+def test_risks_are_described_by_weight(findings: list[FindingItem], words: str) -> None:
     assert describe_risks(findings, is_whole=True) == words
 
 

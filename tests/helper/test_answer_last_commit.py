@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from rootsd.helper.project_facts import answer_last_commit
+from rootsd.helper.protocol import decode, encode
+from rootsd.wire.projects import LastCommitItem
 from support.repositories import git, make_repository, raw
 
 
 def test_the_last_commit_or_null(tmp_path: Path) -> None:
     make_repository(tmp_path / "one")
     git("init", tmp_path / "two")
-    assert json.loads(answer_last_commit(raw(tmp_path / "one")))["summary"] == "one"
-    assert json.loads(answer_last_commit(raw(tmp_path / "two"))) is None
+    one = decode(answer_last_commit(encode(raw(tmp_path / "one"))), LastCommitItem)
+    assert one["summary"] == "one"
+    assert answer_last_commit(encode(raw(tmp_path / "two"))) == b"null"

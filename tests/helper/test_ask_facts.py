@@ -10,8 +10,10 @@ import pytest
 
 from rootsd.core.model import ProjectKind
 from rootsd.helper.client import HelperLink, NoAnswer, UnavailableHelper
-from rootsd.helper.protocol import HelperTask
+from rootsd.helper.protocol import HelperTask, decode, encode
 from rootsd.helper.questions import ProjectQuery, ask_facts, ask_last_commit, ask_tracking
+from rootsd.vcs.facts import CollectedFacts
+from rootsd.wire.projects import ShownFacts
 from support.helper_process import real_helper
 from support.repositories import git, make_repository, raw
 
@@ -28,9 +30,17 @@ class Choking(UnavailableHelper):
     """A helper without an answer for one of the projects."""
 
     def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
-        if b"/bad" in question:
+        [query, *more] = decode(question, list[ProjectQuery])
+        if more or query.path == b"/bad":
             raise NoAnswer("late")
-        return b'[{"origin": "%d"}]' % question.count(b"/")
+        return encode([facts_of(query.path)])
+
+
+def facts_of(path: bytes) -> CollectedFacts:
+    facts = ShownFacts(
+        origin=path.decode(), branch=None, project_files=[], declared_names=[], findings=[]
+    )
+    return CollectedFacts(facts, has_history=False)
 
 
 def test_facts_of_several_projects_come_in_order(helper: HelperLink, tmp_path: Path) -> None:
@@ -43,13 +53,13 @@ def test_facts_of_several_projects_come_in_order(helper: HelperLink, tmp_path: P
     one, two = ask_facts(helper, places)
     assert one is not None
     assert two is not None
-    assert (one["branch"], two["branch"]) == ("main", None)
+    assert (one.facts["branch"], two.facts["branch"]) == ("main", None)
     assert ask_facts(helper, []) == []
 
 
 def test_a_project_without_an_answer_does_not_affect_others() -> None:
     places = [ProjectQuery(path, GIT) for path in (b"/a", b"/bad", b"/b/c")]
-    assert ask_facts(Choking("a test"), places) == [{"origin": "1"}, None, {"origin": "2"}]
+    assert ask_facts(Choking("a test"), places) == [facts_of(b"/a"), None, facts_of(b"/b/c")]
 
 
 def test_the_last_commit_is_returned(helper: HelperLink, tmp_path: Path) -> None:
@@ -65,6 +75,15 @@ def test_remotes_and_the_upstream_are_read(helper: HelperLink, tmp_path: Path) -
     facts = ask_tracking(helper, raw(tmp_path / "clone"))
     assert (facts["upstream"], facts["ahead"], facts["behind"]) == ("origin/main", 0, 0)
     assert ask_tracking(helper, raw(tmp_path)) == {}
+
+
+def test_an_answer_of_a_wrong_type_counts_as_none() -> None:
+    class Wrong(UnavailableHelper):
+        def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
+            return b'[{"facts": {"origin": 1}, "has_history": false}]'
+
+    assert ask_facts(Wrong("a test"), [ProjectQuery(b"/a", GIT)]) == [None]
+    assert ask_last_commit(Wrong("a test"), b"/a") is None
 
 
 def _include(repository: Path, what: Path) -> None:

@@ -18,7 +18,8 @@ def test_the_facts_of_a_repository(tmp_path: Path) -> None:
     (repository / "Cargo.toml").write_text('[package]\nname = "core"')
     (repository / "x.csproj").touch()
     (repository / ".env").touch()
-    facts = collect_facts(raw(repository), ProjectKind.GIT)
+    collected = collect_facts(raw(repository), ProjectKind.GIT)
+    facts = collected.facts
     size = facts.pop("size")
     assert facts == {
         "origin": "https://example.org/one",
@@ -28,8 +29,8 @@ def test_the_facts_of_a_repository(tmp_path: Path) -> None:
         "ecosystems": ["dotnet", "node", "rust"],
         "findings": [{"concern": "sensitive", "path": ".env", "detail": ""}],
         "findings_left_out": 0,
-        "has_history": True,
     }
+    assert collected.has_history
     assert size["whole"]
     assert size["files"] > 5
     json.dumps(facts)
@@ -39,21 +40,23 @@ def test_git_data_of_another_repository_is_a_finding(tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other")
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / ".git").write_text(f"gitdir: {other / '.git'}\n")
-    assert collect_facts(raw(tmp_path / "one"), ProjectKind.GIT)["findings"] == [
+    assert collect_facts(raw(tmp_path / "one"), ProjectKind.GIT).facts["findings"] == [
         {"concern": "elsewhere", "path": ".git", "detail": str(other / ".git")}
     ]
-    assert collect_facts(raw(other), ProjectKind.GIT)["findings"] == []
+    assert collect_facts(raw(other), ProjectKind.GIT).facts["findings"] == []
 
 
 def test_a_folder_without_a_repository_has_no_history(tmp_path: Path) -> None:
     (tmp_path / "go.mod").write_text("module example.org/a")
-    facts = collect_facts(raw(tmp_path), ProjectKind.PROJECT)
+    collected = collect_facts(raw(tmp_path), ProjectKind.PROJECT)
+    facts = collected.facts
     assert facts["declared_names"] == ["example.org/a"]
     assert facts["origin"] is None
-    assert not facts["has_history"]
+    assert not collected.has_history
 
 
 def test_names_that_are_not_utf8_are_reported(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff.pem")).touch()
-    (found,) = collect_facts(raw(tmp_path), ProjectKind.PROJECT)["findings"]
-    assert json.loads(json.dumps(found))["path"] == "\udcff.pem"
+    findings = collect_facts(raw(tmp_path), ProjectKind.PROJECT).facts["findings"]
+    assert findings is not None
+    assert [each["path"] for each in findings] == ["\udcff.pem"]

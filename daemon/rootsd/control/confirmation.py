@@ -20,7 +20,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
 from posixpath import basename
-from typing import Any
 
 from msgspec import Struct
 
@@ -40,6 +39,7 @@ from rootsd.core.paths import is_utf8, text_of
 from rootsd.core.plan import Plan
 from rootsd.core.risks import describe_risks
 from rootsd.state.ledger import CheckPlan
+from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.decisions import AffectedItem, ConfirmationItem
 
 # A person waits for the list, so projects on a slow disk are listed without their risks.
@@ -144,7 +144,7 @@ def _item(
     each: AffectedProject,
     before: Catalog,
     after: Catalog,
-    risks: Mapping[bytes, Mapping[str, Any]],
+    risks: Mapping[bytes, CollectedRisks],
 ) -> AffectedItem:
     project = each.project
     has_it = (catalog for catalog in (after, before) if project.path in catalog.projects)
@@ -160,7 +160,5 @@ def _item(
         before=None if each.before is None else each.before.value,
         after=each.after.value,
         within=None if each.within is None else text_of(each.within),
-        risk=None
-        if found is None
-        else describe_risks(found["findings"], is_whole=found["findings_whole"]),
+        risk=None if found is None else describe_risks(found.findings, is_whole=found.is_whole),
     )

@@ -20,25 +20,25 @@ from rootsd.disk.markers import ProjectFiles
 from rootsd.helper.client import Helper, NoAnswer
 from rootsd.helper.questions import (
     MAX_PROJECTS_PER_QUESTION,
-    Facts,
     ProjectQuery,
     ask_facts,
     ask_last_commit,
     ask_risks,
     ask_tracking,
 )
-from rootsd.vcs.facts import collect_facts, collect_risks
+from rootsd.vcs.facts import CollectedFacts, CollectedRisks, collect_facts, collect_risks
 from rootsd.vcs.origin import read_origin
+from rootsd.wire.projects import ShownFacts, TrackingFacts
 
-CollectFacts = Callable[[Sequence[Project]], Awaitable[Sequence[Facts]]]
+CollectFacts = Callable[[Sequence[Project]], Awaitable[Sequence[ShownFacts | None]]]
 
 # The helper has this many workers for the question.
 _FACTS_THREADS = 2
 
 
-async def no_facts(projects: Sequence[Project]) -> Sequence[Facts]:
+async def no_facts(projects: Sequence[Project]) -> Sequence[None]:
     """Return no facts for any project."""
-    return [{} for _ in projects]
+    return [None for _ in projects]
 
 
 class FactsCollector:
@@ -53,8 +53,8 @@ class FactsCollector:
         self._parents = parents
         self._threads = CapacityLimiter(_FACTS_THREADS)
 
-    async def facts_of(self, projects: Sequence[Project]) -> Sequence[Facts]:
-        """Return the facts of each project, in order. They are empty if it is out of reach."""
+    async def facts_of(self, projects: Sequence[Project]) -> Sequence[ShownFacts | None]:
+        """Return the facts of each project, in order, with None if it is out of reach."""
         parents = self._parents()
         here = [
             (number, _query_for(project, parents))
@@ -62,7 +62,7 @@ class FactsCollector:
             if project.observed.presence is Presence.PRESENT
             and project.observed.kind is not ProjectKind.URI
         ]
-        found: list[Facts] = [{} for _ in projects]
+        found: list[ShownFacts | None] = [None for _ in projects]
         parts = [
             here[at : at + MAX_PROJECTS_PER_QUESTION]
             for at in range(0, len(here), MAX_PROJECTS_PER_QUESTION)
@@ -79,24 +79,25 @@ class FactsCollector:
                 group.start_soon(read, part)
         return found
 
-    def _read(self, queries: Sequence[ProjectQuery]) -> list[Facts]:
+    def _read(self, queries: Sequence[ProjectQuery]) -> list[ShownFacts | None]:
         if self._helper.problem():
             # Our own readers work without the helper, as long as the file systems respond.
-            asked: list[Facts | None] = [
+            asked: list[CollectedFacts | None] = [
                 collect_facts(path, kind, ProjectFiles.changed(files))
                 for path, kind, files in queries
             ]
         else:
             asked = ask_facts(self._helper, queries)
-        found = [facts or {} for facts in asked]
-        for each, facts in zip(queries, found, strict=True):
-            has_history = facts.pop("has_history", False)
-            commit = ask_last_commit(self._helper, each.path) if has_history else None
-            facts["last_commit"] = commit
-            # If libgit2 could not read the commit in time, do not ask it for more.
-            if commit is not None:
-                facts.update(ask_tracking(self._helper, each.path))
-        return found
+        return [
+            None if found is None else self._with_history(each.path, found)
+            for each, found in zip(queries, asked, strict=True)
+        ]
+
+    def _with_history(self, path: bytes, found: CollectedFacts) -> ShownFacts:
+        commit = ask_last_commit(self._helper, path) if found.has_history else None
+        # If libgit2 could not read the commit in time, do not ask it for more.
+        tracking = TrackingFacts() if commit is None else ask_tracking(self._helper, path)
+        return {**found.facts, "last_commit": commit, **tracking}
 
 
 def _query_for(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
@@ -106,7 +107,9 @@ def _query_for(project: Project, parents: Sequence[Parent]) -> ProjectQuery:
     return ProjectQuery(project.path, project.observed.kind, files)
 
 
-ReadRisks = Callable[[Sequence[Project], float], Awaitable[Mapping[bytes, Facts]]]
+Risks = Mapping[bytes, CollectedRisks]
+"""The risks of projects, by path."""
+ReadRisks = Callable[[Sequence[Project], float], Awaitable[Risks]]
 
 # A worker that has no answer by then hangs. A longer limit leaves it a part of that.
 _HANG_S = 0.3
@@ -114,7 +117,7 @@ _HANG_SHARE = 8
 _RISKS_THREADS = 2
 
 
-async def no_risks(_projects: Sequence[Project], _seconds: float) -> Mapping[bytes, Facts]:
+async def no_risks(_projects: Sequence[Project], _seconds: float) -> Risks:
     """Return no risks for any project."""
     return {}
 
@@ -131,7 +134,7 @@ class RiskReader:
         self._responds = responds
         self._threads = CapacityLimiter(_RISKS_THREADS)
 
-    async def of(self, projects: Sequence[Project], seconds: float) -> Mapping[bytes, Facts]:
+    async def of(self, projects: Sequence[Project], seconds: float) -> Risks:
         """Return the risks that could be read within `seconds`, by path."""
         queries = [
             ProjectQuery(project.path, project.observed.kind)
@@ -144,7 +147,7 @@ class RiskReader:
             for at in range(0, len(queries), MAX_PROJECTS_PER_QUESTION)
         ]
         parts.reverse()  # the first projects are read first
-        found: dict[bytes, Facts] = {}
+        found: dict[bytes, CollectedRisks] = {}
         end = time.monotonic() + seconds
         most = max(_HANG_S, seconds / _HANG_SHARE)
 
@@ -164,7 +167,7 @@ class RiskReader:
         parts: list[list[ProjectQuery]],
         end: float,
         most: float,
-        found: dict[bytes, Facts],
+        found: dict[bytes, CollectedRisks],
     ) -> None:
         """Move projects from `parts`, which several threads share, to `found`."""
         while (left := end - time.monotonic()) > 0:

@@ -7,9 +7,8 @@ need the catalog and the disk, and the daemon reads the risks of only the projec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from datetime import datetime
-from typing import Any
 
 from rootsd.control.references import ReferenceResolver, canonical_path
 from rootsd.core.catalog import Catalog
@@ -18,6 +17,7 @@ from rootsd.core.model import Presence, Project, ProjectKind
 from rootsd.core.paths import contains
 from rootsd.core.risks import describe_risks, risks_in
 from rootsd.core.uris import owner_of
+from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.projects import ProjectItem, ProjectsQuery, RiskFilter, RiskReading
 from rootsd.wire.request import BadRequest
 
@@ -64,36 +64,30 @@ def _time(typed: str) -> datetime:
     return moment
 
 
-RiskFindings = Mapping[str, Any]
-"""A result of `rootsd.vcs.facts.collect_risks`."""
-
-
-def matches_risk(found: RiskFindings | None, filters: Collection[RiskFilter]) -> bool:
+def matches_risk(found: CollectedRisks | None, filters: Collection[RiskFilter]) -> bool:
     """Return whether a project matches any of the filters. Without filters, each one does.
 
     `found` is None if the project was not read. Then it may have any risk.
     """
     if not filters:
         return True
-    risks = (
-        [] if found is None else [RiskFilter(risk.value) for risk in risks_in(found["findings"])]
-    )
-    if found is None or not found["findings_whole"]:
+    risks = [] if found is None else [RiskFilter(risk.value) for risk in risks_in(found.findings)]
+    if found is None or not found.is_whole:
         risks.append(RiskFilter.UNREAD)
     risks.append(RiskFilter.ANY if risks else RiskFilter.NONE)
     return not set(risks).isdisjoint(filters)
 
 
-def add_risks(item: ProjectItem, found: RiskFindings | None) -> None:
+def add_risks(item: ProjectItem, found: CollectedRisks | None) -> None:
     """Add what was found to the item of a project. Without it, the risk is null."""
     if found is None:
         item["risk"] = item["origin_owner"] = None
         return
-    item["findings"] = found["findings"]
-    item["findings_left_out"] = found["findings_left_out"]
-    item["findings_whole"] = found["findings_whole"]
-    item["risk"] = describe_risks(found["findings"], is_whole=found["findings_whole"])
-    item["origin_owner"] = owner_of(found["origin"]) or None if found["origin"] else None
+    item["findings"] = found.findings
+    item["findings_left_out"] = found.left_out
+    item["findings_whole"] = found.is_whole
+    item["risk"] = describe_risks(found.findings, is_whole=found.is_whole)
+    item["origin_owner"] = owner_of(found.origin) or None if found.origin else None
 
 
 def unread_warnings(

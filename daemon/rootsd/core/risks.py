@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TypedDict
 
 
 class FindingKind(StrEnum):
@@ -19,6 +20,19 @@ class FindingKind(StrEnum):
     EXECUTED = "executed"
     NESTED = "nested"
     ELSEWHERE = "elsewhere"
+
+
+class FindingItem(TypedDict):
+    """Something in a project that a person should know."""
+
+    concern: str
+    """A value of `FindingKind`. `elsewhere` means that the git data is in another place and does
+    not link back to the project.
+    """
+    path: str
+    """Where it is, relative to the project."""
+    detail: str
+    """The setting, the kind of the nested project, or the other place. May be empty."""
 
 
 class Risk(StrEnum):
@@ -48,7 +62,7 @@ _PLAIN = re.compile(r"[\w.@/+-]+(?: [\w.@/+-]+)*")
 _GIT_HOOKS = ".git/hooks/"
 
 
-def risks_in(findings: Iterable[Mapping[str, str]]) -> Mapping[Risk, list[str]]:
+def risks_in(findings: Iterable[FindingItem]) -> Mapping[Risk, list[str]]:
     """Return the risks of findings in `rootsd/1`, by weight, with the names of their places."""
     found: dict[Risk, list[str]] = {risk: [] for risk in Risk}
     for finding in findings:
@@ -58,7 +72,7 @@ def risks_in(findings: Iterable[Mapping[str, str]]) -> Mapping[Risk, list[str]]:
     return {risk: names for risk, names in found.items() if names}
 
 
-def describe_risks(findings: Iterable[Mapping[str, str]], *, is_whole: bool) -> str:
+def describe_risks(findings: Iterable[FindingItem], *, is_whole: bool) -> str:
     """Return the risks in words, such as `runs code: .mcp.json, hooks; secrets: .env`.
 
     The result is empty if there are none. It ends with a question mark if not `is_whole`, so if
@@ -72,7 +86,7 @@ def describe_risks(findings: Iterable[Mapping[str, str]], *, is_whole: bool) -> 
     return "; ".join(parts if is_whole else [*parts, UNREAD])
 
 
-def _name_of(risk: Risk, finding: Mapping[str, str]) -> str:
+def _name_of(risk: Risk, finding: FindingItem) -> str:
     path = finding["path"]
     if risk is Risk.OUTSIDE:
         return finding["detail"]

@@ -5,42 +5,43 @@ The daemon must not import this module, because it would load libgit2.
 
 from __future__ import annotations
 
-import json
 import time
 
 from rootsd.disk.markers import ProjectFiles
-from rootsd.helper.questions import RISKS_SOFT_S, parse_project_queries
-from rootsd.vcs.facts import collect_facts, collect_risks
+from rootsd.helper.protocol import typed_answer
+from rootsd.helper.questions import RISKS_SOFT_S, ProjectQuery
+from rootsd.vcs.facts import CollectedFacts, CollectedRisks, collect_facts, collect_risks
 from rootsd.vcs.git.libgit2 import last_commit, read_tracking
+from rootsd.wire.projects import LastCommitItem, TrackingFacts
 
 
-def answer_facts(question: bytes) -> bytes:
-    """Take the projects of `questions.ask_facts`, and return a JSON list of their facts."""
-    facts = [
+@typed_answer
+def answer_facts(question: list[ProjectQuery]) -> list[CollectedFacts]:
+    """Return the facts of each project."""
+    return [
         collect_facts(each.path, each.kind, ProjectFiles.changed(each.project_files))
-        for each in parse_project_queries(question)
+        for each in question
     ]
-    return json.dumps(facts).encode()
 
 
-def answer_risks(question: bytes) -> bytes:
-    """Take the projects of `questions.ask_risks`, and return a JSON list of their risks.
-
-    The list may be shorter than that of the projects, but it has the first one.
-    """
-    deadline, found = time.monotonic() + RISKS_SOFT_S, []
-    for each in parse_project_queries(question):
+@typed_answer
+def answer_risks(question: list[ProjectQuery]) -> list[CollectedRisks]:
+    """Return the risks of the projects. Late ones are missing, but the first one is there."""
+    deadline, found = time.monotonic() + RISKS_SOFT_S, list[CollectedRisks]()
+    for each in question:
         found.append(collect_risks(each.path, each.kind))
         if time.monotonic() > deadline:
             break
-    return json.dumps(found).encode()
+    return found
 
 
-def answer_last_commit(question: bytes) -> bytes:
-    """Take the path of a repository, and return its last commit as JSON."""
-    return json.dumps(last_commit(question)).encode()
+@typed_answer
+def answer_last_commit(question: bytes) -> LastCommitItem | None:
+    """Return the last commit of the repository at a path."""
+    return last_commit(question)
 
 
-def answer_tracking(question: bytes) -> bytes:
-    """Take the path of a repository, and return its upstream and remotes as JSON."""
-    return json.dumps(read_tracking(question)).encode()
+@typed_answer
+def answer_tracking(question: bytes) -> TrackingFacts:
+    """Return the upstream and the remotes of the repository at a path."""
+    return read_tracking(question)

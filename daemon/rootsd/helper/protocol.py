@@ -1,7 +1,8 @@
 """Define the tasks of the helper, and the messages between daemon and helper.
 
-To add a task, add a member to `HelperTask`, its `TaskSpec`, and a function that takes the question
-and returns the answer, both as bytes. Each question runs in its own process that exits with
+To add a task, add a member to `HelperTask`, its `TaskSpec`, and a function `answer_…` with
+`@typed_answer`, whose annotations are the types of the question and the answer. `encode` and
+`decode` carry any value that msgspec knows. Each question runs in its own process that exits with
 the answer. So the function may be killed at any instruction, may leak, and need not be
 thread-safe. If it raises, the daemon gets no answer.
 
@@ -14,12 +15,19 @@ other direction, the channel carries single bytes that say whether a helper is r
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum, auto
+from functools import wraps
+from typing import Any, TypeVar, get_type_hints
 
+import msgspec
 from msgspec import Struct
+
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
 
 
 class HelperTask(IntEnum):
@@ -144,6 +152,31 @@ def receive_header(channel: socket.socket) -> tuple[int, float, socket.socket] |
         raise HelperProtocolError(f"{len(header)} bytes and {len(fds)} descriptors")
     number, milliseconds = _HEADER.unpack(header)
     return number, milliseconds / 1000, socket.socket(fileno=fds[0])
+
+
+def encode(value: object) -> bytes:
+    """Return the bytes of a question or an answer."""
+    # Only Python's own JSON carries lone surrogates.
+    return json.dumps(msgspec.to_builtins(value, str_keys=True)).encode()
+
+
+def decode(sent: bytes, kind: type[Answer]) -> Answer:
+    """Return the value of this type. Raises HelperProtocolError."""
+    try:
+        return msgspec.convert(json.loads(sent), kind, str_keys=True)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise HelperProtocolError(f"not a valid {kind}: {error}") from error
+
+
+def typed_answer(function: Callable[[Question], Answer]) -> Callable[[bytes], bytes]:
+    """Return a function that decodes the question, and encodes the answer."""
+
+    @wraps(function)
+    def answer(question: bytes) -> bytes:
+        hints: dict[str, Any] = get_type_hints(function)
+        return encode(function(decode(question, hints["question"])))
+
+    return answer
 
 
 def frame(status: AnswerStatus, body: bytes) -> bytes:

@@ -16,13 +16,12 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from msgspec import Struct, field
 
 from rootsd.core.model import ProjectKind
 from rootsd.core.project_kind import VCS_NAMES
-from rootsd.core.risks import FindingKind
+from rootsd.core.risks import FindingItem, FindingKind
 from rootsd.disk.manifest import declared_name
 from rootsd.disk.markers import (
     BUILT_IN_PROJECT_FILES,
@@ -34,6 +33,7 @@ from rootsd.disk.reader import list_names
 from rootsd.vcs.git.config import GitConfig, is_safe_for_libgit2, read_git_config
 from rootsd.vcs.git.repository import GitDirs, git_dir_links_back
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
+from rootsd.wire.projects import ShownFacts, SizeItem
 
 MAX_SCAN_ENTRIES = 50_000
 MAX_SCAN_SECONDS = 1.0
@@ -70,34 +70,14 @@ _EXECUTING_SUBSECTION_SETTINGS = frozenset(
 )  # fmt: skip
 
 
-class ProjectFinding(Struct, frozen=True):
-    """One finding; `path` is relative to the project.
-
-    `detail` is the kind of a nested project, the name of a git setting, or the folder with git
-    data elsewhere that does not link back to this checkout.
-    """
-
-    concern: FindingKind
-    path: bytes
-    detail: str = ""
-
-
-class ProjectSize(Struct):
-    """The size of a project in bytes on disk. It is a lower bound unless `is_whole` is True."""
-
-    disk: int = 0
-    files: int = 0
-    is_whole: bool = True
-
-
 class ContentScan(Struct):
     """The result of one scan of a project. `more` is the number of findings left out."""
 
-    findings: list[ProjectFinding] = field(default_factory=list)
-    size: ProjectSize = field(default_factory=ProjectSize)
+    findings: list[FindingItem] = field(default_factory=list)
+    size: SizeItem = field(default_factory=lambda: SizeItem(bytes=0, files=0, whole=True))
     more: int = 0
 
-    def add(self, finding: ProjectFinding) -> None:
+    def add(self, finding: FindingItem) -> None:
         """Keep a finding, up to a maximum."""
         if len(self.findings) < _MAX_FINDINGS:
             self.findings.append(finding)
@@ -121,24 +101,22 @@ def scan_content(
     for finding in find_executed(top, settings, hooks):
         found.add(finding)
     _walk(top, found, files)
-    found.findings.sort(key=lambda finding: (finding.concern.value, finding.path, finding.detail))
+    found.findings.sort(key=lambda each: (each["concern"], each["path"], each["detail"]))
     return found
 
 
-def find_executed(
-    top: bytes, settings: GitConfig, hooks: bytes | None
-) -> Iterator[ProjectFinding]:
+def find_executed(top: bytes, settings: GitConfig, hooks: bytes | None) -> Iterator[FindingItem]:
     """Yield the files and settings that agents and git execute.
 
     The arguments are as for `scan_content`.
     """
     for name in EXECUTED_PATHS:
         if _exists(top + b"/" + name.rstrip(b"/"), folder=name.endswith(b"/")):
-            yield ProjectFinding(FindingKind.EXECUTED, name)
+            yield _finding(FindingKind.EXECUTED, name)
     for setting in sorted(_executing_settings(settings)):
-        yield ProjectFinding(FindingKind.EXECUTED, b".git/config", setting)
+        yield _finding(FindingKind.EXECUTED, b".git/config", setting)
     for name in _hooks_in(hooks) if hooks is not None else ():
-        yield ProjectFinding(FindingKind.EXECUTED, b".git/hooks/" + name)
+        yield _finding(FindingKind.EXECUTED, b".git/hooks/" + name)
 
 
 def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
@@ -161,7 +139,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
             continue
         left -= len(entries)
         if left < 0 or time.monotonic() > deadline:
-            found.size.is_whole = False
+            found.size["whole"] = False
             return
         if counts and folder != top:
             _add_nested(folder[len(top) + 1 :], {entry.name for entry in entries}, found, files)
@@ -170,7 +148,7 @@ def _walk(top: bytes, found: ContentScan, files: ProjectFiles) -> None:
             if _add_size(entry, device, found):
                 stack.append((entry.path, inside))
             elif counts and _SENSITIVE.fullmatch(entry.name):
-                found.add(ProjectFinding(FindingKind.SENSITIVE, entry.path[len(top) + 1 :]))
+                found.add(_finding(FindingKind.SENSITIVE, entry.path[len(top) + 1 :]))
 
 
 def _add_size(entry: os.DirEntry[bytes], device: int, found: ContentScan) -> bool:
@@ -181,8 +159,8 @@ def _add_size(entry: os.DirEntry[bytes], device: int, found: ContentScan) -> boo
         return False
     if stat.S_ISDIR(seen.st_mode):
         return seen.st_dev == device
-    found.size.files += 1
-    found.size.disk += seen.st_blocks * 512
+    found.size["files"] += 1
+    found.size["bytes"] += seen.st_blocks * 512
     return False
 
 
@@ -191,7 +169,7 @@ def _add_nested(path: bytes, names: set[bytes], found: ContentScan, files: Proje
     if kind is None and files.any_in(names):
         kind = ProjectKind.PROJECT
     if kind is not None:
-        found.add(ProjectFinding(FindingKind.NESTED, path, kind.value))
+        found.add(_finding(FindingKind.NESTED, path, kind.value))
 
 
 def _executing_settings(settings: GitConfig) -> set[str]:
@@ -247,12 +225,31 @@ _ECOSYSTEMS_BY_SUFFIX: Mapping[bytes, str] = MappingProxyType(
 )
 
 
+class CollectedFacts(Struct, frozen=True):
+    """The facts of a project, and whether libgit2 may read its last commit."""
+
+    facts: ShownFacts
+    has_history: bool
+
+
+class CollectedRisks(Struct, frozen=True):
+    """What a listing of many projects needs of one.
+
+    `findings` are the risks of `rootsd.core.risks`, and `left_out` is the number of more of them.
+    It has read everything only if `is_whole`.
+    """
+
+    origin: str | None
+    findings: list[FindingItem]
+    left_out: int
+    is_whole: bool
+
+
 def collect_facts(
     path: bytes, kind: ProjectKind, project_files: ProjectFiles = BUILT_IN_PROJECT_FILES
-) -> dict[str, Any]:
-    """Return the facts as fields of a project item in `rootsd/1`, ready for JSON. Raises nothing.
+) -> CollectedFacts:
+    """Return the facts. Raises nothing.
 
-    One field is not in that protocol: `has_history` says whether libgit2 may read the last commit.
     Bytes that are not UTF-8 become lone surrogates, as in a path (PEP 383).
     """
     files = sorted(name for name in list_names(path) if project_files.any_in({name}))
@@ -262,48 +259,39 @@ def collect_facts(
     found = scan_content(path, *_settings_and_hooks(dirs), project_files)
     for elsewhere in _find_elsewhere(path, dirs):
         found.add(elsewhere)
-    return {
-        "origin": read_origin(path, kind),
-        "branch": read_branch(path, kind),
-        "project_files": [os.fsdecode(name) for name in files],
-        "declared_names": list(dict.fromkeys(name for name in declared if name)),
-        "ecosystems": sorted({each for name in files if (each := _ecosystem(name))}),
-        "findings": [_finding_fields(finding) for finding in found.findings],
-        "findings_left_out": found.more,
-        "has_history": dirs is not None and is_safe_for_libgit2(dirs),
-        "size": {
-            "bytes": found.size.disk,
-            "files": found.size.files,
-            "whole": found.size.is_whole,
-        },
-    }
+    facts = ShownFacts(
+        origin=read_origin(path, kind),
+        branch=read_branch(path, kind),
+        project_files=[os.fsdecode(name) for name in files],
+        declared_names=list(dict.fromkeys(name for name in declared if name)),
+        ecosystems=sorted({each for name in files if (each := _ecosystem(name))}),
+        findings=found.findings,
+        findings_left_out=found.more,
+        size=found.size,
+    )
+    return CollectedFacts(facts, dirs is not None and is_safe_for_libgit2(dirs))
 
 
-def collect_risks(path: bytes, kind: ProjectKind) -> dict[str, Any]:
-    """Return the facts for a listing of many projects, as `collect_facts` does. Raises nothing.
+def collect_risks(path: bytes, kind: ProjectKind) -> CollectedRisks:
+    """Return the facts for a listing of many projects. Raises nothing.
 
-    The findings are the risks of `rootsd.core.risks`. For secrets, this reads the names in the
-    project and in its folders, but not those below, and at most `MAX_RISK_NAMES`. Then
-    `findings_whole` is false. So it takes a millisecond or two, whatever is in the project.
+    For secrets, this reads the names in the project and in its folders, but not those below, and
+    at most `MAX_RISK_NAMES`. So it takes a millisecond or two, whatever is in the project.
     """
     dirs = git_dirs_of(path, kind)
     executed = [*find_executed(path, *_settings_and_hooks(dirs))]
     secrets, is_whole = _find_secrets(path)
     shown = [*executed[:_MAX_RISKS], *secrets[:_MAX_RISKS], *_find_elsewhere(path, dirs)]
-    return {
-        "origin": read_origin(path, kind),
-        "findings": [_finding_fields(finding) for finding in shown],
-        "findings_left_out": sum(max(0, len(all_) - _MAX_RISKS) for all_ in (executed, secrets)),
-        "findings_whole": is_whole,
-    }
+    left_out = sum(max(0, len(all_) - _MAX_RISKS) for all_ in (executed, secrets))
+    return CollectedRisks(read_origin(path, kind), shown, left_out, is_whole)
 
 
-def _find_elsewhere(top: bytes, dirs: GitDirs | None) -> Iterator[ProjectFinding]:
+def _find_elsewhere(top: bytes, dirs: GitDirs | None) -> Iterator[FindingItem]:
     if dirs is not None and dirs.work == top and not git_dir_links_back(dirs):
-        yield ProjectFinding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder))
+        yield _finding(FindingKind.ELSEWHERE, b".git", os.fsdecode(dirs.folder))
 
 
-def _find_secrets(top: bytes) -> tuple[list[ProjectFinding], bool]:
+def _find_secrets(top: bytes) -> tuple[list[FindingItem], bool]:
     """Return the sensitive files in `top` and its folders, and whether all names were read."""
     try:
         device = os.lstat(top).st_dev
@@ -325,7 +313,7 @@ def _find_secrets(top: bytes) -> tuple[list[ProjectFinding], bool]:
                         folders.append(entry.path)
         except OSError:
             is_whole = False
-    return [ProjectFinding(FindingKind.SENSITIVE, path) for path in sorted(found)], is_whole
+    return [_finding(FindingKind.SENSITIVE, path) for path in sorted(found)], is_whole
 
 
 def _is_entered(entry: os.DirEntry[bytes], device: int) -> bool:
@@ -348,9 +336,5 @@ def _ecosystem(name: bytes) -> str | None:
     return _ECOSYSTEMS.get(name) or _ECOSYSTEMS_BY_SUFFIX.get(name.rpartition(b".")[2])
 
 
-def _finding_fields(finding: ProjectFinding) -> dict[str, str]:
-    return {
-        "concern": finding.concern.value,
-        "path": os.fsdecode(finding.path),
-        "detail": finding.detail,
-    }
+def _finding(concern: FindingKind, path: bytes, detail: str = "") -> FindingItem:
+    return FindingItem(concern=concern.value, path=os.fsdecode(path), detail=detail)

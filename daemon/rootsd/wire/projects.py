@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import ProjectKind, Verdict
-from rootsd.core.risks import Risk
+from rootsd.core.risks import FindingItem, Risk
 from rootsd.wire.request import ControlRequest
 
 
@@ -39,19 +39,6 @@ class RequestNote(str):
         note = cls(text)
         note.requests = requests
         return note
-
-
-class FindingItem(TypedDict):
-    """Something in a project that a person should know."""
-
-    concern: str
-    """A value of `FindingKind`. `elsewhere` means that the git data is in another place and does
-    not link back to the project.
-    """
-    path: str
-    """Where it is, relative to the project."""
-    detail: str
-    """The setting, the kind of the nested project, or the other place. May be empty."""
 
 
 class SizeItem(TypedDict):
@@ -157,7 +144,20 @@ class SharedGitItem(TypedDict):
     """Why it is included, or why not."""
 
 
-class ProjectDetails(TypedDict, total=False):
+class TrackingFacts(TypedDict, total=False):
+    """Which branch a repository follows, and its remotes."""
+
+    upstream: str | None
+    """The branch that its branch follows, or null."""
+    ahead: int | None
+    """The number of commits that only its branch has. Null without an upstream."""
+    behind: int | None
+    """The number of commits that only the upstream has. Null without an upstream."""
+    remotes: list[RemoteItem]
+    """The remotes of the repository."""
+
+
+class ProjectDetails(TrackingFacts, total=False):
     """Facts that only `show` reads. A key is left out if it does not apply."""
 
     identity: str
@@ -172,18 +172,14 @@ class ProjectDetails(TypedDict, total=False):
     """Its size on the disk."""
     last_commit: LastCommitItem | None
     """The commit that is checked out, or null."""
-    upstream: str | None
-    """The branch that its branch follows, or null."""
-    ahead: int | None
-    """The number of commits that only its branch has. Null without an upstream."""
-    behind: int | None
-    """The number of commits that only the upstream has. Null without an upstream."""
-    remotes: list[RemoteItem]
-    """The remotes of the repository."""
     worktrees: list[WorktreeItem]
     """The worktrees that an approval of the project affects."""
     shared_git: SharedGitItem
     """The Git directory in another checkout that the project uses."""
+
+
+class ShownFacts(ProjectFacts, ProjectDetails):
+    """What `show` reads from the disk. It becomes a part of the project's item."""
 
 
 class RiskFacts(TypedDict, total=False):

@@ -13,6 +13,7 @@ from rootsd.cli.text.projects import OWNER
 from rootsd.control.listing import add_risks
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.uris import without_credentials
+from rootsd.vcs.facts import CollectedRisks
 from support.fake_daemon import FakeDaemon, Objection, a_decision, a_listing, an_item
 
 
@@ -87,7 +88,7 @@ def test_the_groups_are_those_of_the_column_from(origin: str) -> None:
     """The listings name an owner for each project, and the review groups by no other one."""
     address = without_credentials(origin)
     listed: Any = an_item("api", origin=address)
-    risks = {"origin": address, "findings": [], "findings_left_out": 0, "findings_whole": True}
+    risks = CollectedRisks(address, [], 0, is_whole=True)
     add_risks(listed, risks)
     owner = OWNER.cell(listed)
     [group] = group_pending([a_project("api", origin=address)])

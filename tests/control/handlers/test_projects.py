@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from rootsd.control.handlers import projects
 from rootsd.core.errors import AmbiguousReference, UnknownProject
 from rootsd.core.model import Presence, Project, ProjectKind, Verdict
+from rootsd.core.risks import FindingItem
+from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.daemon import SessionsQuery, StatusQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import (
@@ -23,6 +25,7 @@ from rootsd.wire.projects import (
     RiskFilter,
     RiskReading,
     Selection,
+    ShownFacts,
     ShowQuery,
 )
 from rootsd.wire.request import BadRequest, ControlRequest
@@ -111,8 +114,17 @@ async def test_a_short_request_does_not_wait_for_a_long_listing(
 async def test_show_returns_the_referenced_projects_with_their_facts() -> None:
     control = ControlHarness(*EVERYTHING)
 
-    async def facts_of(projects: Sequence[Project]) -> list[dict[str, Any]]:
-        return [{"branch": f"of {project.id}"} for project in projects]
+    async def facts_of(projects: Sequence[Project]) -> list[ShownFacts]:
+        return [
+            ShownFacts(
+                origin=None,
+                branch=f"of {project.id}",
+                project_files=None,
+                declared_names=None,
+                findings=None,
+            )
+            for project in projects
+        ]
 
     control.services = replace(control.services, facts_of=facts_of)
     first, second = sorted(p.id for p in EVERYTHING if p.path.startswith(b"/"))[:2]
@@ -177,8 +189,8 @@ async def test_origins_are_read_only_for_projects_that_may_have_returned() -> No
     assert items[0]["note"].endswith("; same origin")
 
 
-RUNS = {"concern": "executed", "path": ".mcp.json", "detail": ""}
-SECRET = {"concern": "sensitive", "path": ".env", "detail": ""}
+RUNS = FindingItem(concern="executed", path=".mcp.json", detail="")
+SECRET = FindingItem(concern="sensitive", path=".env", detail="")
 
 
 class FakeRisks:
@@ -188,17 +200,14 @@ class FakeRisks:
         self.unread = unread
         self.read: list[list[bytes]] = []
 
-    async def of(self, projects: Sequence[Project], seconds: float) -> dict[bytes, dict[str, Any]]:
+    async def of(self, projects: Sequence[Project], seconds: float) -> dict[bytes, CollectedRisks]:
         assert 0 < seconds < HANG_GUARD
         self.read.append([known.path for known in projects])
         found = {path(1): [SECRET], path(2): [], path(3): [RUNS, SECRET], path(4): []}
         return {
-            known.path: {
-                "origin": "https://github.com/acme/x",
-                "findings": found[known.path],
-                "findings_left_out": 0,
-                "findings_whole": known.path != path(2),
-            }
+            known.path: CollectedRisks(
+                "https://github.com/acme/x", found[known.path], 0, known.path != path(2)
+            )
             for known in projects
             if known.path not in self.unread
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import anyio
 from anyio import lowlevel, to_thread
@@ -25,8 +25,8 @@ from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Approve
 from rootsd.core.model import Actor, ActorKind, Parent, Project
-from rootsd.helper.questions import Facts
 from rootsd.state.ledger import Ledger
+from rootsd.vcs.facts import CollectedRisks
 from rootsd.wire.guard import MAX_LOG_WAIT_S
 from rootsd.wire.projects import (
     NextPendingQuery,
@@ -103,7 +103,7 @@ class ProjectHandlers(Struct, frozen=True):
         chosen = [p for p in chosen if matches_risk(risks.get(p.path), query.risk)]
         back = [p for p in chosen if catalog.may_match_origin(p) and catalog.is_pending(p)]
         origins = dict(await self.origins_of([p for p in back if p.path not in risks]))
-        origins |= {path: each["origin"] for path, each in risks.items() if each["origin"]}
+        origins |= {path: each.origin for path, each in risks.items() if each.origin}
         items = await self._items(catalog, chosen, origins)
         if query.risks is not RiskReading.NEVER:
             for item, project in zip(items, chosen, strict=True):
@@ -135,7 +135,7 @@ class ProjectHandlers(Struct, frozen=True):
 
     async def _risks_of(
         self, projects: Sequence[Project], reading: RiskReading
-    ) -> Mapping[bytes, Facts]:
+    ) -> Mapping[bytes, CollectedRisks]:
         if reading is RiskReading.NEVER:
             return {}
         if reading is RiskReading.THOROUGH:
@@ -165,11 +165,14 @@ class ProjectHandlers(Struct, frozen=True):
         resolver = ReferenceResolver(catalog, lambda typed: self._canonical(typed, query.cwd))
         chosen = await to_thread.run_sync(resolver.all, query.refs)
         seen = await self.facts_of(chosen)
-        pairs = zip(chosen, seen, strict=True)
-        origins = {p.path: facts["origin"] for p, facts in pairs if facts.get("origin")}
+        origins = {
+            project.path: origin
+            for project, facts in zip(chosen, seen, strict=True)
+            if facts is not None and (origin := facts["origin"])
+        }
         items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
         await self.refresh_worktrees([project.path for project in chosen])
-        for item, project, facts in zip(items, chosen, seen, strict=True):
+        for item, project in zip(items, chosen, strict=True):
             if trees := self._worktrees(project):
                 item["worktrees"] = trees
             if (git := shared_git_item(catalog, project)) is not None:
@@ -177,7 +180,10 @@ class ProjectHandlers(Struct, frozen=True):
             # Return the identity that was known before the facts were read. Then an approval of a
             # folder that was replaced in between is refused.
             item["identity"] = identity_fingerprint(project.observed.identity)
-            cast("dict[str, Any]", item).update(facts)
+        items = [
+            item if facts is None else {**item, **facts}
+            for item, facts in zip(items, seen, strict=True)
+        ]
         return ProjectListing(revision=revision, items=items, warnings=[])
 
     def _worktrees(self, project: Project) -> list[WorktreeItem]:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, cast
+from typing import cast
 
 from rootsd.core.uris import without_credentials
+from rootsd.wire.projects import LastCommitItem, RemoteItem, TrackingFacts
 
 
 @contextmanager
@@ -46,7 +47,7 @@ _MAX_REMOTES = 20
 _MAX_URL_LENGTH = 1_000
 
 
-def last_commit(path: bytes) -> dict[str, Any] | None:
+def last_commit(path: bytes) -> LastCommitItem | None:
     """Return the id, time (RFC 3339), and summary of the current commit, or None without commits.
 
     Raises pygit2.GitError if libgit2 cannot open the repository (SHA-256, reftable).
@@ -64,7 +65,7 @@ def last_commit(path: bytes) -> dict[str, Any] | None:
     }
 
 
-def read_tracking(path: bytes) -> dict[str, Any]:
+def read_tracking(path: bytes) -> TrackingFacts:
     """Return the upstream of the current branch, how far they differ, and the remotes.
 
     `ahead` and `behind` are numbers of commits. Both and `upstream` are None if the branch has no
@@ -78,7 +79,7 @@ def read_tracking(path: bytes) -> dict[str, Any]:
         "ahead": ahead,
         "behind": behind,
         "remotes": [
-            {"name": remote.name, "url": without_credentials(remote.url[:_MAX_URL_LENGTH])}
+            RemoteItem(name=remote.name, url=without_credentials(remote.url[:_MAX_URL_LENGTH]))
             for remote in islice(repository.remotes, _MAX_REMOTES)
             if remote.name and remote.url
         ],
