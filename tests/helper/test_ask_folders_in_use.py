@@ -36,7 +36,7 @@ def test_folders_that_a_process_uses_are_returned(tmp_path: Path) -> None:
         assert copying.stdin is not None
         assert copying.stdout is not None
         assert copying.stdout.readline() == b"ready\n"
-        assert ask_folders_in_use(helper, [made, other]) == {made}
+        assert ask_folders_in_use(helper, {made: 1, other: 2}.keys()) == {made}
         copying.stdin.close()
 
 

@@ -71,7 +71,7 @@ def _ask_for_folders(
     helper: Helper, task: HelperTask, folders: Collection[bytes]
 ) -> frozenset[bytes]:
     try:
-        return _ask(helper, task, folders, _FOLDERS_IN_USE_S, frozenset[bytes])
+        return _ask(helper, task, frozenset(folders), _FOLDERS_IN_USE_S, frozenset[bytes])
     except NoHelper:
         return frozenset()
     except NoAnswer:
