@@ -97,9 +97,7 @@ _INDEX_FILE = "discovery.index"
 _SESSIONS_FILE = "sessions.db"
 
 
-def run(
-    places: Places, *, helper: Helper, ready_fd: int | None, policy_file: bytes = POLICY_FILE
-) -> int:
+def run(places: Places, *, helper: Helper, ready_fd: int | None) -> int:
     """Run the daemon until it is stopped, and return the exit status.
 
     It writes `ready` and a newline to the pipe `ready_fd` once the sockets accept connections. The
@@ -127,7 +125,7 @@ def run(
         stack.enter_context(DaemonLock.acquire(state, record))
         lock = stack.enter_context(DaemonLock.acquire(Path(os.fsdecode(run_folder.path)), record))
         config = read_config(places.config_file)
-        loaded = load_policy(policy_file)
+        loaded = load_policy(POLICY_FILE)
         store = Store.open(state, Path(os.fsdecode(places.data)))
         stack.callback(store.close)
         written = (places.state, run_folder.path, *fallback_folders())
@@ -141,7 +139,7 @@ def run(
 
         async def serve() -> int:
             configuration = ReloadableConfig(places.config_file, config, utc_now)
-            policy = ReloadablePolicy(policy_file, loaded, utc_now)
+            policy = ReloadablePolicy(POLICY_FILE, loaded, utc_now)
             daemon = Daemon(store, refused, configuration, policy, state, helper, supervisor)
             daemon.confined = confined
             on_ready = partial(notify_launcher, ready_fd, daemon.stop)
