@@ -40,7 +40,7 @@ DOCUMENTED = {
     "log": {"--last", "-f", "--follow"},
     "review": {"--follow"},
     "ui": {"--host"},
-    "prune": {"--dry-run"},
+    "prune": {"--yes", "--dry-run"},
     "export": {"--code-workspace", "--output"},
     "undo": {"--yes", "--dry-run"},
     "down": {"--programs"},

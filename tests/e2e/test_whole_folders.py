@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,3 +74,27 @@ def test_a_denial_of_the_folder_around_an_approved_project_withdraws_it_everywhe
     person.rootsd("undo", "--yes")
     assert person.names("ls", "--published") == ["tool"]
     assert person.run("check", str(tool)).returncode == Exit.OK
+
+
+def test_approvals_of_several_folders_that_are_gone_are_not_pruned_unasked(
+    person: Person,
+) -> None:
+    """A person who moved a folder of projects may move it back, and undo restores no prune."""
+    folder = person.parent / "acme"
+    projects = [fake_repository(folder / name) for name in ("one", "two")]
+    person.wait_until_listed("one", "pending")
+    person.wait_until_listed("two", "pending")
+    person.rootsd("approve", "one", "two", "--yes")
+    shutil.move(folder, person.home / "moved")
+    person.rootsd("scan")
+    refused = person.run("prune")
+    assert refused.returncode == Exit.REFUSED
+    assert "this decides about 2 projects" in refused.stderr
+    assert "  one, two\n" in person.run("prune", "--dry-run").stderr
+    shutil.move(person.home / "moved", folder)
+    person.rootsd("scan")
+    person.wait_until_listed("one", "ls", "--published")
+    shutil.rmtree(projects[0])
+    person.rootsd("scan")
+    person.rootsd("prune")
+    assert person.names("ls") == ["two"], "the control: one project needs no question"

@@ -221,7 +221,7 @@ def _affected(
     after: Catalog,
     opened: Container[bytes],
 ) -> AffectedProject | None:
-    """Return the project at `path` as affected; None if its folder is gone and so is its row.
+    """Return the project at `path` as affected; None if it is gone and nobody decided about it.
 
     `found` is the project if only a look found it.
     """
@@ -230,7 +230,7 @@ def _affected(
     assert project is not None, "the path is in one of the catalogs, or was found"
     was = before.judgments[path].verdict if earlier is not None else None
     is_gone = now is None and project.observed.presence is Presence.MISSING
-    if is_gone and was is not Verdict.DENIED:
+    if is_gone and was is Verdict.PENDING:
         return None
     verdict = after.judgments[path].verdict if now is not None else Verdict.PENDING
     within = None

@@ -20,6 +20,6 @@ def test_missing_projects_are_forgotten(daemon: FakeDaemon, shell: Shell) -> Non
 def test_without_a_missing_project_nothing_is_sent(daemon: FakeDaemon, shell: Shell) -> None:
     daemon.answers["projects"] = a_listing()
     done = shell.run("prune")
-    assert (done.status, done.err) == (0, "Nothing to prune: no decided folder is gone.\n")
+    assert (done.status, done.err) == (0, "Nothing to prune: no approved folder is gone.\n")
     assert '"items": []' in shell.run("prune", "--json").out
     assert daemon.asked("decide") == []
