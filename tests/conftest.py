@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import itertools
 import os
@@ -20,6 +21,7 @@ import signal
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
+from typing import AnyStr
 
 import hypothesis
 import pytest
@@ -217,3 +219,19 @@ def rootsd_dir(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     folder = tmp_path_factory.getbasetemp() / f"rootsd-{next(_folder_numbers)}"
     monkeypatch.setenv("ROOTSD_DIR", str(folder))
     return folder
+
+
+@pytest.fixture
+def unreadable_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a link that nobody may read, as those of another user's process in /proc."""
+    link = tmp_path.resolve() / "another process"
+    link.symlink_to("/")
+    read = os.readlink
+
+    def refuse(path: AnyStr, *, dir_fd: int | None = None) -> AnyStr:
+        if os.fsencode(path) == os.fsencode(link):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return read(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "readlink", refuse)
+    return link

@@ -92,3 +92,9 @@ def test_a_hung_mount_is_checked_once_and_again_after_it_responds(
             thread.join(HANG_S)
     assert until(lambda: responds(b"/net/src"))
     assert len(server.asked) > 1
+
+
+def test_a_link_that_may_not_be_read_is_the_end_of_the_path(unreadable_link: Path) -> None:
+    """Anybody may ask the daemon about /proc/1/root."""
+    path = os.fsencode(unreadable_link / "x")
+    assert HungMountDetector(lambda: ()).real_path(path) == path

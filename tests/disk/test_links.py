@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.disk.links import walk_links
+from rootsd.disk.links import final_path, walk_links
 
 
 @pytest.fixture
@@ -56,3 +56,12 @@ def test_a_loop_ends_with_an_error(top: Path) -> None:
     with pytest.raises(OSError, match="symbolic links") as caught:
         list(walk_links(os.fsencode(top / "one")))
     assert caught.value.errno == errno.ELOOP
+
+
+def test_the_final_path_of_what_the_kernel_refuses_is_the_path_itself(
+    top: Path, unreadable_link: Path
+) -> None:
+    (top / "self").symlink_to("self")
+    (top / "link").symlink_to(unreadable_link / "x")
+    for name, expected in (("self", top / "self"), ("link", unreadable_link / "x")):
+        assert final_path(os.fsencode(top / name)) == os.fsencode(expected)

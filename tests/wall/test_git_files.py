@@ -211,3 +211,16 @@ def test_a_git_directory_with_too_many_entries_is_not_passed_over(tmp_path: Path
     assert [*find_links(common)] == []
     assert [*find_links(common, limit=5)] == [Fact(FactKind.UNREAD, common)]
     assert [*find_links(common, [b"."], limit=5)] == []
+
+
+@pytest.mark.needs("linux")
+def test_a_link_that_may_not_be_read_hides_no_other_link(
+    tmp_path: Path, unreadable_link: Path
+) -> None:
+    """It leads to a link of another user's process, such as /proc/1/root."""
+    common = tmp_path.resolve() / ".git"
+    common.mkdir()
+    (common / "config").symlink_to(unreadable_link / "x")
+    (common / "HEAD").symlink_to("/etc/passwd")
+    found = {fact.path for fact in find_links(os.fsencode(common))}
+    assert found == {os.fsencode(common / name) for name in ("config", "HEAD")}

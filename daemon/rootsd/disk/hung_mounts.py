@@ -17,6 +17,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cache
 
 from msgspec import Struct
@@ -115,7 +116,8 @@ class HungMountDetector:
         Below a mount that does not respond, the rest of the path stays as it is.
         """
         if not self._remote():
-            return canonical_spelling(os.path.realpath(path))
+            with suppress(OSError):  # a link that may not be read, such as /proc/1/root
+                return canonical_spelling(os.path.realpath(path))
         try:
             real, rest = _resolve(path, self.responds)
         except OSError:  # the path is too long for a folder

@@ -69,6 +69,17 @@ def real_path(path: bytes) -> bytes:
     return here
 
 
+def final_path(path: bytes) -> bytes:
+    """Return the real path of an absolute path, or the path itself if the kernel refuses it.
+
+    Unlike os.path.realpath, it takes a link that may not be read, such as /proc/1/root.
+    """
+    try:
+        return real_path(path)
+    except OSError:
+        return path
+
+
 def _target(path: bytes) -> bytes | None:
     try:
         return os.readlink(path)

@@ -23,6 +23,7 @@ from itertools import islice
 
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory, named_directory, read_git_pointer
+from rootsd.disk.links import final_path
 from rootsd.wall.git.protected import (
     NodeKind,
     git_directories_below,
@@ -172,10 +173,10 @@ def find_worktrees(root: int, place: bytes, common: bytes) -> Iterator[tuple[byt
 def _leads_to(git_file: bytes, own: bytes) -> bool:
     """Return whether the `.git` file of a worktree leads to `own`, or to a folder that is gone."""
     with suppress(OSError, ValueError):
-        folder = os.path.realpath(os.path.dirname(git_file))
+        folder = final_path(os.path.dirname(git_file))
         target = find_git_directory(folder)
         if target is not None:
-            return target == os.path.realpath(own)
+            return target == final_path(own)
         named = read_git_pointer(folder)
         return (
             named is not None

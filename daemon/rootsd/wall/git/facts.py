@@ -33,6 +33,7 @@ from typing import NamedTuple
 from rootsd.core.labels import safe_label
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory
+from rootsd.disk.links import final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.directories import common_directories, find_repositories
 from rootsd.wall.git.index import DamagedIndex, read_gitlinks
@@ -185,7 +186,7 @@ def _replaced_git(place: bytes) -> Iterator[Fact]:
     """Yield the `.git` of the root itself if it is a link that leads out of the root."""
     path = place + b"/" + GIT
     target = read_link(path)
-    if target is not None and not contains(place, os.path.realpath(path)):
+    if target is not None and not contains(place, final_path(path)):
         yield Fact(FactKind.LINK, path, target)
 
 
@@ -222,7 +223,7 @@ def _obeyed_in(own: bytes) -> Iterator[bytes]:
     for folder in (own, *_worktrees_of(own)):
         if not _is_harmless(folder + _WORKTREE_SETTINGS):
             yield folder + _WORKTREE_SETTINGS
-        if folder != own and _common_of(folder) != os.path.realpath(own):
+        if folder != own and _common_of(folder) != final_path(own):
             yield folder + _COMMON
 
 
@@ -239,7 +240,7 @@ def _first_names(folder: bytes) -> list[bytes]:
 
 def _is_harmless(file: bytes) -> bool:
     """Return whether a file of settings has none but those of a sparse checkout."""
-    text = read_small(os.path.realpath(file), CONFIG_CAP) or b""
+    text = read_small(final_path(file), CONFIG_CAP) or b""
     return len(text) < CONFIG_CAP and all(key in _HARMLESS for key, _ in read_settings(text))
 
 
@@ -305,7 +306,7 @@ def _is_object(path: bytes) -> bool:
 
 def _leads_out(common: bytes, link: bytes) -> bool:
     """Return whether a link leads out of a git directory, or to a file in it that git obeys."""
-    target = os.path.realpath(link)
+    target = final_path(link)
     if not contains(common, target):
         return True
     parts = target[len(common) + 1 :].split(b"/")
@@ -346,7 +347,7 @@ def _gitlinks_of(checkout: bytes) -> list[bytes]:
     found: list[bytes] = []
     names = [each for each in names_in(own) if each.startswith(b"sharedindex.")]
     for name in (b"index", *names):
-        data = read_small(os.path.realpath(own + b"/" + name), _MAX_INDEX_BYTES)
+        data = read_small(final_path(own + b"/" + name), _MAX_INDEX_BYTES)
         with suppress(DamagedIndex):  # then git reads nothing from it either
             found += read_gitlinks(data or b"")
     return found
@@ -356,7 +357,7 @@ def _own_directory(checkout: bytes) -> bytes | None:
     """Return the git directory of a checkout, wherever it is."""
     path = checkout + b"/" + GIT
     if os.path.isdir(path) and not os.path.islink(path):
-        return os.path.realpath(path)
+        return final_path(path)
     try:
         return find_git_directory(checkout)
     except OSError:
@@ -372,7 +373,7 @@ def _programs_of(own: bytes) -> list[str]:
         if _is_hook(common, name)
     }
     for file in (common + b"/config", own + b"/config.worktree"):
-        text = read_small(os.path.realpath(file), CONFIG_CAP)
+        text = read_small(final_path(file), CONFIG_CAP)
         if text:
             found.update(_program_settings(text))
         if text and len(text) == CONFIG_CAP:
@@ -383,7 +384,7 @@ def _programs_of(own: bytes) -> list[str]:
 def _common_of(own: bytes) -> bytes:
     """Return where a git directory takes its settings from; see gitrepository-layout(5)."""
     name = (read_small(own + b"/commondir", REF_CAP) or b"").rstrip(b"\r\n")
-    return os.path.realpath(os.path.join(own, name.split(b"\0")[0]))
+    return final_path(os.path.join(own, name.split(b"\0")[0]))
 
 
 def _is_hook(own: bytes, name: bytes) -> bool:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from rootsd.core.paths import contains
 from rootsd.disk.git_pointer import GIT, find_git_directory
-from rootsd.disk.links import MAX_LINKS
+from rootsd.disk.links import MAX_LINKS, final_path
 from rootsd.disk.reader import CONFIG_CAP, REF_CAP, read_small
 from rootsd.wall.git.settings import read_settings
 from rootsd.wall.system_calls import closing, open_below
@@ -153,7 +153,7 @@ def shared_git_folder(root: bytes) -> bytes | None:
         if os.path.lexists(own + b"/commondir"):
             return _common_directory(root, own)
         back = _worktree_setting(_read(own + b"/config"))
-        if back is not None and os.path.realpath(os.path.join(own, back)) == root:
+        if back is not None and final_path(os.path.join(own, back)) == root:
             return own
     except (OSError, ValueError):
         pass
@@ -162,8 +162,8 @@ def shared_git_folder(root: bytes) -> bytes | None:
 
 def _common_directory(root: bytes, own: bytes) -> bytes | None:
     back = os.path.join(own, _read(own + b"/gitdir").strip())
-    common = os.path.realpath(os.path.join(own, _read(own + b"/commondir").strip()))
-    points_back = os.path.realpath(back) == root + b"/" + GIT
+    common = final_path(os.path.join(own, _read(own + b"/commondir").strip()))
+    points_back = final_path(back) == root + b"/" + GIT
     return common if points_back and os.path.dirname(own) == common + b"/worktrees" else None
 
 
@@ -328,7 +328,7 @@ def names_below(root: int, folder: bytes, limit: int = _MAX_GIT_DIRECTORIES) -> 
 def _read(path: bytes) -> bytes:
     """Return the beginning of a regular file; empty for anything else."""
     folder, name = os.path.split(path)
-    return read_small(os.path.join(os.path.realpath(folder), name), REF_CAP) or b""
+    return read_small(os.path.join(final_path(folder), name), REF_CAP) or b""
 
 
 def read_below(root: int, path: bytes) -> bytes:
