@@ -31,7 +31,16 @@ from rootsd.core.model import (
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.projects import ProjectItem
 from support.ledger_harness import HOME, PLACES, SOURCES, at, path, rule
-from support.sample_decisions import NOON, PERSON, approved, denied, granted, identity, project
+from support.sample_decisions import (
+    NOON,
+    PERSON,
+    approved,
+    denied,
+    granted,
+    identity,
+    project,
+    worktree,
+)
 
 # The fields of an item in the schema `rootsd/1`, in order.
 FIELDS_OF_THE_CONTRACT = [
@@ -236,6 +245,11 @@ def test_a_note_repeats_no_field(
     item = item_of(known, *others, rules=rules)
     assert item["note"] == note
     assert item["published"] is False
+
+
+def test_the_note_of_a_worktree_names_the_project_that_it_was_approved_with() -> None:
+    item = item_of(worktree(1, 2), approved(2))
+    assert (item["published"], item["note"]) == (True, "approved with p2")
 
 
 def test_the_parent_is_the_innermost_one_compared_by_components() -> None:

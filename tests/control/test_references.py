@@ -135,12 +135,23 @@ def test_an_ending_of_several_names_is_ambiguous_and_lists_all() -> None:
     assert refusal.value.remedy
 
 
-@pytest.mark.parametrize("reference", ["nope", "/home/ann", "./nope", "nope*", "/nope/*"])
-def test_an_unknown_reference_is_an_error_with_a_remedy(reference: str) -> None:
+@pytest.mark.parametrize(
+    ("reference", "shown", "remedy"),
+    [
+        ("nope", "nope", "rootsd ls"),
+        ("nope*", "nope*", "rootsd ls"),
+        ("/nope/*", "/nope/*", "rootsd ls"),
+        ("/home/ann", "/home/ann", "rootsd why /home/ann"),
+        ("./no pe", "/home/ann/src/no pe", "rootsd why '/home/ann/src/no pe'"),
+    ],
+)
+def test_an_unknown_reference_is_an_error_with_a_remedy(
+    reference: str, shown: str, remedy: str
+) -> None:
     with pytest.raises(UnknownProject) as refusal:
         resolver().all([reference])
-    assert reference in refusal.value.message
-    assert refusal.value.remedy == "rootsd ls"
+    assert shown in refusal.value.message
+    assert refusal.value.remedy == remedy
     assert not found(resolver(), reference)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -102,7 +103,10 @@ def why_not_inherited(catalog: Catalog, project: Project) -> str | None:
     if judgment.verdict is not Verdict.PENDING or judgment.reason not in _UNDECIDED_REASONS:
         return None
     if seen.main_checkout is None:
-        return "no repository links back to this worktree"
+        return (
+            "no repository links back to this worktree; if you moved it:"
+            f" git -C {shlex.quote(safe_label(project.path, limit=None))} worktree repair"
+        )
     if (blocker := inheritance_blocker(project, catalog.decision_context)) is None:
         return None
     main = catalog.projects[seen.main_checkout]
@@ -258,7 +262,7 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
         case VerdictReason.DENIED_ABOVE | VerdictReason.MAIN_CHECKOUT if isinstance(
             judgment.by, bytes
         ):
-            return f"{judgment.reason.value}: {text_of(judgment.by)}"
+            return _verdict_of(catalog, judgment.reason, judgment.by)
         case VerdictReason.DENY_RULE | VerdictReason.APPROVE_RULE if isinstance(judgment.by, int):
             return f"{judgment.reason.value} {judgment.by}"
         case VerdictReason.LAPSED if (
@@ -269,6 +273,14 @@ def _why_this_verdict(catalog: Catalog, project: Project) -> str | None:
             return f"approval lapsed: {project.ruling.lapse.reason.value}"
         case _:
             return None
+
+
+def _verdict_of(catalog: Catalog, reason: VerdictReason, path: bytes) -> str:
+    """Return the reason for a verdict that is that of another project, at `path`."""
+    main = catalog.projects.get(path)
+    if reason is VerdictReason.MAIN_CHECKOUT and main is not None:
+        return f"approved with {catalog.name_of(main)}"
+    return f"{reason.value}: {text_of(path)}"
 
 
 def _origin_note(catalog: Catalog, project: Project, origin: str | None) -> str | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
 from functools import cached_property
@@ -113,6 +114,9 @@ class ResolvedReference(Struct, frozen=True):
         if self.projects and not self.is_pattern:
             return self.projects
         shown = safe_label(self.reference, limit=None)
+        if self.path is not None and "/" in self.reference and not is_glob(self.reference):
+            at = safe_label(self.path, limit=None)
+            raise UnknownProject(f"no project is known at {at}", f"rootsd why {shlex.quote(at)}")
         if not is_glob(self.reference):
             raise UnknownProject(f"no project is called {shown}", "rootsd ls")
         if not self.projects:

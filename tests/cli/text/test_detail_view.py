@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rootsd.cli.text.projects import detail_lines
+from pathlib import Path
+
+from rootsd.cli.text.projects import detail_lines, note_of
 from support.fake_daemon import an_item
 
 
@@ -17,3 +19,12 @@ def test_known_facts_are_shown_and_unknown_ones_omitted() -> None:
     assert told["size"] == "2.0 KiB in 1 file"
     assert "origin" not in told
     assert dict(detail_lines(item, for_person=False))["id"] == "r7k2"
+
+
+def test_the_main_checkout_of_a_worktree_is_named_once() -> None:
+    main = str(Path.home() / "main")
+    item = an_item(worktree_of=main, note="approved with main")
+    told = dict(detail_lines(item, for_person=True))
+    assert (told["worktree of"], told["note"]) == ("~/main", "approved with main")
+    assert dict(detail_lines(item, for_person=False))["worktree of"] == main
+    assert note_of(item) == "worktree of ~/main, approved with main"

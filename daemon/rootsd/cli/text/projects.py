@@ -44,13 +44,18 @@ def coverage_of(rule: Mapping[str, Any]) -> str:
 
 def note_of(item: Mapping[str, Any]) -> str:
     """Return the facts that have no column of their own, in a few words."""
+    main = f"worktree of {shorten_home(item['worktree_of'])}" if item.get("worktree_of") else ""
+    return _joined_notes(item, main)
+
+
+def _joined_notes(item: Mapping[str, Any], main: str = "") -> str:
     notes = [
         f"incomplete: {item['incomplete']}" if item.get("incomplete") else "",
         item["presence"] if item.get("presence", "present") != "present" else "",
         "read only" if item.get("access") == "read" else "",
         f"until {item['expires_at']}" if item.get("expires_at") else "",
         " ".join(f"#{tag}" for tag in item.get("tags", ())),
-        f"worktree of {shorten_home(item['worktree_of'])}" if item.get("worktree_of") else "",
+        main,
         item.get("note") or "",
     ]
     return ", ".join(note for note in notes if note)
@@ -111,20 +116,20 @@ RISK_LABELS = frozenset((_FINDING_LABELS["sensitive"], _FINDING_LABELS["executed
 
 def detail_lines(item: Mapping[str, Any], *, for_person: bool) -> Iterator[tuple[str, str]]:
     """Yield the labels and values of an item of `ShowQuery`. The values are untrusted text."""
-    path = path_of(item)
+    path, main = path_of(item), item["worktree_of"] or ""
     rows = (
         ("name", f"{item['name']} ({item['id']})" if for_person else item["name"]),
         ("id", "" if for_person else item["id"]),
         ("path", shorten_home(path) if for_person else path),
         ("kind", item["kind"]),
         ("verdict", f"{item['verdict']}, published" if item["published"] else item["verdict"]),
-        ("note", note_of(item)),
+        ("note", _joined_notes(item)),
         ("found", age(item["discovered_at"]) if for_person else item["discovered_at"]),
         ("decided", item["decided_at"] or ""),
         ("origin", item["origin"] or ""),
         ("branch", item["branch"] or ""),
         ("upstream", _upstream(item)),
-        ("worktree of", item["worktree_of"] or ""),
+        ("worktree of", shorten_home(main) if for_person else main),
         ("shared git", _shared_git(item.get("shared_git"), for_person=for_person)),
         ("last commit", _commit(item.get("last_commit"), for_person=for_person)),
         ("calls itself", ", ".join(item["declared_names"] or ())),
