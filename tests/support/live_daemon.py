@@ -69,6 +69,8 @@ class LiveDaemon(FakeDaemon):
     def _talk(self, connection: socket.socket) -> None:
         with connection, suppress(ConnectionError), connection.makefile("rwb") as stream:
             for line in stream:
+                if self.raw is not None:
+                    return
                 request = json.loads(line)
                 if request["method"] == "follow" and "follow" not in self.answers:
                     self.requests.append(("follow", {}))

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +22,8 @@ from rootsd.sync.reconcile import NOTHING_OWN
 from rootsd.sync.record import GrantedTag, SyncedClient, SyncRecord, holder_of
 from rootsd.sync.targets import TARGETS
 from rootsd.wire.projects import ProjectsQuery
-from support.fake_daemon import FakeDaemon, a_listing, an_item
+from support.fake_daemon import a_listing, an_item
+from support.live_daemon import LiveDaemon, an_update
 from support.polling import until
 
 HANG_GUARD = 60
@@ -37,24 +37,22 @@ BOTH = {**DENY, "additionalDirectories": ["/src/a"]}
 
 
 class Decisions:
-    """What the daemon says; `changed` wakes the process that waits."""
+    """What the daemon says; `change` tells the process that follows."""
 
-    def __init__(self, daemon: FakeDaemon) -> None:
+    def __init__(self, daemon: LiveDaemon) -> None:
         self.denied, self.published = DENIED, PUBLISHED
-        self._changed = threading.Event()
         self.focus: str | None = None
-        self._seq = 1
+        self._daemon = daemon
         daemon.answers |= {
-            "projects": self._projects, "log": self._log,
+            "projects": self._projects,
             "focus": lambda _: {"revision": 1, "tag": self.focus, "roots": [], "warnings": []},
-        }  # fmt: skip
+        }
 
     def change(self, *, denied: list[Any] | None = None, focus: str | None = None) -> None:
         if denied is not None:
             self.denied = denied
         self.focus = focus
-        self._seq += 1
-        self._changed.set()
+        self._daemon.send(focus=focus)
 
     def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
         params = {"verdict": query.verdict, "tag": query.tag}
@@ -67,22 +65,15 @@ class Decisions:
         tag = params.get("tag")
         return a_listing(*(each for each in self.published if tag in (None, *each["tags"])))
 
-    def _log(self, params: dict[str, Any]) -> dict[str, Any]:
-        if params.get("after") is not None:
-            self._changed.wait(0.2)
-            self._changed.clear()
-        items = [{"seq": self._seq}] if params.get("after") != self._seq else []
-        return {"revision": 1, "items": items, "warnings": []}
-
 
 @pytest.fixture
-def daemon(rootsd_dir: Path) -> Iterator[FakeDaemon]:
-    with FakeDaemon(rootsd_dir) as daemon:
+def daemon(rootsd_dir: Path) -> Iterator[LiveDaemon]:
+    with LiveDaemon(rootsd_dir, [an_update()]) as daemon:
         yield daemon
 
 
 @pytest.fixture
-def decisions(daemon: FakeDaemon) -> Decisions:
+def decisions(daemon: LiveDaemon) -> Decisions:
     return Decisions(daemon)
 
 
@@ -166,22 +157,24 @@ def test_after_a_kill_the_unit_withdraws_the_grants(decisions: Decisions, file: 
 
 
 def test_without_a_daemon_the_next_start_withdraws_them(
-    decisions: Decisions, daemon: FakeDaemon, file: Path
+    decisions: Decisions, daemon: LiveDaemon, file: Path
 ) -> None:
     with running() as process:
         until(lambda: permissions(file) == BOTH)
         process.kill()
     daemon.raw = b""  # the daemon closes all connections
+    daemon.drop()
     with running():
         until(lambda: permissions(file) == DENY)
 
 
 def test_without_a_daemon_the_grants_are_withdrawn(
-    decisions: Decisions, daemon: FakeDaemon, file: Path
+    decisions: Decisions, daemon: LiveDaemon, file: Path
 ) -> None:
     with running():
         until(lambda: permissions(file) == BOTH)
         daemon.raw = b""
+        daemon.drop()
         until(lambda: permissions(file) == DENY)
         daemon.raw = None
         until(lambda: permissions(file) == BOTH)
@@ -360,9 +353,6 @@ class _Feed:
 
     def focus(self) -> str | None:
         return self._decisions.focus
-
-    def wait(self) -> None:
-        """Return at once."""
 
 
 @pytest.fixture

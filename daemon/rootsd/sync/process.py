@@ -1,22 +1,22 @@
 """The process `rootsd sync`: follow the daemon, and keep the lists of the chosen clients in step.
 
-It waits for the next entry of the log, or for another revision of the published set. Then it asks
-for the denied and the published projects, and writes what changed. If the daemon is gone for some
+It follows the roots. After each change, it asks for the denied and the published projects, and
+writes what changed. If the daemon is gone for some
 seconds, and when the process ends, it withdraws the grants and leaves the denials.
 """
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.model import Verdict
 from rootsd.files.private_files import display_path
 from rootsd.link import rpc
+from rootsd.link.feed import Feed
 from rootsd.link.hidden_process import hide_process
 from rootsd.settings.errors import NotEditable
 from rootsd.settings.settings_file import SettingsFile, SettingsUnusable
@@ -35,18 +36,18 @@ from rootsd.sync.record import ClientOutcome, GrantedTag, SyncedClient, SyncLock
 from rootsd.sync.targets import TARGETS, EntryKind, ListEntry, SyncTarget, TargetFile, Wanted
 from rootsd.wall.kernel.landlock import READ, WRITE, Right, Ruleset, version
 from rootsd.wire.decisions import FocusQuery
-from rootsd.wire.guard import LogQuery
+from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, FeedEvent
+from rootsd.wire.follow import FeedPart
 from rootsd.wire.projects import ProjectsQuery, Selection
 from rootsd.wire.request import ControlRequest, encode_request
 
-_WAIT_S = 10  # for the next entry of the log; failed writes are tried again after it
+_WAIT_S = 10.0  # for the next change; failed writes are tried again after it
 _TIMEOUT_S = 60.0
 _GRACE_S = 5.0  # how long a daemon that restarts may be away before grants are withdrawn
-_PAUSE_S = 0.2
 _DEV_NULL = b"/dev/null"
 
 
-class DaemonFeed(Protocol):
+class DecisionSource(Protocol):
     """Where the process learns what is denied and published."""
 
     def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
@@ -55,37 +56,19 @@ class DaemonFeed(Protocol):
     def focus(self) -> str | None:
         """Return the tag of the focus. Raises RootsdError."""
 
-    def wait(self) -> None:
-        """Return when something may have changed, or after some seconds. Raises RootsdError."""
 
-
-class ControlFeed:
-    """The feed over the control socket."""
-
-    def __init__(self) -> None:
-        self._after: int | None = None
+class DaemonDecisions:
+    """The answers of the daemon."""
 
     def projects(self, query: ProjectsQuery) -> list[dict[str, Any]]:
-        """See DaemonFeed."""
+        """See DecisionSource."""
         items: list[dict[str, Any]] = _ask(query)["items"]
         return items
 
     def focus(self) -> str | None:
-        """See DaemonFeed."""
+        """See DecisionSource."""
         tag: str | None = _ask(FocusQuery())["tag"]
         return tag
-
-    def start(self) -> None:
-        """Note the newest entry of the log, before the first look. Raises RootsdError."""
-        hide_process()
-        items = _ask(LogQuery(1))["items"]
-        self._after = items[-1]["seq"] if items else 0
-
-    def wait(self) -> None:
-        """See DaemonFeed."""
-        listing = _ask(LogQuery(1000, after=self._after, wait_s=_WAIT_S))
-        if items := listing["items"]:
-            self._after = items[-1]["seq"]
 
 
 def _ask(request: ControlRequest) -> dict[str, Any]:
@@ -105,13 +88,13 @@ class AccessSync(Struct):
     clients: Mapping[str, SyncedClient]
     outcomes: dict[str, ClientOutcome] = field(default_factory=dict)
 
-    def apply(self, feed: DaemonFeed) -> None:
+    def apply(self, source: DecisionSource) -> None:
         """Ask for the decisions, and write them. Raises RootsdError if the daemon fails."""
         own: Mapping[str, OwnEntries] = {}
         with suppress(RootsdError):  # `_write` reports a damaged record
             own = self.record.own()
         wanted = {
-            file: _wanted(TARGETS[each.client], each, feed, _own_of(own, each))
+            file: _wanted(TARGETS[each.client], each, source, _own_of(own, each))
             for file, each in self.clients.items()
         }
         for file, entries in wanted.items():
@@ -233,7 +216,7 @@ class AccessSync(Struct):
 
 
 def preview(
-    state: bytes, target: SyncTarget, client: SyncedClient, feed: DaemonFeed
+    state: bytes, target: SyncTarget, client: SyncedClient, source: DecisionSource
 ) -> tuple[str | None, str | None, Wanted]:
     """Return the text of a client's file, the text after a sync, and what is wanted in it.
 
@@ -241,7 +224,7 @@ def preview(
     """
     place = target.merged_files(client.file)[-1]
     own = SyncRecord(state).own().get(place, NOTHING_OWN)
-    wanted = _wanted(target, client, feed, own)
+    wanted = _wanted(target, client, source, own)
     file = SettingsFile(Path(place), client.is_accepted)
     before = file.read()
     try:
@@ -250,13 +233,15 @@ def preview(
         raise SettingsUnusable(f"{display_path(file.path)}: {error}", "") from error
 
 
-def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed, own: OwnEntries) -> Wanted:
-    denied = feed.projects(ProjectsQuery("/", verdict=Verdict.DENIED))
-    tag = feed.focus() if client.granted is GrantedTag.FOCUS else client.tag
+def _wanted(
+    target: SyncTarget, client: SyncedClient, source: DecisionSource, own: OwnEntries
+) -> Wanted:
+    denied = source.projects(ProjectsQuery("/", verdict=Verdict.DENIED))
+    tag = source.focus() if client.granted is GrantedTag.FOCUS else client.tag
     published: list[dict[str, Any]] = []
     if tag is not None:
         query = ProjectsQuery("/", select=Selection.PUBLISHED, tag=tag)
-        published = feed.projects(query)
+        published = source.projects(query)
     places = {entry.place for entry in keep_denials(own)}
 
     def is_written(path: str) -> bool:
@@ -266,7 +251,7 @@ def _wanted(target: SyncTarget, client: SyncedClient, feed: DaemonFeed, own: Own
     wanted = target.entries(choose_access(denied, published, tag, is_written))
     if not reads_projects(target):
         return wanted
-    everything = feed.projects(ProjectsQuery("/", select=Selection.PUBLISHED))
+    everything = source.projects(ProjectsQuery("/", select=Selection.PUBLISHED))
     paths = [item["path"] for item in everything if item["kind"] != "uri" and item["path"]]
     return replace(wanted, projects=tuple(paths))
 
@@ -328,6 +313,9 @@ def withdraw(state: bytes) -> int:
     return Exit.OK
 
 
+Result = TypeVar("Result")
+
+
 class _Ending(Struct):
     """Whether a signal came, and whether it must wait until a write is done."""
 
@@ -341,13 +329,13 @@ class _Ending(Struct):
             self.is_busy = True
             raise _Ended
 
-    def wait(self, wait: Callable[[], None]) -> None:
-        """Call `wait`, and raise _Ended if a signal comes before or during the call."""
+    def wait(self, wait: Callable[[], Result]) -> Result:
+        """Return what `wait` returns. Raise _Ended if a signal comes before or during the call."""
         self.is_busy = False
         try:
             if self.is_asked:
                 raise _Ended
-            wait()
+            return wait()
         finally:
             self.is_busy = True
 
@@ -360,33 +348,55 @@ def _on_signals() -> _Ending:
 
 
 def _follow(work: AccessSync, is_stopped: Callable[[], bool], ending: _Ending) -> None:
-    lost_at: float | None = None
-    has_withdrawn = False
-    feed: ControlFeed | None = None
+    following = _Following(work)
     while True:
-        try:
-            if feed is None:
-                feed = ControlFeed()
-                ending.wait(feed.start)
-            work.apply(feed)
-            lost_at, has_withdrawn = None, False
-            ending.wait(feed.wait)
-        except rpc.DaemonError as error:  # it is too old, or does not like us: grants end
-            sys.stderr.write(f"rootsd sync: {error.message}\n")
-            feed, lost_at = None, lost_at or time.monotonic()
-        except RootsdError:
-            feed, lost_at = None, lost_at or time.monotonic()
-        if lost_at is not None:
-            if not has_withdrawn and time.monotonic() - lost_at > _GRACE_S:
-                work.withdraw()
-                has_withdrawn = True
-            if is_stopped():
-                return
-            ending.wait(_pause)
+        for event in ending.wait(partial(following.feed.wait, _WAIT_S)):
+            following.take(event)
+        following.update()
+        if following.lost_at is not None and is_stopped():
+            return
 
 
-def _pause() -> None:
-    select.select((), (), (), _PAUSE_S)
+class _Following:
+    """What the process knows about the daemon. `lost_at` is None while it follows one."""
+
+    def __init__(self, work: AccessSync) -> None:
+        self.feed = Feed({"version": FEED_VERSION, "part": FeedPart.ROOTS.value})
+        self.lost_at: float | None = time.monotonic()
+        self._work = work
+        self._is_hidden = False
+        self._has_withdrawn = False
+
+    def take(self, event: FeedEvent) -> None:
+        """Note what has happened."""
+        match event:
+            case Connected():
+                self._is_hidden = False
+            case Changed():
+                self.lost_at = None
+            case Away(why):
+                self._lose(why)
+
+    def update(self) -> None:
+        """Write the decisions, or withdraw the grants if no daemon is there for some seconds."""
+        if self.lost_at is None:
+            try:
+                if not self._is_hidden:
+                    hide_process()
+                    self._is_hidden = True
+                self._work.apply(DaemonDecisions())
+                self._has_withdrawn = False
+            except RootsdError as error:
+                self.feed.reject()
+                self._lose(error)
+        elif not self._has_withdrawn and time.monotonic() - self.lost_at > _GRACE_S:
+            self._work.withdraw()
+            self._has_withdrawn = True
+
+    def _lose(self, why: RootsdError) -> None:
+        self.lost_at = self.lost_at or time.monotonic()
+        if isinstance(why, BadFeed | rpc.DaemonError):  # it is too old, or does not like us
+            sys.stderr.write(f"rootsd sync: {why.message}\n")
 
 
 def _confine(record: SyncRecord, clients: Iterable[SyncedClient]) -> None:

@@ -61,7 +61,7 @@ def start_syncing(invocation: Invocation, chosen: SyncedClient) -> ClientOutcome
 
     Raises RootsdError.
     """
-    from rootsd.sync.process import AccessSync, ControlFeed
+    from rootsd.sync.process import AccessSync, DaemonDecisions
 
     record = SyncRecord(invocation.places.state)
     with record.choosing():
@@ -76,7 +76,7 @@ def start_syncing(invocation: Invocation, chosen: SyncedClient) -> ClientOutcome
             record.save_clients(clients.values())
             work = AccessSync(record, clients)
             with suppress(DaemonUnreachable):
-                work.apply(ControlFeed())
+                work.apply(DaemonDecisions())
         finally:
             lock.release()
         restart(invocation)

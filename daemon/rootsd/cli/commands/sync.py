@@ -328,9 +328,9 @@ def _ensure_consent(chosen: SyncedClient) -> None:
 
 def _print_preview(invocation: Invocation, target: SyncTarget, chosen: SyncedClient) -> None:
     """Print the change of the settings file as a diff."""
-    from rootsd.sync.process import ControlFeed, preview
+    from rootsd.sync.process import DaemonDecisions, preview
 
-    before, after, wanted = preview(invocation.places.state, target, chosen, ControlFeed())
+    before, after, wanted = preview(invocation.places.state, target, chosen, DaemonDecisions())
     file = shorten_home(target.merged_files(chosen.file)[-1])
     lines = list(
         difflib.unified_diff(
