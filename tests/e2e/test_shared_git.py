@@ -161,3 +161,29 @@ def test_a_submodule_uses_its_own_git_directory_in_a_pending_checkout(person: Pe
         assert not shell.succeeds("git config a.b c")
         person.rootsd("deny", "tool", "--yes")
         until(lambda: not shell.succeeds("ls"))
+
+
+def test_a_git_directory_outside_of_its_checkout_is_said_to_be_closed_and_one_inside_to_be_open(
+    person: Person,
+) -> None:
+    parent = person.parent
+    data, apart, container = parent.parent / "data", parent / "apart", parent / "container"
+    person.git("clone", "-q", f"--separate-git-dir={data}", str(parent / "tool"), str(apart))
+    person.git("clone", "-q", "--bare", str(parent / "tool"), str(container / ".bare"))
+    (container / ".git").write_text("gitdir: ./.bare\n")
+    for checkout in (apart, container):
+        tree = f"{checkout}-tree"
+        person.git("-C", str(checkout), "worktree", "add", "-q", "--detach", tree)
+    names = ("apart", "container", "apart-tree", "container-tree")
+    until(lambda: set(names) <= set(person.names("pending")))
+    person.rootsd("approve", *names, "--yes")
+    rows = person.rootsd("confine", "--all", "--show").splitlines()
+    for name, git, row_says, show_says in (
+        ("apart", data, "not shown", f"{data} (closed behind the wall: it lies outside"),
+        ("container", container / ".bare", "writable", f"{container}/.bare (open behind"),
+    ):
+        row = next(line for line in rows if line.startswith(f"{git}\t"))
+        assert row.split("\t")[1] == row_says
+        assert show_says in person.rootsd("show", f"{name}-tree")
+        with confined(person, f"{name}-tree") as shell:
+            assert shell.has_git() is (row_says == "writable")

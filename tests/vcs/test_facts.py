@@ -29,6 +29,7 @@ def test_the_facts_of_a_repository(tmp_path: Path) -> None:
         "ecosystems": ["dotnet", "node", "rust"],
         "findings": [{"concern": "sensitive", "path": ".env", "detail": ""}],
         "findings_left_out": 0,
+        "git_directory": str(repository / ".git"),
     }
     assert collected.has_history
     assert size["whole"]

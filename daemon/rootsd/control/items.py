@@ -17,7 +17,7 @@ from rootsd.core.decide import (
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Parent, Presence, Project, ProjectKind, Verdict
-from rootsd.core.paths import PolicyEntry, contains, is_utf8, text_of, to_uri
+from rootsd.core.paths import PolicyEntry, bytes_of, contains, is_utf8, text_of, to_uri
 from rootsd.core.shared_git import GitAccess, shared_git
 from rootsd.core.timestamps import rfc3339
 from rootsd.wire.projects import ProjectItem, RequestNote, SharedGitItem, WorktreeItem
@@ -62,18 +62,27 @@ def _worktree_item(catalog: Catalog, project: Project) -> WorktreeItem | None:
     )
 
 
-def shared_git_item(catalog: Catalog, project: Project) -> SharedGitItem | None:
+def shared_git_item(
+    catalog: Catalog, project: Project, git_directory: str | None = None
+) -> SharedGitItem | None:
     """Return the Git directory that `project` uses in another checkout, or None if it has its own.
 
-    An approval of `project` can include it if the checkout is undecided.
+    An approval of `project` can include it if the checkout is undecided. `git_directory` is where
+    it is, if somebody has looked. The wall shows none that lies outside of its checkout.
     """
     git = shared_git(catalog, project)
     if git is None:
         return None
     checkout = catalog.projects.get(git.checkout)
     is_bare = checkout is not None and checkout.observed.kind is ProjectKind.GIT_BARE
-    readable = is_utf8(git.checkout)
-    place = text_of(git.checkout)
+    readable, place = is_utf8(git.checkout), text_of(git.checkout)
+    if git_directory is None:
+        git_directory = place if is_bare else f"{place}/.git"
+    access = git.access
+    if (access.is_granted or access is GitAccess.CHECKOUT_PENDING) and not contains(
+        git.checkout, bytes_of(git_directory)
+    ):
+        access = GitAccess.OUTSIDE
     return SharedGitItem(
         root=project.id,
         root_name=catalog.name_of(project),
@@ -82,11 +91,11 @@ def shared_git_item(catalog: Catalog, project: Project) -> SharedGitItem | None:
         name=place if checkout is None else catalog.name_of(checkout),
         path=place if readable else None,
         path_b64=None if readable else b64encode(git.checkout).decode(),
-        git_directory=(place if is_bare else f"{place}/.git") if readable else None,
+        git_directory=git_directory if is_utf8(bytes_of(git_directory)) else None,
         identity=identity_fingerprint(git.identity),
-        included=git.access.is_granted,
-        confirmable=git.access is GitAccess.CHECKOUT_PENDING,
-        reason=git.access.value,
+        included=access.is_granted,
+        confirmable=access is GitAccess.CHECKOUT_PENDING,
+        reason=access.value,
     )
 
 

@@ -107,6 +107,10 @@ class FolderIdentity(NamedTuple):
         return self.device is not None
 
 
+GIT_OUTSIDE_OF_CHECKOUT = "it lies outside of its checkout"
+"""Why the git directory of a root is not shown although its checkout may be."""
+
+
 class ConfinedRoot(NamedTuple):
     """An approved root, as the owner of a wall requests it.
 

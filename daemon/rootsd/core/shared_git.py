@@ -25,6 +25,7 @@ from msgspec import Struct
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
 from rootsd.core.model import GitEntry, Identity, Presence, Project, Verdict
+from rootsd.core.mount_plan import GIT_OUTSIDE_OF_CHECKOUT
 from rootsd.core.paths import ancestors
 
 
@@ -36,6 +37,7 @@ class GitAccess(StrEnum):
     CHECKOUT_PENDING = "its checkout is pending"
     CHECKOUT_DENIED = "its checkout is denied"
     OTHER_SESSION = "its checkout is approved for another session only"
+    OUTSIDE = GIT_OUTSIDE_OF_CHECKOUT
     UNAVAILABLE = "its checkout is missing or cannot be published"
     UNKNOWN = "its checkout is not a known project"
 

@@ -268,6 +268,7 @@ def collect_facts(
         findings=found.findings,
         findings_left_out=found.more,
         size=found.size,
+        git_directory=None if dirs is None else os.fsdecode(dirs.common),
     )
     return CollectedFacts(facts, dirs is not None and is_safe_for_libgit2(dirs))
 

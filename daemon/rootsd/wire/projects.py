@@ -172,6 +172,8 @@ class ProjectDetails(TrackingFacts, total=False):
     """Its size on the disk."""
     last_commit: LastCommitItem | None
     """The commit that is checked out, or null."""
+    git_directory: str | None
+    """The folder with the objects and refs of its Git repository, or null."""
     worktrees: list[WorktreeItem]
     """The worktrees that an approval of the project affects."""
     shared_git: SharedGitItem

@@ -172,10 +172,11 @@ class ProjectHandlers(Struct, frozen=True):
         }
         items = project_items(catalog, chosen, self.parents(), self.note_on, origins)
         await self.refresh_worktrees([project.path for project in chosen])
-        for item, project in zip(items, chosen, strict=True):
+        for item, project, facts in zip(items, chosen, seen, strict=True):
             if trees := self._worktrees(project):
                 item["worktrees"] = trees
-            if (git := shared_git_item(catalog, project)) is not None:
+            place = None if facts is None else facts.get("git_directory")
+            if (git := shared_git_item(catalog, project, place)) is not None:
                 item["shared_git"] = git
             # Return the identity that was known before the facts were read. Then an approval of a
             # folder that was replaced in between is refused.

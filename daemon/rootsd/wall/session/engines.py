@@ -14,7 +14,14 @@ from typing import NamedTuple, Protocol
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import (
+    GIT_OUTSIDE_OF_CHECKOUT,
+    ConfinedRoot,
+    MountAccess,
+    ViewEntry,
+    ViewEntryKind,
+)
+from rootsd.core.paths import contains
 from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.wall.git.protected import shared_git_folder
 from rootsd.wall.kernel import landlock
@@ -245,6 +252,9 @@ def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:
     kind = ViewEntryKind.READ if root.access is MountAccess.READ else ViewEntryKind.WRITE
     yield ViewRow(root.path, kind.value, "an approved root")
     if root.git_access and (git := shared_git_folder(root.path)) is not None:
-        shown = "not shown" if root.shared_git is None else kind.value
-        name = safe_label(root.name)
-        yield ViewRow(git, shown, f"the git directory of {name}: {safe_text(root.git_access)}")
+        shown, why = kind.value, safe_text(root.git_access)
+        if root.shared_git is None:
+            shown = "not shown"
+        elif not contains(root.shared_git, git):
+            shown, why = "not shown", GIT_OUTSIDE_OF_CHECKOUT
+        yield ViewRow(git, shown, f"the git directory of {safe_label(root.name)}: {why}")
