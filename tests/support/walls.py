@@ -50,6 +50,7 @@ from rootsd.wall.session.terminal import wait_for
 from rootsd.wall.system_calls import close_from
 from rootsd.wall.view import default_view, denied_base
 from rootsd.wall.view.default_view import base_entries
+from support.polling import until
 
 _MAX_REQUEST = 1 << 17
 _MAX_FDS = 8
@@ -74,6 +75,7 @@ class Weakness(Enum):
     BASE_COVERED = "a denied folder in the base is covered in place"
     FILES_ONLY = "of what holds a folder, only open files are found"
     FIRST_THREAD = "only the first thread of a holder is looked at"
+    LATE_WATCH = "names are watched once a file `late` in the root is gone"
     NO_SEARCH = "worktrees of deeper repositories are not searched"
     NO_PLACEHOLDERS = "hidden worktrees have no placeholder"
 
@@ -446,6 +448,17 @@ def _cover_in_place(self: tree.SharedTree, path: bytes, masks: Iterable[Mask]) -
         self._mask(self._base_mounts[path].fd, path, mask, b"")
 
 
+def _watch_late(self: tree.SharedTree, path: bytes) -> None:
+    late = path + b"/late"
+    if os.path.exists(late):
+        os.rename(late, late + b"-now")
+        until(lambda: not os.path.exists(late + b"-now"))
+    _WATCH(self, path)
+
+
+_WATCH = tree.SharedTree._watch
+
+
 def _open_following(path: bytes, flags: int = 0) -> int:
     return os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
 
@@ -478,6 +491,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.BASE_SHOWN: ((denied_base.DeniedBase, "masks", lambda *_: ()),),
     Weakness.BASE_COVERED: ((tree.SharedTree, "_replace", _cover_in_place),),
     Weakness.NO_PLACEHOLDERS: ((tree.SharedTree, "_add_placeholder", lambda *_: None),),
+    Weakness.LATE_WATCH: ((tree.SharedTree, "_watch", _watch_late),),
     Weakness.NO_SEARCH: ((tree, "search_repositories", lambda *_: iter(())),),
     Weakness.NO_POINT: ((tree, "_remove", lambda _: None),),
     Weakness.BUSY_POINT: ((tree, "_remove", _remove_busy),),

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -78,6 +79,31 @@ def test_a_file_created_again_outside_is_protected_again(
         assert wall.error_of(f"os.rename('{folder}/.envrc', '{folder}/moved')") == "EBUSY"
         if (folder / "old").exists():
             (folder / "old").unlink()
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_a_file_replaced_between_its_cover_and_its_watch_is_protected_again(
+    tmp_path: Path, folder: Path, is_weak: bool
+) -> None:
+    late = folder / "late"
+    late.touch()
+
+    def replace() -> None:
+        until((folder / "late-now").exists)
+        _replace(folder / ".envrc")
+        (folder / "late-now").unlink()
+
+    weaknesses = [Weakness.LATE_WATCH, *([Weakness.NO_REPAIR] if is_weak else [])]
+    replacing = Thread(target=replace)
+    replacing.start()
+    with Wall(
+        tmp_path / "state", tmp_path / "home", [root_of(folder)], weaknesses=weaknesses
+    ) as wall:
+        replacing.join()
+        if is_weak:
+            assert wall.error_of(f"append('{folder}/.envrc')") == ""
+        else:
+            until(lambda: wall.error_of(f"append('{folder}/.envrc')") == "EROFS")
 
 
 def test_a_folder_created_again_outside_is_protected_again(folder: Path, wall: Wall) -> None:

@@ -187,7 +187,8 @@ def test_the_index_of_a_hidden_worktree_survives_a_removal_of_its_record(
     until(lambda: wall.error_of(f"append('{records[0]}/index')") == "EROFS")
     late = world.add(world.home / "src" / "late")
     record = world.main / ".git" / "worktrees" / "late"
-    until(lambda: wall.error_of(f"append('{record}/HEAD')") == "EROFS")
+    for name in ("index", "HEAD", "gitdir", "commondir"):
+        until(lambda: wall.error_of(f"append('{record}/{name}')") == "EROFS")  # noqa: B023
     wall.run(_REMOVE.format(record))
     assert world.lost(late) == []
 
@@ -230,6 +231,35 @@ def test_worktrees_of_repositories_anywhere_in_a_root_are_kept(
     near = trees.pop(2)  # found before the program sees the root
     assert world.lost(near) == []
     assert world.lost(*trees) == (trees if is_weak else [])
+
+
+@pytest.mark.parametrize("is_weak", [False, True])
+def test_a_small_root_is_searched_before_its_program_starts(world: World, is_weak: bool) -> None:
+    for number in range(70):
+        (world.main / f"a{number:02}").mkdir()
+    place = world.main / "z" / "b" / "c" / "deep"
+    tree = hidden_tree(world, make_repository(place))
+    wall = world.wall(weaknesses=[Weakness.NO_SEARCH] if is_weak else ())
+    wall.run(_GIT.format(cwd=str(place), words=["worktree", "prune"]))
+    assert world.lost(tree) == ([tree] if is_weak else [])
+
+
+def test_the_search_leaves_out_no_repository(world: World) -> None:
+    """It goes on in parts. There are more repositories, one after the other, than in one part."""
+    trees = []
+    for number in range(150):
+        bare = world.main / "bare" / f"r{number:03}.git"
+        record, tree = bare / "worktrees" / "tree", world.home / "src" / f"of-r{number:03}"
+        for folder in (bare / "objects", record, tree):
+            folder.mkdir(parents=True)
+        for folder in (bare, record):
+            (folder / "HEAD").write_text("ref: refs/heads/main\n")
+        (record / "gitdir").write_text(f"{tree}/.git\n")
+        (tree / ".git").write_text(f"gitdir: {record}\n")
+        trees.append(tree)
+    wall = world.wall()
+    for tree in trees:
+        until(lambda: wall.error_of(f"os.stat('{tree}/.git')") == "")  # noqa: B023 - called at once
 
 
 def hidden_tree(world: World, repository: Path) -> Path:

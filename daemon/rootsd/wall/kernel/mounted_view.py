@@ -39,6 +39,7 @@ TREE_ROOT = _TREE + VIEW_FOLDER
 """Where the root folder of the programs is, below the folder of the warden."""
 _MAX_HOLDERS = 32
 _UNWATCHED_INTERVAL_S = 1
+_SEARCH_BEFORE_START_S = 0.25
 _MAX_REPAIRS = 100
 _FIRST_RETRY_S = 1
 _LAST_RETRY_S = 64
@@ -90,7 +91,12 @@ class MountedView:
                 self._events.register(names.fd, select.EPOLLIN)
         self.watched = self._events.fileno()
         self._want(desired, denied)
-        return self._apply()
+        change = self._apply()
+        end = time.monotonic() + _SEARCH_BEFORE_START_S
+        while self._tree.is_searching and time.monotonic() < end:
+            self._tree.search_on()
+        self._plan_search()
+        return change
 
     def change(
         self, desired: Mapping[bytes, DesiredMount], denied: frozenset[bytes]

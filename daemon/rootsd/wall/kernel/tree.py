@@ -103,7 +103,7 @@ _POINTS, _ORIGINALS = b"/points", b"/originals"
 _STAGE, _STAGE_FOR_FILES = b"/stage", b"/stage-for-files"
 _EMPTY_FILE = _EMPTY + b"/file"
 _MAX_REPAIRS = 100
-_SEARCHED_AT_ONCE, _ENDED = 128, object()
+_SEARCHED_AT_ONCE = 128
 _TMPFS, _OVERLAY = b"tmpfs", b"overlay"
 _NO_PRIVILEGES = MountFlag.NO_SUID | MountFlag.NO_DEVICES
 _INODES = b"nr_inodes=1m"
@@ -212,6 +212,7 @@ class SharedTree:
         # The git directories in each root, and their worktrees.
         self._repositories: dict[bytes, tuple[bytes, ...]] = {}
         self._worktrees: dict[bytes, dict[bytes, bytes]] = {}  # and git's records of them
+        self._unchecked: set[bytes] = set()  # roots that may have lost a cover before the watch
         # The searches for more git directories that have not ended, and what they have found.
         self._searches: dict[bytes, Iterator[bytes | None]] = {}
         self._deep: dict[bytes, set[bytes]] = {}
@@ -292,7 +293,7 @@ class SharedTree:
         outer = next((each for each in ancestors(path) if each in self._mounted), b"")
         if outer in self._shown and (new := self._new_protection(outer, (path,))):
             self._protect_in_place(outer, new)
-            self._watch(outer)
+            self._watch_new(outer)
 
     def _wanted_protection(
         self, desired: DesiredMount, root: int, inner: Iterable[bytes] = ()
@@ -314,7 +315,7 @@ class SharedTree:
         if not shown.protected:  # a read-only root, or --no-protect
             return []
         wanted = self._wanted_protection(shown.mount, shown.fd, inner)
-        return [each for each in wanted if each not in shown.protected]
+        return [each for each in wanted if each not in (*shown.protected, *shown.kept)]
 
     def _protect_in_place(self, path: bytes, new: Iterable[ProtectedPath]) -> None:
         """Protect more in a shown root. Raises OSError."""
@@ -360,6 +361,9 @@ class SharedTree:
         for path in changed or ():
             if path in self._shown:
                 self._watch(path)  # a folder on the way may be another one
+        if changed is not None:
+            changed = {**changed, **{path: {b""} for path in self._unchecked}}
+        self._unchecked.clear()
         if changed is None:
             mounted = covers.mount_points()
             suspects = {
@@ -431,6 +435,11 @@ class SharedTree:
                     folders.append((stack.enter_context(closing(fd)), names))
             if not self.names.watch(path, folders):
                 self._unwatched.add(path)
+
+    def _watch_new(self, path: bytes) -> None:
+        """Watch a root with new covers. The next `find_broken` tells which were lost meanwhile."""
+        self._unchecked.add(path)
+        self._watch(path)
 
     # Denied folders in the base
 
@@ -585,20 +594,22 @@ class SharedTree:
         for path, search in list(self._searches.items()):
             known = self._deep.setdefault(path, set())
             before = len(known)
-            for each in islice(search, _SEARCHED_AT_ONCE):
+            part = list(islice(search, _SEARCHED_AT_ONCE))
+            for each in part:
                 if each is not None and each not in self._repositories[path]:
                     known.add(each)
             if len(known) > before:
                 found.add(path)
-            if next(search, _ENDED) is _ENDED:
+            if len(part) < _SEARCHED_AT_ONCE:
                 del self._searches[path]
         self.place_worktrees(found)
 
     def settle_records(self) -> None:
-        """Protect what only git's record of a hidden worktree has: its index and its HEAD.
+        """Protect git's records of the worktrees that are not in their root, also of later ones.
 
-        The folder stays writable, since `git gc` makes a lock in it. If the worktree becomes
-        visible, its programs write these files. Raises OSError.
+        If a worktree is hidden, nothing else has its index and its HEAD. If it is visible, its
+        programs write these two. The folder stays writable, since `git gc` makes a lock in it.
+        Raises OSError.
         """
         for path, shown in self._shown.items():
             wanted = tuple(self._records_to_keep(path)) if shown.protected else ()
@@ -612,20 +623,25 @@ class SharedTree:
                     covers.hold_above(shown.fd, each.path)
                     covers.protect(shown.fd, each)
             self._shown[path] = shown._replace(kept=wanted)
-            self._watch(path)
+            self._watch_new(path)
 
     def _records_to_keep(self, path: bytes) -> Iterator[ProtectedPath]:
         """Yield the files to keep in a root. Those of nested repositories stay as they are.
 
         To hold the folders above those would keep programs from removing a nested repository.
         """
-        own = git_directory_of(self._shown[path].fd, path, b"")
+        shown = self._shown[path]
+        protected = {each.path for each in shown.protected}
+        own = git_directory_of(shown.fd, path, b"")
         for tree, record in self._worktrees.get(path, {}).items():
-            if own is not None and contains(b"/" + own, b"/" + record) and self._is_hidden(tree):
-                for name in (b"HEAD", b"index"):
-                    file = record + b"/" + name
-                    if kind_below(self._shown[path].fd, file) is NodeKind.FILE:
-                        yield ProtectedPath(file, Protection.READ_ONLY, NodeKind.FILE)
+            if own is None or not contains(b"/" + own, b"/" + record):
+                continue
+            is_hidden = self._is_hidden(tree)
+            links = (b"gitdir", b"commondir") if is_hidden or not contains(path, tree) else ()
+            for name in (*links, *((b"HEAD", b"index") if is_hidden else ())):
+                file = record + b"/" + name
+                if file not in protected and kind_below(shown.fd, file) is NodeKind.FILE:
+                    yield ProtectedPath(file, Protection.READ_ONLY, NodeKind.FILE)
 
     def _is_hidden(self, path: bytes) -> bool:
         """Return whether no root shows what is at `path`."""
@@ -812,7 +828,7 @@ class SharedTree:
         below = self._mounted.get(desired.path)
         self._shown[desired.path] = _Shown(desired, fd, point, made, protected, below)
         self._mounted[desired.path] = _Mounted.BOUND
-        self._watch(desired.path)
+        self._watch_new(desired.path)
 
     # Mount points
 
