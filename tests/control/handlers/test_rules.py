@@ -190,3 +190,26 @@ async def test_adding_a_lapsed_rule_again_restores_it() -> None:
     assert await control.world.told() == {path(1)}
     denying = await add(control, NO, "/home/ann/src/**")
     assert denying["rule"]["number"] > 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "pattern", "warned"),
+    [
+        (YES, "/home/ann/other/**", True),
+        (YES, "/home/ann/src/**", False),
+        (YES, "/home/ann/src/deep/**", False),
+        (YES, "/home/*/src/**", False),
+        (NO, "/home/ann/other/**", False),
+    ],
+)
+async def test_an_approve_rule_for_folders_that_nobody_watches_says_what_it_will_do(
+    verdict: Verdict, pattern: str, warned: bool
+) -> None:
+    control = ControlHarness(project(1))
+    told = [
+        each for each in (await add(control, verdict, pattern))["warnings"] if "parent" in each
+    ]
+    assert bool(told) is warned
+    if warned:
+        assert told[0].startswith("/home/ann/other is in no parent. Once you watch it, this rule")
+        assert (await add(control, verdict, pattern))["warnings"] == [], "it is no new rule"

@@ -21,7 +21,7 @@ from rootsd.core.errors import RefusedPlace, UnknownRule
 from rootsd.core.inputs import AddRule, ApproveRule, RemoveRule
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, Parent, Project, Rule, Verdict
-from rootsd.core.paths import bytes_of, is_utf8, text_of
+from rootsd.core.paths import bytes_of, contains, is_utf8, text_of
 from rootsd.core.rules import escape_pattern, matches, normalize_pattern, split_pattern
 from rootsd.core.timestamps import rfc3339
 from rootsd.state.ledger import Ledger
@@ -144,11 +144,30 @@ class RuleHandlers(Struct, frozen=True):
             rule=_rule_item(rule, covered),
             is_new=is_new,
             items=project_items(now, present, self.parents()),
-            warnings=_policy_warnings(rule, present, now),
+            warnings=[
+                *_policy_warnings(rule, present, now),
+                *self._unwatched(rule, is_new=is_new),
+            ],
         )
         if confirmation is not None:
             result["confirmation"] = confirmation
         return result
+
+    def _unwatched(self, rule: Rule, *, is_new: bool) -> list[str]:
+        """Return a warning if no parent has the folders of a new approve rule.
+
+        Nobody has seen what is there. A parent that is added later has it published, unasked.
+        """
+        folder, _ = split_pattern(rule.pattern)
+        parents = [parent.path for parent in self.parents()]
+        watched = any(contains(each, folder) or contains(folder, each) for each in parents)
+        if watched or not is_new or rule.verdict is not Verdict.APPROVED:
+            return []
+        shown = safe_label(folder, limit=None)
+        return [
+            f"{shown} is in no parent. Once you watch it, this rule publishes what is found there,"
+            " without a question"
+        ]
 
     def _refuse_home_folder(self, pattern: bytes) -> None:
         if any(matches(pattern, home) for home in self.ledger.catalog.places.homes):
