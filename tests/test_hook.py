@@ -293,6 +293,30 @@ def test_the_uri_of_a_file_is_resolved(
     assert ask("Read", {"file_path": path}) == answer
 
 
+@pytest.mark.parametrize(
+    "pattern", ["file:///src/secret/*", "FILE:/src/secret/**", "file://localhost/src/s%65cret/*"]
+)
+def test_the_uri_in_a_pattern_is_resolved(daemon: FakeDaemon, ask: Hook, pattern: str) -> None:
+    assert ask("Glob", {"pattern": pattern}) == DENY
+    assert ask("Glob", {"pattern": pattern.replace("/src/", "/src/api/")}) == ALLOW
+
+
+def test_a_denied_path_among_many_is_denied(daemon: FakeDaemon, ask: Hook) -> None:
+    several = [f"/src/api/{number}" for number in range(100)]
+    patch = "".join(f"*** Add File: {path}\n" for path in (*several, "/src/secret/a"))
+    given = {"command": f"*** Begin Patch\n{patch}*** End Patch\n"}
+    assert ask("apply_patch", given, "codex") == DENY
+    paths = {"paths": [*several, "/src/secret/a"]}
+    assert ask("read_many_files", paths, "gemini") == DENY
+
+
+@pytest.mark.needs("linux")
+def test_a_path_through_a_process_is_resolved(daemon: FakeDaemon, ask: Hook) -> None:
+    """The daemon has no right to read the links of another process."""
+    assert ask("Read", {"file_path": f"/proc/{os.getpid()}/root/src/secret/a.py"}) == DENY
+    assert ask("Read", {"file_path": f"/proc/{os.getpid()}/root/src/api/a.py"}) is None
+
+
 def test_only_a_strict_hook_denies_what_it_cannot_judge(
     daemon: FakeDaemon,
     monkeypatch: pytest.MonkeyPatch,
@@ -307,6 +331,16 @@ def test_only_a_strict_hook_denies_what_it_cannot_judge(
     other = json.dumps(a_call("Bash", {"command": "ls"}, "claude-code")).encode()
     assert said(inside, hook.STRICT) == said(inside)
     assert said(other, hook.STRICT) == said(other) == ""
+    changes: list[dict[str, object]] = [
+        {"cwd": ""}, {"cwd": "api"}, {"cwd": None}, {"tool_name": 1}, {"tool_input": []},
+        {"tool_input": {}}, {"hook_event_name": None},
+        {"tool_input": {"file_path": ["/src/api/a.py"] * 1001}},
+    ]  # fmt: skip
+    call = json.loads(inside)
+    odd = [json.dumps({**call, **change}).encode() for change in changes]
+    for text in (b"[]", b"null", b"{}", *odd):
+        assert said(text) == ""
+        assert DENY in said(text, hook.STRICT)
     daemon.answers["check"] = Objection(ErrorCode.BUSY, "it is busy")
     for text in (inside, b"", b"{", b" " * (hook.MAX_INPUT_BYTES + 1)):
         assert said(text) == ""

@@ -28,6 +28,7 @@ import sys
 
 from rootsd.core.errors import Exit, RootsdError
 from rootsd.core.parsing import Unparsable, parse_json
+from rootsd.disk.links import final_path
 from rootsd.link import rpc
 
 TYPE_CHECKING = False  # an import of typing would take a seventh of the whole run
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 5.0  # seconds for each answer; an agent must not wait for a daemon that hangs
 MAX_INPUT_BYTES = 1 << 24  # a call contains the whole text that a tool writes
-_MAX_PATHS = 64  # one call may name several files
+_MAX_PATHS = 1000  # one call may name several files
 
 DENIED = "rootsd: a person denied this folder. Do not try another way to open it; ask them."
 UNKNOWN = "rootsd cannot tell whether a person denied this folder: {} (try: {})"
@@ -78,6 +79,10 @@ class HookClient:
         self.writers = writers
         self.searchers = searchers
         self.patchers = patchers or {}
+
+    def opens_files(self, tool: str) -> bool:
+        """Return whether a tool may open the files that its input names."""
+        return tool in self.readers or tool in self.writers or tool in self.patchers
 
 
 def _specific_answer(decision: str, reason: str) -> dict[str, Any]:
@@ -240,26 +245,14 @@ def _reason(error: Exception) -> tuple[str, str]:
 def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> str | None:
     """Return the JSON text to answer `call`, or None for no opinion.
 
-    Raises RootsdError if the daemon does not answer, and ValueError for a path that no file has.
+    Raises RootsdError if the daemon does not answer, and ValueError for a path that no file has
+    and for a call of an unexpected form.
     """
-    if not isinstance(call, dict) or call.get("hook_event_name") not in client.events:
+    parts = _parts(client, call)
+    if parts is None:
         return None
-    tool, given, cwd = _call_in(call)
-    if not isinstance(tool, str) or not isinstance(given, dict) or not isinstance(cwd, str):
-        return None
-    keys = client.readers.get(tool) or client.writers.get(tool) or ()
-    patch = given.get(client.patchers.get(tool, ""))
-    if not os.path.isabs(cwd):
-        return None
-    paths = _paths(given, keys, is_optional=tool in client.searchers)
-    if isinstance(patch, str):
-        paths = [*paths, *_patched(patch)]
-    pattern = given.get(client.searchers.get(tool, ""))
-    wide = _leads_elsewhere(pattern)
-    if isinstance(pattern, str):  # its fixed part may lead through a link, too
-        fixed = _fixed_part(pattern)
-        home = os.path.expanduser(fixed)
-        paths = [*paths, *(os.path.join(path, form) for path in paths for form in (fixed, home))]
+    tool, given, cwd = parts
+    paths, is_wide = _named_paths(client, tool, given)
     if not paths:
         return None
     workspace = environment.get(client.project, "") if client.project else ""
@@ -269,10 +262,52 @@ def decide(client: HookClient, call: object, environment: Mapping[str, str]) -> 
     verdicts = _verdicts([form for path in paths for form in _spellings(path, cwd)], workspace)
     if _DENIED in verdicts:
         return json.dumps(client.answer("deny", DENIED))
-    may_allow = tool in client.readers and bool(workspace) and not wide
+    may_allow = tool in client.readers and bool(workspace) and not is_wide
     if may_allow and set(verdicts) == {_INSIDE}:
         return json.dumps(client.answer("allow", ALLOWED))
     return None
+
+
+def _parts(client: HookClient, call: object) -> tuple[str, dict[str, Any], str] | None:
+    """Return the tool, its input, and the working directory of a call; None if it opens no files.
+
+    Raises ValueError for a call of an unexpected form.
+    """
+    if not isinstance(call, dict) or not isinstance(call.get("hook_event_name"), str):
+        raise ValueError("no call")  # noqa: TRY004 - like every other form that is not expected
+    if call["hook_event_name"] not in client.events:
+        return None
+    match _call_in(call):
+        case str() as tool, _, _ if not client.opens_files(tool):
+            return None
+        case str() as tool, dict() as given, str() as cwd if os.path.isabs(cwd):
+            return tool, given, cwd
+        case _:
+            raise ValueError("a call without a tool, its input, or its folder")
+
+
+def _named_paths(
+    client: HookClient, tool: str, given: Mapping[str, Any]
+) -> tuple[list[str], bool]:
+    """Return the paths in the input of a tool, and whether a pattern may match files elsewhere.
+
+    Raises ValueError for a file tool without a path, and for too many paths.
+    """
+    keys = client.readers.get(tool) or client.writers.get(tool) or ()
+    paths = _paths(given, keys, is_optional=tool in client.searchers)
+    if keys and not paths:
+        raise ValueError("a file tool without a path")
+    patch = given.get(client.patchers.get(tool, ""))
+    if isinstance(patch, str):
+        paths = [*paths, *_patched(patch)]
+    pattern = given.get(client.searchers.get(tool, ""))
+    if isinstance(pattern, str):  # its fixed part may lead through a link, too
+        fixed = _fixed_part(pattern)
+        forms = (fixed, os.path.expanduser(fixed))
+        uri = [fixed] if fixed[:5].lower() == "file:" else []
+        below = [os.path.join(path, form) for path in paths for form in forms]
+        paths = [*paths, *below, *uri]
+    return paths, _leads_elsewhere(pattern)
 
 
 def _call_in(call: Mapping[str, Any]) -> tuple[object, object, object]:
@@ -288,7 +323,10 @@ def _call_in(call: Mapping[str, Any]) -> tuple[object, object, object]:
 
 
 def _patched(patch: str) -> list[str]:
-    """Return the paths in a patch for the tool `apply_patch`, or in a command that calls it."""
+    """Return the paths in a patch for the tool `apply_patch`, or in a command that calls it.
+
+    Raises ValueError for too many.
+    """
     if not patch.lstrip().startswith(("*** Begin Patch", "apply_patch")):
         return []
     found = [
@@ -297,11 +335,16 @@ def _patched(patch: str) -> list[str]:
         for mark in _PATCH_MARKS
         if line.startswith(mark)
     ]
-    return found[:_MAX_PATHS]
+    if len(found) > _MAX_PATHS:
+        raise ValueError("too many paths")
+    return found
 
 
 def _paths(given: Mapping[str, Any], keys: tuple[str, ...], *, is_optional: bool) -> list[str]:
-    """Return the paths in the input of a tool. A search without a path is one of `.`."""
+    """Return the paths in the input of a tool. A search without a path is one of `.`.
+
+    Raises ValueError for too many.
+    """
     found: list[str] = []
     for key in keys:
         match given.get(key):
@@ -312,7 +355,7 @@ def _paths(given: Mapping[str, Any], keys: tuple[str, ...], *, is_optional: bool
             case _:
                 pass
     if len(found) > _MAX_PATHS:
-        return []
+        raise ValueError("too many paths")
     return found or (["."] if is_optional else [])
 
 
@@ -348,7 +391,13 @@ def _spellings(path: str, cwd: str) -> list[str]:
         from unicodedata import normalize  # noqa: PLC0415 - rarely needed
 
         forms.append(normalize("NFC", forms[-1]))
-    return [os.path.join(cwd, form) for form in dict.fromkeys(forms)]
+    joined = [os.path.join(cwd, form) for form in dict.fromkeys(forms)]
+    return joined + [_of_process(each) for each in joined if each.startswith("/proc/")]
+
+
+def _of_process(path: str) -> str:
+    """Return where a path in /proc leads. The daemon may not read the links of other processes."""
+    return os.fsdecode(final_path(os.fsencode(path)))
 
 
 def _paths_of_uri(uri: str) -> list[str]:
