@@ -378,3 +378,18 @@ def test_a_profile_is_stored_by_its_value(tmp_path: Path) -> None:
     for profile in ServerProfile:
         profiles.save(profile)
         assert profiles.load() is profile
+
+
+@pytest.mark.parametrize(
+    ("method", "restarts"),
+    [("resources/list", True), ("resources/templates/list", True), ("tools/list", False)],
+)
+def test_a_list_that_may_name_files_waits_for_a_restart_after_a_denial(
+    method: str, *, restarts: bool
+) -> None:
+    harness = used(API, WEB)
+    harness.approve(WEB)
+    harness.client(request(2, method))
+    harness.wait(0.25)
+    assert harness.out.restart_requested is restarts
+    assert [each["id"] for each in harness.to_server() if "id" in each] == [2] * (not restarts)

@@ -25,8 +25,13 @@ from typing import Any
 from rootsd.proxy.run.readiness import ReadinessGate
 from rootsd.wire.jsonrpc import ErrorResponse, Id, Request, Response
 
-CALL_METHODS = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})
-"""The requests for which a server may need its roots."""
+CALL_METHODS = frozenset(
+    {
+        "tools/call", "resources/read", "prompts/get", "completion/complete", "resources/list",
+        "resources/templates/list",
+    }
+)  # fmt: skip
+"""The requests for which a server may need its roots. A list of resources may name their files."""
 
 
 class CallOutcome(Enum):
