@@ -26,8 +26,11 @@ from rootsd.client import (
     list_roots_callback,
     watch_roots,
 )
+from rootsd.core.access import Access
 from rootsd.core.errors import Busy, ErrorCode
-from rootsd.core.model import Access, ProjectKind
+from rootsd.core.model import (
+    ProjectKind,
+)
 from support.bridges import Daemon, daemons, fault, reply
 from support.mcp_harness import FakeSource, root
 from support.threaded_publisher import published

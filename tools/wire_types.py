@@ -21,13 +21,13 @@ from rootsd.cli.options.flags import VerbCommand
 from rootsd.connect.base import ClientTrial
 from rootsd.connect.health import ClientAnswer
 from rootsd.connect.wiring import Wired
+from rootsd.core.access import Access
 from rootsd.core.decide import VerdictReason
 from rootsd.core.doctor import Severity
 from rootsd.core.errors import ErrorCode
 from rootsd.core.guard import Guard
 from rootsd.core.known_programs import ProgramUse
 from rootsd.core.model import (
-    Access,
     ActorKind,
     MountPolicy,
     NestedPolicy,
@@ -104,7 +104,7 @@ def _inside(one: inspect.Type) -> Iterator[inspect.Type]:
             yield from (field.type for field in fields)
         case inspect.UnionType(types=types):
             yield from types
-        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+        case inspect.CollectionType(item_type=item):
             yield item
         case inspect.Metadata(type=inner):
             yield inner

@@ -299,7 +299,7 @@ def _words(kind: inspect.Type, elsewhere: Mapping[str, Object]) -> str:
         case inspect.TypedDictType(cls=cls) | inspect.NamedTupleType(cls=cls):
             page = FILE.name if cls.__name__ in elsewhere else ""
             return f"[{cls.__name__}]({page}#{cls.__name__.lower()})"
-        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+        case inspect.CollectionType(item_type=item):
             return f"list of {_plural(_words(item, elsewhere))}"
         case inspect.UnionType(types=types):
             null_last = sorted(types, key=lambda each: isinstance(each, inspect.NoneType))

@@ -22,7 +22,10 @@ import pytest
 
 from bench.measuring import table
 from bench.running import Daemon, daemon
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.session.view_feed import WallSubscription, subscribe
@@ -235,7 +238,7 @@ def _roots(top: Path, number: int) -> list[ConfinedRoot]:
 
 def _root(path: Path) -> ConfinedRoot:
     path.mkdir(parents=True, exist_ok=True)
-    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
+    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
 
 
 def _row(name: str, seconds: Sequence[float]) -> tuple[str, str, str]:

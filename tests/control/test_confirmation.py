@@ -9,9 +9,15 @@ from msgspec.structs import replace
 
 from rootsd.control.confirmation import SeenBelow
 from rootsd.control.handlers import audit_log, decisions, names, rules
+from rootsd.core.access import Access
 from rootsd.core.errors import Unconfirmed
 from rootsd.core.inputs import ProjectObserved
-from rootsd.core.model import Access, Decision, ProjectKind, Ruling, Verdict
+from rootsd.core.model import (
+    Decision,
+    ProjectKind,
+    Ruling,
+    Verdict,
+)
 from rootsd.core.paths import RefusedPlaces
 from rootsd.wire.decisions import (
     AddRuleRequest,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rootsd.control.items import dropped_project_items, project_items
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.model import (
-    Access,
     Decision,
     Expiry,
     IncompleteReason,

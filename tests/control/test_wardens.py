@@ -146,17 +146,17 @@ async def test_each_change_is_sent_on_the_same_connection() -> None:
             {
                 "path": P1, "name": "p1", "access": "read-write",
                 "identity": {
-                    "filesystem": known.filesystem.hex(), "inode": known.inode,
+                    "inode": known.inode,
                     "handle": known.handle.hex(), "born_ns": known.born_ns, "owner": known.owner,
                     "device": None,
                 },
                 "denied": [], "shared_git": None, "shared_git_identity": None, "git_access": "",
-                "git_target": None, "ends_ns": None, "withheld": False,
+                "ends_ns": None, "is_withheld": False,
             }
         ]  # fmt: skip
         await control.decide(DENY, INNER)
         view = await warden.view()
-        assert (view[P1]["denied"], view[P1]["withheld"]) == ([INNER], True)
+        assert (view[P1]["denied"], view[P1]["is_withheld"]) == ([INNER], True)
         await control.decide(DENY, "p1")
         assert await warden.view() == {}
         await control.decide(FORGET, INNER)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.decide import (
     DecisionContext,
     InheritanceBlocker,
@@ -22,7 +23,6 @@ from rootsd.core.decide import (
 )
 from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
-    Access,
     Actor,
     ActorKind,
     Decision,

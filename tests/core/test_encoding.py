@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rootsd.core.access import Access
 from rootsd.core.encoding import (
     ProjectRecord,
     decode_actor,
@@ -21,7 +22,14 @@ from rootsd.core.encoding import (
     from_ns,
     to_ns,
 )
-from rootsd.core.model import UNDECIDED, Access, Actor, ObservedState, ProjectKind, Rule, Ruling
+from rootsd.core.model import (
+    UNDECIDED,
+    Actor,
+    ObservedState,
+    ProjectKind,
+    Rule,
+    Ruling,
+)
 from rootsd.core.record import BadRecord
 from support.decision_strategies import actors, moments, names, rules, rulings, sightings
 from support.sample_decisions import NOON, approved

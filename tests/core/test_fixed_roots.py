@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rootsd.core.access import Access
 from rootsd.core.fixed_roots import fixed_roots, missing
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
     FolderIdentity,
-    MountAccess,
     desired_mounts,
 )
 
-READ, WRITE = MountAccess.READ, MountAccess.READ_WRITE
+READ, WRITE = Access.READ, Access.READ_WRITE
 PATHS = (b"/a", b"/a/b", b"/a/b/c", b"/d")
 
 
@@ -58,7 +58,7 @@ def desired(draw: st.DrawFn) -> dict[bytes, DesiredMount]:
         *(
             ConfinedRoot(
                 path,
-                draw(st.sampled_from(MountAccess)),
+                draw(st.sampled_from(Access)),
                 FolderIdentity(draw(st.integers(1, 2)), 0, b"h", None),
                 draw(st.frozensets(st.sampled_from([b"/a/x", b"/a/b/x", b"/d/x"]), max_size=1)),
             )

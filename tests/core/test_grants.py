@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import InheritanceBlocker, inheritance_blocker
@@ -24,7 +25,6 @@ from rootsd.core.inputs import (
     Retag,
 )
 from rootsd.core.model import (
-    Access,
     ActorKind,
     Identity,
     IncompleteReason,

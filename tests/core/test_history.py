@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.changes import (
     Attempt,
     AuditRecord,
@@ -36,7 +37,14 @@ from rootsd.core.history import (
     rule_subject,
     verify_chain,
 )
-from rootsd.core.model import UNDECIDED, Access, ActorKind, LapseReason, Rule, Ruling, Verdict
+from rootsd.core.model import (
+    UNDECIDED,
+    ActorKind,
+    LapseReason,
+    Rule,
+    Ruling,
+    Verdict,
+)
 from rootsd.core.record import BadRecord
 from support.decision_strategies import rules, rulings
 from support.sample_decisions import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
     FolderIdentity,
     Mask,
-    MountAccess,
     MountPurpose,
     base_masks,
     desired_mounts,
@@ -24,7 +24,7 @@ ROOTS = st.lists(
     st.builds(
         ConfinedRoot,
         PATHS,
-        st.sampled_from(MountAccess),
+        st.sampled_from(Access),
         denied=st.frozensets(PATHS, max_size=2),
     ),
     max_size=6,
@@ -32,7 +32,7 @@ ROOTS = st.lists(
 
 
 def root(path: bytes, *denied: bytes, shared_git: bytes | None = None) -> ConfinedRoot:
-    return ConfinedRoot(path, MountAccess.READ_WRITE, None, frozenset(denied), shared_git)
+    return ConfinedRoot(path, Access.READ_WRITE, None, frozenset(denied), shared_git)
 
 
 BIN, CACHE, LINKED, STATE = b"/h/bin", b"/h/.cache/uv", b"/h/.local/bin", b"/h/.claude"
@@ -122,7 +122,7 @@ def test_a_shared_git_directory_is_shown_where_the_daemon_allows_it() -> None:
     allowed = desired_mounts([root(b"/wt", shared_git=b"/main")], git)
     assert allowed[b"/main/.git"] == DesiredMount(
         b"/main/.git",
-        MountAccess.READ_WRITE,
+        Access.READ_WRITE,
         MountPurpose.SHARED_GIT,
         owner=b"/wt",
         checkout=b"/main",
@@ -139,10 +139,10 @@ def test_a_shared_git_directory_is_shown_where_the_daemon_allows_it() -> None:
 def test_a_shared_git_directory_is_writable_if_one_of_its_roots_is() -> None:
     git = {b"/a": b"/main/.git", b"/b": b"/main/.git"}
     one, other = root(b"/a", shared_git=b"/main"), root(b"/b", shared_git=b"/main")
-    read = one._replace(access=MountAccess.READ)
+    read = one._replace(access=Access.READ)
     for roots in ([read, other], [other, read]):
-        assert desired_mounts(roots, git)[b"/main/.git"].access is MountAccess.READ_WRITE
-    assert desired_mounts([read], git)[b"/main/.git"].access is MountAccess.READ
+        assert desired_mounts(roots, git)[b"/main/.git"].access is Access.READ_WRITE
+    assert desired_mounts([read], git)[b"/main/.git"].access is Access.READ
 
 
 def test_a_shared_git_directory_inside_a_root_needs_no_mount() -> None:
@@ -170,7 +170,7 @@ def test_a_root_needs_no_mount_where_another_one_shows_the_same() -> None:
 
 def test_a_root_with_another_access_or_with_masks_has_a_mount_in_another_root() -> None:
     worktree = root(b"/a/x", shared_git=b"/a")
-    read = root(b"/a")._replace(access=MountAccess.READ)
+    read = root(b"/a")._replace(access=Access.READ)
     assert desired_mounts([read, worktree], {})[b"/a/x"].within == b""
     assert desired_mounts([root(b"/a", b"/a/x/y"), worktree], {})[b"/a/x"].within == b"/a"
     denied = worktree._replace(denied=frozenset({b"/a/x/y"}))
@@ -178,7 +178,7 @@ def test_a_root_with_another_access_or_with_masks_has_a_mount_in_another_root() 
     deep = root(b"/a/x/y", shared_git=b"/a")
     assert desired_mounts([root(b"/a", b"/a/x"), deep], {})[b"/a/x/y"].within == b""
     # Nothing is protected in read-only roots.
-    inner = root(b"/a/b")._replace(access=MountAccess.READ)
+    inner = root(b"/a/b")._replace(access=Access.READ)
     assert desired_mounts([read, inner], {})[b"/a/b"].within == b"/a"
 
 

@@ -14,6 +14,7 @@ from rootsd.core import catalog as catalog_module
 from rootsd.core import decide, rules, transition
 from rootsd.core import plan as core_plan
 from rootsd.core import plan as plan_module
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.changes import ChangeVerb, ProjectChange, RuleChange
 from rootsd.core.encoding import to_ns
@@ -37,7 +38,13 @@ from rootsd.core.inputs import (
     ProjectUnsafe,
     RemoveRule,
 )
-from rootsd.core.model import Access, Identity, LapseReason, Project, Rule, Verdict
+from rootsd.core.model import (
+    Identity,
+    LapseReason,
+    Project,
+    Rule,
+    Verdict,
+)
 from rootsd.core.paths import PathError
 from rootsd.core.plan import plan
 from support.catalog_machine import PATHS, CatalogMachine, mains, numbers, observed

@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
-from rootsd.core.model import NO_FOCUS, Access, Focus, ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.model import (
+    NO_FOCUS,
+    Focus,
+    ProjectKind,
+    PublishedRoot,
+    PublishedSet,
+)
 from rootsd.core.paths import contains
 from rootsd.core.scope import (
     FULL_SCOPE,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (
     Approve,
@@ -20,7 +21,6 @@ from rootsd.core.inputs import (
 )
 from rootsd.core.model import (
     UNDECIDED,
-    Access,
     Actor,
     ActorKind,
     Decision,

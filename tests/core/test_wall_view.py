@@ -6,10 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import AddRule, Approve, Deny, Forget, Input, ProjectGone, ProjectObserved
-from rootsd.core.model import Access, GitEntry, Presence, ProjectKind, SessionKey, Verdict
+from rootsd.core.model import (
+    GitEntry,
+    Presence,
+    ProjectKind,
+    SessionKey,
+    Verdict,
+)
 from rootsd.core.paths import contains
 from rootsd.core.plan import plan
 from rootsd.core.scope import FULL_SCOPE, Scope, ScopeExtent, session_start_in

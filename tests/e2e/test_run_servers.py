@@ -31,7 +31,7 @@ from mcp_types import (
     TextContent,
 )
 
-from rootsd.core.model import Access
+from rootsd.core.access import Access
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from support.bridges import INITIALIZE, notice, request
 from support.confirmed_orders import call_confirmed

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.access import Access
+from rootsd.core.model import (
+    ProjectKind,
+    PublishedRoot,
+    PublishedSet,
+)
 from rootsd.mcp.diff import describe_root_changes
 from support.mcp_harness import root
 

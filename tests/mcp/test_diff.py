@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.access import Access
+from rootsd.core.model import (
+    ProjectKind,
+    PublishedRoot,
+    PublishedSet,
+)
 from rootsd.core.scope import UriFilter
 from rootsd.mcp.diff import PublishedDiff, diff_published
 from support.mcp_harness import root

@@ -6,7 +6,12 @@ import json
 
 import pytest
 
-from rootsd.core.model import Access, ProjectKind, PublishedRoot, PublishedSet
+from rootsd.core.access import Access
+from rootsd.core.model import (
+    ProjectKind,
+    PublishedRoot,
+    PublishedSet,
+)
 from rootsd.core.scope import UriFilter
 from rootsd.mcp.serializers import (
     approved_resource_text,

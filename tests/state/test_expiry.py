@@ -7,9 +7,13 @@ from datetime import timedelta
 import anyio
 import pytest
 
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.inputs import Approve, Deny
-from rootsd.core.model import Access, LapseReason, Verdict
+from rootsd.core.model import (
+    LapseReason,
+    Verdict,
+)
 from rootsd.state.expiry import ExpiryTracker
 from rootsd.state.ledger import Ledger
 from support.ledger_harness import (

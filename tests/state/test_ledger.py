@@ -8,10 +8,16 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import IdentityChanged, RefusedPlace
 from rootsd.core.inputs import Approve, Order, ProjectGone, ProjectUnsafe
-from rootsd.core.model import Access, Lapse, LapseReason, PublishedSet, Verdict
+from rootsd.core.model import (
+    Lapse,
+    LapseReason,
+    PublishedSet,
+    Verdict,
+)
 from rootsd.state.ledger import Conflict
 from support.ledger_harness import (
     HANG_GUARD,

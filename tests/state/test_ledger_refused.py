@@ -6,9 +6,13 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.errors import OrderRefused
 from rootsd.core.inputs import Order, ProjectGone, ProjectUnreachable, ProjectUnsafe, RemoveRule
-from rootsd.core.model import Access, LapseReason, Verdict
+from rootsd.core.model import (
+    LapseReason,
+    Verdict,
+)
 from support.ledger_harness import (
     HANG_GUARD,
     SOURCES,

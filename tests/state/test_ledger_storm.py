@@ -10,6 +10,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.errors import OrderRefused, RootsdError
 from rootsd.core.inputs import (
@@ -21,7 +22,12 @@ from rootsd.core.inputs import (
     ProjectUnsafe,
     RemoveRule,
 )
-from rootsd.core.model import Access, Focus, LapseReason, PublishedRoot, Verdict
+from rootsd.core.model import (
+    Focus,
+    LapseReason,
+    PublishedRoot,
+    Verdict,
+)
 from rootsd.state.ledger import Ledger
 from support.ledger_harness import (
     LedgerHarness,

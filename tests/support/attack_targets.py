@@ -15,7 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer as CellLayer
@@ -156,11 +159,11 @@ class AttackTargets:
     def roots(self) -> list[ConfinedRoot]:
         denied = frozenset({os.fsencode(self.root / "denied")})
         return [
-            ConfinedRoot(os.fsencode(self.root), MountAccess.READ_WRITE, denied=denied),
-            ConfinedRoot(os.fsencode(self.read_only), MountAccess.READ),
+            ConfinedRoot(os.fsencode(self.root), Access.READ_WRITE, denied=denied),
+            ConfinedRoot(os.fsencode(self.read_only), Access.READ),
             *(
                 ConfinedRoot(
-                    os.fsencode(tree), MountAccess.READ_WRITE, shared_git=os.fsencode(checkout)
+                    os.fsencode(tree), Access.READ_WRITE, shared_git=os.fsencode(checkout)
                 )
                 for tree, checkout in (
                     (self.tree, self.checkout),
@@ -170,7 +173,7 @@ class AttackTargets:
         ]
 
     def gone_root(self) -> ConfinedRoot:
-        return ConfinedRoot(os.fsencode(self.gone), MountAccess.READ_WRITE)
+        return ConfinedRoot(os.fsencode(self.gone), Access.READ_WRITE)
 
     def _make_folders(self) -> None:
         for folder in (self.home, self.root, self.read_only, self.pending, self.gone):

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.model import (
-    Access,
     Actor,
     ActorKind,
     Decision,

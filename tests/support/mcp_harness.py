@@ -17,8 +17,15 @@ from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from rootsd.core.access import Access
 from rootsd.core.errors import Busy
-from rootsd.core.model import Access, Focus, ProjectKind, PublishedRoot, PublishedSet, SessionKey
+from rootsd.core.model import (
+    Focus,
+    ProjectKind,
+    PublishedRoot,
+    PublishedSet,
+    SessionKey,
+)
 from rootsd.core.paths import contains
 from rootsd.core.scope import NO_SESSION_START, Scope, SessionStart, root_containing
 from rootsd.mcp.connection import (

@@ -162,12 +162,12 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 def main() -> None:
-    from rootsd.wall.kernel.orders import decode_root  # noqa: PLC0415
+    from rootsd.core.record import from_json  # noqa: PLC0415
 
     with RootsPublisher(Path(sys.argv[1])) as publisher:
         print("ready", flush=True)  # noqa: T201
         for line in sys.stdin:
-            publisher.publish(*(decode_root(each) for each in json.loads(line)))
+            publisher.publish(*(from_json(ConfinedRoot, each) for each in json.loads(line)))
             print("ok", flush=True)  # noqa: T201
 
 

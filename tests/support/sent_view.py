@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.core.paths import text_of
-from rootsd.wall.kernel.orders import encode_root
+from rootsd.core.record import to_json
+from rootsd.wire.feed import RootsChange
+from rootsd.wire.follow import FeedChange
 
 
 class SentView:
@@ -22,11 +23,9 @@ class SentView:
         denied_before, self._denied = self._denied, denied
         before, self._roots = self._roots, {root.path: root for root in roots}
         self._number += 1
-        change = {
-            "changed": [encode_root(root) for root in roots if before.get(root.path) != root],
-            "removed": [text_of(path) for path in before.keys() - self._roots.keys()],
-            "denied": None if denied == denied_before else [text_of(path) for path in denied],
-        }
-        return {
-            "number": self._number, "revision": 1, "focus": None, "roots": change, "screen": None
-        }  # fmt: skip
+        change = RootsChange(
+            tuple(root for root in roots if before.get(root.path) != root),
+            tuple(before.keys() - self._roots.keys()),
+            None if denied == denied_before else frozenset(denied),
+        )
+        return to_json(FeedChange(self._number, 1, None, change, None))

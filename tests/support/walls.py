@@ -29,6 +29,7 @@ from typing import Any, NoReturn, Self
 
 from rootsd.core import mount_plan
 from rootsd.core.mount_plan import ConfinedRoot, Mask, ViewEntry, ViewEntryKind
+from rootsd.core.record import from_json, from_line, to_json, to_line
 from rootsd.core.wall import RevokePolicy, WallEngine
 from rootsd.wall.git import protected
 from rootsd.wall.git.name_watch import NameWatch
@@ -39,10 +40,6 @@ from rootsd.wall.kernel.orders import (
     OrderKind,
     WardenOrder,
     WardenReport,
-    decode_report,
-    decode_root,
-    encode_order,
-    encode_root,
 )
 from rootsd.wall.kernel.supervision import CellOptions, Layer, Network
 from rootsd.wall.kernel.warden import WardenSettings
@@ -375,7 +372,7 @@ class Wall(Interpreter):
     ) -> None:
         self._number = 0
         spec = {
-            "folder": str(folder), "home": str(home), "roots": [encode_root(r) for r in roots],
+            "folder": str(folder), "home": str(home), "roots": [to_json(r) for r in roots],
             "without": [layer.value for layer in without], "network": network.value,
             "protection": protection.value, "on_revoke": on_revoke.value,
             "engine": engine.value, "landlock": landlock,
@@ -408,14 +405,14 @@ class Wall(Interpreter):
         removed = tuple(os.fsencode(path) for path in paths)
         closed = None if denied is None else frozenset(map(os.fsencode, denied))
         order = WardenOrder(self._number, kind, roots, removed, closed)
-        self._channel.sendall(encode_order(order))
+        self._channel.sendall(to_line(order))
         while (report := self.next_report()).number != self._number:
             pass
         return report
 
     def next_report(self) -> WardenReport:
         """Return the next report, after an order or a change that the warden made by itself."""
-        return decode_report(self._reports.readline())
+        return from_line(WardenReport, self._reports.readline())
 
     def close(self) -> None:
         self._reports.close()
@@ -472,7 +469,7 @@ _PATCHES: dict[Weakness, tuple[tuple[object, str, object], ...]] = {
     Weakness.KILL_ONCE: (
         (holders, "_QUIET_LOOKS", 1),
         (holders, "_activity", lambda _: {}),
-        (pause.ProgramPause, "stop", lambda _: None),
+        (pause.ProgramPause, "stop", lambda *_: None),
     ),
     Weakness.FILES_ONLY: ((mounted_view, "_footholds", lambda _: frozenset()),),
     Weakness.FIRST_THREAD: ((holders, "_threads", lambda pid: [b"/proc/%d/" % pid]),),
@@ -526,7 +523,7 @@ def _build(spec: Mapping[str, Any], channel: socket.socket) -> int:
     engine: Engine = NamespaceEngine()
     if WallEngine(spec["engine"]) is WallEngine.STATIC:
         engine = StaticEngine(spec["landlock"])
-    warden = engine.start(settings, [decode_root(root) for root in spec["roots"]])
+    warden = engine.start(settings, [from_json(ConfinedRoot, root) for root in spec["roots"]])
     options = CellOptions(
         Network(spec["network"]),
         without,

@@ -11,7 +11,10 @@ from threading import Thread
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
 from support.sizes import Sizes
@@ -34,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def root_of(folder: Path) -> ConfinedRoot:
     denied = frozenset({os.fsencode(folder / "packages" / "denied")})
-    return ConfinedRoot(os.fsencode(folder), MountAccess.READ_WRITE, denied=denied)
+    return ConfinedRoot(os.fsencode(folder), Access.READ_WRITE, denied=denied)
 
 
 @pytest.fixture
@@ -168,7 +171,7 @@ def test_a_program_cannot_move_the_folder_above_a_root_inside_a_root(
 ) -> None:
     """After the next change, a read-only root would be writable as a part of the outer one."""
     (folder / "a" / "inner").mkdir(parents=True)
-    inner = ConfinedRoot(os.fsencode(folder / "a" / "inner"), MountAccess.READ)
+    inner = ConfinedRoot(os.fsencode(folder / "a" / "inner"), Access.READ)
     wall.order(OrderKind.ADD, inner)
     assert wall.error_of(f"os.rename('{folder}/a', '{folder}/moved')") == "EBUSY"
     with Wall(
@@ -185,7 +188,7 @@ def test_a_root_inside_a_root_survives_the_repair_of_the_outer_one(
 ) -> None:
     (folder / "inner").mkdir()
     (folder / "inner" / "file").write_text("text")
-    wall.order(OrderKind.ADD, ConfinedRoot(os.fsencode(folder / "inner"), MountAccess.READ_WRITE))
+    wall.order(OrderKind.ADD, ConfinedRoot(os.fsencode(folder / "inner"), Access.READ_WRITE))
     (folder / ".husky").rename(folder / "old")
     (folder / ".husky").mkdir()
     until(lambda: wall.error_of(f"os.utime('{folder}/.husky')") == "EROFS")

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntry, ViewEntryKind
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    ViewEntry,
+    ViewEntryKind,
+)
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer
@@ -62,7 +67,7 @@ def make_wall(tmp_path: Path, home: Path) -> Iterator[MakeWall]:
 def root_at(path: Path) -> ConfinedRoot:
     path.mkdir(parents=True, exist_ok=True)
     (path / "file").write_text("root")
-    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
+    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
 
 
 def is_read(wall: Wall, path: Path) -> bool:

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, DesiredMount, MountAccess, desired_mounts
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    DesiredMount,
+    desired_mounts,
+)
 from rootsd.wall.kernel import mounted_view
 from rootsd.wall.kernel.mounted_view import MountedView
 from rootsd.wall.kernel.warden import WardenSettings
@@ -120,7 +125,7 @@ def view(tmp_path: Path, time: FakeTime, tree: FakeTree) -> MountedView:
 
 
 def desired(*paths: bytes) -> dict[bytes, DesiredMount]:
-    return desired_mounts([ConfinedRoot(path, MountAccess.READ_WRITE) for path in paths], {})
+    return desired_mounts([ConfinedRoot(path, Access.READ_WRITE) for path in paths], {})
 
 
 def lose_cover(view: MountedView, tree: FakeTree, path: bytes) -> None:

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer
@@ -141,7 +144,7 @@ class Holders:
         self.wall = Wall(
             folder / "state",
             folder / "home",
-            [ConfinedRoot(os.fsencode(root), MountAccess.READ_WRITE)],
+            [ConfinedRoot(os.fsencode(root), Access.READ_WRITE)],
             without=_NESTED,
             on_revoke=RevokePolicy.KILL,
             weaknesses=weak,

@@ -6,18 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    FolderIdentity,
+)
+from rootsd.core.record import BadRecord, from_json, from_line, to_line
 from rootsd.wall.kernel.orders import (
-    BadOrder,
     FailedRoot,
     OrderKind,
+    PauseNews,
+    PauseState,
     WardenOrder,
     WardenReport,
-    decode_order,
-    decode_report,
-    decode_root,
-    encode_order,
-    encode_report,
+    decode_news,
 )
 
 _NAME = st.binary(min_size=1, max_size=8).filter(
@@ -34,7 +36,7 @@ IDENTITIES = st.builds(
 ROOTS = st.builds(
     ConfinedRoot,
     PATHS,
-    st.sampled_from(MountAccess),
+    st.sampled_from(Access),
     st.none() | IDENTITIES,
     st.frozensets(PATHS, max_size=3),
     st.none() | PATHS,
@@ -58,7 +60,7 @@ def test_an_order_with_roots_is_encoded_and_decoded(
     number: int, kind: OrderKind, roots: list[ConfinedRoot], denied: frozenset[bytes] | None
 ) -> None:
     order = WardenOrder(number, kind, tuple(roots), denied=denied)
-    assert decode_order(encode_order(order)) == order
+    assert from_line(WardenOrder, to_line(order)) == order
 
 
 @given(st.integers(), st.lists(PATHS, max_size=3), DENIED)
@@ -66,28 +68,35 @@ def test_an_order_to_remove_is_encoded_and_decoded(
     number: int, paths: list[bytes], denied: frozenset[bytes] | None
 ) -> None:
     order = WardenOrder(number, OrderKind.REMOVE, paths=tuple(paths), denied=denied)
-    assert decode_order(encode_order(order)) == order
+    assert from_line(WardenOrder, to_line(order)) == order
 
 
 @given(PATHS, st.text(max_size=9))
 def test_a_report_is_encoded_and_decoded(path: bytes, text: str) -> None:
     report = WardenReport(3, 2, 1, 1, (FailedRoot(path, text),), (text,))
-    assert decode_report(encode_report(report)) == report
+    assert decode_news(to_line(report)) == report
+
+
+@given(st.sampled_from(PauseState), st.text(max_size=9))
+def test_news_about_the_programs_are_no_report(state: PauseState, text: str) -> None:
+    news = PauseNews(state, text, "rootsd up")
+    assert decode_news(to_line(news)) == news
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"[]", b"{", b"[" * 100_000, b'{"order": 1, "do": "mount", "roots": []}',
-        b'{"order": 1, "do": "set"}', b'{"order": 1, "do": "set", "roots": [{"path": "/a"}]}',
-        b'{"order": 1, "do": "remove", "paths": ["a"]}',
-        b'{"order": 1, "do": "remove", "paths": ["/a/../b"]}',
-        b'{"order": 1, "do": "remove", "paths": [7]}',
+        b"", b"[]", b"{", b"[" * 100_000, b'{"number": 1, "kind": "mount", "roots": []}',
+        b'{"number": 1}', b'{"kind": "set"}',
+        b'{"number": 1, "kind": "set", "roots": [{"path": "/a"}]}',
+        b'{"number": 1, "kind": "remove", "paths": ["a"]}',
+        b'{"number": 1, "kind": "remove", "paths": ["/a/../b"]}',
+        b'{"number": 1, "kind": "remove", "paths": [7]}',
     ],
 )  # fmt: skip
 def test_any_other_line_is_rejected(line: bytes) -> None:
-    with pytest.raises(BadOrder):
-        decode_order(line)
+    with pytest.raises(BadRecord):
+        from_line(WardenOrder, line)
 
 
 @pytest.mark.parametrize(
@@ -101,5 +110,5 @@ def test_any_other_line_is_rejected(line: bytes) -> None:
     ],
 )  # fmt: skip
 def test_a_root_that_is_not_described_correctly_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(BadOrder):
-        decode_root({"path": "/a", "access": "read", **changes})
+    with pytest.raises(BadRecord):
+        from_json(ConfinedRoot, {"path": "/a", "access": "read", **changes})

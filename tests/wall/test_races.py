@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import Layer
 from support.polling import until, until_won
@@ -135,7 +138,7 @@ def make_wall(tmp_path: Path, root: Path) -> Iterator[MakeWall]:
 
 
 def root_at(path: Path) -> ConfinedRoot:
-    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
+    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
 
 
 def rounds(sizes: Sizes) -> range:
@@ -146,7 +149,7 @@ def test_a_folder_that_is_exchanged_with_a_link_leads_nowhere(
     root: Path, make_wall: MakeWall, sizes: Sizes
 ) -> None:
     # With the access of the root around it, it would need no mount.
-    inner = ConfinedRoot(os.fsencode(root / "a"), MountAccess.READ)
+    inner = ConfinedRoot(os.fsencode(root / "a"), Access.READ)
 
     def leaks(wall: Wall) -> bool:
         wall.order(OrderKind.ADD, inner)

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.git.facts import FactKind
 from rootsd.wall.git.session_reports import (
     SessionEnd,
@@ -60,7 +63,7 @@ class World:
 
 
 def root(path: Path) -> ConfinedRoot:
-    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE)
+    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE)
 
 
 @pytest.fixture

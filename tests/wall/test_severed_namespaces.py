@@ -22,7 +22,10 @@ from typing import NamedTuple
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import WARDEN_LOST, Layer
 from support.polling import until
@@ -123,7 +126,7 @@ def reached(wall: Wall) -> list[str]:
     return found
 
 
-def root_at(path: Path, access: MountAccess = MountAccess.READ_WRITE) -> ConfinedRoot:
+def root_at(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     path.mkdir(parents=True, exist_ok=True)
     (path / "file").write_text("text")
     return ConfinedRoot(os.fsencode(path), access)
@@ -160,24 +163,24 @@ def _protected(base: Path, _: Path) -> Layout:
 
 
 def _writable_in_a_read_only_root(base: Path, _: Path) -> Layout:
-    outer = root_at(base / "outer", MountAccess.READ)
+    outer = root_at(base / "outer", Access.READ)
     inner = root_at(base / "outer" / "a" / "inner")
     return Layout((outer, inner), (outer,), base / "outer" / "a" / "inner", still="read")
 
 
 def _writable_that_becomes_read_only(base: Path, _: Path) -> Layout:
     root = root_at(base / "home" / "root")
-    after = root._replace(access=MountAccess.READ)
+    after = root._replace(access=Access.READ)
     return Layout((root,), (after,), base / "home" / "root", still="read")
 
 
 def _inner_that_goes_with_the_outer_one(base: Path, _: Path) -> Layout:
-    roots = root_at(base / "home" / "root"), root_at(base / "home" / "root/a", MountAccess.READ)
+    roots = root_at(base / "home" / "root"), root_at(base / "home" / "root/a", Access.READ)
     return Layout(roots, (), base / "home" / "root" / "a")
 
 
 def _outer_that_goes_without_the_inner_one(base: Path, _: Path) -> Layout:
-    inner = root_at(base / "home" / "root" / "a", MountAccess.READ)
+    inner = root_at(base / "home" / "root" / "a", Access.READ)
     return Layout((root_at(base / "home" / "root"), inner), (inner,), base / "home" / "root")
 
 
@@ -313,7 +316,7 @@ def test_a_nested_root_that_was_removed_outside_takes_nothing_with_it(
 ) -> None:
     """Its point went with its folder. What is left of it must still be taken away."""
     outer = root_at(tmp_path / "outer")
-    inner = root_at(tmp_path / "outer" / "inner", MountAccess.READ)
+    inner = root_at(tmp_path / "outer" / "inner", Access.READ)
     wall = make_wall()
     wall.order(OrderKind.SET, outer, inner)
     (tmp_path / "outer" / "inner" / "file").unlink()

@@ -12,8 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from rootsd.core.access import Access
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
-from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    FolderIdentity,
+)
 from rootsd.core.wall import WallEngine
 from rootsd.wall.kernel.orders import OrderKind
 from rootsd.wall.kernel.supervision import WARDEN_LOST
@@ -79,7 +83,7 @@ def wall(tmp_path: Path) -> Iterator[StaticTestWall]:
         yield wall
 
 
-def make_root(path: Path, access: MountAccess = MountAccess.READ_WRITE) -> ConfinedRoot:
+def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     path.mkdir(parents=True, exist_ok=True)
     (path / "file").write_text("text")
     return ConfinedRoot(os.fsencode(path), access)
@@ -201,7 +205,7 @@ def test_roots_that_cannot_be_enforced_are_left_out_or_read_only(tmp_path: Path)
     outer = make_root(tmp_path / "a")
     make_root(tmp_path / "a" / "denied")
     masked = outer._replace(denied=frozenset({os.fsencode(tmp_path / "a" / "denied")}))
-    around, inner = make_root(tmp_path / "b"), make_root(tmp_path / "b" / "c", MountAccess.READ)
+    around, inner = make_root(tmp_path / "b"), make_root(tmp_path / "b" / "c", Access.READ)
     with StaticTestWall(tmp_path, [masked, around, inner]) as wall:
         assert wall.error_of(f"read('{tmp_path}/a/file')") == "EACCES"
         wall.run(f"read('{tmp_path}/b/file')")
@@ -239,7 +243,7 @@ def test_a_worktree_brings_its_repository_here_too(tmp_path: Path) -> None:
     subprocess.run([*git, "init", "-q", main], check=True)
     subprocess.run([*git, "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
     subprocess.run([*git, "-C", main, "worktree", "add", "-q", tmp_path / "tree"], check=True)
-    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), MountAccess.READ_WRITE)
+    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), Access.READ_WRITE)
     commit = [*git, "-C", os.fspath(tmp_path / "tree"), "commit", "-q", "--allow-empty", "-m", "2"]
     run = f"subprocess.run({commit}, check=True, stderr=subprocess.DEVNULL)"
     shared = tree._replace(shared_git=os.fsencode(main), shared_git_identity=identity_of(main))

@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    FolderIdentity,
+)
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.folder_identity import identity_of
@@ -32,7 +36,7 @@ def wall(tmp_path: Path) -> Iterator[Wall]:
         yield wall
 
 
-def make_root(path: Path, access: MountAccess = MountAccess.READ_WRITE) -> ConfinedRoot:
+def make_root(path: Path, access: Access = Access.READ_WRITE) -> ConfinedRoot:
     path.mkdir(parents=True, exist_ok=True)
     (path / "file").write_text("text")
     return ConfinedRoot(os.fsencode(path), access)
@@ -55,7 +59,7 @@ def test_orders_add_and_remove_single_roots(tmp_path: Path, wall: Wall) -> None:
 
 
 def test_a_change_of_access_reaches_the_program(tmp_path: Path, wall: Wall) -> None:
-    wall.order(OrderKind.SET, make_root(tmp_path / "a", MountAccess.READ))
+    wall.order(OrderKind.SET, make_root(tmp_path / "a", Access.READ))
     assert wall.error_of(f"make('{tmp_path}/a/new')") == "EROFS"
     wall.order(OrderKind.SET, make_root(tmp_path / "a"))
     wall.run(f"make('{tmp_path}/a/new')")
@@ -65,7 +69,7 @@ def test_a_nested_root_keeps_its_access_and_outlives_the_outer_root(
     tmp_path: Path, wall: Wall
 ) -> None:
     outer = make_root(tmp_path / "a")
-    inner = make_root(tmp_path / "a" / "b", MountAccess.READ)
+    inner = make_root(tmp_path / "a" / "b", Access.READ)
     wall.order(OrderKind.SET, outer, inner)
     assert wall.error_of(f"make('{tmp_path}/a/b/new')") == "EROFS"
     wall.order(OrderKind.SET, inner)
@@ -84,7 +88,7 @@ def checkout(tmp_path: Path) -> ConfinedRoot:
 
 def worktree_in(checkout: ConfinedRoot) -> ConfinedRoot:
     return ConfinedRoot(
-        checkout.path + b"/.worktrees/x", MountAccess.READ_WRITE, shared_git=checkout.path
+        checkout.path + b"/.worktrees/x", Access.READ_WRITE, shared_git=checkout.path
     )
 
 
@@ -169,7 +173,7 @@ def test_the_entry_of_a_worktree_that_a_program_cannot_write_cannot_be_changed(
     denied = checkout._replace(denied=frozenset({tree.path}))
     for roots in (
         [denied],
-        [checkout, tree._replace(access=MountAccess.READ)],
+        [checkout, tree._replace(access=Access.READ)],
         [checkout],
         [checkout, tree._replace(denied=frozenset({tree.path + b"/denied"}))],
     ):
@@ -191,7 +195,7 @@ def test_the_entry_of_a_worktree_is_closed_once_the_worktree_becomes_read_only(
     subprocess.run(["git", "-C", main, "worktree", "add", "-q", path], check=True)
     wall.order(OrderKind.SET, checkout, tree)
     wall.run(f"os.chdir('{main}')")
-    wall.order(OrderKind.SET, checkout, tree._replace(access=MountAccess.READ))
+    wall.order(OrderKind.SET, checkout, tree._replace(access=Access.READ))
     assert wall.error_of(f"append('{entry_of(path)}/commondir')") == "EROFS"
     wall.run("read('file')")  # the checkout is still the same mount
 
@@ -254,7 +258,7 @@ def test_a_replaced_folder_is_not_shown(tmp_path: Path, wall: Wall) -> None:
         (root.path, "another folder is there now")
     ]
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    linked = ConfinedRoot(os.fsencode(tmp_path / "link"), MountAccess.READ)
+    linked = ConfinedRoot(os.fsencode(tmp_path / "link"), Access.READ)
     assert [each.path for each in wall.order(OrderKind.SET, linked).failed] == [linked.path]
 
 
@@ -309,7 +313,7 @@ def test_a_worktree_brings_its_repository_only_if_both_link_to_each_other(
     subprocess.run([*git, "init", "-q", main], check=True)
     subprocess.run([*git, "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
     subprocess.run([*git, "-C", main, "worktree", "add", "-q", tmp_path / "tree"], check=True)
-    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), MountAccess.READ_WRITE)
+    tree = ConfinedRoot(os.fsencode(tmp_path / "tree"), Access.READ_WRITE)
     wall.order(OrderKind.SET, tree)
     assert wall.error_of(f"os.listdir('{main}')") == "ENOENT"
     allowed = tree._replace(shared_git=os.fsencode(main))
@@ -331,7 +335,7 @@ def test_a_worktree_brings_the_git_directory_only_of_the_checkout_that_was_seen(
     subprocess.run(["git", "-C", main, "commit", "-q", "--allow-empty", "-m", "1"], check=True)
     subprocess.run(["git", "-C", main, "worktree", "add", "-q", tree], check=True)
     root = ConfinedRoot(
-        os.fsencode(tree), MountAccess.READ_WRITE, shared_git=os.fsencode(main),
+        os.fsencode(tree), Access.READ_WRITE, shared_git=os.fsencode(main),
         shared_git_identity=identity_of(main),
     )  # fmt: skip
     commit = ["git", "-C", os.fspath(tree), "commit", "-q", "--allow-empty", "-m", "2"]

@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.git.protected import ProtectionPolicy
 from rootsd.wall.kernel.orders import OrderKind
 from support.polling import until
@@ -87,7 +90,7 @@ def _status(path: Path) -> str:
 
 
 def root(
-    path: Path, access: MountAccess = MountAccess.READ_WRITE, denied: tuple[Path, ...] = ()
+    path: Path, access: Access = Access.READ_WRITE, denied: tuple[Path, ...] = ()
 ) -> ConfinedRoot:
     hidden = frozenset(os.fsencode(each) for each in denied)
     return ConfinedRoot(os.fsencode(path), access, denied=hidden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rootsd.core.model import Access
+from rootsd.core.access import Access
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection

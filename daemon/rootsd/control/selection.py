@@ -16,13 +16,19 @@ from rootsd.control.references import (
     is_selected,
     meant_projects,
 )
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import bulk_approval_blocker
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.errors import IdentityChanged, RootsdError, UnknownProject
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.labels import safe_label
-from rootsd.core.model import Access, LapseReason, Project, Rule, Verdict
+from rootsd.core.model import (
+    LapseReason,
+    Project,
+    Rule,
+    Verdict,
+)
 from rootsd.core.paths import contains
 from rootsd.core.uris import looks_like_uri
 from rootsd.state.ledger import Ledger

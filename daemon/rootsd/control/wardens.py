@@ -28,8 +28,9 @@ from msgspec.structs import replace
 from rootsd.core.errors import Busy
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Identity, PublishedRoot, PublishedSet, SessionKey
-from rootsd.core.paths import text_of
+from rootsd.core.mount_plan import ConfinedRoot, FolderIdentity
 from rootsd.core.processes import Process
+from rootsd.core.record import to_json
 from rootsd.core.scope import Scope, SessionStart, apply_focus, describe_scope
 from rootsd.core.session_keys import has_process
 from rootsd.core.shared_git import GitAccess
@@ -46,14 +47,12 @@ from rootsd.core.wall_view import (
 )
 from rootsd.state.change_signal import ChangeSignal
 from rootsd.state.ledger import Ledger
-from rootsd.wire.feed import CHANGE_METHOD
-from rootsd.wire.follow import FeedChange, RootsChange
+from rootsd.wire.feed import CHANGE_METHOD, RootsChange
+from rootsd.wire.follow import FeedChange
 from rootsd.wire.wall import (
     ConfinedProgramItem,
-    IdentityItem,
     ReportConfinedRequest,
     WallProgram,
-    WallRootItem,
 )
 
 MAX_WARDENS = 256
@@ -115,9 +114,7 @@ class RootsFollower:
         number = self._number - 1
         await send(
             CHANGE_METHOD,
-            FeedChange(
-                number=number, revision=view.revision, focus=tag, roots=change, screen=None
-            ),
+            to_json(FeedChange(number, view.revision, tag, change, None)),
         )
 
     async def _follow_sessions(self, send: SendNotification) -> None:
@@ -270,9 +267,9 @@ class WardenRegistry:
     def roots_change(self, change: WallViewChange) -> RootsChange:
         """Return the part of a message with a change of a view."""
         return RootsChange(
-            changed=[_root_item(each, self._end_of(each)) for each in change.roots],
-            removed=[text_of(path) for path in change.removed],
-            denied=None if change.denied is None else [text_of(path) for path in change.denied],
+            changed=tuple(_confined_root(each, self._end_of(each)) for each in change.roots),
+            removed=change.removed,
+            denied=None if change.denied is None else frozenset(change.denied),
         )
 
     def _end_of(self, shown: WallRoot) -> int | None:
@@ -324,22 +321,20 @@ class WallServices(Struct, frozen=True):
     sessions_of: Callable[[int], Awaitable[frozenset[str]]]
 
 
-def _root_item(shown: WallRoot, ends_ns: int | None) -> WallRootItem:
-    root, target = shown.root, shown.identity.git_target
-    git = shown.shared_git
+def _confined_root(shown: WallRoot, ends_ns: int | None) -> ConfinedRoot:
+    root, git = shown.root, shown.shared_git
     granted = git if git is not None and git.access.is_granted else None
-    return WallRootItem(
-        path=text_of(root.path),
-        name=root.name,
-        access=root.access.value,
-        identity=_identity_item(shown.identity),
-        denied=[text_of(path) for path in shown.denied],
-        shared_git=None if granted is None else text_of(granted.checkout),
-        shared_git_identity=None if granted is None else _optional_identity(granted.identity),
-        git_access="" if git is None else _describe_access(git.access, root.name),
-        git_target=_optional_identity(target),
-        ends_ns=ends_ns,
-        withheld=shown.is_withheld,
+    return ConfinedRoot(
+        root.path,
+        root.access,
+        _folder_identity(shown.identity),
+        frozenset(shown.denied),
+        None if granted is None else granted.checkout,
+        root.name,
+        shown.is_withheld,
+        None if granted is None else _folder_identity(granted.identity),
+        "" if git is None else _describe_access(git.access, root.name),
+        ends_ns,
     )
 
 
@@ -350,18 +345,12 @@ def _describe_access(access: GitAccess, name: str) -> str:
     return access.value
 
 
-def _optional_identity(identity: Identity | None) -> IdentityItem | None:
-    return None if identity is None else _identity_item(identity)
-
-
-def _identity_item(identity: Identity) -> IdentityItem:
-    return IdentityItem(
-        filesystem=identity.filesystem.hex(),
-        inode=identity.inode,
-        handle=None if identity.handle is None else identity.handle.hex(),
-        born_ns=identity.born_ns,
-        owner=identity.owner,
-        device=None if identity.mount is None else identity.mount.device,
+def _folder_identity(identity: Identity | None) -> FolderIdentity | None:
+    if identity is None:
+        return None
+    device = None if identity.mount is None else identity.mount.device
+    return FolderIdentity(
+        identity.inode, identity.owner, identity.handle, identity.born_ns, device
     )
 
 

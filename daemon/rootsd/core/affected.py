@@ -22,13 +22,13 @@ from hashlib import sha256
 
 from msgspec import Struct
 
+from rootsd.core.access import Access
 from rootsd.core.catalog import Catalog, paths_below
 from rootsd.core.changes import ChangeVerb, ProjectChange
 from rootsd.core.decide import Judgment, VerdictReason
 from rootsd.core.encoding import identity_fingerprint
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import (
-    Access,
     ObservedState,
     Presence,
     Project,

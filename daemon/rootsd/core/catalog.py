@@ -19,6 +19,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from rootsd.core import names
+from rootsd.core.access import Access, stricter_access
 from rootsd.core.decide import (
     DecisionContext,
     Judgment,
@@ -33,7 +34,6 @@ from rootsd.core.decide import (
 )
 from rootsd.core.model import (
     UNDECIDED,
-    Access,
     Decision,
     Identity,
     Presence,
@@ -43,7 +43,6 @@ from rootsd.core.model import (
     Rule,
     SessionKey,
     Verdict,
-    stricter_access,
 )
 from rootsd.core.paths import RefusedPlaces, ancestors, contains, is_utf8
 from rootsd.core.policy import NO_POLICY, MachinePolicy

@@ -41,9 +41,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from rootsd.core.access import Access
 from rootsd.core.encoding import to_ns
 from rootsd.core.model import (
-    Access,
     ActorKind,
     Identity,
     LapseReason,

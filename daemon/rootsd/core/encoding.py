@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from rootsd.core.access import Access
 from rootsd.core.guard import Guard
 from rootsd.core.model import (
-    Access,
     Actor,
     ActorKind,
     Decision,

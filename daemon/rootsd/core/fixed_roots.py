@@ -14,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rootsd.core.mount_plan import DesiredMount, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    DesiredMount,
+)
 from rootsd.core.paths import ancestors
 
 HOLDS_HIDDEN = "it holds a folder that must be hidden, which --static cannot do"
@@ -33,12 +36,12 @@ def fixed_roots(desired: Mapping[bytes, DesiredMount]) -> FixedRoots:
     narrowed = {
         above
         for path, mount in desired.items()
-        if mount.access is MountAccess.READ
+        if mount.access is Access.READ
         for above in ancestors(path)
         if above in desired
     }
     shown = {
-        path: mount._replace(access=MountAccess.READ) if path in narrowed else mount
+        path: mount._replace(access=Access.READ) if path in narrowed else mount
         for path, mount in desired.items()
         if path not in refused
     }
@@ -61,6 +64,6 @@ def _is_held(
         each in wanted
         and each in held
         and wanted[each].identity == held[each].identity
-        and access in (MountAccess.READ, held[each].access)
+        and access in (Access.READ, held[each].access)
         for each in (path, *ancestors(path))
     )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from rootsd.core.access import Access
 from rootsd.core.model import (
-    Access,
     Actor,
     Expiry,
     Identity,

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from rootsd.core.access import Access
 from rootsd.core.paths import text_of, to_uri
 from rootsd.core.project_kind import ProjectKind as ProjectKind  # noqa: PLC0414 - part of the model
 
@@ -67,18 +68,6 @@ class Presence(StrEnum):
     PRESENT = "present"
     MISSING = "missing"
     SUSPENDED = "suspended"
-
-
-class Access(StrEnum):
-    """The access that clients are asked to limit themselves to. MCP roots cannot enforce it."""
-
-    READ_WRITE = "read-write"
-    READ = "read"
-
-
-def stricter_access(one: Access, other: Access) -> Access:
-    """Return the access that allows less."""
-    return Access.READ if Access.READ in (one, other) else Access.READ_WRITE
 
 
 class IncompleteReason(StrEnum):

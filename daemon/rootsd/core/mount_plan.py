@@ -21,7 +21,9 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import NamedTuple
 
+from rootsd.core.access import Access
 from rootsd.core.paths import ancestors, contains
+from rootsd.core.record import Hex
 
 
 class ViewEntryKind(Enum):
@@ -69,27 +71,23 @@ SHOWN_FROM_OUTSIDE = frozenset(
 """The entries that show what a person has. The others show nothing, or what programs made."""
 
 
-class MountAccess(Enum):
-    """What a program may do in a root."""
-
-    READ = "read"
-    READ_WRITE = "read-write"
-
-
 class FolderIdentity(NamedTuple):
-    """The facts that distinguish a folder from another one at its path.
+    """The facts that distinguish a folder from another one at its path."""
 
-    It is a part of `core.model.Identity`. That one is a struct, and `msgspec` takes too long to
-    load for a warden. A fact that does not count on a file system is missing, and `inode` is 0.
-    `device` is the number of the file system, if the identity is bound to a mount. It is the same
-    in each mount namespace, and the numbers of mounts are not.
-    """
+    # It is the part of `core.model.Identity` that a warden compares. The rest is for the store.
 
     inode: int
+    """The number of the inode, or 0 if it does not count on the file system."""
     owner: int
-    handle: bytes | None
+    """The user id of the owner."""
+    handle: Hex | None
+    """The kernel's file handle in hexadecimal, or null."""
     born_ns: int | None
+    """The birth time in nanoseconds since 1970, or null."""
     device: int | None = None
+    """The device number of the file system if the identity is bound to its mount, else null. It is
+    the same in each mount namespace, and the numbers of mounts are not.
+    """
 
     def covers(self, seen: FolderIdentity) -> bool:
         """Return whether this approved folder is `seen`, whose facts are all known.
@@ -112,30 +110,34 @@ GIT_OUTSIDE_OF_CHECKOUT = "it lies outside of its checkout"
 
 
 class ConfinedRoot(NamedTuple):
-    """An approved root, as the owner of a wall requests it.
-
-    * `path`: a canonical path.
-    * `identity`: the folder that was approved, or None if the sender does not know it.
-    * `denied`: the folders inside the root that no program may see.
-    * `shared_git`: the checkout whose git directory the root (a worktree or submodule) may use.
-    * `shared_git_identity`: that checkout, or None if the sender does not know it.
-    * `git_access`: whether the root may use a git directory outside, and why, for people.
-    * `name`: the name under which MCP clients get the root.
-    * `is_withheld`: whether MCP clients do not get the root, because of a denied project in it.
-    * `ends_ns`: the end of the approval in ns since the machine started, or None. The daemon takes
-      the root away then, and while no daemon answers, the warden does.
-    """
+    """An approved root that a warden shows to its program."""
 
     path: bytes
-    access: MountAccess
+    """Its canonical path."""
+    access: Access
+    """What the program may do in it."""
     identity: FolderIdentity | None = None
+    """The identity of the folder that was approved, or null if the sender does not know it."""
     denied: frozenset[bytes] = frozenset()
+    """The folders inside to mask. None of them lies inside another."""
     shared_git: bytes | None = None
+    """The checkout whose Git directory the root uses, or null if it may not be shown. The warden
+    checks that this directory points back to the root.
+    """
     name: str = ""
+    """The name under which MCP clients get it."""
     is_withheld: bool = False
+    """Whether MCP clients do not get the root, because it holds a denied project."""
     shared_git_identity: FolderIdentity | None = None
+    """The identity of that checkout, or null if the sender does not know it."""
     git_access: str = ""
+    """Whether the root may use a Git directory outside, and why, for people. Empty if it uses
+    none.
+    """
     ends_ns: int | None = None
+    """The end of its approval, in nanoseconds since the machine started (CLOCK_BOOTTIME), or null.
+    While no daemon answers, the warden takes the root away then.
+    """
 
 
 class MountPurpose(Enum):
@@ -159,7 +161,7 @@ class DesiredMount(NamedTuple):
     """
 
     path: bytes
-    access: MountAccess
+    access: Access
     purpose: MountPurpose = MountPurpose.ROOT
     identity: FolderIdentity | None = None
     masks: tuple[Mask, ...] = ()
@@ -205,7 +207,7 @@ def desired_mounts(
     for path in sorted(mounts, key=_depth):
         mounts[path] = mounts[path]._replace(within=_within(shown[path], mounts))
     denied = [path for root in known.values() for path in root.denied]
-    for root in sorted(shown.values(), key=lambda each: each.access is MountAccess.READ):
+    for root in sorted(shown.values(), key=lambda each: each.access is Access.READ):
         git = git_directories.get(root.path)
         if git is None or root.shared_git is None or not contains(root.shared_git, git):
             continue
@@ -303,7 +305,7 @@ def _within(root: ConfinedRoot, mounts: Mapping[bytes, DesiredMount]) -> bytes:
     if above is None:
         return b""
     outer = mounts[mounts[above].within or above]
-    is_protected = root.access is MountAccess.READ or (
+    is_protected = root.access is Access.READ or (
         root.shared_git is not None and contains(outer.path, root.shared_git)
     )
     is_same = outer.access is root.access and not mounts[root.path].masks

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rootsd.core import names
+from rootsd.core.access import stricter_access
 from rootsd.core.catalog import Catalog, affected_paths
 from rootsd.core.changes import Change, ChangeVerb, ProjectChange
 from rootsd.core.decide import (
@@ -68,7 +69,6 @@ from rootsd.core.model import (
     ProjectKind,
     Ruling,
     Verdict,
-    stricter_access,
 )
 from rootsd.core.paths import is_utf8
 from rootsd.core.rules import apply_rule_change, rule_change

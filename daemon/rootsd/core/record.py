@@ -15,6 +15,7 @@ field whose key is missing. A text in `Annotated` describes the field, for the r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
@@ -31,6 +32,7 @@ from typing import (
     is_typeddict,
 )
 
+from rootsd.core.parsing import Unparsable, parse_json
 from rootsd.core.paths import PathError, bytes_of, normalize_path, text_of
 
 Record = TypeVar("Record", bound=tuple[Any, ...])
@@ -54,6 +56,19 @@ def from_json(kind: type[Record], value: object) -> Record:
     """Return the record of this kind in a JSON object. Raises BadRecord."""
     record: Record = _codec(kind).decode(value)
     return record
+
+
+def to_line(record: tuple[Any, ...]) -> bytes:
+    """Return the JSON object of a record as a line, in ASCII."""
+    return json.dumps(to_json(record)).encode("ascii") + b"\n"
+
+
+def from_line(kind: type[Record], line: bytes) -> Record:
+    """Return the record of this kind in a line. Raises BadRecord."""
+    try:
+        return from_json(kind, parse_json(line))
+    except Unparsable as error:
+        raise BadRecord("not JSON") from error
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.errors import CannotUndo, IdentityChanged, NotPresent, UnknownProject
 from rootsd.core.inputs import (
     ApprovalExpired,
@@ -34,7 +35,6 @@ from rootsd.core.inputs import (
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
-    Access,
     ActorKind,
     Decision,
     Identity,

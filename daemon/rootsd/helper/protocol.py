@@ -26,6 +26,8 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from rootsd.core.parsing import parse_json
+
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 
@@ -163,7 +165,7 @@ def encode(value: object) -> bytes:
 def decode(sent: bytes, kind: type[Answer]) -> Answer:
     """Return the value of this type. Raises HelperProtocolError."""
     try:
-        return msgspec.convert(json.loads(sent), kind, str_keys=True)
+        return msgspec.convert(parse_json(sent), kind, str_keys=True)
     except (ValueError, msgspec.ValidationError) as error:
         raise HelperProtocolError(f"not a valid {kind}: {error}") from error
 

@@ -6,8 +6,12 @@ import json
 from typing import Any
 from urllib.parse import quote, unquote
 
+from rootsd.core.access import Access
 from rootsd.core.labels import safe_json, safe_label
-from rootsd.core.model import Access, PublishedRoot, PublishedSet
+from rootsd.core.model import (
+    PublishedRoot,
+    PublishedSet,
+)
 from rootsd.core.paths import bytes_of, text_of
 from rootsd.core.scope import UriFilter, is_folder, listed_roots
 from rootsd.mcp.cache import cached_by_identity, cached_each_by_identity

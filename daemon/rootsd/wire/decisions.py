@@ -9,7 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, NotRequired, TypedDict
 
-from rootsd.core.model import Access, Verdict
+from rootsd.core.access import Access
+from rootsd.core.model import (
+    Verdict,
+)
 from rootsd.wire.projects import (
     PolicyRuleItem,
     ProjectItem,

@@ -6,8 +6,8 @@ daemon answers, and sends notifications from then on. The first ones have everyt
 ones only what has changed. Each has the next number, so a reader notices if one is missing.
 
 After a message that cannot be understood, or one that is missing, nothing is known. Then a program
-must connect again. `rootsd.wire.follow` has the records, and `rootsd.link.feed` the connection.
-This module uses the standard library only, because wardens and proxies import it.
+must connect again. `rootsd.wire.follow` has the other records, and `rootsd.link.feed` the
+connection. This module uses the standard library only, because wardens and proxies import it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rootsd.core.errors import ErrorCode, RootsdError
+from rootsd.core.mount_plan import ConfinedRoot
 from rootsd.wire.jsonrpc import (
     ErrorResponse,
     LineReader,
@@ -37,6 +38,19 @@ CHANGE_METHOD = "change"
 MAX_FEED_LINE_BYTES = 1 << 28
 
 _RESTART = "rootsd down && rootsd up"
+
+
+class RootsChange(NamedTuple):
+    """A change of the roots in the scope of a follower."""
+
+    changed: tuple[ConfinedRoot, ...]
+    """The roots that are new, or differ from the root of the same path before."""
+    removed: tuple[bytes, ...]
+    """The paths of the roots that are gone."""
+    denied: frozenset[bytes] | None
+    """All denied folders, or null if they are those of the message before. None of them
+    lies inside another. A warden masks what system files, toolchains, and caches show of them.
+    """
 
 
 class BadFeed(RootsdError):

@@ -11,11 +11,11 @@ from typing import ClassVar, NamedTuple, TypedDict
 
 from rootsd.core.wall import WallSettings
 from rootsd.wire.daemon import SessionItem
-from rootsd.wire.feed import FOLLOW_METHOD
+from rootsd.wire.feed import FOLLOW_METHOD, RootsChange
 from rootsd.wire.hello import HelloParams, ResumeStateItem
 from rootsd.wire.projects import ProjectItem
 from rootsd.wire.request import ControlRequest
-from rootsd.wire.wall import ConfinedProgramItem, WallProgram, WallRootItem
+from rootsd.wire.wall import ConfinedProgramItem, WallProgram
 
 MAX_FOLLOW_ITEMS = 500
 """The most projects in one message. The first messages together have all projects."""
@@ -66,20 +66,7 @@ class ScreenChange(TypedDict):
     """False if the next change follows at once."""
 
 
-class RootsChange(TypedDict):
-    """A change of the roots in the scope of a follower."""
-
-    changed: list[WallRootItem]
-    """The roots that are new, or differ from the root of the same path before."""
-    removed: list[str]
-    """The paths of the roots that are gone."""
-    denied: list[str] | None
-    """All denied folders, sorted, or null if they are those of the message before. None of them
-    lies inside another. A warden masks what system files, toolchains, and caches show of them.
-    """
-
-
-class FeedChange(TypedDict):
+class FeedChange(NamedTuple):
     """What has changed since the message before."""
 
     number: int

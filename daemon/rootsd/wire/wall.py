@@ -1,4 +1,4 @@
-"""The wall on the control socket: its settings, the roots to mount, and what wardens report.
+"""The wall on the control socket: what wardens register and report.
 
 A warden follows the roots with `rootsd.wire.follow`. This registers its program for as long as the
 connection lives.
@@ -10,56 +10,6 @@ from typing import ClassVar, TypedDict
 
 from rootsd.core.wall import WallEngine
 from rootsd.wire.request import ControlRequest, EmptyResult
-
-
-class IdentityItem(TypedDict):
-    """The identity of a folder; see `rootsd.core.model.Identity`."""
-
-    filesystem: str
-    """The UUID or the id of the file system, in hexadecimal."""
-    inode: int
-    """The number of the inode, or 0 if it does not count on the file system."""
-    handle: str | None
-    """The kernel's file handle in hexadecimal, or null."""
-    born_ns: int | None
-    """The birth time in nanoseconds since 1970, or null."""
-    owner: int
-    """The user id of the owner."""
-    device: int | None
-    """The device number of the file system if the identity is bound to its mount, else null."""
-
-
-class WallRootItem(TypedDict):
-    """A root to mount."""
-
-    path: str
-    """Its path."""
-    name: str
-    """Its name."""
-    access: str
-    """A value of `Access`."""
-    identity: IdentityItem
-    """The identity of the folder that was approved."""
-    denied: list[str]
-    """The folders inside to mask, sorted. None of them lies inside another."""
-    shared_git: str | None
-    """The checkout whose Git directory the root uses, or null if it may not be shown. The warden
-    checks that this directory points back to the root.
-    """
-    shared_git_identity: IdentityItem | None
-    """The identity of that checkout, or null."""
-    git_access: str
-    """Whether the root may use a Git directory outside, and why, for people. Empty if it uses
-    none.
-    """
-    git_target: IdentityItem | None
-    """The identity of the directory that the `.git` file of the root leads to, or null."""
-    ends_ns: int | None
-    """The end of its approval, in nanoseconds since the machine started (CLOCK_BOOTTIME), or null.
-    While no daemon answers, the warden takes the root away then.
-    """
-    withheld: bool
-    """Whether MCP clients do not get the root, because it holds a denied project."""
 
 
 class WallProgram(TypedDict):

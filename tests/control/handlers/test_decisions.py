@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from rootsd.core.access import Access
 from rootsd.core.changes import ProjectChange
 from rootsd.core.errors import (
     AmbiguousReference,
@@ -20,7 +21,6 @@ from rootsd.core.errors import (
 )
 from rootsd.core.inputs import ProjectObserved
 from rootsd.core.model import (
-    Access,
     IncompleteReason,
     Lapse,
     LapseReason,

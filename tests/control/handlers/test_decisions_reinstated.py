@@ -8,10 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control import selection
+from rootsd.core.access import Access
 from rootsd.core.decide import VerdictReason
 from rootsd.core.errors import NotPresent, UnknownProject
 from rootsd.core.history import CHAIN_START, events_for
-from rootsd.core.model import Access, ActorKind, Lapse, LapseReason, Project, Ruling, Verdict
+from rootsd.core.model import (
+    ActorKind,
+    Lapse,
+    LapseReason,
+    Project,
+    Ruling,
+    Verdict,
+)
 from rootsd.wire.decisions import ApplyMode, RemoveRuleRequest
 from rootsd.wire.guard import UndoRequest
 from rootsd.wire.projects import Selection

@@ -12,9 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control.routes import ConnectionState
+from rootsd.core.access import Access
 from rootsd.core.changes import FocusChange
 from rootsd.core.inputs import ProjectGone
-from rootsd.core.model import Access, ProjectKind, PublishedRoot
+from rootsd.core.model import (
+    ProjectKind,
+    PublishedRoot,
+)
 from rootsd.core.wall import WallEngine
 from rootsd.wire.feed import FEED_VERSION
 from rootsd.wire.follow import MAX_FOLLOW_ITEMS, FeedPart, FollowRequest, SessionRootsQuery

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.control.handlers.path_status import PathStatusHandlers
+from rootsd.core.access import Access
 from rootsd.core.decide import VerdictReason
 from rootsd.core.errors import AmbiguousReference
 from rootsd.core.exclusion import Exclusion, ExclusionReason
 from rootsd.core.model import (
-    Access,
     Decision,
     IncompleteReason,
     LapseReason,

@@ -9,11 +9,16 @@ import pytest
 
 from rootsd.control import plain_commands
 from rootsd.control.routes import RequestContext
+from rootsd.core.access import Access
 from rootsd.core.changes import Attempt, ChangeVerb, ProjectChange
 from rootsd.core.errors import CannotUndo, IdentityChanged, RootsdError
 from rootsd.core.guard import Guard
 from rootsd.core.inputs import ProjectGone
-from rootsd.core.model import Access, Actor, ActorKind, Verdict
+from rootsd.core.model import (
+    Actor,
+    ActorKind,
+    Verdict,
+)
 from rootsd.wire.daemon import AnnounceRequest
 from rootsd.wire.decisions import (
     AddFoldersRequest,

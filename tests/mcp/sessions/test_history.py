@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rootsd.core.model import Access, PublishedRoot, PublishedSet
+from rootsd.core.access import Access
+from rootsd.core.model import (
+    PublishedRoot,
+    PublishedSet,
+)
 from rootsd.core.scope import FULL_SCOPE, Scope, apply_scope
 from rootsd.mcp.sessions.history import read_history
 from rootsd.state.store.session_history import SessionHistoryStore, StoredSession

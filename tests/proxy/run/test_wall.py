@@ -420,7 +420,9 @@ LATE = (
     "from rootsd.proxy.run import loop, main; import sys; "
     "loop.RunProxy._notify_server = lambda self: None; sys.exit(main.main(sys.argv[2:]))"
 )
-EVENT = re.compile(r"write\(.*(list_changed)|sendto\(.*(order)\\\"|recvfrom\(.*(done)\\\"")
+# The first words of an order and of a report that tell them apart.
+ORDER, REPORT = "kind", "shown"
+EVENT = re.compile(rf"write\(.*(list_changed)|sendto\(.*({ORDER})\\\"|recvfrom\(.*({REPORT})\\\"")
 
 
 def events_of_a_grant_and_a_revoke(person: Person, log: Path, words: list[str]) -> list[str]:
@@ -444,13 +446,13 @@ def events_of_a_grant_and_a_revoke(person: Person, log: Path, words: list[str]) 
 def test_a_server_hears_of_a_revoke_before_the_kernel_and_of_a_grant_after_it(
     person: Person, tmp_path: Path
 ) -> None:
-    notified, grant = "list_changed", ["order", "done", "list_changed"]
+    notified, grant = "list_changed", [ORDER, REPORT, "list_changed"]
     early, late = line("--confine"), line("--confine")
     late[1:3] = ["-c", LATE]
     right = events_of_a_grant_and_a_revoke(person, tmp_path / "early", early)
-    assert right == [*grant, notified, "order", "done"]
+    assert right == [*grant, notified, ORDER, REPORT]
     wrong = events_of_a_grant_and_a_revoke(person, tmp_path / "late", late)
-    assert wrong == [*grant, "order", "done", notified]
+    assert wrong == [*grant, ORDER, REPORT, notified]
 
 
 def test_a_link_that_a_server_left_in_a_git_directory_is_removed(person: Person) -> None:

@@ -12,7 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
+from rootsd.core.record import from_line, to_line
 from rootsd.core.wall import RevokePolicy, WallSettings
 from rootsd.link.feed import Feed
 from rootsd.proxy.run.readiness import ServerProfile
@@ -24,8 +28,6 @@ from rootsd.wall.kernel.orders import (
     OrderKind,
     WardenOrder,
     WardenReport,
-    decode_order,
-    encode_report,
 )
 from rootsd.wall.kernel.warden import Warden
 from rootsd.wall.session.engines import NamespaceWall
@@ -46,7 +48,7 @@ def shown(*folders: RootFolder, withheld: Sequence[RootFolder] = ()) -> tuple[Co
     return tuple(
         ConfinedRoot(
             each.path,
-            MountAccess.READ_WRITE if each.writable else MountAccess.READ,
+            Access.READ_WRITE if each.writable else Access.READ,
             denied=frozenset([DENIED] if each in withheld else []),
             name=each.name,
             is_withheld=each in withheld,
@@ -224,10 +226,10 @@ class PlayedWall:
     def _apply_orders(self) -> None:
         with self.warden.makefile("rb") as lines:
             for line in lines:
-                order = decode_order(line)
+                order = from_line(WardenOrder, line)
                 self._apply(order)
                 self.events.append(("kernel", tuple(sorted(map(os.fsdecode, self.roots)))))
-                self.warden.sendall(encode_report(self._report(order)))
+                self.warden.sendall(to_line(self._report(order)))
 
     def _apply(self, order: WardenOrder) -> None:
         if order.kind is OrderKind.SET:
@@ -315,7 +317,7 @@ def test_a_root_that_cannot_be_mounted_is_not_a_root_and_said_once(
 
 def test_a_root_that_lost_its_protection_is_a_root_no_more(played: PlayedWall) -> None:
     lost = WardenReport(0, 1, failed=(FailedRoot(WEB.path, "it cannot be protected"),))
-    played.warden.sendall(encode_report(lost))
+    played.warden.sendall(to_line(lost))
     played.wall.attend()
     assert played.last() == ("after", ("/src/api",))
 

@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from rootsd.agents.profile import OwnSandbox
+from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess, ViewEntryKind
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+    ViewEntryKind,
+)
 from rootsd.wall.session.agent_state import PlannedAgent, plan_agent
 
 
@@ -24,7 +28,7 @@ class Sessions:
 
     def project(self, name: str) -> ConfinedRoot:
         (self.home / name).mkdir(exist_ok=True)
-        return ConfinedRoot(os.fsencode(self.home / name), MountAccess.READ_WRITE)
+        return ConfinedRoot(os.fsencode(self.home / name), Access.READ_WRITE)
 
     def plan(self, start: str, *more: str) -> PlannedAgent:
         roots = [self.project(name) for name in (start, *more)]

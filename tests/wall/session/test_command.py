@@ -12,7 +12,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from support import preloaded
 from support.polling import until
 from support.roots_publisher import RootsPublisher
@@ -28,7 +31,7 @@ _HANG_GUARD_S = 120
 def root(tmp_path: Path) -> ConfinedRoot:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "file").write_text("text\n")
-    return ConfinedRoot(os.fsencode(tmp_path / "root"), MountAccess.READ_WRITE)
+    return ConfinedRoot(os.fsencode(tmp_path / "root"), Access.READ_WRITE)
 
 
 def confine(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,10 @@ import pexpect
 import psutil
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from support.polling import until
 from support.roots_publisher import RootsPublisher
 from support.wall_kills import programs_behind_wall
@@ -72,7 +75,7 @@ def other(tmp_path: Path) -> ConfinedRoot:
 def _root(path: Path) -> ConfinedRoot:
     path.mkdir()
     (path / "file").write_text("before")
-    return ConfinedRoot(os.fsencode(path), MountAccess.READ_WRITE, name=path.name)
+    return ConfinedRoot(os.fsencode(path), Access.READ_WRITE, name=path.name)
 
 
 def _replace(path: Path, text: str) -> None:

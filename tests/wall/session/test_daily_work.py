@@ -14,7 +14,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.session.daily_work import daily_work
 from rootsd.wall.session.options import Opening
 from support import git_hosts, preloaded
@@ -75,7 +78,7 @@ def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
             monkeypatch.delenv(name, raising=False)
         project = Project(home)
         with RootsPublisher(home / "rootsd") as publisher:
-            root = ConfinedRoot(os.fsencode(project.folder), MountAccess.READ_WRITE)
+            root = ConfinedRoot(os.fsencode(project.folder), Access.READ_WRITE)
             publisher.publish(root)
             yield project
 

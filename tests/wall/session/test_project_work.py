@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from support.node_packages import TOP
 from support.roots_publisher import RootsPublisher
 from support.sizes import Sizes
@@ -44,7 +47,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("UV_SYSTEM_CERTS", "true")  # as pip does; see the Makefile
     subprocess.run(["git", "clone", "-q", TOP, project], check=True)
     with RootsPublisher(tmp_path / "dir") as publisher:
-        publisher.publish(ConfinedRoot(os.fsencode(project), MountAccess.READ_WRITE))
+        publisher.publish(ConfinedRoot(os.fsencode(project), Access.READ_WRITE))
         yield project
 
 

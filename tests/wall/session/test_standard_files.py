@@ -17,8 +17,11 @@ import pexpect
 import psutil
 import pytest
 
+from rootsd.core.access import Access
 from rootsd.core.errors import Exit
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.session.terminal import read_now
 from rootsd.wall.view.standard_files import refused_kind
 from support.polling import until
@@ -106,7 +109,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def publisher(root: Path, tmp_path: Path) -> Iterator[RootsPublisher]:
     with RootsPublisher(tmp_path / "rootsd") as publisher:
-        publisher.publish(ConfinedRoot(os.fsencode(root), MountAccess.READ_WRITE))
+        publisher.publish(ConfinedRoot(os.fsencode(root), Access.READ_WRITE))
         yield publisher
 
 

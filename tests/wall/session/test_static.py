@@ -11,8 +11,11 @@ import pexpect
 import pytest
 
 import rootsd as rootsd_package
+from rootsd.core.access import Access
 from rootsd.core.errors import Exit
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.kernel.warden import WallSetupFailed
 from rootsd.wall.session.engines import CannotConfine, NamespaceWall, StaticWall, engine_for
@@ -45,7 +48,7 @@ EPERM, ENOSPC = 1, 28
 def root(tmp_path: Path, publisher: RootsPublisher) -> ConfinedRoot:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "file").write_text("text\n")
-    root = ConfinedRoot(os.fsencode(tmp_path / "root"), MountAccess.READ_WRITE)
+    root = ConfinedRoot(os.fsencode(tmp_path / "root"), Access.READ_WRITE)
     publisher.publish(root)
     return root
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from rootsd.core.access import Access
 from rootsd.core.errors import RootsdError
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.wall.kernel.orders import PauseState
 from rootsd.wall.session import view_feed
 from rootsd.wall.session.view_feed import FollowedView, ViewFeed, subscribe
@@ -23,7 +26,7 @@ from support.sent_view import SentView
 
 _HANG_GUARD_MS = 60_000
 API, DOCS, WEB = (
-    ConfinedRoot(b"/src/" + name, MountAccess.READ_WRITE, name=name.decode())
+    ConfinedRoot(b"/src/" + name, Access.READ_WRITE, name=name.decode())
     for name in (b"api", b"docs", b"web")
 )
 

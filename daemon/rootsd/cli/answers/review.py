@@ -27,9 +27,9 @@ from rootsd.cli.answers.invocation import Invocation
 from rootsd.cli.text.phrases import shorten_home
 from rootsd.cli.text.projects import LABEL_WIDTH, RISK_LABELS, detail_lines, path_of
 from rootsd.cli.text.theme import Tone
+from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.labels import safe_label, safe_text
-from rootsd.core.model import Access
 from rootsd.core.uris import owner_of
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb, RenameRequest
 from rootsd.wire.projects import ShowQuery

@@ -21,7 +21,7 @@ from rootsd.cli.options.flags import pass_invocation
 from rootsd.cli.options.remote import RemoteVerbCommand
 from rootsd.cli.options.times import Duration
 from rootsd.cli.text.terminal import Keyboard
-from rootsd.core.model import Access
+from rootsd.core.access import Access
 from rootsd.wire.decisions import ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.projects import Selection
 

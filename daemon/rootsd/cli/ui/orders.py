@@ -18,8 +18,8 @@ from rootsd.cli.answers.confirm import accepting_incomplete
 from rootsd.cli.answers.decisions import confirmable_git_directories, confirmable_worktrees
 from rootsd.cli.options.times import Duration
 from rootsd.cli.ui.board import ProjectRow
+from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
-from rootsd.core.model import Access
 from rootsd.wire.decisions import ApplyMode, ApprovalScope, DecideRequest, DecisionVerb
 from rootsd.wire.guard import UndoRequest
 

@@ -38,6 +38,7 @@ from rootsd.control.routes import COMMAND_TEXT_LIMIT, GuardedCommand, Route, com
 from rootsd.control.selection import ProjectSelection, ProjectSelector, should_reinstate
 from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import NO_SESSION_REQUESTS, SessionRequests
+from rootsd.core.access import Access, stricter_access
 from rootsd.core.affected import NOTHING_FOUND, FoundBelow
 from rootsd.core.catalog import Catalog
 from rootsd.core.decide import VerdictReason
@@ -64,7 +65,6 @@ from rootsd.core.inputs import Order as LedgerOrder
 from rootsd.core.labels import safe_label
 from rootsd.core.model import (
     UNDECIDED,
-    Access,
     Actor,
     ActorKind,
     Expiry,
@@ -75,7 +75,6 @@ from rootsd.core.model import (
     Project,
     SessionKey,
     Verdict,
-    stricter_access,
 )
 from rootsd.core.paths import text_of
 from rootsd.core.plan import Plan

@@ -205,13 +205,7 @@ class ScreenFollower(Struct):
             number, self._number = self._number, self._number + 1
             await send(
                 CHANGE_METHOD,
-                FeedChange(
-                    number=number,
-                    revision=ledger.revision,
-                    focus=self._focus,
-                    roots=None,
-                    screen=update,
-                ),
+                to_json(FeedChange(number, ledger.revision, self._focus, None, update)),
             )
 
     def close(self) -> None:

@@ -26,7 +26,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
-from rootsd.core.mount_plan import ConfinedRoot, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    ConfinedRoot,
+)
 from rootsd.core.paths import (
     PathError,
     bytes_of,
@@ -178,7 +181,7 @@ class WallState(NamedTuple):
         known = {each.path for each in approved}
         for root in self.view:
             if root.path in self.shown and (root.is_withheld or root.path in known):
-                yield RootFolder(root.path, root.name, root.access is MountAccess.READ_WRITE)
+                yield RootFolder(root.path, root.name, root.access is Access.READ_WRITE)
 
     def agrees_with(self, approved: Iterable[RootFolder]) -> bool:
         """Return whether the view has the `approved` roots, and no others but withheld ones."""

@@ -35,6 +35,7 @@ from typing import Self
 from rootsd.core.errors import RootsdError
 from rootsd.core.labels import safe_label
 from rootsd.core.mount_plan import ConfinedRoot
+from rootsd.core.record import from_line, to_line
 from rootsd.link.daemon_link import is_readable
 from rootsd.proxy.run.process import ServerSandbox
 from rootsd.proxy.run.roots import WallState
@@ -44,8 +45,6 @@ from rootsd.wall.kernel.orders import (
     PauseNews,
     WardenOrder,
     WardenReport,
-    decode_report,
-    encode_order,
 )
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import CellOptions, Network
@@ -200,7 +199,7 @@ class ServerWall(ServerSandbox):
         self._awaited = self._orders
         try:
             order = _order(self._orders, before, wanted)._replace(denied=denied)
-            self._wall.warden.channel.sendall(encode_order(order))
+            self._wall.warden.channel.sendall(to_line(order))
         except OSError:
             raise self._lost() from None
         while self._awaited:
@@ -217,7 +216,7 @@ class ServerWall(ServerSandbox):
         self._lines += data
         *lines, self._lines = self._lines.split(b"\n")
         for line in lines:
-            self._take_report(decode_report(bytes(line)))
+            self._take_report(from_line(WardenReport, bytes(line)))
 
     def _take_report(self, report: WardenReport) -> None:
         if report.number != self._awaited:

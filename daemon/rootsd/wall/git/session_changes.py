@@ -15,7 +15,10 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from itertools import chain, islice
 
-from rootsd.core.mount_plan import DesiredMount, MountAccess
+from rootsd.core.access import Access
+from rootsd.core.mount_plan import (
+    DesiredMount,
+)
 from rootsd.wall.git.facts import find_links, find_obeyed, folders_of
 from rootsd.wall.git.name_watch import ANY_NAME, APPEARED, NameEvent, NameWatch
 from rootsd.wall.git.session_reports import SessionBaseline, SessionEnd
@@ -41,9 +44,7 @@ class SessionChanges:
 
     def unknown(self, desired: Mapping[bytes, DesiredMount]) -> frozenset[bytes]:
         """Return the writable roots in `desired` that programs did not see yet."""
-        writable = {
-            path for path, mount in desired.items() if mount.access is MountAccess.READ_WRITE
-        }
+        writable = {path for path, mount in desired.items() if mount.access is Access.READ_WRITE}
         return frozenset(writable - self._record.roots.keys())
 
     def note(self, new: Collection[bytes]) -> None:

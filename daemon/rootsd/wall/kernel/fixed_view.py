@@ -21,8 +21,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
+from rootsd.core.access import Access
 from rootsd.core.fixed_roots import fixed_roots, missing
-from rootsd.core.mount_plan import DesiredMount, MountAccess, ViewEntry, ViewEntryKind
+from rootsd.core.mount_plan import (
+    DesiredMount,
+    ViewEntry,
+    ViewEntryKind,
+)
 from rootsd.core.paths import contains
 from rootsd.wall.kernel.landlock import NO_DEVICES, READ_ALL, Coverage, Right, Ruleset
 from rootsd.wall.kernel.orders import FailedRoot
@@ -73,7 +78,7 @@ class FixedView:
         for path, mount in roots.shown.items():
             try:
                 with closing(open_root(mount)) as folder:
-                    is_read = mount.access is MountAccess.READ
+                    is_read = mount.access is Access.READ
                     self._rules.allow_open(folder, READ_ALL if is_read else _CHANGE_ALL)
                 self._shown[path] = mount
             except OSError as error:
@@ -173,7 +178,7 @@ def _check_entries(entries: Iterable[ViewEntry], roots: Iterable[DesiredMount]) 
         for each in entries
         if each.kind is ViewEntryKind.HIDDEN
     }
-    closed |= {each.path: "is read-only" for each in roots if each.access is MountAccess.READ}
+    closed |= {each.path: "is read-only" for each in roots if each.access is Access.READ}
     for entry in entries:
         shown = os.fsdecode(entry.path)
         if entry.kind is ViewEntryKind.SOCKET:

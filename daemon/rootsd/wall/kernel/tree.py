@@ -51,10 +51,10 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     DesiredMount,
     Mask,
-    MountAccess,
     ViewEntry,
     ViewEntryKind,
 )
@@ -265,13 +265,12 @@ class SharedTree:
         """Show a root. `known` was protected in it before."""
         with closing(open_root(desired)) as source:
             protects = (
-                self._policy is ProtectionPolicy.PROTECT
-                and desired.access is MountAccess.READ_WRITE
+                self._policy is ProtectionPolicy.PROTECT and desired.access is Access.READ_WRITE
             )
             found = self._wanted_protection(desired, source) if protects else ()
             protected = covers.merge(known, found)
             attributes = Attribute.NO_SUID | Attribute.NO_DEVICES
-            if desired.access is MountAccess.READ:
+            if desired.access is Access.READ:
                 attributes |= Attribute.READ_ONLY
             else:
                 self._find_worktrees(desired, source)

@@ -25,33 +25,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, NoReturn, Protocol
 
+from rootsd.core.access import Access
 from rootsd.core.mount_plan import (
     ConfinedRoot,
     DesiredMount,
-    MountAccess,
     ViewEntry,
     desired_mounts,
 )
 from rootsd.core.parsing import parse_json
 from rootsd.core.paths import text_of
+from rootsd.core.record import BadRecord, from_line, to_line
 from rootsd.core.wall import RevokePolicy
 from rootsd.wall.git.protected import ProtectionPolicy, shared_git_folder
 from rootsd.wall.git.session_changes import SessionChanges
 from rootsd.wall.git.session_reports import SessionEnd, conclude_unfinished, reports_of
 from rootsd.wall.kernel.orders import (
-    BadOrder,
     FailedRoot,
     OrderKind,
     PauseNews,
     PauseState,
     WardenOrder,
     WardenReport,
-    decode_order,
-    decode_pause,
-    decode_report,
-    encode_order,
-    encode_pause,
-    encode_report,
+    decode_news,
 )
 from rootsd.wall.kernel.pause import ProgramPause
 from rootsd.wall.kernel.supervision import Layer
@@ -248,17 +243,18 @@ class WardenNews:
             self._channel.close()
         *lines, self._lines = (self._lines + data).split(b"\n")
         for line in lines:
-            if (pause := decode_pause(bytes(line))) is None:
-                self.lost += decode_report(bytes(line)).lost
-            elif pause != self._last:
-                self._last = pause
-                changes.append(pause)
+            match decode_news(bytes(line)):
+                case WardenReport(lost=lost):
+                    self.lost += lost
+                case PauseNews() as news if news != self._last:
+                    self._last = news
+                    changes.append(news)
         return changes
 
     def let_run(self) -> None:
         """Ask the warden to let stopped programs run for a while."""
         with suppress(OSError):
-            self._channel.send(encode_order(WardenOrder(0, OrderKind.CONTINUE)))
+            self._channel.send(to_line(WardenOrder(0, OrderKind.CONTINUE)))
 
 
 def start_warden(
@@ -297,7 +293,7 @@ def start_warden(
     found = parse_json(start)
     return Warden(
         pid, tuple(fds), settings.folder, alive, ours, found["variables"], tuple(found["notes"]),
-        decode_report(report), since,
+        from_line(WardenReport, report), since,
     )  # fmt: skip
 
 
@@ -323,7 +319,7 @@ def _be_warden(
         # Not earlier: the uid_map of a process that is not dumpable belongs to root.
         set_process_option(ProcessOption.SET_DUMPABLE, 0)
         start = {"variables": view.variables(), "notes": notes}
-        message = _READY + json.dumps(start).encode() + b"\n" + encode_report(first)
+        message = _READY + json.dumps(start).encode() + b"\n" + to_line(first)
         gates = view.gates()
         socket.send_fds(channel, [message], gates)
         for fd in gates:
@@ -466,7 +462,7 @@ class _WardenLoop:
         return WardenReport(
             number,
             shown=len(shown),
-            read_only=sum(mount.access is MountAccess.READ for mount in shown),
+            read_only=sum(mount.access is Access.READ for mount in shown),
             masked=sum(bool(mount.masks) for mount in shown),
             failed=tuple(
                 FailedRoot(path, reasons[path]) for path in sorted(reasons) if path not in known
@@ -481,11 +477,11 @@ class _WardenLoop:
         if self._feed is not None:
             self._feed.report(report)
         if self._feed is None or report.lost:
-            self._outgoing += encode_report(report)
+            self._outgoing += to_line(report)
             self._flush()
 
     def _tell_pause(self, news: PauseNews) -> None:
-        self._outgoing += encode_pause(news)
+        self._outgoing += to_line(news)
         self._flush()
 
     def _poll(self) -> dict[int, int]:
@@ -519,8 +515,8 @@ class _WardenLoop:
         self._incoming = bytearray(rest)
         for line in lines:
             try:
-                self._obey(decode_order(bytes(line)))
-            except BadOrder:
+                self._obey(from_line(WardenOrder, bytes(line)))
+            except BadRecord:
                 return False  # an owner that cannot be understood must not keep a wall
         return bool(data)
 

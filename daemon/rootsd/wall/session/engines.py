@@ -11,13 +11,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from rootsd.core.access import Access
 from rootsd.core.errors import ErrorCode, RootsdError
 from rootsd.core.fixed_roots import HOLDS_HIDDEN
 from rootsd.core.labels import safe_label, safe_text
 from rootsd.core.mount_plan import (
     GIT_OUTSIDE_OF_CHECKOUT,
     ConfinedRoot,
-    MountAccess,
     ViewEntry,
     ViewEntryKind,
 )
@@ -249,7 +249,7 @@ class StaticWall:
 
 def _root_rows(root: ConfinedRoot) -> Iterator[ViewRow]:
     """Yield a root, and the git directory outside of it that it uses."""
-    kind = ViewEntryKind.READ if root.access is MountAccess.READ else ViewEntryKind.WRITE
+    kind = ViewEntryKind.READ if root.access is Access.READ else ViewEntryKind.WRITE
     yield ViewRow(root.path, kind.value, "an approved root")
     if root.git_access and (git := shared_git_folder(root.path)) is not None:
         shown, why = kind.value, safe_text(root.git_access)

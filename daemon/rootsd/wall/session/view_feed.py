@@ -22,20 +22,14 @@ from typing import Any, NamedTuple, Protocol
 
 from rootsd.core.errors import DaemonUnreachable, RootsdError
 from rootsd.core.mount_plan import ConfinedRoot
-from rootsd.core.paths import bytes_of, text_of
+from rootsd.core.paths import text_of
 from rootsd.core.record import BadRecord, from_json
 from rootsd.core.wall import WallSettings
 from rootsd.link import rpc, sandbox
 from rootsd.link.feed import Feed
 from rootsd.link.reconnect import GRACE_S
-from rootsd.wall.kernel.orders import (
-    BadOrder,
-    PauseState,
-    WardenReport,
-    decode_denied,
-    decode_root,
-)
-from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected
+from rootsd.wall.kernel.orders import PauseState, WardenReport
+from rootsd.wire.feed import FEED_VERSION, Away, BadFeed, Changed, Connected, RootsChange
 from rootsd.wire.hello import Hello, encode_hello
 from rootsd.wire.requested_scope import ResumeState
 
@@ -78,27 +72,15 @@ class FollowedView:
 
     def take(self, change: Mapping[str, Any]) -> None:
         """Apply the next change. The first one has all roots. Raises BadFeed."""
-        match change:
-            case {
-                "roots": {
-                    "changed": list() as roots, "removed": list() as gone,
-                    "denied": list() | None as all_denied,
-                }
-            }:  # fmt: skip
-                pass
-            case _:
-                raise BadFeed("the daemon sent no view", rpc.RESTART)
         try:
-            changed = [decode_root(root) for root in roots]
-            removed = [bytes_of(path) for path in gone]
-            denied = decode_denied(all_denied)
-        except (BadOrder, AttributeError, UnicodeEncodeError) as error:
+            roots = from_json(RootsChange, change.get("roots"))
+        except BadRecord as error:
             raise BadFeed(f"the daemon sent a wrong view: {error}", rpc.RESTART) from error
-        for path in removed:
+        for path in roots.removed:
             self._roots.pop(path, None)
-        self._roots.update((root.path, root) for root in changed)
-        if denied is not None:
-            self.denied = denied
+        self._roots.update((root.path, root) for root in roots.changed)
+        if roots.denied is not None:
+            self.denied = roots.denied
 
 
 class WallSubscription(NamedTuple):
