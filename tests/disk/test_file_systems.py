@@ -148,6 +148,25 @@ def test_the_layers_of_overlayfs_tell_two_without_a_uuid_apart(
     assert over("a") != over("b")
 
 
+@pytest.mark.parametrize(
+    ("below", "is_named", "lasts"),
+    [(FileSystem(b"uuid:1"), True, True), (FileSystem(b"disk:1"), False, True),
+     (FileSystem(b"source:1", lasts=False), False, False), (None, True, True)],
+)  # fmt: skip
+def test_what_the_layers_of_overlayfs_lie_on_counts_unless_handles_name_it(
+    below: FileSystem | None,
+    is_named: bool,  # noqa: FBT001 - a column of the table
+    lasts: bool,  # noqa: FBT001 - a column of the table
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    monkeypatch.setattr(file_systems, "_layer", lambda path, _depth: asked.append(path) or below)
+    line = "overlay overlay ro,lowerdir=/l:/m:n,upperdir=/u,workdir=/w -"
+    found = _file_system(_Kernel(OVERLAY, line, uuid=UUID), monkeypatch)
+    assert asked == [b"/l", b"/m", b"/u"]
+    assert (found.id == b"uuid:" + UUID, found.lasts) == (is_named, lasts)
+
+
 @pytest.mark.parametrize("kernel", [*BY_DISK, *BY_CONTENT], ids=_name)
 def test_the_disk_names_a_file_system_that_does_not(
     kernel: _Kernel, monkeypatch: pytest.MonkeyPatch
@@ -166,7 +185,8 @@ def test_only_the_mount_names_all_others(kernel: _Kernel, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("kernels", "facts"),
     [
-        ([*ITSELF, *BY_SOURCE, *BY_CONTENT], FolderFacts.ALL),
+        ([*ITSELF, *BY_SOURCE[:2], *BY_CONTENT], FolderFacts.ALL),
+        (BY_SOURCE[2:], FolderFacts.HANDLE_FIRST),
         (BY_DISK[:2], FolderFacts.BIRTH),
         (BY_MOUNT[:8], FolderFacts.HANDLE),
     ],

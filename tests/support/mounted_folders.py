@@ -61,6 +61,7 @@ class FileSystem(StrEnum):
     EROFS = "erofs"
     SQUASHFS = "squashfs"
     OVERLAY = "overlay"
+    OVERLAY_IMAGE = "overlay over squashfs"
     BINDFS = "bindfs"
     SSHFS = "sshfs"
     NTFS_3G = "ntfs-3g"
@@ -72,6 +73,7 @@ class Memory(StrEnum):
     IDENTITY = "identity"
     COUNTERS = "counters"  # the control: numbers of devices and inodes, and all handles
     BIRTHS = "births"  # the control: no handles on overlayfs
+    LAYERS = "layers"  # the control: nothing below the layers of overlayfs
     LSTAT = "lstat"  # the control: no look at what was mounted since
     UNPINNED = "unpinned"  # the control: the kernel may forget a folder
     XFS_6_8 = "Linux 6.8"  # the kernel does not tell the UUID of XFS
@@ -83,6 +85,7 @@ class _Place:
     def __init__(self, top: Path, kind: FileSystem) -> None:
         self.point, self._top, self._kind = top / "point", top, kind
         self._loops: list[str] = []
+        self._below: Path | None = None
         self.point.mkdir(parents=True)
         for name in ("staging", "prod"):
             fake_repository(top / name / "app")
@@ -101,6 +104,15 @@ class _Place:
                      f"{name}:{source}", self.point)  # fmt: skip
             case FileSystem.OVERLAY:
                 lower, upper, work = (self._top / f"{name}-{each}" for each in ("l", "u", "w"))
+                _run("mount", "-t", "overlay", "-o",
+                     f"lowerdir={lower},upperdir={upper},workdir={work}",
+                     "overlay", self.point)  # fmt: skip
+            case FileSystem.OVERLAY_IMAGE:
+                # Both have the same layers, and another image lies below one of them.
+                lower, upper, work = (self._top / each for each in ("l", "u", "w"))
+                self._attach(name)
+                _run("mount", self._loops[-1], lower)
+                self._below = lower
                 _run("mount", "-t", "overlay", "-o",
                      f"lowerdir={lower},upperdir={upper},workdir={work}",
                      "overlay", self.point)  # fmt: skip
@@ -139,6 +151,8 @@ class _Place:
     def unmount(self) -> None:
         """Unmount what is mounted, and give its loop device to somebody else."""
         until(lambda: not _done("umount", self.point))
+        if self._below is not None:
+            _run("umount", self._below)
         while self._loops:
             _run("losetup", "-d", self._loops.pop())
 
@@ -149,7 +163,9 @@ class _Place:
     def _make(self, name: str) -> None:
         source, image = self._top / name, self._top / f"{name}.img"
         match self._kind:
-            case FileSystem.SQUASHFS:
+            case FileSystem.SQUASHFS | FileSystem.OVERLAY_IMAGE:
+                for each in "luw":
+                    (self._top / each).mkdir(exist_ok=True)
                 # All times are equal, as in reproducible images.
                 _run("mksquashfs", source, image, "-quiet", "-no-progress",
                      "-all-time", "0", "-mkfs-time", "0")  # fmt: skip
@@ -335,6 +351,8 @@ def _remember(memory: Memory) -> None:
             setattr(identity, "file_system_of", _by_device)  # noqa: B010 - a private import
         case Memory.BIRTHS:
             inode._OVERLAY_HANDLE = -1
+        case Memory.LAYERS:
+            setattr(file_systems, "_layer", lambda *_: None)  # noqa: B010 - a function
         case Memory.LSTAT:
             setattr(mounts.MountTable, "changes", lambda _table: 0)  # noqa: B010 - a method
         case Memory.UNPINNED:

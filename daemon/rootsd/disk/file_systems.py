@@ -4,6 +4,11 @@
   mounted. Some report the number of their device as the id, which says nothing.
 * **Without such an id**, it is the disk below it, see `rootsd.disk.block_devices`, or the server
   that keeps it, or the folders that overlayfs joins.
+* **overlayfs** hands out the handles of its layers, with the UUID of the layer in front. Below a
+  layer without a UUID, such as a squashfs image, another one may be mounted later, with the same
+  handles. So what such a layer lies on belongs to the id, as far as this process can see it. If
+  layers lie on several file systems, inode numbers may be counters. So they count only on kernels
+  that give no handles.
 * **FUSE** hands out handles and inode numbers from counters that begin anew with each mount, and
   that go on when the kernel has forgotten a folder. A birth time is what the program says. So a
   handle counts within its mount only, and for as long as `rootsd.disk.folder_pins` keeps it.
@@ -30,8 +35,10 @@ from msgspec import Struct
 from rootsd.core.model import MountBinding
 from rootsd.core.paths import ancestors
 from rootsd.disk.block_devices import content_id, disk_id
+from rootsd.disk.hung_mounts import may_follow
 from rootsd.disk.inode import FUSE, file_system_type, mount_number_at
 from rootsd.disk.mounts import Mount, mount_of, process_mounts
+from rootsd.disk.reader import open_folder
 
 _BTRFS, _XFS, _OVERLAY = 0x9123683E, 0x58465342, 0x794C7630
 _FAT_TYPES = frozenset((0x4D44, 0x2011BAB0))
@@ -57,6 +64,7 @@ class FolderFacts(Enum):
     ALL = "inode, handle, and birth time"
     BIRTH = "birth time"
     HANDLE = "handle, within one mount"
+    HANDLE_FIRST = "handle, or else inode and birth time"
 
 
 class FileSystem(Struct, frozen=True):
@@ -72,7 +80,8 @@ class FileSystem(Struct, frozen=True):
 
 
 _known: dict[int, FileSystem] = {}
-_OWN_IDS = (b"uuid:", b"fsid:")
+_UUID = b"uuid:"
+_OWN_IDS = (_UUID, b"fsid:")
 
 
 def names_itself(file_system_id: bytes) -> bool:
@@ -162,10 +171,13 @@ def _read_file_system(fd: int, device: int, depth: int) -> FileSystem:
     if kind == FUSE:
         return FileSystem(_source_id(fd), lasts=False, facts=FolderFacts.HANDLE)
     facts = FolderFacts.BIRTH if kind in _FAT_TYPES else FolderFacts.ALL
-    if (own := _own_id(fd, kind, device)) is not None:
+    own = _own_id(fd, kind, device)
+    if kind == _OVERLAY:
+        return _joined(own or _source_id(fd), fd, depth)
+    if own is not None:
         return FileSystem(own, facts=facts)
     mount = mount_of(fd)
-    if mount is not None and (mount.lasts or kind == _OVERLAY):
+    if mount is not None and mount.lasts:
         return FileSystem(_source_id(fd), facts=facts)
     if os.major(device) and depth < _MAX_DEPTH:
         below = content_id if kind in _READ_ONLY_TYPES else disk_id
@@ -174,6 +186,33 @@ def _read_file_system(fd: int, device: int, depth: int) -> FileSystem:
     if sys.platform != "linux":
         return FileSystem(b"fsid:%x" % _fsid(fd), facts=facts)
     return FileSystem(_source_id(fd), lasts=False, facts=facts)
+
+
+def _joined(own: bytes, fd: int, depth: int) -> FileSystem:
+    """Return the overlayfs of an open file. `own` is its id without what its layers lie on."""
+    mount = mount_of(fd)
+    options = () if mount is None else mount.options.split(b",")
+    layers = (each.partition(b"=")[2] for each in options if each.startswith(_LAYERS))
+    paths = (path for each in layers for path in each.split(b":") if path.startswith(b"/"))
+    found = [each for path in paths if (each := _layer(path, depth + 1)) is not None]
+    unnamed = [each.id for each in found if not each.id.startswith(_UUID)]
+    lasts = all(each.lasts for each in found)
+    id_ = _digest(b"source:", own, *unnamed) if unnamed else own
+    return FileSystem(id_, lasts, FolderFacts.HANDLE_FIRST)
+
+
+def _layer(path: bytes, depth: int) -> FileSystem | None:
+    """Return the file system of a layer, or None if it is out of reach, as in a container."""
+    if depth >= _MAX_DEPTH or not may_follow(path):
+        return None
+    try:
+        fd = open_folder(path)
+    except (OSError, ValueError):
+        return None
+    try:
+        return _read_file_system(fd, os.fstat(fd).st_dev, depth)
+    finally:
+        os.close(fd)
 
 
 def _lasting_id(fd: int, depth: int) -> bytes | None:
@@ -185,14 +224,14 @@ def _own_id(fd: int, kind: int, device: int) -> bytes | None:
     """Return the id that a file system has for itself, or None."""
     if kind == _BTRFS:  # each of its subvolumes has another fsid
         answer = _ioctl(fd, _BTRFS_INFO, _BTRFS_INFO_SIZE)
-        return None if answer is None else b"uuid:" + answer[_BTRFS_UUID]
+        return None if answer is None else _UUID + answer[_BTRFS_UUID]
     answer = _ioctl(fd, _GETFSUUID, _UUID_IOCTL_SIZE)
     uuid = b"" if answer is None else answer[1 : 1 + answer[0]]
     if not any(uuid) and kind == _XFS:  # Linux before 6.9
         uuid = (_ioctl(fd, _XFS_GEOMETRY, _XFS_GEOMETRY_SIZE) or b"")[_XFS_UUID]
     # A file system that was created without a UUID reports zeros.
     if any(uuid):
-        return b"uuid:" + uuid
+        return _UUID + uuid
     if kind == _OVERLAY:  # its fsid may be that of its upper folder
         return None
     fsid = _fsid(fd)

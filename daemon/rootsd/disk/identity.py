@@ -90,10 +90,11 @@ def _identify_fd(
     counts = system.facts
     handle = None if counts is FolderFacts.BIRTH else file_handle(fd)
     born_ns = None if counts is FolderFacts.HANDLE else facts.born_ns
+    by_inode = counts is FolderFacts.ALL or (counts is FolderFacts.HANDLE_FIRST and handle is None)
     is_bound = not system.lasts or (handle is None and born_ns is None)
     return Identity(
         filesystem=_interned(system.id),
-        inode=found.st_ino if counts is FolderFacts.ALL else 0,
+        inode=found.st_ino if by_inode else 0,
         handle=handle,
         born_ns=born_ns,
         owner=found.st_uid,

@@ -122,7 +122,7 @@ def _parse_mountinfo_line(line: bytes) -> Mount:
         point=_unescaped(fields[_POINT_FIELD]),
         kind=kind,
         source=_unescaped(source),
-        options=options,
+        options=_unescaped(options),
         number=int(fields[_NUMBER_FIELD]),
     )
 

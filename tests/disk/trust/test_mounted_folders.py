@@ -46,6 +46,7 @@ _EXPECTED = {
     FileSystem.BTRFS: _OF_A_DISK,
     # A folder of the lower layer cannot be moved.
     FileSystem.OVERLAY: _without("moved back"),
+    FileSystem.OVERLAY_IMAGE: _without("moved back"),
     FileSystem.SQUASHFS: _without("written", "moved back", "replaced"),
     FileSystem.EROFS: _without("written", "moved back", "replaced"),
 }
@@ -95,6 +96,16 @@ def test_control_with_counters_an_approval_passes_to_another(tmp_path: Path, siz
     # One was approved right after it was mounted, and then the other was mounted.
     kept = {kind: told[kind]["the first mounted"] for kind in kinds}
     assert kept == dict.fromkeys(kinds, PUBLISHED)
+
+
+@pytest.mark.needs("squashfs")
+def test_control_without_its_layers_an_overlay_passes_an_approval_to_another_image(
+    tmp_path: Path, sizes: Sizes
+) -> None:
+    every = (FileSystem.OVERLAY_IMAGE,)
+    kinds = sizes.pick(test=(), check=every, soak=every)
+    told = _told(tmp_path, Memory.LAYERS, *kinds)
+    assert [told[kind]["another mounted"] for kind in kinds] == [PUBLISHED] * len(kinds)
 
 
 @pytest.mark.needs("erofs")
