@@ -155,8 +155,8 @@ def test_the_layers_of_overlayfs_tell_two_without_a_uuid_apart(
 )  # fmt: skip
 def test_what_the_layers_of_overlayfs_lie_on_counts_unless_handles_name_it(
     below: FileSystem | None,
-    is_named: bool,  # noqa: FBT001 - a column of the table
-    lasts: bool,  # noqa: FBT001 - a column of the table
+    is_named: bool,
+    lasts: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []

@@ -94,6 +94,7 @@ NEEDS = {
     "fossil": Need(_program("fossil"), "apt-get install fossil"),
     "fzf": Need(_program("fzf"), "apt-get install fzf"),
     "gh": Need(_program("gh"), "apt-get install gh"),
+    "git-annex": Need(_program("git-annex"), "apt-get install git-annex"),
     "gpg": Need(_program("gpg"), "apt-get install gnupg"),
     "groff": Need(_program("groff"), "apt-get install groff"),
     "hg": Need(_program("hg"), "apt-get install mercurial"),

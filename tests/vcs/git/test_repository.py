@@ -433,6 +433,32 @@ def test_a_checkout_of_the_repo_tool_is_complete(tmp_path: Path) -> None:
     assert seen.identity.git_target is not None
 
 
+@pytest.mark.needs("git-annex")
+def test_checkouts_of_git_annex_are_complete(tmp_path: Path) -> None:
+    """It replaces the `.git` file of a submodule, a worktree, or a checkout by a link.
+
+    It also removes the setting that names the submodule, which is then a repository of its own.
+    """
+    up = make_repository(tmp_path / "up")
+    top, tree, apart = make_repository(tmp_path / "top"), tmp_path / "tree", tmp_path / "apart"
+    git("submodule", "add", up, "sub", cwd=top)
+    git("commit", "-m", "submodule", cwd=top)
+    git("worktree", "add", tree, cwd=up)
+    git("clone", f"--separate-git-dir={tmp_path / 'data'}", up, apart)
+    kinds = {
+        top / "sub": ProjectKind.GIT,
+        tree: ProjectKind.GIT_WORKTREE,
+        apart: ProjectKind.GIT,
+    }
+    for each, kind in kinds.items():
+        git("annex", "init", cwd=each)
+        assert (each / ".git").is_symlink()
+        seen = probe(raw(each))
+        assert isinstance(seen, ProjectObserved)
+        assert (seen.kind, seen.incomplete) == (kind, None)
+    assert _place(tree).main_checkout == raw(up)
+
+
 @pytest.mark.parametrize("dead", ["container", "empty", "link"])
 def test_a_dead_git_beside_a_project_file_leaves_a_project_folder(
     tmp_path: Path, dead: str
