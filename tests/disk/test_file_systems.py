@@ -160,7 +160,12 @@ def test_what_the_layers_of_overlayfs_lie_on_counts_unless_handles_name_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
-    monkeypatch.setattr(file_systems, "_layer", lambda path, _depth: asked.append(path) or below)
+
+    def layer(path: bytes, _depth: int) -> FileSystem | None:
+        asked.append(path)
+        return below
+
+    monkeypatch.setattr(file_systems, "_layer", layer)
     line = "overlay overlay ro,lowerdir=/l:/m:n,upperdir=/u,workdir=/w -"
     found = _file_system(_Kernel(OVERLAY, line, uuid=UUID), monkeypatch)
     assert asked == [b"/l", b"/m", b"/u"]

@@ -82,6 +82,13 @@ def test_nested_projects_are_found_with_their_kinds(tmp_path: Path) -> None:
     assert nested == {("libs/one", "git"), ("packages/a", "project")}
 
 
+def test_submodules_that_are_not_there_are_found(tmp_path: Path) -> None:
+    fake_repository(tmp_path / "libs" / "one")
+    lines = (f'[submodule "{n}"]\n\tpath = {n}\n' for n in ("libs/one", "libs/two", "../up"))
+    (tmp_path / ".gitmodules").write_text("".join(lines))
+    assert _found(tmp_path, FindingKind.ABSENT) == {"libs/two"}
+
+
 def test_links_are_not_followed_and_their_targets_not_measured(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(".")
     (tmp_path / "out").symlink_to("/usr")

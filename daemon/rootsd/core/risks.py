@@ -19,6 +19,7 @@ class FindingKind(StrEnum):
     SENSITIVE = "sensitive"
     EXECUTED = "executed"
     NESTED = "nested"
+    ABSENT = "absent"
     ELSEWHERE = "elsewhere"
 
 
@@ -27,12 +28,12 @@ class FindingItem(TypedDict):
 
     concern: str
     """A value of `FindingKind`. `elsewhere` means that the git data is in another place and does
-    not link back to the project.
+    not link back to the project, and `absent` that a submodule was not cloned.
     """
     path: str
     """Where it is, relative to the project."""
     detail: str
-    """The setting, the kind of the nested project, or the other place. May be empty."""
+    """The setting, the kind of the nested or absent project, or the other place. May be empty."""
 
 
 class Risk(StrEnum):

@@ -32,6 +32,7 @@ from rootsd.disk.markers import (
 from rootsd.disk.reader import list_names
 from rootsd.vcs.git.config import GitConfig, is_safe_for_libgit2, read_git_config
 from rootsd.vcs.git.repository import GitDirs, git_dir_links_back
+from rootsd.vcs.git.submodules import absent_submodules
 from rootsd.vcs.origin import git_dirs_of, read_branch, read_origin
 from rootsd.wire.projects import ShownFacts, SizeItem
 
@@ -100,6 +101,8 @@ def scan_content(
     found = ContentScan()
     for finding in find_executed(top, settings, hooks):
         found.add(finding)
+    for path in absent_submodules(top):
+        found.add(_finding(FindingKind.ABSENT, path, "submodule"))
     _walk(top, found, files)
     found.findings.sort(key=lambda each: (each["concern"], each["path"], each["detail"]))
     return found

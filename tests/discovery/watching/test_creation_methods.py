@@ -234,6 +234,10 @@ def _head(repository: Path) -> str | None:
 def _is_like_another_way(to: Path) -> bool:
     """Return whether it equals the result of `git init`, `git clone --no-checkout`, a clone whose
     submodules nobody wants, or `fossil open --empty`.
+
+    These are complete, so a `git clone --recurse-submodules` that was killed between two
+    submodules and a `fossil open` that was killed before its first file are proposed, too. Nothing
+    on the disk tells them apart. `rootsd show` lists each submodule that is not there.
     """
     if {entry.name for entry in to.iterdir()} == {".fslckout"}:
         return True

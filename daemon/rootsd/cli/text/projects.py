@@ -108,6 +108,7 @@ _FINDING_LABELS = {
     "sensitive": "sensitive",
     "executed": "agents run",
     "nested": "nested",
+    "absent": "not cloned",
     "elsewhere": "data outside",
 }
 RISK_LABELS = frozenset((_FINDING_LABELS["sensitive"], _FINDING_LABELS["executed"]))

@@ -15,10 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import islice
 
 from rootsd.core.model import ProjectKind
+from rootsd.disk.git_pointer import GIT
 from rootsd.disk.hung_mounts import may_follow
-from rootsd.disk.reader import CONFIG_CAP, OpenFolder, read_small, resolve_path
+from rootsd.disk.reader import (
+    CONFIG_CAP,
+    OpenFolder,
+    exists_no_follow,
+    read_small,
+    resolve_path,
+)
 from rootsd.vcs.folder import OpenProject
 from rootsd.vcs.git.repository import GitRepository, git_stage, open_bare_repository
 from rootsd.vcs.stages import Stage
@@ -41,6 +49,20 @@ _WHOLE = _SubmoduleState.WHOLE
 def lacks_submodules(project: OpenProject, kind: ProjectKind) -> bool:
     """Return whether a recursive clone lacks a submodule, which git may be about to clone."""
     return any(stage is not _WHOLE for stage in _submodules(project, kind))
+
+
+def absent_submodules(top: bytes) -> Iterator[bytes]:
+    """Yield the paths of the submodules of the checkout at `top` that are not there.
+
+    Nothing on the disk says whether somebody wants them: git may have been killed before them.
+    """
+    modules = read_small(top + b"/.gitmodules", CONFIG_CAP) or b""
+    for path in islice(_PATH.findall(modules), _MAX_SUBMODULES):
+        inner = resolve_path(top, path)
+        if not inner.startswith(top + b"/") or not may_follow(inner):
+            continue
+        if not exists_no_follow(inner + b"/" + GIT):
+            yield inner[len(top) + 1 :]
 
 
 def has_interrupted_submodule(project: OpenProject, kind: ProjectKind) -> bool:
