@@ -15,7 +15,7 @@ print("asking", flush=True)
 print("got", repr(typed_word()), flush=True)
 """
 PRESS = """
-from rootsd.cli.terminal import Keyboard
+from rootsd.cli.text.terminal import Keyboard
 print("asking", flush=True)
 print("got", repr(Keyboard().press("Publish it? ")), flush=True)
 """
