@@ -36,7 +36,7 @@ def clone(tmp_path: Path) -> Path:
         shutil.copy(TOP / name, top / name)
     changelog = top / "CHANGELOG.md"
     changelog.write_text(re.sub(
-        r"## Unreleased\n.*?(?=^## )", "## Unreleased\n\n- Something new.\n\n",
+        r"## Unreleased\n.*?(?=^## |\Z)", "## Unreleased\n\n- Something new.\n\n",
         changelog.read_text(), count=1, flags=re.DOTALL | re.MULTILINE,
     ))  # fmt: skip
     _git(tmp_path, "init", "-q", "clone")
