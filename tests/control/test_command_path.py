@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from rootsd.control.guard import GuardedConnection
+from rootsd.control.guarded_connection import GuardedConnection
 from rootsd.control.references import ReferenceResolver
 from rootsd.control.routes import RequestContext
 from rootsd.core.guard import Guard

@@ -12,8 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from rootsd.config.configuration import Approval
-from rootsd.control import guard as module
-from rootsd.control.guard import ChallengeNeeded, CommandGuard, GuardedConnection
+from rootsd.control import callers
+from rootsd.control.guard import CommandGuard
+from rootsd.control.guarded_connection import ChallengeNeeded, GuardedConnection
 from rootsd.control.routes import GuardedCommand
 from rootsd.core.changes import Attempt, AuditRecord, ChangeVerb, GuardChange, ProgramsChange
 from rootsd.core.errors import CallerRefused
@@ -83,7 +84,7 @@ async def test_a_person_is_admitted_and_named(guard: CommandGuard, notes: Notes)
     assert actor.kind is ActorKind.PERSON
     assert actor.detail == "pid 90, bash, pts/0"
     assert notes.kept == []
-    assert guard.refusals.unseen is None
+    assert guard.refused.unseen is None
 
 
 async def test_the_caller_of_a_query_is_a_person_unless_an_order_would_be_refused(
@@ -95,7 +96,7 @@ async def test_the_caller_of_a_query_is_a_person_unless_an_order_would_be_refuse
     }
     assert kinds == {90: ActorKind.PERSON, 91: ActorKind.CALLER, 92: ActorKind.PERSON}
     assert notes.kept == []
-    assert guard.refusals.unseen is None
+    assert guard.refused.unseen is None
 
 
 async def test_an_agent_is_refused_and_recorded(
@@ -107,7 +108,7 @@ async def test_an_agent_is_refused_and_recorded(
         assert "your own terminal" in refusal.value.remedy
     assert [note.what for note in notes.kept if isinstance(note, Attempt)] == ["approve api"] * 2
     assert all("Claude Code" in note.actor.detail for note in notes.kept if note.actor)
-    told = guard.refusals.unseen
+    told = guard.refused.unseen
     assert told is not None
     assert (told["count"], told["what"]) == (2, "approve api")
     assert told["at"] == "2026-03-04T12:00:00Z"
@@ -123,8 +124,8 @@ async def test_a_flood_of_attempts_is_counted_and_not_completely_stored(
     for _ in range(1000):
         await attempt()
     assert len(notes.kept) == 20
-    assert guard.refusals.unseen is not None
-    assert guard.refusals.unseen["count"] == 1000
+    assert guard.refused.unseen is not None
+    assert guard.refused.unseen["count"] == 1000
     process_table.seconds += 60
     await attempt()
     last = notes.kept[-1]
@@ -138,7 +139,7 @@ async def test_an_order_is_refused_even_if_the_refusal_cannot_be_stored(
     notes.refusing = True
     with pytest.raises(CallerRefused):
         await GuardedConnection(guard, FakePeer(91)).admit(ORDER, None)
-    assert guard.refusals.unseen is not None
+    assert guard.refused.unseen is not None
 
 
 async def test_a_caller_that_ended_during_the_examination_is_refused(guard: CommandGuard) -> None:
@@ -320,7 +321,7 @@ async def test_a_client_that_connects_during_an_examination_waits_for_the_next_o
 async def test_a_slow_examination_delays_no_client(
     guard: CommandGuard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LOOKUP_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(callers, "_LOOKUP_TIMEOUT_S", 0.01)
     with anyio.fail_after(HANG_GUARD):
         await guard.record_connection()  # and no examination runs
 
@@ -349,7 +350,7 @@ async def test_a_command_of_an_agent_that_decides_nothing_is_recorded(
     kept = guard.agent_commands.unseen
     assert kept is not None
     assert (kept["count"], kept["what"]) == (1, "down")
-    assert guard.refusals.unseen is None
+    assert guard.refused.unseen is None
 
 
 async def test_a_command_of_a_person_or_an_unreadable_caller_is_not_recorded(
@@ -414,13 +415,12 @@ async def test_on_a_refusing_disk_the_guard_can_be_tightened_and_not_loosened(
     assert guard.guard == "terminal"
 
 
-@pytest.mark.parametrize(("is_new", "mode"), [(True, Guard.OFF), (False, Guard.AGENTS)])
-async def test_the_configuration_sets_the_guard_of_a_new_store_only(
-    guard: CommandGuard, notes: Notes, is_new: bool, mode: Guard
-) -> None:
-    await guard.start(Approval(Guard.OFF), is_new=is_new)
-    assert guard.guard is mode
-    assert len(notes.kept) == is_new
+async def test_a_new_store_gets_the_configured_mode(guard: CommandGuard, notes: Notes) -> None:
+    await guard.adopt_mode(Approval(Guard.AGENTS))
+    assert notes.kept == []
+    await guard.adopt_mode(Approval(Guard.OFF))
+    assert guard.guard is Guard.OFF
+    assert len(notes.kept) == 1
 
 
 async def test_the_configuration_names_further_agents(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from threading import Event
 from typing import Any
 
 import anyio
@@ -13,11 +12,9 @@ from anyio.abc import UNIXSocketStream
 from msgspec.structs import replace
 
 from rootsd.control.routes import COMMAND_TEXT_LIMIT
-from rootsd.control.server import ControlServer, HelperProbe, HelperProcessView
+from rootsd.control.server import ControlServer
 from rootsd.core.guard import Guard
 from rootsd.core.model import Verdict
-from rootsd.helper.client import UnavailableHelper
-from rootsd.helper.protocol import HelperTask
 from rootsd.net.unix_socket import Peer
 from rootsd.wire.daemon import (
     AnnounceRequest,
@@ -257,41 +254,3 @@ async def test_a_connection_is_active_after_its_first_request() -> None:
             await far.receive()
             assert heard == [True]
             await far.send_eof()
-
-
-async def test_without_a_helper_callers_are_unknown_and_the_status_says_so() -> None:
-    absent = UnavailableHelper("no room")
-    assert await HelperProcessView(absent).look_up([1], (), ()) is None
-    (sentence,) = await HelperProbe(absent).problems()
-    assert sentence.startswith("the helper process could not be started: no room: ")
-    assert "refuses every command that decides something" in sentence
-
-
-class StoppedHelper:
-    """A helper that runs and answers only once it may go on."""
-
-    def __init__(self) -> None:
-        self.asked, self.may_go_on = Event(), Event()
-
-    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
-        self.asked.set()
-        assert self.may_go_on.wait(HANG_GUARD)
-        return b'{"lineages": {}, "terminals": {}}'
-
-    def problem(self) -> str | None:
-        return None
-
-    def close(self) -> None:
-        return
-
-
-async def test_a_helper_that_is_stopped_degrades_the_daemon_until_it_answers() -> None:
-    stopped = StoppedHelper()
-    probe = HelperProbe(stopped, patience_s=0.01)
-    with anyio.fail_after(HANG_GUARD):
-        (sentence,) = await probe.problems()
-        assert sentence.startswith("the helper process does not answer, and is being replaced: ")
-        assert await probe.problems(), "the question is still open, and no second one is asked"
-        stopped.may_go_on.set()
-        patient = HelperProbe(stopped, HANG_GUARD)
-        assert await patient.problems() == []

@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import UNIXSocketStream
 
 from rootsd.control.dispatch import Dispatcher
-from rootsd.control.guard import ChallengeNeeded
+from rootsd.control.guarded_connection import ChallengeNeeded
 from rootsd.control.routes import GuardedCommand, RequestContext, plain_command
 from rootsd.control.server import ERROR_CODE, WaitForTurn, serve_control
 from rootsd.core.errors import AmbiguousReference, CallerRefused, UnknownProject

@@ -6,13 +6,17 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
 
 import anyio
 import pytest
 from anyio import to_thread
 
+from rootsd.control.process_view import ProcessView
 from rootsd.core.errors import DaemonUnreachable, RootsdError
-from rootsd.daemon.health import HealthReporter, check_daemon
+from rootsd.daemon.health import HealthReporter, HelperProbe, check_daemon
+from rootsd.helper.client import UnavailableHelper
+from rootsd.helper.protocol import HelperTask
 from rootsd.net.acceptor import Acceptor
 from rootsd.net.listener import Listener, listen
 from rootsd.service.notify import ServiceNotifier
@@ -178,3 +182,41 @@ async def test_a_daemon_without_its_socket_is_unhealthy(listener: Listener) -> N
 async def test_a_daemon_that_cannot_read_its_store_is_unhealthy(listener: Listener) -> None:
     with pytest.raises(DiskRefuses):
         await check_daemon(LedgerHarness().ledger, unable, lambda: listener.path)
+
+
+async def test_without_a_helper_callers_are_unknown_and_the_status_says_so() -> None:
+    absent = UnavailableHelper("no room")
+    assert await ProcessView(absent).look_up([1], (), ()) is None
+    (sentence,) = await HelperProbe(absent).problems()
+    assert sentence.startswith("the helper process could not be started: no room: ")
+    assert "refuses every command that decides something" in sentence
+
+
+class StoppedHelper:
+    """A helper that runs and answers only once it may go on."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_go_on = Event(), Event()
+
+    def ask(self, task: HelperTask, question: bytes, seconds: float) -> bytes:
+        self.asked.set()
+        assert self.may_go_on.wait(HANG_GUARD)
+        return b'{"lineages": {}, "terminals": {}}'
+
+    def problem(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        return
+
+
+async def test_a_helper_that_is_stopped_degrades_the_daemon_until_it_answers() -> None:
+    stopped = StoppedHelper()
+    probe = HelperProbe(stopped, patience_s=0.01)
+    with anyio.fail_after(HANG_GUARD):
+        (sentence,) = await probe.problems()
+        assert sentence.startswith("the helper process does not answer, and is being replaced: ")
+        assert await probe.problems(), "the question is still open, and no second one is asked"
+        stopped.may_go_on.set()
+        patient = HelperProbe(stopped, HANG_GUARD)
+        assert await patient.problems() == []

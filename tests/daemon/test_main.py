@@ -82,6 +82,17 @@ def test_sighup_reloads_the_configuration(home: Path, rootsd_dir: Path) -> None:
         assert [parent["path"] for parent in parents] == [str(home / "src")]
 
 
+def test_the_configuration_sets_the_guard_of_a_new_store_only(
+    home: Path, rootsd_dir: Path
+) -> None:
+    modes = []
+    for mode in ("terminal", "off"):
+        configure(rootsd_dir, NO_GUARD.replace("off", mode))
+        with running(home):
+            modes.append(json.loads(ask("guard", "--json").stdout)["guard"])
+    assert modes == ["terminal", "terminal"]
+
+
 def test_a_damaged_configuration_at_sighup_changes_nothing(home: Path, rootsd_dir: Path) -> None:
     configure(rootsd_dir, f'[[parent]]\npath = "{home / "src"}"\n')
     with running(home) as daemon:

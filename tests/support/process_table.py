@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rootsd.control.guard import AgentActivity, CommandGuard, CommandSummary
-from rootsd.core.changes import AuditRecord
+from rootsd.control.attempts import AttemptRecorder, AttemptSummary
+from rootsd.control.guard import CommandGuard
+from rootsd.control.process_view import ProcessView
+from rootsd.core.changes import AuditRecord, ChangeVerb
 from rootsd.core.errors import CallerRefused
 from rootsd.core.guard import Guard
 from rootsd.core.processes import Lineage, LineageCompleteness, Process, TerminalHolder
@@ -33,7 +35,7 @@ def process(pid: int, parent: int, name: str, *arguments: str, **more: object) -
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-class UnwrittenSummary(CommandSummary):
+class UnwrittenSummary(AttemptSummary):
     """A summary that is not saved."""
 
     def _read(self) -> None:
@@ -54,7 +56,7 @@ class FakePeer(ProcessHandle):
         return self.gone
 
 
-class ProcessTable:
+class ProcessTable(ProcessView):
     """All processes, and those with an MCP connection.
 
     With `blind`, no process can be read. `seen_as` is the readable part of a lineage. `holders`
@@ -110,12 +112,17 @@ class ProcessTable:
         self, note: Callable[[AuditRecord], Awaitable[None]], guard: Guard = Guard.AGENTS
     ) -> CommandGuard:
         """Return a guard that reads these processes."""
+
+        def recorder(verb: ChangeVerb) -> AttemptRecorder:
+            summary = UnwrittenSummary(Path())
+            return AttemptRecorder(verb, summary, note, lambda: self.seconds, lambda: NOON)
+
         return CommandGuard(
             guard,
             view=self,
             note=note,
             connected=lambda: self.connected,
-            clock=lambda: self.seconds,
             now=lambda: NOON,
-            records=AgentActivity(UnwrittenSummary(Path()), UnwrittenSummary(Path())),
+            refused=recorder(ChangeVerb.REFUSED),
+            agent_commands=recorder(ChangeVerb.AGENT_COMMAND),
         )

@@ -10,45 +10,30 @@ sends notifications on the same connection until it ends.
 from __future__ import annotations
 
 import logging
-import os
-import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
 import anyio
-from anyio import to_thread
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from msgspec.structs import replace
 
 from rootsd.control.dispatch import Dispatcher
-from rootsd.control.guard import AgentActivity, ChallengeNeeded, CommandGuard, GuardedConnection
+from rootsd.control.guard import CommandGuard
+from rootsd.control.guarded_connection import ChallengeNeeded, GuardedConnection
 from rootsd.control.routes import (
     ConnectionState,
     RequestContext,
     Subscription,
 )
-from rootsd.core.changes import AuditRecord
 from rootsd.core.errors import AmbiguousReference, CallerRefused, RootsdError, Unconfirmed
-from rootsd.core.guard import Guard
 from rootsd.core.labels import safe_label
 from rootsd.core.model import Actor, ActorKind
-from rootsd.core.processes import Process, ProcessChain
-from rootsd.helper.client import Helper, NoAnswer
-from rootsd.helper.questions import (
-    ProcessReport,
-    ask_bare_processes,
-    ask_processes,
-    ask_to_write_terminal,
-)
 from rootsd.net.acceptor import MarkActive
 from rootsd.net.fair_scheduler import FairScheduler
 from rootsd.net.unix_socket import Peer
 from rootsd.processes.process_exit import ProcessHandle
-from rootsd.processes.terminals import TerminalWriteFailed
-from rootsd.state.clock import utc_now
-from rootsd.state.store.store import StoredState
 from rootsd.wire import jsonrpc
 from rootsd.wire.daemon import ScanProgressItem, ScanRequest
 from rootsd.wire.guard import CHALLENGE_ANSWER, ErrorDetails, IntroduceRequest
@@ -271,10 +256,6 @@ def _error_response(id_: jsonrpc.Id, error: RootsdError) -> jsonrpc.ErrorRespons
     return jsonrpc.ErrorResponse(id_, ERROR_CODE, error.message, data)
 
 
-_WITHOUT_HELPER = (
-    "rootsd recognizes a finished copy only by quiet periods, and refuses every command that "
-    "decides something, because it cannot see the caller; try: rootsd down && rootsd up"
-)
 _QUERY_ACTOR = Actor(ActorKind.PERSON)
 
 
@@ -294,141 +275,26 @@ class ControlServer:
 
             async def admit(request: ControlRequest, typed: str | None) -> Actor:
                 mark_active()
-                return await self._admit(process, guarded, request, typed)
+                if process.pid == 0:
+                    raise CallerRefused(
+                        "this program runs where rootsd cannot see it, in another pid namespace",
+                        "run it outside of that container",
+                    )
+                return await self._admit(guarded, request, typed)
 
             turn = partial(self._turns.take, peer.pid)
             await serve_control(stream, self._dispatcher, admit, turn, peer.pid)
 
     async def _admit(
-        self,
-        process: ProcessHandle,
-        connection: GuardedConnection,
-        request: ControlRequest,
-        typed: str | None,
+        self, connection: GuardedConnection, request: ControlRequest, typed: str | None
     ) -> Actor:
         """Return the caller of `request`, and look it up only if the request needs that."""
-        if process.pid == 0:
-            raise CallerRefused(
-                "this program runs where rootsd cannot see it, in another pid namespace",
-                "run it outside of that container",
-            )
         command = self._dispatcher.guarded_command(request)
-        if self._guard.guard is not Guard.OFF:
-            connection.check_is_fresh(command, typed)
+        connection.check_is_fresh(command, typed)
         if isinstance(request, IntroduceRequest):
             await connection.introduce()
         if command is not None:
             return await connection.admit(command, typed)
         if recorded := self._dispatcher.recorded_command(request):
-            await self._guard.note_command(recorded, process)
+            await connection.note_command(recorded)
         return await connection.actor() if self._dispatcher.needs_caller(request) else _QUERY_ACTOR
-
-
-def make_guard(
-    stored: StoredState,
-    helper: Helper,
-    note: Callable[[AuditRecord], Awaitable[None]],
-    connected: Callable[[], Iterable[int]],
-    records: AgentActivity,
-) -> CommandGuard:
-    """Return the guard of a daemon, as it is stored."""
-    made = CommandGuard(
-        stored.guard or Guard.AGENTS,
-        view=HelperProcessView(helper),
-        note=note,
-        connected=connected,
-        clock=time.monotonic,
-        now=utc_now,
-        records=records,
-    )
-    made.allowed = stored.allowed
-    return made
-
-
-class HelperProcessView:
-    """The guard's access to processes and their terminals, through the helper process.
-
-    The confined daemon can neither read other processes nor write to a terminal.
-    """
-
-    def __init__(self, helper: Helper) -> None:
-        self._helper = helper
-
-    async def look_up(
-        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
-    ) -> ProcessReport | None:
-        """Read processes, as `ProcessView.look_up` says.
-
-        If the helper does not answer, ask it once more, but only about the callers: no other
-        process can delay that question. A new helper may have replaced it by then.
-        """
-        return await to_thread.run_sync(self._look_up, callers, others, markers)
-
-    async def ancestors(self, pids: Sequence[int]) -> Mapping[int, ProcessChain] | None:
-        """Return the lineage of each process, without environments and terminals.
-
-        Return None if the helper cannot read any process.
-        """
-        seen = await self.look_up((), pids, ())
-        return (
-            None if seen is None else {pid: line.processes for pid, line in seen.lineages.items()}
-        )
-
-    async def show(self, caller: Process, text: str) -> str:
-        """Show text on the terminal of `caller` and return its name. Raises RootsdError."""
-        try:
-            return await to_thread.run_sync(ask_to_write_terminal, self._helper, caller, text)
-        except TerminalWriteFailed as error:
-            raise CallerRefused(str(error)) from error
-
-    def _look_up(
-        self, callers: Sequence[int], others: Sequence[int], markers: Collection[str]
-    ) -> ProcessReport | None:
-        try:
-            return ask_processes(self._helper, callers, others, markers)
-        except NoAnswer as error:
-            log.warning("the lookup of a caller failed: %s", error)
-        if not callers:
-            return None
-        try:
-            return ask_bare_processes(self._helper, callers)
-        except NoAnswer as error:
-            log.warning("the helper cannot look up callers: %s", error)
-            return None
-
-
-class HelperProbe:
-    """Finds out whether the helper answers.
-
-    A helper that a signal has stopped is still there. So ask it something. If the answer does not
-    come, the question goes on in its thread, and has the helper replaced at its deadline.
-    """
-
-    def __init__(self, helper: Helper, patience_s: float = 1.0) -> None:
-        self._helper = helper
-        self._patience_s = patience_s
-        self._is_asking = False
-
-    async def problems(self) -> list[str]:
-        """Return the consequences of a helper that does not answer, or nothing if it does."""
-        trouble = self._helper.problem()
-        if trouble is None and not await self._answers():
-            trouble = "the helper process does not answer, and is being replaced"
-        return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
-
-    async def _answers(self) -> bool:
-        if self._is_asking:
-            return False
-        self._is_asking = True
-        with anyio.move_on_after(self._patience_s):
-            return await to_thread.run_sync(self._ask, abandon_on_cancel=True)
-        return False
-
-    def _ask(self) -> bool:
-        try:
-            ask_bare_processes(self._helper, (os.getpid(),))
-        except NoAnswer:
-            return False
-        finally:
-            self._is_asking = False
-        return True

@@ -1,4 +1,4 @@
-"""Check the daemon's health, and report it and the status to the supervisor.
+"""Check the health of the daemon and its helper, and report it and the status to the supervisor.
 
 The daemon sends a heartbeat only after a check: the event loop runs, the store can be read, and a
 connection to its own socket is accepted and closed. If the check fails or hangs, the daemon sends
@@ -8,6 +8,7 @@ nothing, and the supervisor starts a new one.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -15,6 +16,8 @@ import anyio
 from anyio import to_thread
 
 from rootsd.core.errors import RootsdError
+from rootsd.helper.client import Helper, NoAnswer
+from rootsd.helper.questions import ask_bare_processes
 from rootsd.link.connect import connect
 from rootsd.service.notify import ServiceNotifier
 from rootsd.state.ledger import Ledger
@@ -23,6 +26,10 @@ log = logging.getLogger(__name__)
 
 # In a flood of connections, others are served first, and this check waits.
 _ACCEPT_TIMEOUT_S = 5.0
+_WITHOUT_HELPER = (
+    "rootsd recognizes a finished copy only by quiet periods, and refuses every command that "
+    "decides something, because it cannot see the caller; try: rootsd down && rootsd up"
+)
 
 
 class HealthReporter:
@@ -96,3 +103,40 @@ def _connect_and_leave(path: bytes) -> None:
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):
             pass
+
+
+class HelperProbe:
+    """Finds out whether the helper answers.
+
+    A helper that a signal has stopped is still there. So ask it something. If the answer does not
+    come, the question goes on in its thread, and has the helper replaced at its deadline.
+    """
+
+    def __init__(self, helper: Helper, patience_s: float = 1.0) -> None:
+        self._helper = helper
+        self._patience_s = patience_s
+        self._is_asking = False
+
+    async def problems(self) -> list[str]:
+        """Return the consequences of a helper that does not answer, or nothing if it does."""
+        trouble = self._helper.problem()
+        if trouble is None and not await self._answers():
+            trouble = "the helper process does not answer, and is being replaced"
+        return [f"{trouble}: {_WITHOUT_HELPER}"] if trouble else []
+
+    async def _answers(self) -> bool:
+        if self._is_asking:
+            return False
+        self._is_asking = True
+        with anyio.move_on_after(self._patience_s):
+            return await to_thread.run_sync(self._ask, abandon_on_cancel=True)
+        return False
+
+    def _ask(self) -> bool:
+        try:
+            ask_bare_processes(self._helper, (os.getpid(),))
+        except NoAnswer:
+            return False
+        finally:
+            self._is_asking = False
+        return True

@@ -22,17 +22,25 @@ from rootsd import __version__
 from rootsd.config.configuration import Config, read_config
 from rootsd.config.policy import load_policy
 from rootsd.config.policy_file import POLICY_FILE
+from rootsd.control.attempts import (
+    AGENT_COMMANDS_FILE,
+    REFUSED_FILE,
+    AttemptRecorder,
+    AttemptSummary,
+)
 from rootsd.control.dispatch import Dispatcher
 from rootsd.control.facts import FactsCollector, OriginReader, RiskReader
-from rootsd.control.guard import AgentActivity
+from rootsd.control.guard import CommandGuard
+from rootsd.control.process_view import ProcessView
 from rootsd.control.references import real_path
-from rootsd.control.server import ControlServer, HelperProbe, HelperProcessView, make_guard
+from rootsd.control.server import ControlServer
 from rootsd.control.services import ControlServices
 from rootsd.control.session_requests import SessionRequests
 from rootsd.control.wardens import WallServices, WardenRegistry
 from rootsd.core.catalog import Catalog
-from rootsd.core.changes import PolicyChange
+from rootsd.core.changes import ChangeVerb, PolicyChange
 from rootsd.core.errors import RootsdError
+from rootsd.core.guard import Guard
 from rootsd.core.model import Actor, Focus, LapseReason, PublishedRoot
 from rootsd.core.paths import RefusedPlaces
 from rootsd.core.policy import MachinePolicy
@@ -40,7 +48,7 @@ from rootsd.core.timestamps import rfc3339
 from rootsd.daemon.admission import AdmissionControl
 from rootsd.daemon.configuration import RecordedChange, ReloadableConfig
 from rootsd.daemon.discovery_adapter import DiscoveryAdapter
-from rootsd.daemon.health import HealthReporter, check_daemon
+from rootsd.daemon.health import HealthReporter, HelperProbe, check_daemon
 from rootsd.daemon.listeners import RunFolderClaim, SocketListeners, fallback_folders
 from rootsd.daemon.malloc import limit_malloc
 from rootsd.daemon.notifier import PendingNotifier
@@ -184,8 +192,10 @@ class Daemon:
         self._mounts = MountTable()
         self._hung_mounts = HungMountDetector(self._mounts.remote)
         self._alarm = make_alarm()
-        find_ancestors = HelperProcessView(helper).ancestors
-        self._session_tracker = SessionTracker(find_ancestors, ExitWatch, read_clocks().boot)
+        process_view = ProcessView(helper)
+        self._session_tracker = SessionTracker(
+            process_view.ancestors, ExitWatch, read_clocks().boot
+        )
         self._ledger = Ledger(
             _load_catalog(loaded, places, policy.policy),
             store,
@@ -218,8 +228,16 @@ class Daemon:
         self._session_log = SessionLog(self._session_store, utc_now)
         self._sessions = SessionRegistry(self._session_log, utc_now, self._changes)
         self._is_new = loaded.is_new
-        pids, records = self._sessions.pids, AgentActivity.in_folder(state)
-        self._guard = make_guard(loaded, helper, self._ledger.note, pids, records)
+        self._guard = CommandGuard(
+            loaded.guard or Guard.AGENTS,
+            view=process_view,
+            note=self._ledger.note,
+            connected=self._sessions.pids,
+            now=utc_now,
+            refused=self._recorder(ChangeVerb.REFUSED, state / REFUSED_FILE),
+            agent_commands=self._recorder(ChangeVerb.AGENT_COMMAND, state / AGENT_COMMANDS_FILE),
+        )
+        self._guard.allowed = loaded.allowed
         self._source = self._make_source()
         self._wardens = self._make_wardens()
         self._control_server = self._make_control_server(store, state)
@@ -235,6 +253,10 @@ class Daemon:
             mounted=self._mounts.now,
             responds=self._hung_mounts.responds,
         )
+
+    def _recorder(self, verb: ChangeVerb, file: Path) -> AttemptRecorder:
+        summary = AttemptSummary(file)
+        return AttemptRecorder(verb, summary, self._ledger.note, time.monotonic, utc_now)
 
     def _make_discovery(self, state: Path) -> DiscoveryAdapter:
         dependencies = DiscoveryDependencies(
@@ -321,7 +343,9 @@ class Daemon:
         await self._session_tracker.restore(self._ledger.catalog.session_bound.values())
         await self._ledger.set_places(config.with_configured_places(self._places))
         await self._ledger.set_policy(self._policy.policy)
-        await self._guard.start(config.approval, is_new=self._is_new)
+        self._guard.set_agents(config.approval)
+        if self._is_new:
+            await self._guard.adopt_mode(config.approval)
         await self._note_changes(self._configuration.changes_since(self._state))
         await to_thread.run_sync(self._configuration.keep_copy, self._state, config)
         with ExitStack() as stack:

@@ -19,9 +19,10 @@ from rootsd.core.changes import (
     RuleChange,
 )
 from rootsd.core.errors import CallerRefused
-from rootsd.core.guard import Guard
+from rootsd.core.guard import Caller, Guard
 from rootsd.core.history import CHAIN_START, events_for, fold, lapse_all_approvals
 from rootsd.core.model import Actor, ActorKind, Verdict
+from rootsd.core.processes import Lineage
 from rootsd.wire.daemon import StatusQuery
 from rootsd.wire.decisions import ApplyMode
 from rootsd.wire.guard import (
@@ -148,7 +149,7 @@ async def test_an_agent_may_not_even_look_at_another_machine() -> None:
 
 async def test_refused_commands_are_reported_until_a_person_sees_them() -> None:
     control = ControlHarness()
-    control.guard.refusals.add(at="x", what="y", by="z", why="w")
+    await control.guard.refused.add("y", Caller(Lineage()), "w")
     for _ in range(2):
         assert (await control.ask(StatusQuery()))["refused"]["what"] == "y"
         await control.dispatcher.answer(StatusQuery(is_look=True), RequestContext(CALLER))

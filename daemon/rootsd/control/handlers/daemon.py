@@ -110,7 +110,7 @@ class DaemonHandlers(Struct, frozen=True):
         if query.is_look:
             await to_thread.run_sync(left.mark_seen)
             self.daemon.mark_degraded_seen()
-        guard = self.guard.summary()
+        refused, agent_commands = self.guard.refused.unseen, self.guard.agent_commands.unseen
         if query.is_look:
             self.guard.mark_seen()
         return StatusResult(
@@ -133,10 +133,10 @@ class DaemonHandlers(Struct, frozen=True):
             sessions=self.daemon.sessions(),
             confined=self.wardens.items(),
             closed_connections=self.daemon.closed_connections(),
-            guard=guard.guard.value,
+            guard=self.guard.guard.value,
             focus=self.ledger.focus.tag,
-            refused=guard.refused,
-            agent_commands=guard.agent_commands,
+            refused=refused,
+            agent_commands=agent_commands,
             degraded=degraded,
             warnings=[],
         )
