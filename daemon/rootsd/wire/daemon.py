@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, TypedDict
 
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import ControlRequest, EmptyResult
+from rootsd.wire.request import Answer, ControlRequest, EmptyResult
 from rootsd.wire.wall import ConfinedProgramItem
 
 
@@ -129,11 +129,9 @@ class RefusedStatus(TypedDict):
     """Why it was refused, or why it counts as an agent's."""
 
 
-class StatusResult(TypedDict):
+class StatusResult(Answer):
     """The status of the daemon."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     daemon: DaemonStatus
     """The daemon process."""
     config: ConfigStatus
@@ -165,8 +163,6 @@ class StatusResult(TypedDict):
     """
     degraded: list[str]
     """What does not work fully, one sentence each."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class StatusQuery(ControlRequest, frozen=True):
@@ -193,11 +189,9 @@ class ReloadRequest(ControlRequest, frozen=True):
     command: str = ""
 
 
-class ScanResponse(TypedDict):
+class ScanResponse(Answer):
     """The result of a scan."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     new: list[ProjectItem]
     """The projects that are new."""
     gone: list[ProjectItem]
@@ -218,8 +212,6 @@ class ScanResponse(TypedDict):
     """What a scan leaves out although it may hold projects, one sentence each, with the command
     that includes it.
     """
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class ScanRequest(ControlRequest, frozen=True):
@@ -253,17 +245,13 @@ class RequestedFolder(TypedDict):
     """Which client requests it, and why."""
 
 
-class NewProposals(TypedDict):
+class NewProposals(Answer):
     """The proposals that no person has seen."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     new: int
     """The number of proposals that no client requests."""
     wanted: list[RequestedFolder]
     """The folders that clients request."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class NewProposalsQuery(ControlRequest, frozen=True):
@@ -333,17 +321,13 @@ class SessionItem(TypedDict):
     """The roots that a run proxy last reported, or null for other sessions."""
 
 
-class SessionListing(TypedDict):
+class SessionListing(Answer):
     """Sessions, oldest first."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[SessionItem]
     """The sessions."""
     confined: list[ConfinedProgramItem]
     """The programs that are behind the wall now."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class SessionsQuery(ControlRequest, frozen=True):
@@ -371,15 +355,11 @@ class DoctorItem(TypedDict):
     """`daemon` or `command`: who found it."""
 
 
-class DoctorResult(TypedDict):
+class DoctorResult(Answer):
     """All checks, including those without a problem."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[DoctorItem]
     """The findings."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class DoctorRequest(ControlRequest, frozen=True):

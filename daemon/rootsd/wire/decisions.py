@@ -21,7 +21,7 @@ from rootsd.wire.projects import (
     SharedGitItem,
     WorktreeItem,
 )
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import Answer, ControlRequest
 
 MAX_APPROVAL_S = 3650 * 86_400  # the longest time for an approval with an end
 
@@ -101,17 +101,13 @@ class IncompleteItem(TypedDict):
     """What is missing in it, as a clause."""
 
 
-class DecideResult(TypedDict):
+class DecideResult(Answer):
     """The effect of an order. A dry run has the effect that it would have."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[ProjectItem]
     """The projects that changed, as they are now."""
     unchanged: list[ProjectItem]
     """The projects that were so already."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
     rules: NotRequired[list[RuleItem]]
     """The lapsed rules that approve again."""
     worktrees: NotRequired[list[WorktreeItem]]
@@ -187,17 +183,13 @@ class DecideRequest(ControlRequest, frozen=True):
     incomplete_shown: tuple[str, ...] = ()
 
 
-class AddResult(TypedDict):
+class AddResult(Answer):
     """The added project."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[ProjectItem]
     """The one project."""
     is_new: bool
     """Whether it was unknown before."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class AddRequest(ControlRequest, frozen=True):
@@ -262,17 +254,13 @@ class TagRequest(ControlRequest, frozen=True):
     confirmed: tuple[str, ...] = ()
 
 
-class RuleListing(TypedDict):
+class RuleListing(Answer):
     """The user's rules, oldest first, and those of the machine's policy."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[RuleItem]
     """The user's rules."""
     policy: list[PolicyRuleItem]
     """The rules of the machine's policy."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class RulesQuery(ControlRequest, frozen=True):
@@ -282,19 +270,15 @@ class RulesQuery(ControlRequest, frozen=True):
     result: ClassVar[type] = RuleListing
 
 
-class RuleResult(TypedDict):
+class RuleResult(Answer):
     """A rule, and the known projects that it matches."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     rule: RuleItem
     """The rule."""
     is_new: bool
     """Whether the rule did not exist before."""
     items: list[ProjectItem]
     """The projects that it matches, as they are after the order."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
     confirmation: NotRequired[ConfirmationItem]
     """In a dry run of an order about more than one project, what a person has to confirm."""
 
@@ -336,17 +320,13 @@ class FocusTarget(StrEnum):
     ALL = "all"
 
 
-class FocusStatus(TypedDict):
+class FocusStatus(Answer):
     """The focus, and the roots in it."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     tag: str | None
     """The tag, or null without a focus."""
     roots: list[str]
     """The names of the roots that a new session sees."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class FocusQuery(ControlRequest, frozen=True):

@@ -14,7 +14,7 @@ from rootsd.wire.daemon import SessionItem
 from rootsd.wire.feed import FOLLOW_METHOD, RootsChange
 from rootsd.wire.hello import HelloParams, ResumeStateItem
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import Answer, ControlRequest
 from rootsd.wire.wall import ConfinedProgramItem, WallProgram
 
 MAX_FOLLOW_ITEMS = 500
@@ -131,15 +131,11 @@ class SessionRootItem(TypedDict):
     """A value of `Access`."""
 
 
-class SessionRoots(TypedDict):
+class SessionRoots(Answer):
     """The roots that a session got last, or that a confined program may reach."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[SessionRootItem]
     """The roots, by path."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class SessionRootsQuery(ControlRequest, frozen=True):

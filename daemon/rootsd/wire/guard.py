@@ -7,7 +7,7 @@ from typing import ClassVar, NotRequired, TypedDict
 from rootsd.core.guard import Guard
 from rootsd.wire.decisions import ApplyMode, ConfirmationItem
 from rootsd.wire.projects import ProjectItem
-from rootsd.wire.request import ControlRequest, EmptyResult
+from rootsd.wire.request import Answer, ControlRequest, EmptyResult
 
 MAX_LOG_WAIT_S = 30
 """The longest time to wait for one answer. Then a follower of the log asks again."""
@@ -43,11 +43,9 @@ class JudgedCaller(TypedDict):
     """The caller, then the program that started it, and so on."""
 
 
-class GuardStatus(TypedDict):
+class GuardStatus(Answer):
     """The guard."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     guard: str
     """A value of `Guard`."""
     allowed: list[str]
@@ -55,8 +53,6 @@ class GuardStatus(TypedDict):
     last: JudgedCaller | None
     """How the guard judged the last command that decides something. Null if there was none since
     the daemon started, or with the guard off."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class GuardQuery(ControlRequest, frozen=True):
@@ -155,15 +151,11 @@ class LogItem(TypedDict):
     """The undone event, or null if this is not an undo."""
 
 
-class LogListing(TypedDict):
+class LogListing(Answer):
     """Events, oldest first."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[LogItem]
     """The events."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class LogQuery(ControlRequest, frozen=True):
@@ -211,17 +203,13 @@ CHALLENGE_ANSWER = "typed"
 """The parameter that an order has besides its own when it is sent again after a challenge."""
 
 
-class UndoResult(TypedDict):
+class UndoResult(Answer):
     """The effect of an undo."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     undone: list[LogItem]
     """The undone events, oldest first."""
     items: list[ProjectItem]
     """Their projects, as they are now."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
     confirmation: NotRequired[ConfirmationItem]
     """In a dry run that would give several projects more, what a person has to confirm."""
 

@@ -10,7 +10,7 @@ from typing import ClassVar, NotRequired, TypedDict
 
 from rootsd.core.model import ProjectKind, Verdict
 from rootsd.core.risks import FindingItem, Risk
-from rootsd.wire.request import ControlRequest
+from rootsd.wire.request import Answer, ControlRequest
 
 
 class SessionRequestItem(TypedDict):
@@ -295,19 +295,15 @@ class ProjectItem(ProjectFacts, ProjectDetails, RiskFacts, SessionFacts):
     """A remark for people, or null."""
 
 
-class ProjectListing(TypedDict):
+class ProjectListing(Answer):
     """Projects, in display order."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     items: list[ProjectItem]
     """The projects."""
     unpublishable: NotRequired[list[ProjectItem]]
     """In a listing of pending projects, the projects that no approval can ever publish."""
     incomplete: NotRequired[list[ProjectItem]]
     """In a listing of pending projects, those that are incomplete, and approved only by name."""
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class ShowQuery(ControlRequest, frozen=True):
@@ -438,11 +434,9 @@ class ReasonItem(TypedDict):
     """True for the one reason that gives the verdict."""
 
 
-class WhyResult(TypedDict):
+class WhyResult(Answer):
     """The reasons for a verdict."""
 
-    revision: int
-    """A number that grows with each change of the published set."""
     path: str
     """The canonical path, or the URI."""
     published: bool
@@ -459,8 +453,6 @@ class WhyResult(TypedDict):
     """Why clients do not see an approved project, or why the path is not a project, one sentence
     each.
     """
-    warnings: list[str]
-    """What a person should know, one sentence each."""
 
 
 class WhyQuery(ControlRequest, frozen=True):

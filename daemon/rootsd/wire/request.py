@@ -25,6 +25,15 @@ class BadRequest(RootsdError):
     code = ErrorCode.USAGE
 
 
+class Answer(TypedDict):
+    """The keys that most results have."""
+
+    revision: int
+    """A number that grows with each change of the published set."""
+    warnings: list[str]
+    """What a person should know, one sentence each."""
+
+
 class EmptyResult(TypedDict):
     """An empty object, for requests without a result."""
 
